@@ -1,0 +1,24 @@
+# Every package that the project uses, from the distribution (scripts/setup installs them).
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Boost 1.81 REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(PNG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_package(Gloo REQUIRED)
+if(FLEETRUN_TESTS)
+  find_package(doctest REQUIRED)
+endif()
+
+# Debian's dnnl-config.cmake asks for OpenCL development files, which nothing here needs.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
+add_library(DNNL::dnnl UNKNOWN IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES
+  IMPORTED_LOCATION "${DNNL_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${DNNL_INCLUDE_DIR}")

@@ -1,0 +1,56 @@
+# How every target of the project is made: one function per kind, so that flags exist once.
+
+option(FLEETRUN_TESTS "Build the tests" ON)
+option(FLEETRUN_WERROR "Treat warnings as errors" ON)
+set(FLEETRUN_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+# Installed binaries find their libraries beside them, wherever the prefix is moved to.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  endif()
+endif()
+
+add_library(fleetrun_flags INTERFACE)
+target_compile_options(fleetrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas)
+if(FLEETRUN_WERROR)
+  target_compile_options(fleetrun_flags INTERFACE -Werror)
+endif()
+if(FLEETRUN_SANITIZE)
+  target_compile_options(fleetrun_flags INTERFACE -fsanitize=${FLEETRUN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(fleetrun_flags INTERFACE -fsanitize=${FLEETRUN_SANITIZE})
+endif()
+
+# fleetrun_library(NAME SHARED|STATIC PUBLIC targets... PRIVATE targets...)
+# All .cpp files under the current folder. Third-party targets go under PRIVATE.
+function(fleetrun_library name kind)
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_library(${name} ${kind} ${sources})
+  target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}/lib")
+  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE fleetrun_flags ${ARG_PRIVATE})
+  if(kind STREQUAL "SHARED")
+    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endfunction()
+
+# fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
+function(fleetrun_test name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
+  add_executable(${name} ${sources} "${CMAKE_SOURCE_DIR}/tests/support/doctest_main.cpp")
+  target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
+  target_compile_definitions(${name} PRIVATE FLEETRUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARGN} doctest::doctest)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,82 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+namespace fleetrun {
+namespace {
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, std::size_t limit) {
+  // O_NONBLOCK: a FIFO without a writer must not hold us up before fstat tells that it is one.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) throw file_error(errno, "opening", path);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) throw file_error(errno, "reading", path);
+  if (!S_ISREG(facts.st_mode))
+    throw Error(ErrorKind::config,
+                fmt::format("{} is {}, wanted a regular file", path,
+                            S_ISDIR(facts.st_mode) ? "a directory" : "a device, pipe or socket"));
+  if (static_cast<std::size_t>(facts.st_size) > limit)
+    throw Error(ErrorKind::config,
+                fmt::format("{} has {} bytes, the limit is {}", path, facts.st_size, limit));
+  std::string content(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t filled = 0;
+  while (filled < content.size()) {
+    const ssize_t count = ::read(fd.get(), content.data() + filled, content.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw file_error(errno, "reading", path);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  content.resize(filled);
+  return content;
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
+  try {
+    write_all(fd.get(), content, temporary);
+    if (::fsync(fd.get()) != 0)
+      throw Error(ErrorKind::io, fmt::format("syncing {}: {}", temporary, describe_errno(errno)));
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      throw Error(ErrorKind::create,
+                  fmt::format("renaming {} to {}: {}", temporary, path, describe_errno(errno)));
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+void make_directories(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (!problem && !std::filesystem::is_directory(path, problem))
+    problem = std::make_error_code(std::errc::not_a_directory);
+  if (problem)
+    throw Error(ErrorKind::create,
+                fmt::format("creating folder {}: {}", path, describe_errno(problem.value())));
+}
+
+}  // namespace fleetrun

@@ -1,0 +1,20 @@
+// Whole files, and what the operating system says about them in our words.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fleetrun {
+
+// The content of a regular file of at most `limit` bytes.
+// Throws Error(missing|permission|io), Error(config) when it is no regular file or larger than that.
+std::string read_file(const std::string& path, std::size_t limit);
+
+// Writes to a temporary name beside `path`, syncs, and renames: readers see the old or the new content.
+// Throws Error(create|io).
+void write_file_atomically(const std::string& path, std::string_view content);
+
+// Creates the folder and its parents. Throws Error(create) that names the folder.
+void make_directories(const std::string& path);
+
+}  // namespace fleetrun

@@ -1,0 +1,15 @@
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace fleetrun {
+
+void log_line(std::string_view who, std::string_view message) {
+  const std::string line = fmt::format("{}: {}\n", who, message);
+  // Nobody can be told when stderr is gone.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace fleetrun

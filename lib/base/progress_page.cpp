@@ -1,0 +1,64 @@
+#include "base/progress_page.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun {
+namespace {
+
+ProgressPage* map_page(int fd, int flags) {
+  void* memory = ::mmap(nullptr, ProgressPage::kBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (memory == MAP_FAILED)
+    throw Error(ErrorKind::os, fmt::format("mapping a progress page: {}", describe_errno(errno)));
+  return static_cast<ProgressPage*>(memory);
+}
+
+}  // namespace
+
+std::string_view describe(Phase phase) {
+  constexpr std::array<std::string_view, 6> kNames = {"starting", "joining",    "loading",
+                                                      "training", "evaluating", "finished"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+void ProgressPage::beat() {
+  heartbeat_ns.store(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1),
+                     std::memory_order_relaxed);
+}
+
+void Unmap::operator()(ProgressPage* page) const { ::munmap(page, ProgressPage::kBytes); }
+
+UniqueFd make_progress_fd() {
+  UniqueFd fd(::memfd_create("fleetrun-progress", MFD_CLOEXEC));
+  if (!fd || ::ftruncate(fd.get(), ProgressPage::kBytes) != 0)
+    throw Error(ErrorKind::os, fmt::format("creating a progress page: {}", describe_errno(errno)));
+  return fd;
+}
+
+ProgressPagePtr map_new_progress_page(int fd) {
+  return ProgressPagePtr(new (map_page(fd, MAP_SHARED)) ProgressPage);
+}
+
+ProgressPagePtr map_inherited_progress_page(int fd) {
+  if (fd < 0) return ProgressPagePtr(new (map_page(-1, MAP_PRIVATE | MAP_ANONYMOUS)) ProgressPage);
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < ProgressPage::kBytes)
+    throw Error(ErrorKind::protocol, fmt::format("descriptor {} is no progress page of the launcher", fd));
+  ProgressPagePtr page(map_page(fd, MAP_SHARED));
+  if (page->magic.load() != ProgressPage::kMagic)
+    throw Error(ErrorKind::protocol, "the progress page was made by another version of fleetrun");
+  return page;
+}
+
+}  // namespace fleetrun

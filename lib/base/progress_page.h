@@ -1,0 +1,49 @@
+// One page of shared memory per rank: the worker writes where it is, the launcher reads.
+// The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/unique_fd.h"
+
+namespace fleetrun {
+
+enum class Phase : std::uint32_t { starting, joining, loading, training, evaluating, finished };
+std::string_view describe(Phase phase);
+
+// Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
+struct ProgressPage {
+  static constexpr std::uint64_t kMagic = 0x31656761506e7552;  // "RunPage1"
+  static constexpr std::size_t kBytes = 4096;
+
+  std::atomic<std::uint64_t> magic{kMagic};
+  std::atomic<Phase> phase{Phase::starting};
+  std::atomic<std::uint32_t> epoch{0};
+  std::atomic<std::uint32_t> epochs{0};           // 0: not known
+  std::atomic<std::uint64_t> step{0};             // steps done, over all epochs
+  std::atomic<std::uint64_t> steps{0};            // steps of the whole run; 0: not known
+  std::atomic<std::uint64_t> last_collective{0};  // sequence number of the last one begun
+  std::atomic<double> loss{0};
+  std::atomic<double> images_per_second{0};   // of this rank
+  std::atomic<std::int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last sign of life
+
+  void beat();  // heartbeat_ns = now
+};
+static_assert(sizeof(ProgressPage) <= ProgressPage::kBytes);
+static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+struct Unmap {
+  void operator()(ProgressPage* page) const;
+};
+using ProgressPagePtr = std::unique_ptr<ProgressPage, Unmap>;
+
+// Launcher: a new page in a memfd (not close-on-exec is the caller's choice). Throws Error(os).
+UniqueFd make_progress_fd();
+ProgressPagePtr map_new_progress_page(int fd);  // initialises it
+// Worker: maps what it inherited; fd -1 gives a private page that nobody reads. Throws Error(protocol).
+ProgressPagePtr map_inherited_progress_page(int fd);
+
+}  // namespace fleetrun

@@ -1,0 +1,36 @@
+// What the launcher tells a worker of ours: the one place where launch and runtime meet.
+// Written into environment variables (FLEETRUN_*) by the launcher, read back by the worker.
+#pragma once
+#include <string>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+
+namespace fleetrun {
+
+struct RankEnv {
+  int rank = 0;  // 0 .. world_size-1, over all nodes
+  int world_size = 1;
+  int local_rank = 0;  // 0 .. local_size-1, on this node
+  int local_size = 1;
+  int node_rank = 0;
+  int nodes = 1;
+  int attempt = 0;             // 0 at first, one more with each restart; the store refuses other attempts
+  std::string run_id;          // the same for all ranks of one run
+  Endpoint store;              // the launcher's store; port 0 when there is none (one rank)
+  int key_fd = -1;             // inherited descriptor with the run key, read once; -1: none
+  int progress_fd = -1;        // inherited memfd of one ProgressPage; -1: none
+  std::string log_dir;         // absolute
+  std::string device = "cpu";  // "cpu" or "cuda:INDEX"
+  int threads = 1;             // compute threads when the job does not say
+
+  bool operator==(const RankEnv&) const = default;
+};
+
+void write_rank_env(const RankEnv& rank_env, Environment& environment);
+
+// Without FLEETRUN_RANK: the RankEnv of a single rank, as when the worker is started by hand.
+// Throws Error(usage) for a variable that is missing or is no number.
+RankEnv read_rank_env(const Environment& environment);
+
+}  // namespace fleetrun

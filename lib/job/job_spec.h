@@ -1,0 +1,196 @@
+// What a job file says, as plain data with its defaults. JOB.md describes every key; the table in
+// job_keys.cpp binds each key to its field here, for parsing, the JSON Schema and `fleetrun config`.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fleetrun::job {
+
+enum class ModelName {
+  mlp,
+  lenet,
+  resnet20,
+  resnet18,
+  resnet34,
+  resnet50,
+  resnet101,
+  resnet152,
+  vgg16,
+  mobilenet_v1
+};
+
+struct ModelSpec {
+  ModelName name = ModelName::mlp;
+  std::optional<int> class_dim;                   // from the data set when absent
+  std::optional<std::array<int, 3>> input_shape;  // [C,H,W]; from the data set when absent
+  std::vector<int> hidden = {512, 256};           // mlp only
+  double dropout = 0;                             // before the last layer
+  std::optional<std::string> pretrained;
+};
+
+enum class DataFormat { image_folder, image_list, cifar_bin, idx, synthetic };
+enum class Augment { none, crop_flip, random_resized_crop, resize_crop };
+
+struct DataSetSpec {
+  DataFormat format = DataFormat::image_folder;
+  std::string path;               // image_folder, cifar_bin
+  std::string list, root;         // image_list
+  std::string images, labels;     // idx
+  int samples = 0;                // synthetic
+  std::array<int, 3> shape{};     // synthetic [C,H,W]
+  int classes = 0;                // synthetic
+  std::int64_t seed = 0;          // synthetic
+  std::optional<int> image_size;  // side in pixels; see JOB.md for the default
+  int channels = 3;
+  Augment augment = Augment::none;
+  std::vector<double> mean,
+      deviation;  // "mean", "std": per channel, in 0..255; empty: 0 and 255... see JOB.md
+};
+
+enum class Uneven { pad, drop };
+enum class BadSample { fail, skip };
+
+struct DataSpec {
+  DataSetSpec train;
+  std::optional<DataSetSpec> test;
+  int batch_size = 32;  // per rank
+  bool shuffle = true;
+  Uneven uneven = Uneven::pad;
+  int loader_threads = 2;
+  int prefetch = 4;  // batches
+  BadSample bad_sample = BadSample::fail;
+  bool use_dali = false;
+};
+
+enum class ScheduleName { constant, piecewise, cosine, polynomial };
+enum class ScheduleUnit { step, epoch };
+
+struct ScheduleSpec {  // a plain number for learning_rate is a constant schedule
+  ScheduleName name = ScheduleName::constant;
+  double base = 0.1;
+  int warmup_steps = 0;
+  ScheduleUnit unit = ScheduleUnit::step;  // of the boundaries
+  std::vector<int> boundaries;
+  std::vector<double> values;
+  double end = 0;
+};
+
+enum class OptimizerName { sgd, momentum, adam, lars, lamb };
+
+struct OptimizerSpec {
+  OptimizerName name = OptimizerName::momentum;
+  ScheduleSpec learning_rate;
+  double momentum = 0.9;
+  bool use_nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;  // L2: g += weight_decay * p
+};
+
+enum class PrintFormat { epoch, worker };
+
+struct TrainSpec {
+  std::optional<int> epochs;  // exactly one of the two is set after parsing
+  std::optional<int> max_steps;
+  std::int64_t seed = 1;
+  std::optional<int> threads;  // compute threads of a rank; cores / local ranks when absent
+  int log_every = 5;           // steps
+  int fetch_every = 1;         // steps
+  PrintFormat print_format = PrintFormat::epoch;
+  int eval_every = 1;  // epochs, 0 = never
+};
+
+struct CheckpointSpec {
+  std::optional<std::string> dir;
+  int every_epochs = 1;
+  std::optional<int> every_steps;
+  int keep = 3;
+  std::string resume = "auto";  // "auto", "never" or a path
+};
+
+struct AmpSpec {
+  double init_loss_scaling = 32768;
+  int incr_every_n_steps = 1000;
+  int decr_every_n_nan_or_inf = 2;
+  double incr_ratio = 2.0;
+  double decr_ratio = 0.8;
+  bool use_dynamic_loss_scaling = true;
+  std::vector<std::string> custom_white_list, custom_black_list, custom_black_varnames;
+  std::optional<std::string> dtype;
+};
+
+enum class ReduceStrategy { AllReduce, Reduce };
+enum class GradientScale { CoeffNumDevice, One };
+enum class HierarchicalAlgorithm { leader, scatter };
+
+struct BuildStrategySpec {
+  bool enable_sequential_execution = false;
+  bool fuse_elewise_add_act_ops = false;
+  bool fuse_bn_act_ops = false;
+  bool fuse_bn_add_act_ops = true;
+  bool fuse_relu_depthwise_conv = false;
+  bool fuse_broadcast_ops = false;
+  bool fuse_all_optimizer_ops = false;
+  bool enable_auto_fusion = false;
+  bool enable_inplace = true;
+  bool enable_backward_optimizer_op_deps = true;
+  bool cache_runtime_context = false;
+  ReduceStrategy reduce_strategy = ReduceStrategy::AllReduce;
+  GradientScale gradient_scale_strategy = GradientScale::CoeffNumDevice;
+};
+
+struct ExecutionStrategySpec {
+  int num_threads = 1;  // ops in flight
+  int num_iteration_per_drop_scope = 10;
+  int num_iteration_per_run = 1;
+  bool use_thread_barrier = false;
+};
+
+struct StrategySpec {
+  bool auto_tune = false;  // key "auto"
+  bool a_sync = true;
+  bool sync_nccl_allreduce = true;
+  int nccl_comm_num = 1;
+  bool use_hierarchical_allreduce = false;
+  int hierarchical_allreduce_inter_nranks = 1;
+  HierarchicalAlgorithm hierarchical_allreduce_algorithm = HierarchicalAlgorithm::leader;
+  bool sync_batch_norm = false;
+  bool fuse_all_reduce_ops = true;
+  double fuse_grad_size_in_MB = 32;
+  double fuse_grad_size_in_TFLOPS = 50;  // a count of gradients, whatever its name says
+  std::optional<double> last_comm_group_size_MB;
+  bool cudnn_exhaustive_search = true;
+  int conv_workspace_size_limit = 4000;  // MB
+  bool cudnn_batchnorm_spatial_persistent = true;
+  bool amp = false;
+  AmpSpec amp_configs;
+  BuildStrategySpec build_strategy;
+  ExecutionStrategySpec execution_strategy;
+};
+
+enum class DeviceChoice { automatic, cpu, cuda };  // "auto", "cpu", "cuda"
+
+struct OutputSpec {
+  std::string dir = "output";  // made absolute: beside the job file when relative
+  bool tensorboard = false;
+  std::optional<std::array<int, 2>> trace;  // [first, last] step
+};
+
+struct JobSpec {
+  std::string file;  // the job file, as given
+  ModelSpec model;
+  DataSpec data;
+  OptimizerSpec optimizer;
+  TrainSpec train;
+  CheckpointSpec checkpoint;
+  StrategySpec strategy;
+  std::optional<std::string> strategy_file;
+  std::map<std::string, std::string> env;  // exported to the workers
+  DeviceChoice device = DeviceChoice::automatic;
+  OutputSpec output;
+};
+
+}  // namespace fleetrun::job

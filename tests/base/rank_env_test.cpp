@@ -1,0 +1,45 @@
+#include "base/rank_env.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun {
+namespace {
+
+TEST_CASE("what the launcher writes is what the worker reads") {
+  const RankEnv written = {.rank = 5,
+                           .world_size = 8,
+                           .local_rank = 1,
+                           .local_size = 4,
+                           .node_rank = 1,
+                           .nodes = 2,
+                           .attempt = 3,
+                           .run_id = "run-1",
+                           .store = {"127.0.0.1", 6170},
+                           .key_fd = 7,
+                           .progress_fd = 9,
+                           .log_dir = "/tmp/log",
+                           .device = "cuda:2",
+                           .threads = 6};
+  Environment environment;
+  write_rank_env(written, environment);
+  CHECK(read_rank_env(environment) == written);
+}
+
+TEST_CASE("without a launcher a worker is the only rank") {
+  CHECK(read_rank_env(Environment()) == RankEnv());
+}
+
+TEST_CASE("a variable that is missing or no number is named") {
+  Environment environment;
+  write_rank_env(RankEnv(), environment);
+  environment.set("FLEETRUN_WORLD_SIZE", "two");
+  CHECK_THROWS_WITH_AS(read_rank_env(environment), "FLEETRUN_WORLD_SIZE is \"two\", must be a number", Error);
+  environment.erase("FLEETRUN_WORLD_SIZE");
+  CHECK_THROWS_WITH_AS(read_rank_env(environment), "FLEETRUN_WORLD_SIZE is not set, though FLEETRUN_RANK is",
+                       Error);
+}
+
+}  // namespace
+}  // namespace fleetrun
