@@ -22,7 +22,8 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(fleetrun_flags INTERFACE)
-target_compile_options(fleetrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas)
+target_compile_options(fleetrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas
+  -Wno-missing-field-initializers)  # designated initialisers leave members at their defaults
 if(FLEETRUN_WERROR)
   target_compile_options(fleetrun_flags INTERFACE -Werror)
 endif()

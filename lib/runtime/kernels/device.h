@@ -1,0 +1,31 @@
+// A device: memory, and one kernel per op. Everything above this line does not know which device it is.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "runtime/graph/program.h"
+#include "runtime/kernels/kernel.h"
+
+namespace fleetrun::runtime {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;  // "CPU", "CUDA": as errors say it
+  virtual const KernelTable& kernels() const = 0;
+  virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
+
+  // Between this device's layout of a value and plain host memory (count_of(value.shape) elements).
+  virtual void to_plain(const Value& value, const void* data, void* plain) = 0;
+  virtual void from_plain(const Value& value, const void* plain, void* data) = 0;
+
+  // Called by each executor thread before it makes or runs kernels: its share of the compute threads.
+  virtual void enter_thread(int team) = 0;
+};
+
+// oneDNN on this machine's processor. `isa` "" = the best; else the lowest common one of all ranks ("AVX2").
+std::unique_ptr<Device> make_cpu_device();
+
+}  // namespace fleetrun::runtime

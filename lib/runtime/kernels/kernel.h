@@ -1,0 +1,59 @@
+// How a device runs ops: one kernel definition per op name, one prepared kernel per op of a program.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/ops/op_def.h"
+#include "runtime/tensor/layout.h"
+
+namespace fleetrun::comm {
+class Communicator;
+}
+
+namespace fleetrun::runtime {
+
+class Device;
+
+// What a kernel gets for one run. Nothing in it is allocated during a run.
+struct RunContext {
+  void* const* data = nullptr;  // memory of each value, by ValueId
+  void* scratch = nullptr;      // Kernel::scratch_bytes() bytes, 64-byte aligned, of this op alone
+  std::uint64_t step = 0;       // counts runs; random ops draw from (seed, step, element)
+  std::uint64_t seed = 0;
+  comm::Communicator* communicator = nullptr;  // communication ops only
+};
+
+// One op, prepared once: primitives created, pointers looked up by value id.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const RunContext& context) = 0;
+  virtual std::size_t scratch_bytes() const { return 0; }
+  virtual std::string describe() const { return ""; }  // the implementation chosen: "jit:avx512_core"
+};
+
+// The layouts in which a kernel wants its inputs and makes its outputs, in the order of the definition.
+struct LayoutChoice {
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+};
+
+// The values of an op as they are laid out so far. An input that is a parameter (or the gradient, state of
+// one) whose layout nobody has chosen yet may be chosen freely; so may every output.
+struct LayoutQuery {
+  OpView op;
+  std::vector<bool> input_free;  // this kernel is the first to say how the parameter lies
+};
+
+struct KernelDef {
+  LayoutChoice (*choose_layouts)(const LayoutQuery&, Device&) = nullptr;  // null: everything plain
+  std::unique_ptr<Kernel> (*make)(const OpView&, Device&) = nullptr;
+};
+
+using KernelTable = std::map<std::string, KernelDef, std::less<>>;
+
+}  // namespace fleetrun::runtime
