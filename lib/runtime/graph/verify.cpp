@@ -1,0 +1,110 @@
+#include "runtime/graph/verify.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+[[noreturn]] void fail(const Op& op, std::size_t index, const std::string& message) {
+  throw Error(ErrorKind::internal, fmt::format("op {} ({}): {}", index, op.type, message));
+}
+
+class Verifier {
+ public:
+  Verifier(const Program& program, const OpTable& ops)
+      : program_(program), ops_(ops), written_(program.values.size(), false) {
+    inferred_.values = program.values;
+  }
+
+  void run() {
+    check_values();
+    for (std::size_t i = 0; i < program_.ops.size(); ++i) check_op(i);
+    for (const ValueId id : program_.fetches)
+      if (!written_.at(static_cast<std::size_t>(id)))
+        throw Error(ErrorKind::internal, fmt::format("fetch {} is never written", program_.value(id).name));
+  }
+
+ private:
+  void check_values() {
+    for (std::size_t i = 0; i < program_.values.size(); ++i) {
+      const Value& value = program_.values[i];
+      written_[i] = value.kind == ValueKind::feed || value.kind == ValueKind::parameter ||
+                    value.kind == ValueKind::state;
+      if (value.kind != ValueKind::gradient) continue;
+      if (value.of == kNone || program_.value(value.of).shape != value.shape)
+        throw Error(ErrorKind::internal,
+                    fmt::format("gradient {} has not the shape of its parameter", value.name));
+    }
+  }
+
+  void check_op(std::size_t index) {
+    const Op& op = program_.ops[index];
+    const OpDef& def = find_op(ops_, op.type);
+    if (op.inputs.size() != def.inputs.size() || op.outputs.size() != def.outputs.size())
+      fail(op, index,
+           fmt::format("has {} inputs and {} outputs, its definition {} and {}", op.inputs.size(),
+                       op.outputs.size(), def.inputs.size(), def.outputs.size()));
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) check_input(op, def, index, i);
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) check_output(op, def, index, i);
+    check_shapes(op, def, index);
+  }
+
+  void check_input(const Op& op, const OpDef& def, std::size_t index, std::size_t i) {
+    const ValueId id = op.inputs[i];
+    if (id == kNone) {
+      if (!def.input_optional(static_cast<int>(i)))
+        fail(op, index, fmt::format("lacks its input {}", def.inputs[i]));
+      return;
+    }
+    if (static_cast<std::size_t>(id) >= program_.values.size())
+      fail(op, index, fmt::format("reads value {}, which does not exist", id));
+    if (!written_[static_cast<std::size_t>(id)])
+      fail(op, index, fmt::format("reads {} before it is written", program_.value(id).name));
+  }
+
+  void check_output(const Op& op, const OpDef& def, std::size_t index, std::size_t i) {
+    const ValueId id = op.outputs[i];
+    if (id == kNone) return;
+    if (static_cast<std::size_t>(id) >= program_.values.size())
+      fail(op, index, fmt::format("writes value {}, which does not exist", id));
+    const std::string name = def.output_name(static_cast<int>(i));
+    const bool in_place = std::find(def.in_place.begin(), def.in_place.end(), name) != def.in_place.end();
+    if (in_place) {
+      if (op.inputs[static_cast<std::size_t>(def.input_index(name))] != id)
+        fail(op, index,
+             fmt::format("updates {} in place, but reads another value there", program_.value(id).name));
+    } else if (written_[static_cast<std::size_t>(id)]) {
+      fail(op, index, fmt::format("writes {} a second time", program_.value(id).name));
+    }
+    written_[static_cast<std::size_t>(id)] = true;
+  }
+
+  void check_shapes(const Op& op, const OpDef& def, std::size_t index) {
+    Inference inference(def, inferred_, op);
+    def.infer(inference);
+    for (const ValueId id : op.outputs) {
+      if (id == kNone) continue;
+      const Value& inferred = inferred_.value(id);
+      const Value& value = program_.value(id);
+      if (inferred.shape != value.shape || inferred.dtype != value.dtype)
+        fail(op, index,
+             fmt::format("{} is {}{}, but its inputs make {}{}", value.name, describe(value.dtype),
+                         describe(value.shape), describe(inferred.dtype), describe(inferred.shape)));
+    }
+  }
+
+  const Program& program_;
+  const OpTable& ops_;
+  std::vector<bool> written_;
+  Program inferred_;  // values alone: infer writes into them, and each is compared right after
+};
+
+}  // namespace
+
+void verify(const Program& program, const OpTable& ops) { Verifier(program, ops).run(); }
+
+}  // namespace fleetrun::runtime
