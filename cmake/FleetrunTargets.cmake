@@ -28,7 +28,8 @@ if(FLEETRUN_WERROR)
   target_compile_options(fleetrun_flags INTERFACE -Werror)
 endif()
 if(FLEETRUN_SANITIZE)
-  target_compile_options(fleetrun_flags INTERFACE -fsanitize=${FLEETRUN_SANITIZE} -fno-omit-frame-pointer)
+  target_compile_options(fleetrun_flags INTERFACE
+    -fsanitize=${FLEETRUN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(fleetrun_flags INTERFACE -fsanitize=${FLEETRUN_SANITIZE})
 endif()
 
@@ -46,8 +47,14 @@ function(fleetrun_library name kind)
 endfunction()
 
 # fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
+# A subfolder with a CMakeLists.txt of its own makes its own test.
 function(fleetrun_test name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
+  file(GLOB own_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt")
+  foreach(own_test IN LISTS own_tests)
+    cmake_path(GET own_test PARENT_PATH folder)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
   add_executable(${name} ${sources} "${CMAKE_SOURCE_DIR}/tests/support/doctest_main.cpp")
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE FLEETRUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Checks which part of the project includes which other part, and where heavy third-party headers are used.
+
+usage: scripts/check_includes.py [ROOT]     prints file:line and the rule of every violation; ends with 1 if there is one
+       scripts/check_includes.py --self-test
+"""
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+# Parts of the project, and what each may include besides itself. Most specific folder first.
+MAY_INCLUDE = {
+    "lib/base": [],
+    "lib/job": ["lib/base"],
+    "lib/comm": ["lib/base"],
+    "lib/launch": ["lib/job", "lib/base"],
+    "lib/runtime": ["lib/comm", "lib/job", "lib/base"],
+    "apps": ["lib/launch", "lib/runtime", "lib/comm", "lib/job", "lib/base"],
+}
+
+# Inside the runtime: what says what is computed knows no device, no kernel and no executor.
+# Folders that are not named here, and files directly in lib/runtime, put the others together and may include all.
+DESCRIPTION = ["tensor", "graph", "ops", "optim", "models", "passes"]
+RUNTIME_LAYERS = {
+    **{folder: DESCRIPTION for folder in DESCRIPTION},
+    "kernels": [*DESCRIPTION, "kernels"],
+    "data": ["tensor", "data"],
+}
+
+# The launcher must start in milliseconds and outlive compute libraries: only files of the worker use these.
+WORKER_ONLY = ["lib/runtime", "lib/comm"]
+WORKER_FILE = re.compile(r"^apps/fleetrun/worker_\w+\.(cpp|h)$")
+
+# Third-party headers: who uses them. `source` means never in a header, because they cost seconds per includer.
+THIRD_PARTY = [
+    (re.compile(r"^boost/"), ["lib/launch"], "source"),
+    (re.compile(r"^CLI/"), ["lib/launch", "apps"], "source"),
+    (re.compile(r"^nlohmann/json_fwd\.hpp$"), None, "anywhere"),
+    (re.compile(r"^nlohmann/"), None, "source"),
+    (re.compile(r"^gloo/"), ["lib/comm"], "source"),
+    (re.compile(r"^(dnnl|oneapi/dnnl/)"), ["lib/runtime"], "anywhere"),
+    (re.compile(r"^(turbojpeg|jpeglib|png|zlib|xxhash)\.h$"), ["lib/runtime"], "source"),
+    (re.compile(r"^openssl/"), ["lib/base", "lib/launch", "lib/comm"], "source"),
+]
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
+SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh"}
+
+
+def part_of(path):
+    """The part of the project that a path below the root belongs to, or None."""
+    return next((part for part in MAY_INCLUDE if path.startswith(part + "/")), None)
+
+
+def runtime_layer(path):
+    pieces = path.split("/")
+    return pieces[2] if len(pieces) > 3 and pieces[:2] == ["lib", "runtime"] else None
+
+
+def check_project_include(path, target):
+    """Words for the rule that `path` breaks by including `target` (both below the root), or None."""
+    here, there = part_of(path), part_of(target)
+    if there != here and there not in MAY_INCLUDE[here]:
+        allowed = ", ".join([here, *MAY_INCLUDE[here]])
+        return f"{here} may include only {allowed}"
+    if here == "apps" and there in WORKER_ONLY and not WORKER_FILE.match(path):
+        return f"only apps/fleetrun/worker_* may include {there}: the launcher does not link it"
+    layer = runtime_layer(path)
+    if layer in RUNTIME_LAYERS and there == "lib/runtime":
+        if runtime_layer(target) not in RUNTIME_LAYERS[layer]:
+            return f"lib/runtime/{layer} may include only {', '.join(RUNTIME_LAYERS[layer])} of lib/runtime"
+    return None
+
+
+def check_third_party(path, name):
+    for pattern, users, where in THIRD_PARTY:
+        if not pattern.match(name):
+            continue
+        if users is not None and part_of(path) not in users:
+            return f"<{name}> belongs to {' and '.join(users)}"
+        if where == "source" and not path.endswith(".cpp"):
+            return f"<{name}> is heavy: include it in .cpp files only"
+        return None
+    return None
+
+
+def resolve(root, path, name):
+    """Where the file of a quoted include lies below the root: from lib/, or beside the including file in apps/."""
+    if (root / "lib" / name).is_file():
+        return f"lib/{name}"
+    beside = Path(path).parent / name
+    if part_of(path) == "apps" and "/" not in name and (root / beside).is_file():
+        return str(beside)
+    return None
+
+
+def check_include(root, path, bracket, name):
+    target = resolve(root, path, name)
+    if bracket == "<":
+        if target is not None:
+            return f'write "{name}", not <{name}>: it is ours'
+        return check_third_party(path, name)
+    if target is None:
+        return f'"{name}" is no file under lib/; third-party headers go in <>'
+    return check_project_include(path, target)
+
+
+def check_tree(root):
+    """Every violation as "file:line: ...", in order."""
+    found = []
+    for top in ("lib", "apps"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in SUFFIXES:
+                continue
+            path = file.relative_to(root).as_posix()
+            if part_of(path) is None:
+                found.append(f"{path}:1: this folder is no part of the project; see MAY_INCLUDE")
+                continue
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                match = INCLUDE.match(line)
+                rule = match and check_include(root, path, match[1], match[2])
+                if rule:
+                    found.append(f"{path}:{number}: includes {match[2]}: {rule}")
+    return found
+
+
+SELF_TEST_FILES = {
+    "lib/base/error.h": "#include <string>\n",
+    "lib/base/upwards.cpp": '#include "base/error.h"\n#include "job/spec.h"\n',
+    "lib/job/spec.h": '#include "base/error.h"\n',
+    "lib/job/parsed.h": "#include <nlohmann/json.hpp>\n",
+    "lib/job/parsed.cpp": "#include <nlohmann/json.hpp>\n",
+    "lib/comm/gloo.cpp": '#include <gloo/context.h>\n#include "job/spec.h"\n',
+    "lib/launch/plan.h": "#include <boost/asio.hpp>\n",
+    "lib/launch/plan.cpp": '#include "launch/plan.h"\n  #  include "runtime/run_job.h"\n',
+    "lib/runtime/run_job.h": '#include "launch/plan.h"\n',
+    "lib/runtime/graph/program.h": '#include "runtime/exec/executor.h"\n#include "runtime/run_job.h"\n',
+    "lib/runtime/exec/executor.h": '#include "runtime/graph/program.h"\n#include <boost/asio.hpp>\n',
+    "lib/runtime/run_job.cpp": '#include <base/error.h>\n#include "runtime/exec/executor.h"\n#include "dnnl.hpp"\n',
+    "apps/fleetrun/main.cpp": '#include "launch/plan.h"\n#include "local.h"\n#include "runtime/run_job.h"\n',
+    "apps/fleetrun/local.h": "#include <vector>\n",
+    "apps/fleetrun/worker_main.cpp": '#include "runtime/run_job.h"\n',
+}
+SELF_TEST_VIOLATIONS = [
+    "lib/base/upwards.cpp:2",
+    "lib/comm/gloo.cpp:2",
+    "lib/job/parsed.h:1",
+    "lib/launch/plan.cpp:2",
+    "lib/launch/plan.h:1",
+    "lib/runtime/exec/executor.h:2",
+    "lib/runtime/graph/program.h:1",
+    "lib/runtime/graph/program.h:2",
+    "lib/runtime/run_job.cpp:1",
+    "lib/runtime/run_job.cpp:3",
+    "lib/runtime/run_job.h:1",
+    "apps/fleetrun/main.cpp:3",
+]
+
+
+def self_test():
+    """A small tree with one violation of every kind: exactly those are found."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in SELF_TEST_FILES.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        found = check_tree(Path(folder))
+    places = [line.split(": ")[0] for line in found]
+    if places == SELF_TEST_VIOLATIONS:
+        print(f"check_includes: self-test passed, {len(places)} violations found as planted")
+        return 0
+    print("check_includes: self-test failed; found:", *found, "wanted:", *SELF_TEST_VIOLATIONS, sep="\n  ")
+    return 1
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if arguments and arguments[0].startswith("-") or len(arguments) > 1:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    if not (root / "lib").is_dir():
+        print(f"check_includes: error: {root} has no folder lib", file=sys.stderr)
+        return 66
+    found = check_tree(root)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# scripts/count_tests.awk on the log of a real ctest run. usage: count_tests_test.sh SOURCE_DIR
+set -euo pipefail
+source_dir=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+cat >CTestTestfile.cmake <<'END'
+add_test(cases sh -c "echo '[doctest] test cases:  7 |  7 passed | 0 failed | 0 skipped'")
+add_test(bad_cases sh -c "echo '[doctest] test cases: 12 | 10 passed | 2 failed | 0 skipped'; exit 1")
+add_test(leak_after_cases sh -c "echo '[doctest] test cases:  3 |  3 passed | 0 failed | 0 skipped'; exit 1")
+add_test(script true)
+add_test(bad_script false)
+add_test(crash sh -c "kill -SEGV $$")
+add_test(slow sleep 30)
+set_tests_properties(slow PROPERTIES TIMEOUT 1)
+END
+ctest --output-on-failure -j 4 >/dev/null || true
+
+# 7 + 10 + 3 + script; 2 + leak + bad_script + crash + slow
+counted=$(awk -f "$source_dir/scripts/count_tests.awk" Testing/Temporary/LastTest.log)
+[[ $counted == "21 6" ]] || {
+  echo "count_tests_test: counted \"$counted\", wanted \"21 6\"" >&2
+  cat Testing/Temporary/LastTest.log >&2
+  exit 1
+}
