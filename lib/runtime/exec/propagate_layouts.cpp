@@ -1,0 +1,159 @@
+#include "runtime/exec/propagate_layouts.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+bool kept(const Value& value) {
+  return value.kind == ValueKind::parameter || value.kind == ValueKind::state ||
+         value.kind == ValueKind::gradient;
+}
+
+class Propagation {
+ public:
+  Propagation(Program& program, const OpTable& ops, Device& device, const ParameterLayouts& given)
+      : program_(program), ops_(ops), device_(device), decided_(program.values.size(), false) {
+    for (std::size_t i = 0; i < program.values.size(); ++i)
+      if (const auto found = given.find(program.values[i].name); found != given.end())
+        decide(static_cast<ValueId>(i), found->second);
+  }
+
+  void run() {
+    std::vector<Op> ops = std::move(program_.ops);
+    program_.ops.clear();
+    for (Op& op : ops) place(std::move(op));
+  }
+
+ private:
+  // The parameter or state whose layout this value follows; kNone for feeds and activations.
+  ValueId leader(ValueId id) const {
+    const Value& value = program_.value(id);
+    if (!kept(value)) return kNone;
+    return value.of != kNone && program_.value(value.of).shape == value.shape ? value.of : id;
+  }
+
+  bool decided(ValueId lead) const { return decided_.at(static_cast<std::size_t>(lead)); }
+
+  void decide(ValueId lead, const Layout& layout) {
+    decided_.at(static_cast<std::size_t>(lead)) = true;
+    for (std::size_t i = 0; i < program_.values.size(); ++i)
+      if (leader(static_cast<ValueId>(i)) == lead) program_.values[i].layout = layout;
+  }
+
+  LayoutChoice choose(const Op& op, const OpDef& def) {
+    const auto kernel = device_.kernels().find(op.type);
+    if (kernel == device_.kernels().end())
+      throw Error(ErrorKind::internal,
+                  fmt::format("op {} has no {} kernel in this build", op.type, device_.name()));
+    if (kernel->second.choose_layouts == nullptr)
+      return {std::vector<Layout>(op.inputs.size()), std::vector<Layout>(op.outputs.size())};
+    LayoutQuery query = {OpView(def, program_, op), {}};
+    for (const ValueId id : op.inputs) {
+      const ValueId lead = id == kNone ? kNone : leader(id);
+      query.input_free.push_back(lead != kNone && !decided(lead));
+    }
+    return kernel->second.choose_layouts(query, device_);
+  }
+
+  void place(Op op) {
+    const OpDef& def = find_op(ops_, op.type);
+    const LayoutChoice choice = choose(op, def);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      if (op.inputs[i] != kNone) op.inputs[i] = input_as(op.inputs[i], choice.inputs[i], op, def, i);
+    std::vector<Op> after;
+    for (std::size_t i = 0; i < op.outputs.size(); ++i)
+      if (op.outputs[i] != kNone)
+        op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op, def, i, after);
+    for (const ValueId id : op.outputs) forget_copies(id);
+    program_.ops.push_back(std::move(op));
+    for (Op& reorder : after) program_.ops.push_back(std::move(reorder));
+  }
+
+  static bool in_place(const OpDef& def, const std::string& argument) {
+    return std::find(def.in_place.begin(), def.in_place.end(), argument) != def.in_place.end();
+  }
+
+  ValueId input_as(ValueId id, const Layout& wanted, const Op& op, const OpDef& def, std::size_t index) {
+    const ValueId lead = leader(id);
+    if (lead != kNone && !decided(lead)) decide(lead, wanted);
+    if (program_.value(id).layout == wanted) return id;
+    if (in_place(def, def.input_name(static_cast<int>(index))))
+      throw Error(ErrorKind::internal,
+                  fmt::format("op {} updates {} in place, but wants it in another layout", def.name,
+                              program_.value(id).name));
+    for (const Copy& copy : copies_)
+      if (copy.of == id && program_.value(copy.value).layout == wanted) return copy.value;
+    const ValueId copy = add_copy(id, wanted);
+    program_.ops.push_back(reorder(id, copy, op.role));
+    copies_.push_back({id, copy});
+    return copy;
+  }
+
+  ValueId output_as(ValueId id, const Layout& made, const Op& op, const OpDef& def, std::size_t index,
+                    std::vector<Op>& after) {
+    if (in_place(def, def.output_name(static_cast<int>(index)))) return id;
+    const ValueId lead = leader(id);
+    if (lead == kNone) {
+      program_.value(id).layout = made;
+      return id;
+    }
+    if (!decided(lead)) decide(lead, made);
+    if (program_.value(id).layout == made) return id;
+    const ValueId temporary = add_copy(id, made);
+    after.push_back(reorder(temporary, id, op.role));
+    return temporary;
+  }
+
+  ValueId add_copy(ValueId id, const Layout& layout) {
+    const Value& value = program_.value(id);
+    const std::string base = fmt::format("{}.{}", value.name, layout.plain() ? "plain" : layout.name);
+    std::string name = base;
+    for (int n = 2; program_.find(name) != kNone; ++n) name = fmt::format("{}.{}", base, n);
+    const ValueId copy =
+        program_.add_value({.name = name, .dtype = value.dtype, .shape = value.shape, .layout = layout});
+    decided_.push_back(false);
+    return copy;
+  }
+
+  static Op reorder(ValueId from, ValueId to, Role role) {
+    return {.type = "reorder", .inputs = {from}, .outputs = {to}, .role = role};
+  }
+
+  void forget_copies(ValueId written) {
+    std::erase_if(copies_, [&](const Copy& copy) { return copy.of == written; });
+  }
+
+  struct Copy {
+    ValueId of;
+    ValueId value;
+  };
+
+  Program& program_;
+  const OpTable& ops_;
+  Device& device_;
+  std::vector<bool> decided_;  // by ValueId, meaningful for leaders
+  std::vector<Copy> copies_;   // reordered copies that are still up to date
+};
+
+}  // namespace
+
+void propagate_layouts(Program& program, const OpTable& ops, Device& device, const ParameterLayouts& given) {
+  Propagation(program, ops, device, given).run();
+}
+
+ParameterLayouts parameter_layouts(const Program& program) {
+  ParameterLayouts layouts;
+  for (const Value& value : program.values)
+    if (value.kind == ValueKind::parameter || value.kind == ValueKind::state)
+      layouts[value.name] = value.layout;
+  return layouts;
+}
+
+}  // namespace fleetrun::runtime
