@@ -1,0 +1,100 @@
+#include "runtime/exec/executor.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+std::string name_of(const Program& program, const Op& op) {
+  for (const ValueId id : op.outputs)
+    if (id != kNone) return fmt::format("{} ({})", op.type, program.value(id).name);
+  return op.type;
+}
+
+}  // namespace
+
+Executor::Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
+                   comm::Communicator& communicator, const ExecutorOptions& options)
+    : program_(std::move(program)), device_(device), options_(options) {
+  device_.enter_thread(options_.team);  // kernels are made for the team that runs them
+  make_kernels(ops);
+  std::vector<std::size_t> scratch;
+  for (const auto& kernel : kernels_) scratch.push_back(kernel->scratch_bytes());
+  schedule_ = plan_schedule(program_, scratch);
+  arena_ = device_.allocate(schedule_.arena_bytes);
+  resolve_addresses(storage);
+  context_ = {.data = addresses_.data(), .seed = options_.seed, .communicator = &communicator};
+  runner_ = std::make_unique<GraphRunner>(
+      schedule_.graph, RunnerOptions{.threads = options_.threads,
+                                     .run_task = [this](int task) { run_op(task); },
+                                     .enter_thread = [this] { device_.enter_thread(options_.team); }});
+}
+
+void Executor::make_kernels(const OpTable& ops) {
+  for (const Op& op : program_.ops) {
+    const auto found = device_.kernels().find(op.type);
+    if (found == device_.kernels().end())
+      throw Error(ErrorKind::internal,
+                  fmt::format("op {} has no {} kernel in this build", op.type, device_.name()));
+    kernels_.push_back(with_context(fmt::format("preparing {}", name_of(program_, op)), [&] {
+      return found->second.make(OpView(find_op(ops, op.type), program_, op), device_);
+    }));
+  }
+}
+
+void Executor::resolve_addresses(const Storage& storage) {
+  addresses_.resize(program_.values.size(), nullptr);
+  auto* arena = static_cast<std::byte*>(arena_->data());
+  for (std::size_t i = 0; i < program_.values.size(); ++i) {
+    const Value& value = program_.values[i];
+    if (value.kind == ValueKind::activation) {
+      if (schedule_.value_offsets[i]) addresses_[i] = arena + *schedule_.value_offsets[i];
+    } else if (value.kind != ValueKind::feed) {
+      addresses_[i] = storage.data(value.name);
+    }
+  }
+}
+
+void Executor::bind(const std::string& name, const void* data) {
+  const ValueId id = program_.find(name);
+  if (id == kNone || program_.value(id).kind != ValueKind::feed)
+    throw Error(ErrorKind::internal, fmt::format("{} is no feed of the program", name));
+  addresses_[static_cast<std::size_t>(id)] =
+      const_cast<void*>(data);  // no op writes a feed: verify() saw to it
+}
+
+void Executor::run() {
+  device_.enter_thread(options_.team);
+  runner_->run();
+  ++context_.step;
+}
+
+void Executor::run_op(OpId id) {
+  RunContext context = context_;
+  context.scratch =
+      static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[static_cast<std::size_t>(id)];
+  try {
+    kernels_[static_cast<std::size_t>(id)]->run(context);
+  } catch (const Error& error) {
+    throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
+  }
+}
+
+const void* Executor::fetch(const std::string& name) const {
+  const ValueId id = program_.find(name);
+  if (id == kNone || !program_.value(id).layout.plain())
+    throw Error(ErrorKind::internal,
+                fmt::format("{} cannot be fetched: there is no such value in plain layout", name));
+  return addresses_[static_cast<std::size_t>(id)];
+}
+
+std::string Executor::describe_kernels() const {
+  std::string text;
+  for (std::size_t i = 0; i < kernels_.size(); ++i)
+    text += fmt::format("{}: {}\n", name_of(program_, program_.ops[i]), kernels_[i]->describe());
+  return text;
+}
+
+}  // namespace fleetrun::runtime

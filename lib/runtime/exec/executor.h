@@ -1,0 +1,59 @@
+// Runs a program again and again: kernels prepared, memory planned, order fixed. One run allocates nothing.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "runtime/exec/graph_runner.h"
+#include "runtime/exec/schedule.h"
+#include "runtime/exec/storage.h"
+#include "runtime/graph/program.h"
+#include "runtime/kernels/device.h"
+
+namespace fleetrun::runtime {
+
+struct ExecutorOptions {
+  int threads = 1;  // ops in flight
+  int team = 1;     // compute threads of each
+  std::uint64_t seed = 1;
+};
+
+class Executor {
+ public:
+  // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name.
+  Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
+           comm::Communicator& communicator, const ExecutorOptions& options);
+
+  // Where the next runs find a feed: plain memory of the feed's size, kept by the caller.
+  // Throws Error(internal) when `name` is no feed.
+  void bind(const std::string& name, const void* data);
+
+  // One step. Throws the first error of any op, naming the op; the executor can run again afterwards.
+  void run();
+
+  // A fetched value after a run, in plain layout.
+  const void* fetch(const std::string& name) const;
+
+  const Program& program() const { return program_; }
+  const Schedule& schedule() const { return schedule_; }
+  std::string describe_kernels() const;  // one line per op: its type, first output, implementation
+
+ private:
+  void make_kernels(const OpTable& ops);
+  void resolve_addresses(const Storage& storage);
+  void run_op(OpId id);
+
+  Program program_;
+  Device& device_;
+  ExecutorOptions options_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // by OpId
+  Schedule schedule_;
+  std::unique_ptr<comm::Memory> arena_;
+  std::vector<void*> addresses_;  // by ValueId
+  RunContext context_;
+  std::unique_ptr<GraphRunner> runner_;  // last: its threads use all of the above
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,107 @@
+#include "runtime/exec/storage.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/exec/memory_plan.h"
+#include "runtime/tensor/philox.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+}
+
+// FNV-1a, 64 bit: a name as a number that is equal on every machine.
+std::uint64_t number_of(const std::string& name) {
+  constexpr std::uint64_t kOffset = 14695981039346656037U, kPrime = 1099511628211U;
+  std::uint64_t hash = kOffset;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  return hash;
+}
+
+std::vector<float> initial_values(const Value& value, std::uint64_t seed) {
+  const auto count = static_cast<std::size_t>(count_of(value.shape));
+  if (value.init.how == Init::How::constant)
+    return std::vector<float>(count, static_cast<float>(value.init.value));
+  std::vector<float> values(count);
+  const std::uint64_t stream = number_of(value.name);
+  for (std::size_t i = 0; i < count; i += 4) {
+    const auto bits = philox(seed, stream, i / 4);
+    for (std::size_t k = 0; k < std::min<std::size_t>(4, count - i); ++k)
+      values[i + k] = static_cast<float>((2.0 * unit_float(bits[k]) - 1.0) * value.init.value);
+  }
+  return values;
+}
+
+bool is_kept(const Value& value) {
+  return value.kind == ValueKind::parameter || value.kind == ValueKind::state;
+}
+
+}  // namespace
+
+Storage::Storage(const Program& program, Device& device, comm::Communicator& communicator) : device_(device) {
+  place_kept(program);
+  place_gradients(program, communicator);
+}
+
+void Storage::place_kept(const Program& program) {
+  for (const Value& value : program.values)
+    if (is_kept(value)) kept_bytes_ += aligned(value.bytes());
+  kept_ = device_.allocate(kept_bytes_);
+  auto* next = static_cast<std::byte*>(kept_->data());
+  for (const Value& value : program.values) {
+    if (!is_kept(value)) continue;
+    pieces_[value.name] = {value, next};
+    next += aligned(value.bytes());
+  }
+}
+
+void Storage::place_gradients(const Program& program, comm::Communicator& communicator) {
+  std::map<DType, std::size_t> bytes;
+  for (const Value& value : program.values)
+    if (value.kind == ValueKind::gradient) bytes[value.dtype] += aligned(value.bytes());
+  std::map<DType, std::byte*> next;
+  for (const auto& [dtype, size] : bytes) {
+    gradients_.push_back(communicator.allocate(size));
+    next[dtype] = static_cast<std::byte*>(gradients_.back()->data());
+    gradient_bytes_ += size;
+  }
+  for (const Value& value : program.values) {
+    if (value.kind != ValueKind::gradient) continue;
+    pieces_[value.name] = {value, next[value.dtype]};
+    next[value.dtype] += aligned(value.bytes());
+  }
+}
+
+const Storage::Piece& Storage::piece(const std::string& name) const {
+  const auto found = pieces_.find(name);
+  if (found == pieces_.end())
+    throw Error(ErrorKind::internal,
+                fmt::format("{} is no parameter, state or gradient of the training program", name));
+  return found->second;
+}
+
+void* Storage::data(const std::string& name) const { return piece(name).data; }
+
+void Storage::initialise(std::uint64_t seed) {
+  for (const auto& [name, piece] : pieces_)
+    if (is_kept(piece.value))
+      device_.from_plain(piece.value, initial_values(piece.value, seed).data(), piece.data);
+}
+
+void Storage::broadcast(comm::Communicator& communicator, int root) {
+  communicator.broadcast({kept_->data(), kept_bytes_ / size_of(DType::f32), DType::f32}, root);
+}
+
+std::vector<float> Storage::read(const std::string& name) const {
+  const Piece& found = piece(name);
+  std::vector<float> plain(static_cast<std::size_t>(count_of(found.value.shape)));
+  device_.to_plain(found.value, found.data, plain.data());
+  return plain;
+}
+
+}  // namespace fleetrun::runtime

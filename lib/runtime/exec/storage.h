@@ -1,0 +1,54 @@
+// The memories that outlive a step: parameters with their states, and gradients. Programs that share
+// parameters (training and evaluation) share one Storage.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "runtime/graph/program.h"
+#include "runtime/kernels/device.h"
+
+namespace fleetrun::runtime {
+
+class Storage {
+ public:
+  // For a program whose layouts are decided. Gradients of one dtype lie in one buffer of the communicator.
+  Storage(const Program& program, Device& device, comm::Communicator& communicator);
+
+  // Memory of a parameter, state or gradient by its name. Throws Error(internal) for any other name.
+  void* data(const std::string& name) const;
+
+  // Parameters and states as their Init says, by (seed, name): equal on all ranks, whatever their layout.
+  void initialise(std::uint64_t seed);
+
+  // Parameters and states of `root` copied to everybody.
+  void broadcast(comm::Communicator& communicator, int root);
+
+  // A parameter or state as plain f32, row-major.
+  std::vector<float> read(const std::string& name) const;
+
+  std::size_t parameter_bytes() const { return kept_bytes_; }  // states included
+  std::size_t gradient_bytes() const { return gradient_bytes_; }
+
+ private:
+  struct Piece {
+    Value value;
+    void* data = nullptr;
+  };
+
+  void place_kept(const Program& program);
+  void place_gradients(const Program& program, comm::Communicator& communicator);
+  const Piece& piece(const std::string& name) const;
+
+  Device& device_;
+  std::map<std::string, Piece> pieces_;
+  std::unique_ptr<comm::Memory> kept_;
+  std::size_t kept_bytes_ = 0;
+  std::vector<std::unique_ptr<comm::Memory>> gradients_;
+  std::size_t gradient_bytes_ = 0;
+};
+
+}  // namespace fleetrun::runtime

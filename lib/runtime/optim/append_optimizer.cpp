@@ -1,0 +1,58 @@
+#include "runtime/optim/append_optimizer.h"
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+struct Update {
+  ValueId parameter = kNone;
+  ValueId gradient = kNone;
+  ValueId learning_rate = kNone;
+};
+
+Builder::Request sgd(Builder&, const job::OptimizerSpec& optimizer, const Update& update) {
+  return {.type = "sgd",
+          .inputs = {{"param", update.parameter},
+                     {"grad", update.gradient},
+                     {"learning_rate", update.learning_rate}},
+          .attributes = {{"weight_decay", optimizer.weight_decay}},
+          .role = Role::optimize};
+}
+
+Builder::Request momentum(Builder& builder, const job::OptimizerSpec& optimizer, const Update& update) {
+  const Value parameter = builder.program().value(update.parameter);
+  const ValueId velocity = builder.state(parameter.name + ".velocity", parameter.shape, {}, update.parameter);
+  return {.type = "momentum",
+          .inputs = {{"param", update.parameter},
+                     {"grad", update.gradient},
+                     {"velocity", velocity},
+                     {"learning_rate", update.learning_rate}},
+          .attributes = {{"mu", optimizer.momentum},
+                         {"use_nesterov", optimizer.use_nesterov},
+                         {"weight_decay", optimizer.weight_decay}},
+          .role = Role::optimize};
+}
+
+Builder::Request request(Builder& builder, const job::OptimizerSpec& optimizer, const Update& update) {
+  switch (optimizer.name) {
+    case job::OptimizerName::sgd:
+      return sgd(builder, optimizer, update);
+    case job::OptimizerName::momentum:
+      return momentum(builder, optimizer, update);
+    default:
+      throw Error(ErrorKind::config, "optimizer.name: this optimizer is not supported by this build");
+  }
+}
+
+}  // namespace
+
+void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer) {
+  const ValueId learning_rate = builder.feed("learning_rate", {1});
+  for (const ValueId gradient : builder.program().of_kind(ValueKind::gradient)) {
+    const ValueId parameter = builder.program().value(gradient).of;
+    builder.add(request(builder, optimizer, {parameter, gradient, learning_rate}));
+  }
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,12 @@
+// Appends one update per parameter to a program: the optimizer as ops.
+#pragma once
+#include "job/job_spec.h"
+#include "runtime/graph/builder.h"
+
+namespace fleetrun::runtime {
+
+// Adds the feed `learning_rate` f32[1], a state per parameter where the optimizer keeps one
+// (<parameter>.velocity), and the ops, in the order of the gradients' production.
+void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer);
+
+}  // namespace fleetrun::runtime
