@@ -1,0 +1,11 @@
+// UTF-8, as strict as the standard: no overlong forms, no surrogates, nothing above U+10FFFF.
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace fleetrun {
+
+// The bytes of the character that begins at `offset`, 1 to 4; 0 when what stands there is no UTF-8.
+std::size_t utf8_character_length(std::string_view text, std::size_t offset);
+
+}  // namespace fleetrun

@@ -1,0 +1,44 @@
+#include "base/json_value.h"
+
+#include <doctest/doctest.h>
+
+#include "base/json_reader.h"
+
+namespace fleetrun {
+namespace {
+
+TEST_CASE("a value is written on one line") {
+  JsonValue value = JsonValue::of_object();
+  value.add("a", JsonValue::of_list({JsonValue::of_integer(1), JsonValue::of_number(0.1)}));
+  value.add("b", JsonValue());
+  value.add("c", JsonValue::of_boolean(true));
+  CHECK(to_json(value) == R"({"a": [1, 0.1], "b": null, "c": true})");
+}
+
+TEST_CASE("lines are indented, lists of plain values stay on one") {
+  const JsonValue value = read_json(R"({"a": {"b": [1, 2], "c": []}, "d": [{}, {"e": "x"}]})").root;
+  CHECK(to_json_lines(value) ==
+        "{\n  \"a\": {\n    \"b\": [1, 2],\n    \"c\": []\n  },\n  \"d\": [\n    {},\n    {\n      \"e\": "
+        "\"x\"\n    }\n  ]\n}\n");
+}
+
+TEST_CASE("what is written can be read back") {
+  const std::string text =
+      R"({"a": [1, -2.5, 1e-08, "\"\\\n\té\u0001\u007f\u0085"], "b": {"c": [{"d": false}]}})";
+  const JsonDocument document = read_json(text);
+  REQUIRE(document.complete);
+  CHECK(to_json(document.root) == text);
+  CHECK(to_json(read_json(to_json_lines(document.root)).root) == text);
+}
+
+TEST_CASE("paths are plain where keys are, and safe to print where they are not") {
+  CHECK(child_path("", "train") == "train");
+  CHECK(child_path("train", "log_every") == "train.log_every");
+  CHECK(item_path(child_path("model", "hidden"), 2) == "model.hidden[2]");
+  CHECK(child_path("env", "a.b") == "env.\"a.b\"");
+  CHECK(child_path("", "\x1b[2J") == "\"\\u001b[2J\"");
+  CHECK(child_path("", std::string(100'000, 'x')) == '"' + std::string(60, 'x') + "\"...");
+}
+
+}  // namespace
+}  // namespace fleetrun
