@@ -232,8 +232,8 @@ bool TreeBuilder::end_object() {
 bool TreeBuilder::parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& exception) {
   if (exception.id == kOutOfRange) {
     const std::size_t start = next_token();
-    report(start, path_of_next(),
-           describe_too_large(std::string(text_.substr(start, read_so_far() - start))));
+    const std::size_t end = std::min(text_.find_first_not_of(kNumberLetters, start), text_.size());
+    report(start, path_of_next(), describe_too_large(std::string(text_.substr(start, end - start))));
     return false;
   }
   JsonBreak broken{.offset = token_end_, .after = after_};

@@ -177,7 +177,7 @@ JsonFault diagnose_after_value(std::string_view text, std::size_t at, const Json
   if (next == text.size())
     return {next,
             describe_end(
-                {.offset = at, .after = After::opening, .inside = broken.inside, .opened = broken.opened})};
+                {.offset = at, .after = After::comma, .inside = broken.inside, .opened = broken.opened})};
   if (is_comment(text.substr(next))) return {next, "a comment, wanted none: JSON has no comments"};
   if (text[next] == ']' || text[next] == '}')
     return {at, fmt::format("a comma before '{}', wanted none after the last value", text[next])};
