@@ -1,0 +1,87 @@
+#include "runtime/trainer.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/build_program.h"
+#include "runtime/exec/propagate_layouts.h"
+#include "runtime/graph/program_text.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+ExecutorOptions executor_options(const job::JobSpec& job, int threads) {
+  const int in_flight = job.strategy.execution_strategy.num_threads;
+  return {.threads = in_flight,
+          .team = std::max(1, threads / in_flight),
+          .seed = static_cast<std::uint64_t>(job.train.seed)};
+}
+
+}  // namespace
+
+Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
+                 comm::Communicator& communicator, int threads)
+    : communicator_(communicator) {
+  const OpTable& ops = all_ops();
+  const ExecutorOptions options = executor_options(job, threads);
+  device.enter_thread(options.team);  // layouts may depend on the team
+
+  Program training = build_training_program(job, facts, ops, communicator.size());
+  propagate_layouts(training, ops, device, {});
+  Program evaluation = build_evaluation_program(job, facts, ops);
+  propagate_layouts(evaluation, ops, device, parameter_layouts(training));
+  program_text_ = print_program(training, ops);
+
+  storage_ = std::make_unique<Storage>(training, device, communicator);
+  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+  storage_->broadcast(communicator, 0);
+  training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
+  evaluation_ =
+      std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_, communicator, options);
+  training_->bind("learning_rate", &learning_rate_);
+}
+
+void Trainer::step(const BatchView& batch, double learning_rate) {
+  learning_rate_ = static_cast<float>(learning_rate);
+  training_->bind("image", batch.images);
+  training_->bind("label", batch.labels);
+  training_->run();
+}
+
+Score Trainer::score() const {
+  const auto* hits = static_cast<const float*>(training_->fetch("hits"));
+  const float samples = std::max(1.0F, hits[2]);
+  return {.loss = *static_cast<const float*>(training_->fetch("loss")),
+          .acc1 = hits[0] / samples,
+          .acc5 = hits[1] / samples,
+          .samples = static_cast<std::int64_t>(hits[2])};
+}
+
+void Trainer::evaluate(const BatchView& batch) {
+  evaluation_->bind("image", batch.images);
+  evaluation_->bind("label", batch.labels);
+  evaluation_->run();
+  const ValueId losses = evaluation_->program().find("losses");
+  const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
+  const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));
+  evaluation_loss_ += std::accumulate(loss, loss + count_of(evaluation_->program().value(losses).shape), 0.0);
+  for (std::size_t i = 0; i < evaluation_hits_.size(); ++i)
+    evaluation_hits_[i] += static_cast<std::int64_t>(hits[i]);
+}
+
+Score Trainer::finish_evaluation() {
+  auto loss = static_cast<float>(evaluation_loss_);
+  communicator_.all_reduce({&loss, 1, DType::f32}, comm::ReduceOp::sum);
+  communicator_.all_reduce({evaluation_hits_.data(), evaluation_hits_.size(), DType::i64},
+                           comm::ReduceOp::sum);
+  const auto [top1, top5, samples] = evaluation_hits_;
+  evaluation_loss_ = 0;
+  evaluation_hits_ = {};
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
+  return {.loss = loss / count,
+          .acc1 = static_cast<double>(top1) / count,
+          .acc5 = static_cast<double>(top5) / count,
+          .samples = samples};
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,60 @@
+// One rank's model being trained: programs placed on a device, their storage, and the step.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "job/job_spec.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/storage.h"
+#include "runtime/models/model.h"
+
+namespace fleetrun::runtime {
+
+struct Score {
+  double loss = 0;  // mean over the samples
+  double acc1 = 0;  // share of the samples whose label has the highest logit
+  double acc5 = 0;  // ... is among the five highest
+  std::int64_t samples = 0;
+};
+
+// One batch in plain memory, kept by its owner until the step is done.
+struct BatchView {
+  const float* images = nullptr;         // [B,C,H,W]
+  const std::int32_t* labels = nullptr;  // [B], -1: no sample
+};
+
+class Trainer {
+ public:
+  // Parameters start by train.seed, and rank 0's are everybody's.
+  Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device, comm::Communicator& communicator,
+          int threads);
+
+  void step(const BatchView& batch, double learning_rate);
+  Score score() const;  // of the last step's batch, this rank's part
+
+  // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
+  void evaluate(const BatchView& batch);
+  Score finish_evaluation();
+
+  const Storage& storage() const { return *storage_; }
+  const Executor& executor() const { return *training_; }
+
+  // What all ranks must agree on before the first step.
+  std::string program_text() const { return program_text_; }
+
+ private:
+  comm::Communicator& communicator_;
+  std::string program_text_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Executor> training_;
+  std::unique_ptr<Executor> evaluation_;
+  float learning_rate_ = 0;                        // bound as the feed
+  double evaluation_loss_ = 0;                     // sums of this rank since the last finish
+  std::array<std::int64_t, 3> evaluation_hits_{};  // top-1, top-5, samples
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,34 @@
+#include "runtime/graph/attributes.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+TEST_CASE("an attribute reads back from its text, with its type") {
+  const std::vector<Attribute> attributes = {true,
+                                             false,
+                                             std::int64_t{-3},
+                                             0.1,
+                                             1.0,
+                                             1e-300,
+                                             std::string("max"),
+                                             std::vector<std::int64_t>{},
+                                             std::vector<std::int64_t>{1, -2}};
+  for (const Attribute& attribute : attributes) CHECK(parse_attribute(describe(attribute)) == attribute);
+}
+
+TEST_CASE("a whole floating-point number keeps its decimal point") {
+  CHECK(describe(Attribute(2.0)) == "2.0");
+}
+
+TEST_CASE("a text that is no attribute is quoted") {
+  CHECK_THROWS_WITH_AS(parse_attribute("max"),
+                       "max is no attribute: wanted true, false, a number, \"text\" or [1,2]", Error);
+  CHECK_THROWS_WITH_AS(parse_attribute("[1,x]"), "[1,x] is no list of integers", Error);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
