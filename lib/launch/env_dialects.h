@@ -1,0 +1,31 @@
+// What a worker finds in its environment, in the words of each framework. One GPU mapping for both.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "launch/cluster.h"
+
+namespace fleetrun::launch {
+
+// Where the ranks of the run are to listen. All ports differ.
+struct Endpoints {
+  std::vector<Endpoint> ranks;  // in rank order
+  Endpoint master;              // bound by rank 0 (PyTorch's and Paddle's TCPStore)
+};
+
+// PaddlePaddle 2.0 up to the current launcher.
+void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
+                              Environment& environment);
+
+struct TorchNames {
+  std::string run_id;
+  std::string error_file;  // where torch.distributed.elastic's @record leaves its traceback
+};
+
+// init_method="env://" and what torchrun adds.
+void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
+                             const TorchNames& names, Environment& environment);
+
+}  // namespace fleetrun::launch

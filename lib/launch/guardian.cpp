@@ -1,0 +1,100 @@
+#include "launch/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "launch/exit_status.h"
+#include "launch/orphans.h"
+#include "launch/pidfd.h"
+#include "launch/signals.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+
+Pipe make_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(ErrorKind::os, fmt::format("making a pipe: {}", describe_errno(errno)));
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+[[noreturn]] void run_middle(Pipe pipe, const std::function<int(int)>& middle) {
+  pipe.write_end.reset();
+  ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
+  ::signal(SIGTTOU, SIG_IGN);  // in the background of the terminal, and allowed to write there
+  int code = 0;
+  try {
+    become_subreaper();
+    code = middle(pipe.read_end.get());
+  } catch (const Error& error) {
+    const std::string text = error.describe("fleetrun");
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    code = error.exit_code();
+  }
+  ::_exit(code);
+}
+
+int end_of_middle(int pidfd) {
+  siginfo_t info{};
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED) != 0)
+    throw Error(ErrorKind::internal,
+                fmt::format("waiting for the middle process: {}", describe_errno(errno)));
+  const ExitStatus status = ExitStatus::from_siginfo(info);
+  if (status.how == ExitStatus::How::signaled) {
+    log_line("fleetrun", fmt::format("the supervising process {}; its workers are ended", status.describe()));
+    end_all_children(kSweepPatience);
+  }
+  return status.exit_code();
+}
+
+int wait_in_front(pid_t middle, const UniqueFd& signals) {
+  const UniqueFd pidfd = open_pidfd(middle);
+  if (!pidfd)
+    throw Error(ErrorKind::os, fmt::format("watching the middle process: {}", describe_errno(errno)));
+  std::array<pollfd, 2> events = {pollfd{.fd = pidfd.get(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = signals.get(), .events = POLLIN, .revents = 0}};
+  while (true) {
+    if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR)
+      throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
+    for (const int number : read_signals(signals.get())) send_signal(pidfd, number);
+    if (events[0].revents != 0) return end_of_middle(pidfd.get());
+  }
+}
+
+}  // namespace
+
+int run_guarded(const std::function<int(int front_fd)>& middle) {
+  Pipe pipe = make_pipe();
+  const std::vector<int> handled = stop_signals();
+  block_signals(handled);  // also in the middle process until it has its own descriptor for them
+  const UniqueFd signals = open_signal_fd(handled);
+  become_subreaper();
+  std::fflush(nullptr);  // or both processes would write it
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Error(ErrorKind::os, fmt::format("fork: {}", describe_errno(errno)));
+  if (pid == 0) run_middle(std::move(pipe), middle);
+  ::setpgid(pid, pid);  // whoever comes first
+  pipe.read_end.reset();
+  return wait_in_front(pid, signals);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,74 @@
+#include "launch/host_facts.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+std::vector<std::string> probe_addresses() {
+  ifaddrs* list = nullptr;
+  std::vector<std::string> addresses;
+  if (::getifaddrs(&list) != 0) return addresses;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
+  }
+  return addresses;
+}
+
+bool is_gpu_file(const std::string& name) {
+  constexpr std::string_view kPrefix = "nvidia";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         std::all_of(name.begin() + kPrefix.size(), name.end(),
+                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
+int count_gpus(const std::string& devices) {
+  std::error_code problem;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(devices, problem))
+    count += is_gpu_file(entry.path().filename()) ? 1 : 0;
+  return count;
+}
+
+int count_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  return std::max(1, CPU_COUNT(&mask));
+}
+
+// The folder of libfleetrun_base.so, wherever the installation was moved to.
+bool has_cuda_plugin() {
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<void*>(&describe_errno), &library) == 0) return false;
+  std::error_code problem;
+  const auto folder = std::filesystem::path(library.dli_fname).parent_path();
+  return std::filesystem::exists(folder / "libfleetrun_cuda.so", problem);
+}
+
+}  // namespace
+
+HostFacts probe_host(const std::string& root) {
+  return {.addresses = probe_addresses(),
+          .gpus = count_gpus(root + "/dev"),
+          .cores = count_cores(),
+          .cuda_plugin = has_cuda_plugin()};
+}
+
+}  // namespace fleetrun::launch

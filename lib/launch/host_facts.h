@@ -1,0 +1,18 @@
+// What this machine has. Facts, no decisions.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace fleetrun::launch {
+
+struct HostFacts {
+  std::vector<std::string> addresses;  // IPv4, loopback included
+  int gpus = 0;                        // device files /dev/nvidia0, /dev/nvidia1, ...
+  int cores = 1;                       // in our affinity mask
+  bool cuda_plugin = false;            // libfleetrun_cuda.so lies beside our libraries
+};
+
+// `root` stands before /dev, so that tests can have devices.
+HostFacts probe_host(const std::string& root = "");
+
+}  // namespace fleetrun::launch

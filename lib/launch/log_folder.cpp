@@ -1,0 +1,102 @@
+#include "launch/log_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kLockName = ".lock";
+
+Error cannot_create(const std::string& path, int code) {
+  return Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(code)),
+               "--log_dir chooses another folder for the logs");
+}
+
+std::string read_start(int fd) {
+  char text[64] = "";
+  const ssize_t count = ::pread(fd, text, sizeof text, 0);
+  return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "a process of unknown number";
+}
+
+bool is_remains(const std::string& name) {
+  constexpr std::string_view kLog = "workerlog.";
+  constexpr std::string_view kError = "error.";  // error.N.json
+  if (name == "report.json" || name == "train.json" || name == "endpoints.log") return true;
+  const auto digits = [](std::string_view text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(),
+                                        [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  };
+  const std::string_view view = name;
+  if (view.starts_with(kLog)) return digits(view.substr(kLog.size()));
+  if (view.starts_with(kError) && view.ends_with(".json"))
+    return digits(view.substr(kError.size(), view.size() - kError.size() - 5));
+  return false;
+}
+
+}  // namespace
+
+LogFolder::LogFolder(std::string path) : path_(std::move(path)) {
+  try {
+    make_directories(path_);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::create, error.message(), "--log_dir chooses another folder for the logs");
+  }
+  lock();
+  remove_remains();
+}
+
+std::string LogFolder::absolute() const { return std::filesystem::absolute(path_).lexically_normal(); }
+
+// A lock of the kernel's: it goes with the process, however that ends.
+void LogFolder::lock() {
+  const std::string path = file(kLockName);
+  lock_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  if (!lock_) throw cannot_create(path, errno);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw Error(ErrorKind::create, fmt::format("{}/ is in use by {}", path_, read_start(lock_.get())),
+                "--log_dir chooses another folder for this run");
+  const std::string text = fmt::format("fleetrun, pid {}", ::getpid());
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+    throw cannot_create(path, errno);
+}
+
+void LogFolder::remove_remains() const {
+  std::vector<std::string> remains;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, problem))
+    if (is_remains(entry.path().filename())) remains.push_back(entry.path());
+  for (const std::string& path : remains)
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw cannot_create(path, errno);
+}
+
+UniqueFd LogFolder::open_worker_log(int rank) const {
+  const std::string path = worker_log(rank);
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640));
+  if (!fd) throw cannot_create(path, errno);
+  return fd;
+}
+
+void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
+  std::string text = "PADDLE_TRAINER_ENDPOINTS: ";
+  for (const Endpoint& endpoint : endpoints) text += "\n" + endpoint.describe();
+  const std::string path = file("endpoints.log");
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  if (!fd) throw cannot_create(path, errno);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,33 @@
+// The folder log/ of one run: nobody else's while we hold it, and without remains of earlier runs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+
+class LogFolder {
+ public:
+  // Makes the folder, locks it, and removes what an earlier run left. Throws Error(create).
+  explicit LogFolder(std::string path);
+
+  const std::string& path() const { return path_; }  // as the user wrote it
+  std::string absolute() const;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
+
+  // Empty, for writing. Throws Error(create).
+  UniqueFd open_worker_log(int rank) const;
+  void write_endpoints(const std::vector<Endpoint>& endpoints) const;
+
+ private:
+  void lock();
+  void remove_remains() const;
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,92 @@
+#include "launch/log_follower.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kChunk = 64 * 1024;                    // bytes; what a pipe holds by default
+constexpr std::size_t kLongestLine = 8192;                   // bytes; longer ones are passed on in pieces
+constexpr auto kPollPause = std::chrono::milliseconds(100);  // where inotify is used up
+
+}  // namespace
+
+LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path)
+    : loop_(loop), stream_(stream), path_(std::move(path)) {
+  file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_) throw file_error(errno, "following", path_);
+  watch();
+}
+
+LogFollower::~LogFollower() {
+  if (notify_) loop_.forget(notify_.get());
+}
+
+void LogFollower::watch() {
+  notify_.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!notify_ || ::inotify_add_watch(notify_.get(), path_.c_str(), IN_MODIFY) < 0) {
+    notify_.reset();
+    look_again_later();
+    return;
+  }
+  loop_.watch_readable(notify_.get(), [this] {
+    std::array<char, 4096> events;
+    while (::read(notify_.get(), events.data(), events.size()) > 0) {
+    }
+    if (!waiting_) copy_some();
+  });
+}
+
+void LogFollower::look_again_later() {
+  loop_.call_at(Clock::now() + kPollPause, [this] {
+    if (!waiting_) copy_some();
+    look_again_later();
+  });
+}
+
+// One chunk per turn of the loop, so that a flood of text leaves room for everything else.
+void LogFollower::copy_some() {
+  waiting_ = read_chunk();
+  if (!waiting_) return;
+  const auto next = [this] { loop_.call_at(Clock::now(), [this] { copy_some(); }); };
+  if (stream_.idle())
+    next();
+  else
+    stream_.when_idle(next);
+}
+
+bool LogFollower::read_chunk() {
+  std::string chunk(kChunk, '\0');
+  const ssize_t count = ::read(file_.get(), chunk.data(), chunk.size());
+  if (count <= 0) return false;
+  chunk.resize(static_cast<std::size_t>(count));
+  const auto last_end = chunk.rfind('\n');
+  if (last_end == std::string::npos) {
+    unfinished_ += chunk;
+  } else {
+    stream_.write(unfinished_ + chunk.substr(0, last_end + 1));
+    unfinished_ = chunk.substr(last_end + 1);
+  }
+  if (unfinished_.size() > kLongestLine) stream_.write(std::exchange(unfinished_, ""));
+  return true;
+}
+
+bool LogFollower::finish(Clock::duration patience) {
+  while (true) {
+    if (!stream_.drain(patience)) return false;
+    if (!read_chunk()) break;
+  }
+  stream_.write(std::exchange(unfinished_, ""));
+  return stream_.drain(patience);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,39 @@
+// Copies a log file to a stream as it grows, in whole lines. The file's writer is never held up: when the
+// stream has no room the copy waits, and goes on from there.
+#pragma once
+#include <string>
+
+#include "base/unique_fd.h"
+#include "launch/event_loop.h"
+#include "launch/output_stream.h"
+
+namespace fleetrun::launch {
+
+class LogFollower {
+ public:
+  // The file exists. Throws Error(io) when it cannot be read.
+  LogFollower(EventLoop& loop, OutputStream& stream, std::string path);
+  ~LogFollower();
+  LogFollower(const LogFollower&) = delete;
+  LogFollower& operator=(const LogFollower&) = delete;
+
+  // Everything up to the present end, a last line without an end included.
+  // False: the reader of the stream took nothing for `patience`.
+  bool finish(Clock::duration patience);
+
+ private:
+  void watch();
+  void look_again_later();
+  void copy_some();
+  bool read_chunk();  // false at the end of the file
+
+  EventLoop& loop_;
+  OutputStream& stream_;
+  std::string path_;
+  UniqueFd file_;
+  UniqueFd notify_;
+  std::string unfinished_;  // the start of a line whose end was not written yet
+  bool waiting_ = false;    // for the stream
+};
+
+}  // namespace fleetrun::launch

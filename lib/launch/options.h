@@ -1,0 +1,52 @@
+// What the user said on the command line and in the environment, and where each value came from.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "job/job_spec.h"
+#include "launch/clock.h"
+
+namespace fleetrun::launch {
+
+enum class Origin { fallback, environment, flag };
+
+template <typename T>
+struct Setting {
+  T value{};
+  Origin origin = Origin::fallback;
+  std::string source = "";  // as the user knows it: "--gpus", "PADDLE_DEVICES"; empty for a fallback
+};
+
+// The defaults are written here and nowhere else.
+struct LaunchOptions {
+  Setting<std::optional<std::string>> gpus;
+  Setting<std::optional<int>> nproc_per_node;
+  Setting<std::string> ips{"127.0.0.1"};
+  Setting<std::optional<std::string>> host;
+  Setting<std::optional<Endpoint>> master;
+  Setting<std::optional<std::uint16_t>> start_port;
+  Setting<job::DeviceChoice> device{job::DeviceChoice::automatic};
+  Setting<std::string> log_dir{"log"};
+  Setting<std::string> job_id{"default"};
+  Setting<Clock::duration> grace{std::chrono::seconds(10)};
+
+  std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
+  std::string program;                  // script, job file or program, as given
+  std::vector<std::string> arguments;   // never interpreted
+};
+
+struct CommandLine {
+  LaunchOptions options;
+  std::optional<std::string> answer;  // --help, --version: what to print instead of launching
+};
+
+// `arguments` without the program's own name. Flag > environment > default.
+// Throws Error(usage).
+CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,99 @@
+#include "launch/output_stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+
+#include <fmt/format.h>
+
+namespace fleetrun::launch {
+namespace {
+
+bool has_room(int fd, int timeout_ms) {
+  pollfd one{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&one, 1, timeout_ms) > 0;
+}
+
+}  // namespace
+
+OutputStream::OutputStream(EventLoop& loop, int fd) : loop_(loop), terminal_(::isatty(fd) == 1) { open(fd); }
+
+OutputStream::~OutputStream() {
+  if (fd_) loop_.forget(fd_.get());
+}
+
+// O_NONBLOCK belongs to the open file, which others share: our parent's shell would find its terminal
+// changed. So a pipe or terminal is opened once more, for us alone.
+void OutputStream::open(int fd) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0) {
+    broken_ = true;
+    return;
+  }
+  if (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)) {
+    const std::string path = fmt::format("/proc/self/fd/{}", fd);
+    fd_.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (fd_) kind_ = Kind::nonblocking;
+  }
+  if (fd_) return;
+  fd_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  kind_ = S_ISSOCK(facts.st_mode) ? Kind::socket : Kind::shared;
+  broken_ = !fd_;
+}
+
+long OutputStream::try_write(std::string_view text) const {
+  ssize_t count = 0;
+  do {
+    if (kind_ == Kind::socket) {
+      count = ::send(fd_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else if (kind_ == Kind::nonblocking) {
+      count = ::write(fd_.get(), text.data(), text.size());
+    } else {
+      // A pipe that is writable takes PIPE_BUF bytes without blocking; a regular file never blocks.
+      if (!has_room(fd_.get(), 0)) return 0;
+      count = ::write(fd_.get(), text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    }
+  } while (count < 0 && errno == EINTR);
+  if (count < 0 && errno == EAGAIN) return 0;
+  return count;
+}
+
+void OutputStream::write(std::string_view text) {
+  if (broken_) return;
+  waiting_.append(text);
+  if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
+}
+
+void OutputStream::flush() {
+  std::string_view left = waiting_;
+  while (!left.empty()) {
+    const long count = try_write(left);
+    broken_ = count < 0;
+    if (count <= 0) break;
+    left.remove_prefix(static_cast<std::size_t>(count));
+  }
+  waiting_ = broken_ ? "" : std::string(left);
+  if (!waiting_.empty())
+    loop_.when_writable(fd_.get(), [this] { flush(); });
+  else if (on_idle_)
+    std::exchange(on_idle_, nullptr)();
+}
+
+bool OutputStream::drain(Clock::duration patience) {
+  const int timeout_ms =
+      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(patience).count());
+  while (!waiting_.empty()) {
+    const std::size_t before = waiting_.size();
+    if (!has_room(fd_.get(), timeout_ms)) return false;
+    flush();
+    if (waiting_.size() == before) return false;
+  }
+  return true;
+}
+
+}  // namespace fleetrun::launch

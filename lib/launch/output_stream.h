@@ -1,0 +1,47 @@
+// Text for our stdout or stderr that never blocks us: a full pipe or a stopped terminal holds up the text,
+// not the supervision. What does not fit now waits; when the reader is gone it is dropped.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "launch/clock.h"
+#include "launch/event_loop.h"
+
+namespace fleetrun::launch {
+
+class OutputStream {
+ public:
+  OutputStream(EventLoop& loop, int fd);
+  ~OutputStream();
+  OutputStream(const OutputStream&) = delete;
+  OutputStream& operator=(const OutputStream&) = delete;
+
+  void write(std::string_view text);
+  bool idle() const { return waiting_.empty(); }
+  bool is_terminal() const { return terminal_; }
+  // Called once when everything was written or dropped.
+  void when_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
+
+  // Writes what waits, giving up when the reader takes nothing for `patience`. False: some is left.
+  bool drain(Clock::duration patience);
+
+ private:
+  enum class Kind { nonblocking, socket, shared };
+
+  void open(int fd);
+  void flush();
+  // Bytes taken; 0: no room now; -1: nobody will ever read it.
+  long try_write(std::string_view text) const;
+
+  EventLoop& loop_;
+  UniqueFd fd_;
+  Kind kind_ = Kind::shared;
+  bool terminal_ = false;
+  bool broken_ = false;
+  std::string waiting_;
+  std::function<void()> on_idle_;
+};
+
+}  // namespace fleetrun::launch

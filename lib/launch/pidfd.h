@@ -1,0 +1,12 @@
+// A process by descriptor: unlike its number it never comes to mean another process.
+#pragma once
+#include <sys/types.h>
+
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+
+UniqueFd open_pidfd(pid_t pid);  // close-on-exec; empty with errno set when it cannot be had
+bool send_signal(const UniqueFd& pidfd, int signal);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,93 @@
+#include "launch/port_guard.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+Error port_error(std::uint16_t port, const std::string& what, int code) {
+  return Error(ErrorKind::temporary, fmt::format("port {} {}: {}", port, what, describe_errno(code)));
+}
+
+// Bound to every address, because a worker may listen on any of them. Port 0: the kernel picks one.
+UniqueFd bind_socket(std::uint16_t port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) throw Error(ErrorKind::os, fmt::format("holding a port: {}", describe_errno(errno)));
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_port = htons(port);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw port_error(port, "cannot be held", errno);
+  return fd;
+}
+
+std::uint16_t port_of(const UniqueFd& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw Error(ErrorKind::os, fmt::format("reading a held port: {}", describe_errno(errno)));
+  return ntohs(address.sin_port);
+}
+
+// Holders of one user share a port with each other, so among launchers a name in the abstract socket
+// namespace (one per network namespace, as ports are) says whose it is.
+UniqueFd claim(std::uint16_t port) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) throw Error(ErrorKind::os, fmt::format("claiming port {}: {}", port, describe_errno(errno)));
+  const std::string name = fmt::format("fleetrun-port-{}", port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    throw port_error(port, "is held by another fleetrun", errno);
+  return fd;
+}
+
+std::uint16_t hold(std::uint16_t wanted, std::vector<UniqueFd>& holders) {
+  UniqueFd socket = bind_socket(wanted);
+  const std::uint16_t port = port_of(socket);
+  holders.push_back(claim(port));
+  holders.push_back(std::move(socket));
+  return port;
+}
+
+std::uint16_t nth_port(const ClusterSpec& cluster, int index) {
+  if (!cluster.start_port) return 0;
+  const int port = *cluster.start_port + index;
+  if (port > 65535)
+    throw Error(ErrorKind::usage, fmt::format("--start_port is {}, {} ports from there pass 65535",
+                                              *cluster.start_port, cluster.local_size() + 1));
+  return static_cast<std::uint16_t>(port);
+}
+
+}  // namespace
+
+HeldPorts hold_ports(const ClusterSpec& cluster) {
+  HeldPorts held;
+  for (int i = 0; i < cluster.local_size(); ++i)
+    held.endpoints.ranks.push_back({cluster.host, hold(nth_port(cluster, i), held.holders)});
+  if (cluster.master) {
+    held.endpoints.master = *cluster.master;
+    hold(cluster.master->port, held.holders);
+  } else {
+    held.endpoints.master = {cluster.host, hold(nth_port(cluster, cluster.local_size()), held.holders)};
+  }
+  return held;
+}
+
+}  // namespace fleetrun::launch

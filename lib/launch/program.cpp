@@ -1,0 +1,105 @@
+#include "launch/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";  // as execvp without PATH, and local
+constexpr const char* kWorkerProgram = "fleetrun-worker";
+
+bool is_file(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+bool is_folder(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
+
+// The first executable file on PATH; else the first file there is, so that its mode can be complained about.
+std::optional<std::string> search_path(const std::string& name, const Environment& environment) {
+  std::optional<std::string> found;
+  std::istringstream folders(environment.get_or("PATH", kDefaultPath));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_executable(path)) return path;
+    if (!found && is_file(path)) found = path;
+  }
+  const std::string here = "./" + name;
+  if (!found && is_file(here)) found = here;
+  return found;
+}
+
+std::string find_executable(const std::string& name, const Environment& environment) {
+  const bool is_path = name.find('/') != std::string::npos;
+  const std::optional<std::string> path = is_path ? std::optional(name) : search_path(name, environment);
+  const std::string shown = path.value_or(name);
+  if (is_folder(shown)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", shown));
+  if (!path || !is_file(*path))
+    throw Error(ErrorKind::not_found,
+                is_path ? fmt::format("the program {} does not exist", name)
+                        : fmt::format("the program {} is neither on PATH nor in this folder", name));
+  if (!is_executable(*path))
+    throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", *path),
+                fmt::format("chmod +x {} makes it so", *path));
+  return *path;
+}
+
+void check_script(const std::string& path) {
+  if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
+  if (!is_file(path)) throw Error(ErrorKind::not_found, fmt::format("the script {} does not exist", path));
+  if (::access(path.c_str(), R_OK) != 0)
+    throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
+}
+
+// Beside the launcher in a build tree, in libexec of an installation.
+std::string find_worker_program() {
+  std::error_code problem;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
+  const auto beside = folder / kWorkerProgram;
+  const auto installed = folder.parent_path() / "libexec" / "fleetrun" / kWorkerProgram;
+  for (const auto& path : {beside, installed})
+    if (is_executable(path)) return path;
+  throw Error(ErrorKind::not_found,
+              fmt::format("the worker program is neither {} nor {}", beside.string(), installed.string()));
+}
+
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+ProgramKind kind_of_program(const std::string& name) {
+  if (name.ends_with(".json")) return ProgramKind::job;
+  if (name.ends_with(".py")) return ProgramKind::python;
+  return ProgramKind::executable;
+}
+
+Program find_program(const std::string& name, const std::vector<std::string>& arguments,
+                     const Environment& environment) {
+  const ProgramKind kind = kind_of_program(name);
+  if (kind == ProgramKind::job)
+    return {kind, find_worker_program(), joined({kWorkerProgram, name}, arguments)};
+  if (kind == ProgramKind::executable)
+    return {kind, find_executable(name, environment), joined({name}, arguments)};
+  check_script(name);
+  return {kind, find_executable("python3", environment), joined({"python3", "-u", name}, arguments)};
+}
+
+}  // namespace fleetrun::launch

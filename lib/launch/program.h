@@ -1,0 +1,25 @@
+// What the workers run: our own worker program for a job file, Python for a script, anything else as it is.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+
+namespace fleetrun::launch {
+
+enum class ProgramKind { job, python, executable };
+
+struct Program {
+  ProgramKind kind = ProgramKind::executable;
+  std::string executable;         // a path that exec takes
+  std::vector<std::string> argv;  // argv[0] included
+};
+
+// By the end of its name: .json, .py, or neither.
+ProgramKind kind_of_program(const std::string& name);
+
+// Finds what is to be executed and looks whether it can be. Throws Error(not_found|not_executable).
+Program find_program(const std::string& name, const std::vector<std::string>& arguments,
+                     const Environment& environment);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,186 @@
+#include "launch/report.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using WallTime = std::chrono::system_clock::time_point;
+
+constexpr off_t kTailBytes = 16 * 1024;  // enough for the last lines of any readable log
+
+std::string_view describe(Cause cause) {
+  constexpr std::array<std::string_view, 6> kNames = {"finished", "exited",  "killed",
+                                                      "spawn",    "stopped", "front_lost"};
+  return kNames.at(static_cast<std::size_t>(cause));
+}
+
+std::string_view describe(Role role) {
+  constexpr std::array<std::string_view, 6> kNames = {"running", "finished",     "primary",
+                                                      "stopped", "failed_after", "never_started"};
+  return kNames.at(static_cast<std::size_t>(role));
+}
+
+std::vector<int> ranks_with(const Verdict& verdict, Role role) {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
+    if (verdict.ranks[i].role == role) ranks.push_back(static_cast<int>(i));
+  return ranks;
+}
+
+std::string name_ranks(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+std::string utc_time(WallTime time) {
+  const auto milliseconds =
+      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+  return fmt::format("{}.{:03}Z", text, milliseconds);
+}
+
+double seconds_between(WallTime start, WallTime end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+Json describe_rank(const ExitReport& report, std::size_t rank) {
+  const RankVerdict& verdict = report.verdict.ranks.at(rank);
+  Json json = {{"rank", rank}, {"role", describe(verdict.role)}};
+  if (const auto& status = verdict.status) {
+    const bool exited = status->how == ExitStatus::How::exited;
+    json["how"] = exited ? "exited" : "killed";
+    json[exited ? "code" : "signal"] = status->value;
+    json["description"] = status->describe();
+  }
+  if (rank < report.workers.size() && report.workers[rank].pid > 0) {
+    json["pid"] = report.workers[rank].pid;
+    json["started"] = utc_time(report.workers[rank].started);
+    if (verdict.status) json["ended"] = utc_time(report.workers[rank].ended);
+  }
+  if (rank < report.logs.size()) json["log"] = report.logs[rank];
+  return json;
+}
+
+std::string printable(std::string line) {
+  for (char& letter : line) {
+    const auto code = static_cast<unsigned char>(letter);
+    if ((code < 0x20 && letter != '\t') || code == 0x7f) letter = '?';
+  }
+  return line;
+}
+
+std::string failed_rank_text(const ExitReport& report) {
+  const auto rank = static_cast<std::size_t>(*report.verdict.rank);
+  std::string text = fmt::format("fleetrun: {}", describe_cause(report.verdict, report.command));
+  if (rank < report.workers.size() && report.workers[rank].pid > 0)
+    text += fmt::format(" (pid {}, after {:.1f} s)", report.workers[rank].pid,
+                        seconds_between(report.workers[rank].started, report.workers[rank].ended));
+  text += "\n";
+  if (report.verdict.cause == Cause::spawn) return text;
+  if (report.last_lines.empty()) return text + fmt::format("fleetrun: {} is empty\n", report.logs.at(rank));
+  text += fmt::format("fleetrun: the last lines of {}:\n", report.logs.at(rank));
+  for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
+  return text;
+}
+
+}  // namespace
+
+std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command) {
+  switch (verdict.cause) {
+    case Cause::finished:
+      return "all ranks finished";
+    case Cause::stopped:
+      return fmt::format("stopped by {}", describe_signal(verdict.signal));
+    case Cause::front_lost:
+      return "the front process of fleetrun is gone; its workers are ended";
+    case Cause::spawn:
+      return fmt::format("rank {} could not be started: {}: {}", *verdict.rank,
+                         command.empty() ? "" : command.front(), describe_errno(verdict.spawn_error));
+    case Cause::exited:
+    case Cause::killed:
+      break;
+  }
+  const auto& status = verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status;
+  return fmt::format("rank {} {}{}", *verdict.rank, status->describe(),
+                     verdict.cause == Cause::killed ? ", not by fleetrun" : "");
+}
+
+std::string describe(const ExitReport& report) {
+  const Verdict& verdict = report.verdict;
+  if (verdict.cause == Cause::finished) return "";
+  std::string text = verdict.rank ? failed_rank_text(report)
+                                  : fmt::format("fleetrun: {}\n", describe_cause(verdict, report.command));
+  for (const int rank : ranks_with(verdict, Role::failed_after))
+    text += fmt::format("fleetrun: rank {} {} after it was told to stop\n", rank,
+                        verdict.ranks[static_cast<std::size_t>(rank)].status->describe());
+  if (const auto stopped = ranks_with(verdict, Role::stopped); !stopped.empty())
+    text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
+  if (const auto left = ranks_with(verdict, Role::running); !left.empty())
+    text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
+  if (!report.survivors.empty())
+    text += fmt::format("fleetrun: still there after SIGKILL: pid {}\n", fmt::join(report.survivors, ", "));
+  return text;
+}
+
+std::string report_json(const ExitReport& report) {
+  Json json = {{"fleetrun", FLEETRUN_VERSION}, {"run_id", report.run_id}, {"job_id", report.job_id}};
+  const Verdict& verdict = report.verdict;
+  json["cause"] = report.error ? "error" : describe(verdict.cause);
+  json["message"] = report.error ? *report.error : describe_cause(verdict, report.command);
+  json["exit_code"] = verdict.exit_code;
+  json["first_failed_rank"] = verdict.rank ? Json(*verdict.rank) : Json();
+  json["stop_signal"] = verdict.cause == Cause::stopped ? Json(verdict.signal) : Json();
+  json["started"] = utc_time(report.started);
+  json["ended"] = utc_time(report.ended);
+  json["seconds"] = seconds_between(report.started, report.ended);
+  json["command"] = report.command;
+  json["ranks"] = Json::array();
+  for (std::size_t rank = 0; rank < verdict.ranks.size(); ++rank)
+    json["ranks"].push_back(describe_rank(report, rank));
+  json["last_lines"] = report.last_lines;
+  json["survivors"] = report.survivors;
+  if (!report.train.empty()) {
+    const Json train = Json::parse(report.train, nullptr, false);
+    json["train"] = train.is_discarded() ? Json("train.json is not valid JSON") : train;
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::vector<std::string> read_last_lines(const std::string& path, std::size_t count) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!fd || ::fstat(fd.get(), &facts) != 0) return {};
+  const off_t start = std::max<off_t>(0, facts.st_size - kTailBytes);
+  std::string text(static_cast<std::size_t>(facts.st_size - start), '\0');
+  const ssize_t got = ::pread(fd.get(), text.data(), text.size(), start);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::vector<std::string> lines;
+  std::size_t end = text.size();
+  if (end > 0 && text[end - 1] == '\n') --end;
+  while (end > 0 && lines.size() < count) {
+    const std::size_t before = text.rfind('\n', end - 1);
+    const std::size_t first = before == std::string::npos ? 0 : before + 1;
+    lines.insert(lines.begin(), printable(text.substr(first, end - first)));
+    end = before == std::string::npos ? 0 : before;
+  }
+  return lines;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,23 @@
+// The run as the middle process sees it: from the log folder to the report.
+#pragma once
+#include <string>
+
+#include "base/environment.h"
+#include "launch/cluster.h"
+#include "launch/options.h"
+#include "launch/program.h"
+
+namespace fleetrun::launch {
+
+struct NodeRun {
+  const LaunchOptions& options;
+  const Environment& environment;
+  const Program& program;
+  const ClusterSpec& cluster;
+};
+
+// The exit code of the run. `front_fd` reaches its end when the front process is gone.
+// Throws Error when the run cannot begin.
+int run_node(const NodeRun& run, int front_fd);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,32 @@
+// Starting one worker process, and nothing else. A failure is a value: the caller decides what it means.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+
+// The child gets its own process group, dies with the thread that calls spawn, has default signal
+// dispositions (an ignored SIGHUP stays ignored, as nohup wants) and an empty signal mask, and holds
+// no descriptor but 0, 1, 2 and those listed.
+struct SpawnRequest {
+  std::string executable;
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // "NAME=value"
+  int input_fd = 0;
+  int output_fd = 1;  // stdout and stderr
+  std::vector<int> inherited_fds;
+};
+
+struct SpawnResult {
+  pid_t pid = -1;
+  UniqueFd pidfd;
+  int error = 0;  // errno of the first step that went wrong; 0: the program runs
+};
+
+SpawnResult spawn(const SpawnRequest& request);
+
+}  // namespace fleetrun::launch

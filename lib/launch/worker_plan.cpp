@@ -1,0 +1,76 @@
+#include "launch/worker_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/rank_env.h"
+
+namespace fleetrun::launch {
+namespace {
+
+int threads_per_rank(const PlanRequest& request) {
+  if (request.embedded && request.embedded->threads) return *request.embedded->threads;
+  return std::max(1, request.cluster.cores / request.cluster.local_size());
+}
+
+std::string describe_device(const ClusterSpec& cluster, int local_rank) {
+  if (cluster.device == Device::cpu) return "cpu";
+  return fmt::format("cuda:{}", cluster.device_ids.at(static_cast<std::size_t>(local_rank)).front());
+}
+
+void write_embedded(const PlanRequest& request, int rank, int local_rank, WorkerSpec& worker) {
+  const EmbeddedPlan& embedded = *request.embedded;
+  const ClusterSpec& cluster = request.cluster;
+  RankEnv rank_env = {.rank = rank,
+                      .world_size = cluster.world_size(),
+                      .local_rank = local_rank,
+                      .local_size = cluster.local_size(),
+                      .node_rank = cluster.node_rank,
+                      .nodes = cluster.nodes,
+                      .attempt = 0,
+                      .run_id = request.run_id,
+                      .store = embedded.store,
+                      .key_fd = embedded.key_fd,
+                      .progress_fd = -1,
+                      .log_dir = request.absolute_log_dir,
+                      .device = describe_device(cluster, local_rank),
+                      .threads = threads_per_rank(request)};
+  if (!embedded.progress_fds.empty())
+    rank_env.progress_fd = embedded.progress_fds.at(static_cast<std::size_t>(local_rank));
+  for (const int fd : {rank_env.key_fd, rank_env.progress_fd})
+    if (fd >= 0) worker.inherited_fds.push_back(fd);
+  // Executor threads each have a team of their own: one that spins while it waits takes the others' cores.
+  worker.environment.set_if_absent("OMP_WAIT_POLICY", "passive");
+  write_rank_env(rank_env, worker.environment);
+}
+
+WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
+  const ClusterSpec& cluster = request.cluster;
+  const int rank = cluster.node_rank * cluster.local_size() + local_rank;
+  WorkerSpec worker = {.rank = rank,
+                       .executable = request.program.executable,
+                       .argv = request.program.argv,
+                       .environment = request.environment,
+                       .log_path = fmt::format("{}/workerlog.{}", request.log_dir, local_rank),
+                       .inherited_fds = {}};
+  if (request.embedded)
+    for (const auto& [name, value] : request.embedded->job_environment) worker.environment.set(name, value);
+  worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
+  write_paddle_environment(cluster, request.endpoints, rank, worker.environment);
+  const std::string error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank);
+  write_torch_environment(cluster, request.endpoints, rank, {request.run_id, error_file}, worker.environment);
+  if (request.embedded) write_embedded(request, rank, local_rank, worker);
+  return worker;
+}
+
+}  // namespace
+
+std::vector<WorkerSpec> plan_workers(const PlanRequest& request) {
+  std::vector<WorkerSpec> workers;
+  for (int local_rank = 0; local_rank < request.cluster.local_size(); ++local_rank)
+    workers.push_back(plan_worker(request, local_rank));
+  return workers;
+}
+
+}  // namespace fleetrun::launch
