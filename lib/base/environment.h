@@ -16,8 +16,8 @@ class Environment {
   std::string get_or(const std::string& name, const std::string& fallback) const;
   bool has(const std::string& name) const { return variables_.count(name) != 0; }
   void set(const std::string& name, std::string value) { variables_[name] = std::move(value); }
-  void set_if_absent(const std::string& name, std::string value) {
-    variables_.try_emplace(name, std::move(value));
+  void set_if_absent(const std::string& name, const std::string& value) {
+    variables_.try_emplace(name, value);
   }
   void erase(const std::string& name) { variables_.erase(name); }
 

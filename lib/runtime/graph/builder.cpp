@@ -71,7 +71,7 @@ std::vector<ValueId> Builder::add(const Request& request) {
            .role = request.role};
   Inference inference(def, program_, op);
   def.infer(inference);
-  const std::vector<ValueId> outputs = op.outputs;
+  std::vector<ValueId> outputs = op.outputs;
   program_.ops.push_back(std::move(op));
   return outputs;
 }
