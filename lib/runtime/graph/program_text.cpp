@@ -116,10 +116,20 @@ void read_value(ValueKind kind, Line& line, Program& program) {
   program.add_value(std::move(value));
 }
 
+// Where the first attribute of the text ends: at a semicolon that no quotes enclose.
+std::size_t end_of_attribute(std::string_view text) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (text[i] == ';' && !quoted) return i;
+  }
+  return text.size();
+}
+
 Attributes read_attributes(std::string_view text, const Line& line) {
   Attributes attributes;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find("; "), text.size());
+    const std::size_t end = end_of_attribute(text);
     const std::string_view item = text.substr(0, end);
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos)

@@ -25,7 +25,13 @@ class Device {
   virtual void enter_thread(int team) = 0;
 };
 
-// oneDNN on this machine's processor. `isa` "" = the best; else the lowest common one of all ranks ("AVX2").
-std::unique_ptr<Device> make_cpu_device();
+struct CpuOptions {
+  // With AVX-512, making a kernel that oneDNN has only a slow reference implementation for is an
+  // Error(internal) that names the op. FLEETRUN_REFUSE_REF=1 in the environment says the same.
+  bool refuse_reference = false;
+};
+
+// oneDNN on this machine's processor.
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options = {});
 
 }  // namespace fleetrun::runtime

@@ -1,9 +1,32 @@
 #include "runtime/ops/op_def.h"
 
+// One line per op; each is defined in the file of its name (gradients beside the op they belong to).
+#define FLEETRUN_OPS(X)         \
+  X(accuracy)                   \
+  X(all_reduce)                 \
+  X(fc)                         \
+  X(fc_grad_input)              \
+  X(fc_grad_weights)            \
+  X(fill)                       \
+  X(mean)                       \
+  X(mean_grad)                  \
+  X(momentum)                   \
+  X(relu)                       \
+  X(relu_grad)                  \
+  X(reorder)                    \
+  X(sgd)                        \
+  X(softmax_with_cross_entropy) \
+  X(softmax_with_cross_entropy_grad)
+
 namespace fleetrun::runtime {
+namespace ops {
+#define FLEETRUN_DECLARE(op) OpDef op();
+FLEETRUN_OPS(FLEETRUN_DECLARE)
+}  // namespace ops
 
 const OpTable& all_ops() {
-  static const OpTable table = {};
+#define FLEETRUN_ENTRY(op) {#op, ops::op()},
+  static const OpTable table = {FLEETRUN_OPS(FLEETRUN_ENTRY)};
   return table;
 }
 

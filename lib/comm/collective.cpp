@@ -1,0 +1,78 @@
+#include "comm/collective.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "comm/reduce.h"
+
+namespace fleetrun::comm {
+namespace {
+
+void check_slices(const char* name, BufferView all, BufferView mine, int size) {
+  if (all.dtype != mine.dtype || all.count != mine.count * static_cast<std::size_t>(size))
+    throw Error(ErrorKind::internal,
+                fmt::format("{}: all is {} {}, mine is {} {}; all must be {} slices like mine", name,
+                            all.count, describe(all.dtype), mine.count, describe(mine.dtype), size));
+}
+
+}  // namespace
+
+Collective Collective::all_reduce(BufferView buffer, ReduceOp op) {
+  reduce_function(buffer.dtype, op);
+  return {.kind = Kind::all_reduce, .buffer = buffer, .op = op};
+}
+
+Collective Collective::broadcast(BufferView buffer, int root, int size) {
+  if (root < 0 || root >= size)
+    throw Error(ErrorKind::internal,
+                fmt::format("broadcast: the root is {}, must be 0 to {}", root, size - 1));
+  return {.kind = Kind::broadcast, .buffer = buffer, .root = root};
+}
+
+Collective Collective::reduce_scatter(BufferView all, BufferView mine, ReduceOp op, int size) {
+  check_slices("reduce_scatter", all, mine, size);
+  reduce_function(all.dtype, op);
+  return {.kind = Kind::reduce_scatter, .buffer = all, .mine = mine, .op = op};
+}
+
+Collective Collective::all_gather(BufferView mine, BufferView all, int size) {
+  check_slices("all_gather", all, mine, size);
+  return {.kind = Kind::all_gather, .buffer = all, .mine = mine};
+}
+
+bool Collective::matches(const Collective& other) const {
+  return kind == other.kind && buffer.count == other.buffer.count && buffer.dtype == other.buffer.dtype &&
+         op == other.op && root == other.root;
+}
+
+std::string_view describe(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::min:
+      return "min";
+  }
+  return "?";
+}
+
+std::string describe(const Collective& collective) {
+  const BufferView& buffer = collective.buffer;
+  const std::string size = fmt::format("{} {}", buffer.count, describe(buffer.dtype));
+  switch (collective.kind) {
+    case Collective::Kind::all_reduce:
+      return fmt::format("all_reduce of {} ({})", size, describe(collective.op));
+    case Collective::Kind::broadcast:
+      return fmt::format("broadcast of {} from rank {}", size, collective.root);
+    case Collective::Kind::reduce_scatter:
+      return fmt::format("reduce_scatter of {} ({})", size, describe(collective.op));
+    case Collective::Kind::all_gather:
+      return fmt::format("all_gather of {}", size);
+    case Collective::Kind::barrier:
+      return "barrier";
+  }
+  return "?";
+}
+
+}  // namespace fleetrun::comm

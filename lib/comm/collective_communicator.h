@@ -1,0 +1,43 @@
+// A communicator whose collectives all go one way: made into a Collective (which checks the arguments),
+// counted, and handed to run(). What the backends share.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "comm/aligned_memory.h"
+#include "comm/collective.h"
+#include "comm/communicator.h"
+
+namespace fleetrun::comm {
+
+class CollectiveCommunicator : public Communicator {
+ public:
+  CollectiveCommunicator(int rank, int size) : rank_(rank), size_(size) {}
+
+  int rank() const final { return rank_; }
+  int size() const final { return size_; }
+
+  void all_reduce(BufferView buffer, ReduceOp op) final { begin(Collective::all_reduce(buffer, op)); }
+  void broadcast(BufferView buffer, int root) final { begin(Collective::broadcast(buffer, root, size_)); }
+  void reduce_scatter(BufferView all, BufferView mine, ReduceOp op) final {
+    begin(Collective::reduce_scatter(all, mine, op, size_));
+  }
+  void all_gather(BufferView mine, BufferView all) final { begin(Collective::all_gather(mine, all, size_)); }
+  void barrier() final { begin(Collective::barrier()); }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
+  std::uint64_t collectives() const final { return collectives_; }
+
+ private:
+  // `number` counts from 1.
+  virtual void run(const Collective& collective, std::uint64_t number) = 0;
+
+  void begin(const Collective& collective) { run(collective, ++collectives_); }
+
+  const int rank_;
+  const int size_;
+  std::atomic<std::uint64_t> collectives_{0};  // another thread may ask while one is under way
+};
+
+}  // namespace fleetrun::comm

@@ -1,0 +1,128 @@
+#include "comm/gloo.h"
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gloo/context.h>
+
+#include "base/error.h"
+#include "comm/collective_communicator.h"
+#include "comm/gloo_collectives.h"
+#include "comm/gloo_mesh.h"
+
+namespace fleetrun::comm {
+namespace {
+
+// After a failure: how long the others may take to say how far they came. They notice within milliseconds,
+// because the first to fail closes its connections.
+constexpr auto kRollCallDeadline = std::chrono::seconds(2);
+
+class GlooCommunicator : public CollectiveCommunicator {
+ public:
+  explicit GlooCommunicator(const GlooOptions& options)
+      : CollectiveCommunicator(options.party.rank, options.party.size),
+        options_(options),
+        context_(connect_mesh({options.party, options.key, options.address, options.name},
+                              Deadline(options.join_deadline))),
+        thread_([this] { serve(); }) {}
+
+  ~GlooCommunicator() override {
+    {
+      const std::unique_lock lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  enum class Slot { empty, requested, done };
+
+  // The caller's side: no memory is allocated here.
+  void run(const Collective& collective, std::uint64_t number) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return slot_ == Slot::empty; });
+    collective_ = collective;
+    number_ = number;
+    slot_ = Slot::requested;
+    changed_.notify_all();
+    // As bounded as the waits of the progress thread are: the buffers are in use until it lets go of them.
+    changed_.wait(lock, [this] { return slot_ == Slot::done; });
+    slot_ = Slot::empty;
+    changed_.notify_all();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  // The progress thread.
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stopping_ || slot_ == Slot::requested; });
+      if (slot_ != Slot::requested) break;
+      lock.unlock();
+      if (!failure_) serve_request();
+      lock.lock();
+      slot_ = Slot::done;
+      changed_.notify_all();
+    }
+    context_.reset();
+  }
+
+  void serve_request() {
+    try {
+      run_on_gloo(context_, collective_, {number_, options_.collective_deadline}, scratch_);
+    } catch (const std::exception& error) {
+      context_.reset();  // so that those who wait for us notice
+      failure_ = std::make_exception_ptr(describe_failure(error.what()));
+    }
+  }
+
+  Error describe_failure(const std::string& gloo_says) const {
+    const std::string what = describe(collective_);
+    const auto states =
+        roll_call(options_.party, fmt::format("gloo {} failed", options_.name),
+                  fmt::format("collective {}, {}", number_, what), Deadline(kRollCallDeadline));
+    return Error(ErrorKind::temporary, fmt::format("rank {}: collective {}, {}: {} ({})", rank(), number_,
+                                                   what, blame(states), gloo_says));
+  }
+
+  // A rank that does not answer is the one that was waited for; else one that is somewhere else than we are.
+  std::string blame(const std::vector<std::optional<std::string>>& states) const {
+    std::vector<int> silent;
+    for (int other = 0; other < size(); ++other)
+      if (other != rank() && !states[static_cast<std::size_t>(other)]) silent.push_back(other);
+    const auto& ours = states[static_cast<std::size_t>(rank())];
+    if (!ours) return "it is not known which rank was waited for, for the store is gone too";
+    if (!silent.empty()) return fmt::format("waited for rank {}", fmt::join(silent, ", "));
+    for (int other = 0; other < size(); ++other)
+      if (states[static_cast<std::size_t>(other)] != ours)
+        return fmt::format("rank {} failed in {}", other, *states[static_cast<std::size_t>(other)]);
+    return "all ranks are there, but their connection broke";
+  }
+
+  const GlooOptions options_;
+  std::shared_ptr<gloo::Context> context_;  // shared because Gloo's options ask for it so
+  std::vector<std::byte> scratch_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Slot slot_ = Slot::empty;
+  Collective collective_;
+  std::uint64_t number_ = 0;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: everything it uses is there when it starts
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_gloo(const GlooOptions& options) {
+  return std::make_unique<GlooCommunicator>(options);
+}
+
+}  // namespace fleetrun::comm

@@ -1,0 +1,29 @@
+// What a worker needs to work with the others, from what the launcher told it.
+#pragma once
+#include <chrono>
+#include <memory>
+
+#include "base/rank_env.h"
+#include "comm/communicator.h"
+#include "comm/exchange.h"
+#include "comm/store.h"
+
+namespace fleetrun::comm {
+
+struct World {
+  RankEnv env;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Communicator> communicator;  // goes before the store
+
+  Party party() const { return {*store, env.rank, env.world_size}; }
+};
+
+constexpr std::chrono::milliseconds kJoinDeadline = std::chrono::seconds(300);
+
+// Reads the run key from env.key_fd, connects to the store and then with all other ranks, and says so on
+// stderr: "rank 3: joined 8 ranks in 41 ms". One rank alone may have no store (port 0). Throws
+// Error(temporary) that names who is missing when the deadline passes, Error(protocol) for a wrong key or
+// another attempt.
+World join_world(const RankEnv& env, std::chrono::milliseconds deadline = kJoinDeadline);
+
+}  // namespace fleetrun::comm

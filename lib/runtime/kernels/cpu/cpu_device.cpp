@@ -1,0 +1,125 @@
+#include "runtime/kernels/cpu/cpu_device.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector register
+
+class HostMemory : public comm::Memory {
+ public:
+  explicit HostMemory(std::size_t bytes) {
+    const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    data_.reset(std::aligned_alloc(kAlignment, rounded));
+    if (data_ == nullptr) throw Error(ErrorKind::os, fmt::format("cannot get {} bytes of memory", rounded));
+    std::memset(data_.get(), 0, rounded);
+  }
+  void* data() override { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* data) const { std::free(data); }
+  };
+  std::unique_ptr<void, Free> data_;
+};
+
+bool has_avx512() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
+using Stream = std::unique_ptr<dnnl_stream, Destroy<destroy_stream>>;
+using Memory = std::unique_ptr<dnnl_memory, Destroy<destroy_memory>>;
+
+Memory memory_at(void* data, const Descriptor& descriptor, dnnl_engine_t engine) {
+  dnnl_memory_t memory = nullptr;
+  check(dnnl_memory_create(&memory, &descriptor, engine, data), "describing memory");
+  return Memory(memory);
+}
+
+void reorder_now(const Descriptor& from, void* source, const Descriptor& to, void* target,
+                 dnnl_engine_t engine) {
+  dnnl_primitive_desc_t desc = nullptr;
+  check(dnnl_reorder_primitive_desc_create(&desc, &from, engine, &to, engine, nullptr), "choosing a reorder");
+  const PrimitiveDesc owned(desc);
+  dnnl_primitive_t primitive = nullptr;
+  check(dnnl_primitive_create(&primitive, desc), "making a reorder");
+  const std::unique_ptr<dnnl_primitive, Destroy<destroy_primitive>> owned_primitive(primitive);
+  dnnl_stream_t stream = nullptr;
+  check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "making a stream");
+  const Stream owned_stream(stream);
+  const Memory in = memory_at(source, from, engine);
+  const Memory out = memory_at(target, to, engine);
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, in.get()}, {DNNL_ARG_TO, out.get()}};
+  check(dnnl_primitive_execute(primitive, stream, 2, arguments), "running a reorder");
+}
+
+// The plain tensor with the dims that the value's layout uses.
+Descriptor plain_descriptor(const Value& value) {
+  const Descriptor descriptor = descriptor_of(value);
+  return row_major(Shape(descriptor.dims, descriptor.dims + descriptor.ndims), value.dtype);
+}
+
+std::size_t plain_bytes(const Value& value) {
+  return static_cast<std::size_t>(count_of(value.shape)) * size_of(value.dtype);
+}
+
+}  // namespace
+
+void destroy_engine(dnnl_engine_t handle) { dnnl_engine_destroy(handle); }
+
+CpuDevice::CpuDevice(const CpuOptions& options)
+    : kernels_(cpu_kernels()),
+      refuse_reference_(has_avx512() && (options.refuse_reference || Environment::of_this_process().get_or(
+                                                                         "FLEETRUN_REFUSE_REF", "") == "1")) {
+  dnnl_engine_t engine = nullptr;
+  check(dnnl_engine_create(&engine, dnnl_cpu, 0), "making the CPU engine");
+  engine_.reset(engine);
+}
+
+std::unique_ptr<comm::Memory> CpuDevice::allocate(std::size_t bytes) {
+  return std::make_unique<HostMemory>(bytes);
+}
+
+void CpuDevice::to_plain(const Value& value, const void* data, void* plain) {
+  if (value.layout.plain())
+    std::memcpy(plain, data, plain_bytes(value));
+  else
+    reorder_now(descriptor_of(value), const_cast<void*>(data), plain_descriptor(value), plain, engine());
+}
+
+void CpuDevice::from_plain(const Value& value, const void* plain, void* data) {
+  if (value.layout.plain())
+    std::memcpy(data, plain, plain_bytes(value));
+  else
+    reorder_now(plain_descriptor(value), const_cast<void*>(plain), descriptor_of(value), data, engine());
+}
+
+void CpuDevice::enter_thread(int team) { omp_set_num_threads(team); }
+
+bool CpuDevice::refuses(const PrimitiveDesc& desc) const { return refuse_reference_ && !optimised(desc); }
+
+CpuDevice& as_cpu(Device& device) {
+  if (auto* cpu = dynamic_cast<CpuDevice*>(&device)) return *cpu;
+  throw Error(ErrorKind::internal, "a CPU kernel was asked for device " + device.name());
+}
+
+}  // namespace fleetrun::runtime::cpu
+
+namespace fleetrun::runtime {
+
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
+  return std::make_unique<cpu::CpuDevice>(options);
+}
+
+}  // namespace fleetrun::runtime

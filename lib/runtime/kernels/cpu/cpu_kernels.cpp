@@ -1,0 +1,31 @@
+#include "runtime/kernels/all_reduce.h"
+#include "runtime/kernels/cpu/cpu_device.h"
+
+// One line per op; each kernel is in the file of its op's name.
+#define FLEETRUN_CPU_KERNELS(X) \
+  X(accuracy)                   \
+  X(fc)                         \
+  X(fc_grad_input)              \
+  X(fc_grad_weights)            \
+  X(fill)                       \
+  X(mean)                       \
+  X(mean_grad)                  \
+  X(momentum)                   \
+  X(relu)                       \
+  X(relu_grad)                  \
+  X(reorder)                    \
+  X(sgd)                        \
+  X(softmax_with_cross_entropy) \
+  X(softmax_with_cross_entropy_grad)
+
+namespace fleetrun::runtime::cpu {
+
+#define FLEETRUN_DECLARE(op) KernelDef op##_kernel();
+FLEETRUN_CPU_KERNELS(FLEETRUN_DECLARE)
+
+KernelTable cpu_kernels() {
+#define FLEETRUN_ENTRY(op) {#op, op##_kernel()},
+  return {FLEETRUN_CPU_KERNELS(FLEETRUN_ENTRY){"all_reduce", all_reduce_kernel()}};
+}
+
+}  // namespace fleetrun::runtime::cpu

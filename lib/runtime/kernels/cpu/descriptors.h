@@ -1,0 +1,32 @@
+// Between our values and oneDNN's memory descriptors.
+#pragma once
+#include <dnnl_types.h>
+
+#include <string_view>
+
+#include "runtime/graph/program.h"
+
+namespace fleetrun::runtime::cpu {
+
+using Descriptor = dnnl_memory_desc_t;
+
+// Throws Error(internal) with what was being done and oneDNN's status, unless that is success.
+void check(dnnl_status_t status, std::string_view doing);
+
+Descriptor row_major(const Shape& shape, DType dtype);
+Descriptor any_layout(const Shape& shape, DType dtype);  // oneDNN chooses
+
+// How the value lies in memory. `view`: the dims of it, where the value is plain (a [out, C*H*W] weight seen
+// as [out,C,H,W], a [N,C,H,W] input seen as [N, C*H*W]); other layouts carry their own dims.
+Descriptor descriptor_of(const Value& value);
+Descriptor descriptor_of(const Value& value, const Shape& view);
+
+int dims_of(const Value& value);  // how many dims its descriptor has
+
+// `letters` names the dims in words: "nchw" gives nChw16c. Row-major is the plain layout.
+Layout layout_of(const Descriptor& descriptor, std::string_view letters);
+
+constexpr std::string_view kActivation = "nchw";
+std::string_view letters_of_weights(int dims);  // oi, oihw, goihw
+
+}  // namespace fleetrun::runtime::cpu

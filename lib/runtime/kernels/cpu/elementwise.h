@@ -1,0 +1,34 @@
+// Kernels that look at each element by itself: they run over the bytes as they lie, whatever the layout.
+#pragma once
+#include <cstdint>
+
+#include "runtime/kernels/cpu/parallel_for.h"
+#include "runtime/kernels/kernel.h"
+
+namespace fleetrun::runtime::cpu {
+
+// Elements of a value in memory, the padding of its layout included. Throws Error(config) unless it is f32.
+std::int64_t elements_of(const OpView& op, const Value& value);
+
+// A kernel made of one function of the run: `run(context)`.
+template <typename Run>
+class SimpleKernel : public Kernel {
+ public:
+  explicit SimpleKernel(Run run) : run_(std::move(run)) {}
+  void run(const RunContext& context) override { run_(context); }
+
+ private:
+  Run run_;
+};
+
+template <typename Run>
+std::unique_ptr<Kernel> simple_kernel(Run run) {
+  return std::make_unique<SimpleKernel<Run>>(std::move(run));
+}
+
+template <typename T = float>
+T* at(const RunContext& context, ValueId id) {
+  return static_cast<T*>(context.data[id]);
+}
+
+}  // namespace fleetrun::runtime::cpu

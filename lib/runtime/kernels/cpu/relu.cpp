@@ -1,0 +1,43 @@
+#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/vector_clones.h"
+#include "runtime/kernels/layout_choice.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+FLEETRUN_VECTOR_CLONES void relu_range(const float* x, float* y, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) y[i] = x[i] < 0.0F ? 0.0F : x[i];  // NaN stays NaN
+}
+
+FLEETRUN_VECTOR_CLONES void relu_grad_range(const float* y, const float* dy, float* dx, std::int64_t begin,
+                                            std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+std::unique_ptr<Kernel> make_relu(const OpView& op, Device&) {
+  return simple_kernel([x = op.input_id("x"), y = op.output_id("y"),
+                        count = elements_of(op, op.input("x"))](const RunContext& context) {
+    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      relu_range(at(context, x), at(context, y), begin, end);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_relu_grad(const OpView& op, Device&) {
+  return simple_kernel([y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"),
+                        count = elements_of(op, op.input("y"))](const RunContext& context) {
+    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      relu_grad_range(at(context, y), at(context, dy), at(context, dx), begin, end);
+    });
+  });
+}
+
+LayoutChoice like_x(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
+LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
+
+}  // namespace
+
+KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_relu}; }
+KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_relu_grad}; }
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,30 @@
+#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/vector_clones.h"
+#include "runtime/kernels/layout_choice.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+FLEETRUN_VECTOR_CLONES void sgd_range(float* param, const float* grad, float rate, float decay,
+                                      std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) param[i] -= rate * (grad[i] + decay * param[i]);
+}
+
+std::unique_ptr<Kernel> make_sgd(const OpView& op, Device&) {
+  return simple_kernel([param = op.input_id("param"), grad = op.input_id("grad"),
+                        rate = op.input_id("learning_rate"),
+                        decay = static_cast<float>(op.number("weight_decay")),
+                        count = elements_of(op, op.input("param"))](const RunContext& context) {
+    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      sgd_range(at(context, param), at(context, grad), *at(context, rate), decay, begin, end);
+    });
+  });
+}
+
+LayoutChoice like_param(const LayoutQuery& query, Device&) { return like_input(query, "param"); }
+
+}  // namespace
+
+KernelDef sgd_kernel() { return {.choose_layouts = like_param, .make = make_sgd}; }
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,21 @@
+#include "runtime/kernels/layout_choice.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+std::vector<Layout> like(const Value& leader, const Program& program, const std::vector<ValueId>& ids) {
+  std::vector<Layout> layouts(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] != kNone && program.value(ids[i]).shape == leader.shape) layouts[i] = leader.layout;
+  return layouts;
+}
+
+}  // namespace
+
+LayoutChoice like_input(const LayoutQuery& query, std::string_view leader) {
+  const Value& value = query.op.input(leader);
+  return {like(value, query.op.program(), query.op.op().inputs),
+          like(value, query.op.program(), query.op.op().outputs)};
+}
+
+}  // namespace fleetrun::runtime

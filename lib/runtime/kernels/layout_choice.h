@@ -1,0 +1,12 @@
+// Choices of layouts that many ops share.
+#pragma once
+#include <string_view>
+
+#include "runtime/kernels/kernel.h"
+
+namespace fleetrun::runtime {
+
+// Every argument lies as the input `leader` does; those of another shape (scalars, labels) stay plain.
+LayoutChoice like_input(const LayoutQuery& query, std::string_view leader);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,32 @@
+#include "runtime/metrics/train_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace fleetrun::runtime {
+
+std::string to_json(const TrainReport& report) {
+  nlohmann::ordered_json json = {{"world_size", report.world_size},
+                                 {"epochs", report.epochs},
+                                 {"steps", report.steps},
+                                 {"loss", report.loss},
+                                 {"train_seconds", report.train_seconds},
+                                 {"images_per_second", report.images_per_second},
+                                 {"parameter_bytes", report.parameter_bytes},
+                                 {"gradient_bytes", report.gradient_bytes},
+                                 {"activation_bytes", report.activation_bytes}};
+  if (report.test_loss) json["test_loss"] = *report.test_loss;
+  if (report.test_accuracy) json["test_accuracy"] = *report.test_accuracy;
+  return json.dump(2) + "\n";
+}
+
+std::string describe(const TrainReport& report) {
+  std::string text = fmt::format(
+      "trained {} epoch{}, {} step{} on {} rank{} in {:.1f} s: {:.1f} images/s", report.epochs,
+      report.epochs == 1 ? "" : "s", report.steps, report.steps == 1 ? "" : "s", report.world_size,
+      report.world_size == 1 ? "" : "s", report.train_seconds, report.images_per_second);
+  if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
+  return text;
+}
+
+}  // namespace fleetrun::runtime

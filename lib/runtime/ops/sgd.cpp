@@ -1,0 +1,26 @@
+// Stochastic gradient descent with L2 weight decay, in place.
+//   param -= learning_rate * (grad + weight_decay * param)
+//   param, grad f32 of one shape and layout;  learning_rate [1];  attribute: weight_decay >= 0
+// Throws Error(config) when the shapes differ.
+#include "runtime/ops/op_def.h"
+#include "runtime/ops/update_checks.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+void infer_sgd(Inference& op) {
+  expect_like_param(op, "grad");
+  expect_update_settings(op);
+}
+
+}  // namespace
+
+OpDef sgd() {
+  return {.name = "sgd",
+          .inputs = {"param", "grad", "learning_rate"},
+          .outputs = {"param"},
+          .infer = infer_sgd,
+          .in_place = {"param"}};
+}
+
+}  // namespace fleetrun::runtime::ops

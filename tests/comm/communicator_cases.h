@@ -1,0 +1,22 @@
+// What every communicator must do: each case runs on each rank of a world, on whatever backend made it.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace fleetrun::testing {
+
+struct CommunicatorCase {
+  std::string name;
+  std::function<void(comm::Communicator&)> body;  // throws when a result is wrong
+};
+
+// Every collective, with every dtype that it takes and with odd sizes.
+std::vector<CommunicatorCase> communicator_cases();
+
+// Runs all cases, one after the other, on the same communicator.
+void run_all_cases(comm::Communicator& communicator);
+
+}  // namespace fleetrun::testing
