@@ -178,12 +178,13 @@ std::string json_quoted(std::string_view text) {
   return out + '"';
 }
 
+std::string shortened_quote(std::string_view text, std::size_t limit) {
+  const std::string_view shown = cut(text, limit);
+  return json_quoted(shown) + (shown.size() < text.size() ? "..." : "");
+}
+
 std::string child_path(const std::string& parent, std::string_view key) {
-  std::string name(key);
-  if (!is_plain_word(key)) {
-    const std::string_view shown = cut(key, kLongestShownKey);
-    name = json_quoted(shown) + (shown.size() < key.size() ? "..." : "");
-  }
+  const std::string name = is_plain_word(key) ? std::string(key) : shortened_quote(key, kLongestShownKey);
   return parent.empty() ? name : parent + '.' + name;
 }
 

@@ -55,6 +55,9 @@ std::string to_json_lines(
 // The text in double quotes, with everything escaped that a terminal could take for a command.
 std::string json_quoted(std::string_view text);
 
+// The same of at most `limit` bytes of the text, with "..." behind it when there is more.
+std::string shortened_quote(std::string_view text, std::size_t limit);
+
 // "train.epochs", "model.hidden[2]": how people name a value. Keys that are no plain words are quoted, long
 // ones cut.
 std::string child_path(const std::string& parent, std::string_view key);

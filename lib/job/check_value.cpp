@@ -1,0 +1,234 @@
+#include "job/check_value.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/suggest.h"
+#include "job/make_key.h"
+
+namespace fleetrun::job {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+constexpr std::size_t kLongestShownText = 60;  // bytes
+
+bool is_number(const JsonValue& value) { return value.is(Kind::integer) || value.is(Kind::number); }
+
+bool is_within(double number, const Range& range) {
+  const bool high_enough = range.above_least ? number > range.least : number >= range.least;
+  const bool low_enough = range.below_most ? number < range.most : number <= range.most;
+  return high_enough && low_enough;
+}
+
+std::string describe_limits(const Range& range) {
+  const bool has_least = std::isfinite(range.least) && range.least > INT_MIN;
+  const bool has_most = std::isfinite(range.most) && range.most < INT_MAX;
+  const std::string least = fmt::format("{}{}", range.above_least ? "above " : "", range.least);
+  if (has_least && has_most)
+    return fmt::format(
+        " {}{} {} {}", range.above_least ? "" : "from ", least, range.above_least ? "and" : "to",
+        range.below_most ? fmt::format("below {}", range.most) : fmt::format("{}", range.most));
+  if (has_least) return fmt::format(" {}{}", range.above_least ? "" : "of at least ", least);
+  return has_most ? fmt::format(" of at most {}", range.most) : "";
+}
+
+std::string describe_numbers(ValueKind kind, const Range& range, bool plural) {
+  const bool whole = kind == ValueKind::integer || kind == ValueKind::integers;
+  return fmt::format("{}{}number{}{}", plural ? "" : "a ", whole ? "whole " : "", plural ? "s" : "",
+                     describe_limits(range));
+}
+
+std::string describe_list(const Key& key) {
+  const std::string items =
+      key.kind == ValueKind::texts ? "texts" : describe_numbers(key.kind, key.rules.range, true);
+  if (key.item_count > 0) return fmt::format("a list of {} {}", key.item_count, items);
+  if (key.rules.least_items > 0) return fmt::format("a list of at least {} {}", key.rules.least_items, items);
+  return "a list of " + items;
+}
+
+std::vector<std::string> names_of(const std::vector<Choice>& choices, bool supported_only) {
+  std::vector<std::string> names;
+  for (const Choice& choice : choices)
+    if (!supported_only || choice.support == Support::yes) names.push_back(choice.name);
+  return names;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  return fmt::format("\"{}\"", fmt::join(names, "\", \""));
+}
+
+// The limits of our integers are told only to those who passed them.
+std::string describe_size(const Key& key, const JsonValue& value) {
+  if (!is_number(value) || key.kind != ValueKind::integer) return "";
+  if (key.rules.range.most == INT_MAX && value.number > INT_MAX)
+    return fmt::format(" and at most {}", INT_MAX);
+  return std::abs(value.number) > static_cast<double>(INT64_MAX) / 2 ? " that fits into 64 bits" : "";
+}
+
+// A problem's message, or nothing when the value is good.
+using Fault = std::optional<std::string>;
+
+Fault unless(bool good, const Key& key, const JsonValue& value) {
+  if (good) return std::nullopt;
+  return fmt::format("found {}, wanted {}{}", describe_found(value), describe_wanted(key),
+                     describe_size(key, value));
+}
+
+Fault find_choice_fault(const Key& key, const JsonValue& value) {
+  const auto& choices = key.rules.choices;
+  const auto chosen = std::find_if(choices.begin(), choices.end(),
+                                   [&](const Choice& choice) { return choice.name == value.text; });
+  if (!value.is(Kind::text) || chosen == choices.end()) {
+    const std::string hint = value.is(Kind::text) ? did_you_mean(value.text, names_of(choices, false)) : "";
+    return *unless(false, key, value) + hint;
+  }
+  if (chosen->support == Support::yes) return std::nullopt;
+  return fmt::format("found {}, not supported by this build, which has {}", describe_found(value),
+                     quoted_list(names_of(choices, true)));
+}
+
+// Texts end up in messages, paths and environments, where control characters only do harm.
+Fault find_text_fault(const Key& key, const JsonValue& value) {
+  if (!value.is(Kind::text)) return unless(false, key, value);
+  for (const char letter : value.text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x20 || byte == 0x7F)
+      return fmt::format("found {} with the control character U+{:04X}, wanted text without it",
+                         describe_found(value), byte);
+  }
+  return unless(key.kind != ValueKind::path || !value.text.empty(), key, value);
+}
+
+Fault find_scalar_fault(const Key& key, const JsonValue& value) {
+  const bool in_range = is_number(value) && is_within(value.number, key.rules.range);
+  switch (key.kind) {
+    case ValueKind::boolean:
+      return unless(value.is(Kind::boolean), key, value);
+    case ValueKind::integer:
+      return unless(in_range && whole_number(value).has_value(), key, value);
+    case ValueKind::number:
+      return unless(in_range, key, value);
+    case ValueKind::choice:
+      return find_choice_fault(key, value);
+    default:
+      return find_text_fault(key, value);
+  }
+}
+
+ValueKind kind_of_items(ValueKind list) {
+  switch (list) {
+    case ValueKind::integers:
+      return ValueKind::integer;
+    case ValueKind::numbers:
+      return ValueKind::number;
+    default:
+      return ValueKind::text;
+  }
+}
+
+bool is_too_large_to_read(const JsonValue& value) {
+  return value.is(Kind::number) && std::isinf(value.number);
+}
+
+bool check_items(const Key& key, const JsonValue& list, const std::string& path,
+                 std::vector<JsonProblem>& problems) {
+  Key item;
+  item.kind = kind_of_items(key.kind);
+  item.rules.range = key.rules.range;
+  bool good = true;
+  for (std::size_t i = 0; i < list.items.size(); ++i)
+    good = check_value(item, list.items[i], item_path(path, i), problems) && good;
+  return good;
+}
+
+bool check_map(const JsonValue& map, const std::string& path, std::vector<JsonProblem>& problems) {
+  Key text;
+  text.kind = ValueKind::text;
+  bool good = true;
+  for (const JsonMember& member : map.members)
+    good = check_value(text, member.value, child_path(path, member.key), problems) && good;
+  return good;
+}
+
+}  // namespace
+
+bool check_value(const Key& key, const JsonValue& value, const std::string& path,
+                 std::vector<JsonProblem>& problems) {
+  if (is_too_large_to_read(value)) return false;  // the reader has said so
+  const auto report = [&](const Fault& fault) {
+    if (fault) problems.push_back({value.position, path, *fault});
+    return !fault;
+  };
+  switch (key.kind) {
+    case ValueKind::integers:
+    case ValueKind::numbers:
+    case ValueKind::texts: {
+      const std::size_t count = value.items.size();
+      const bool right_length = key.item_count > 0 ? count == key.item_count : count >= key.rules.least_items;
+      if (!report(unless(value.is(Kind::list) && right_length, key, value))) return false;
+      return check_items(key, value, path, problems);
+    }
+    case ValueKind::text_map:
+      return report(unless(value.is(Kind::object), key, value)) && check_map(value, path, problems);
+    case ValueKind::object:
+      return report(unless(value.is(Kind::object), key, value));
+    default:
+      return report(find_scalar_fault(key, value));
+  }
+}
+
+std::string describe_found(const JsonValue& value) {
+  switch (value.kind) {
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case Kind::integer:
+    case Kind::number:
+      return value.text.substr(0, kLongestShownText);
+    case Kind::text:
+      return shortened_quote(value.text, kLongestShownText);
+    case Kind::list:
+      return fmt::format("a list of {}", value.items.size());
+    case Kind::object:
+      return "an object";
+  }
+  return "";
+}
+
+std::string describe_wanted(const Key& key) {
+  switch (key.kind) {
+    case ValueKind::object:
+      return key.rules.shorthand.empty() ? "an object" : "a number or an object";
+    case ValueKind::boolean:
+      return "true or false";
+    case ValueKind::integer:
+    case ValueKind::number:
+      return describe_numbers(key.kind, key.rules.range, false);
+    case ValueKind::text:
+      return "a text";
+    case ValueKind::path:
+      return "a path";
+    case ValueKind::choice:
+      return "one of " + quoted_list(names_of(key.rules.choices, true));
+    case ValueKind::integers:
+    case ValueKind::numbers:
+    case ValueKind::texts:
+      return describe_list(key);
+    case ValueKind::text_map:
+      return "an object of texts";
+  }
+  return "";
+}
+
+std::string did_you_mean(const std::string& found, const std::vector<std::string>& names) {
+  const auto meant = closest(found, names);
+  return meant ? fmt::format("; did you mean \"{}\"?", *meant) : "";
+}
+
+}  // namespace fleetrun::job

@@ -1,0 +1,148 @@
+#include "job/complete_spec.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "job/data_set_facts.h"
+
+namespace fleetrun::job {
+namespace {
+
+constexpr double kNoMean = 0;        // taken from a pixel
+constexpr double kWholeRange = 255;  // divides a pixel, so that 0..255 becomes 0..1
+
+struct NamedSet {
+  std::string path;  // "data.train"
+  const DataSetSpec* set;
+};
+
+// The data sets whose format is known to be right.
+std::vector<NamedSet> data_sets(const Draft& draft) {
+  std::vector<NamedSet> sets;
+  if (draft.has("data.train.format")) sets.push_back({"data.train", &draft.spec.data.train});
+  if (draft.has("data.test.format")) sets.push_back({"data.test", &*draft.spec.data.test});
+  return sets;
+}
+
+void check_schedule(Draft& draft) {
+  const ScheduleSpec& rate = draft.spec.optimizer.learning_rate;
+  const std::string boundaries = "optimizer.learning_rate.boundaries";
+  const std::string values = "optimizer.learning_rate.values";
+  const std::string warmup = "optimizer.learning_rate.warmup_steps";
+  if (draft.has(boundaries) && draft.has(values) && rate.values.size() != rate.boundaries.size() + 1)
+    draft.report(values, fmt::format("a list of {}, wanted {}: one more than boundaries, which has {}",
+                                     rate.values.size(), rate.boundaries.size() + 1, rate.boundaries.size()));
+  const auto unordered =
+      std::adjacent_find(rate.boundaries.begin(), rate.boundaries.end(), std::greater_equal<>());
+  if (draft.has(boundaries) && unordered != rate.boundaries.end())
+    draft.report(boundaries,
+                 fmt::format("{} after {}, wanted ascending numbers", *(unordered + 1), *unordered));
+  const auto& max_steps = draft.spec.train.max_steps;
+  if (draft.has(warmup) && max_steps && rate.warmup_steps >= *max_steps)
+    draft.report(warmup, fmt::format("{}, wanted fewer than train.max_steps, which is {}", rate.warmup_steps,
+                                     *max_steps));
+  const std::string end = "optimizer.learning_rate.end";
+  if (draft.has(end) && rate.end >= rate.base)
+    draft.report(end, fmt::format("{}, wanted less than optimizer.learning_rate.base, which is {}", rate.end,
+                                  rate.base));
+}
+
+void check_channels(const NamedSet& named, Draft& draft) {
+  const int channels = channels_of(*named.set);
+  const auto check = [&](const std::string& key, const std::vector<double>& list) {
+    if (draft.has(named.path + key) && list.size() != static_cast<std::size_t>(channels))
+      draft.report(named.path + key, fmt::format("a list of {}, wanted {}: the samples have {} channel{}",
+                                                 list.size(), channels, channels, channels == 1 ? "" : "s"));
+  };
+  check(".mean", named.set->mean);
+  check(".std", named.set->deviation);
+  if (draft.has(named.path + ".channels") && channels == 2)
+    draft.report(named.path + ".channels", "2, wanted 3 for colour or 1 for grey");
+}
+
+void check_classes(const NamedSet& named, Draft& draft) {
+  const auto classes = known_classes(*named.set);
+  const auto& class_dim = draft.spec.model.class_dim;
+  if (!classes || !class_dim || !draft.has("model.class_dim") || *class_dim >= *classes) return;
+  draft.report("model.class_dim", fmt::format("{}, wanted at least {}: {} has {} classes", *class_dim,
+                                              *classes, named.path, *classes));
+}
+
+void check_shape(const NamedSet& named, Draft& draft) {
+  const auto& wanted = draft.spec.model.input_shape;
+  if (!wanted) return;
+  const auto shape = known_shape(*named.set);
+  if (shape && *shape != *wanted)
+    draft.report("model.input_shape",
+                 fmt::format("[{}], wanted [{}]: the samples of {} have that shape", fmt::join(*wanted, ", "),
+                             fmt::join(*shape, ", "), named.path));
+  else if (!shape && (*wanted)[0] != channels_of(*named.set))
+    draft.report("model.input_shape", fmt::format("{} channels, wanted {} as {} has", (*wanted)[0],
+                                                  channels_of(*named.set), named.path));
+}
+
+void check_test_set(const std::vector<NamedSet>& sets, Draft& draft) {
+  if (sets.size() < 2) {
+    if (draft.has("train.eval_every") && draft.spec.train.eval_every > 0 && !draft.has("data.test"))
+      draft.notes.push_back("train.eval_every has no effect without data.test");
+    return;
+  }
+  const DataSetSpec& train = *sets[0].set;
+  const DataSetSpec& test = *sets[1].set;
+  const auto train_classes = known_classes(train);
+  const auto test_classes = known_classes(test);
+  if (channels_of(train) != channels_of(test))
+    draft.report("data.test",
+                 fmt::format("samples with {} channel{}, wanted {} as data.train has", channels_of(test),
+                             channels_of(test) == 1 ? "" : "s", channels_of(train)));
+  if (train_classes && test_classes && *test_classes > *train_classes)
+    draft.report("data.test", fmt::format("{} classes, wanted at most {} as data.train has", *test_classes,
+                                          *train_classes));
+}
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char letter) { return std::isalnum(letter) != 0 || letter == '_'; });
+}
+
+void check_env(Draft& draft) {
+  for (const auto& [name, value] : draft.spec.env) {
+    const std::string path = child_path("env", name);
+    if (!is_variable_name(name)) draft.report(path, "no name of a variable, wanted letters, digits and _");
+    if (name.starts_with("FLEETRUN_"))
+      draft.report(path, "a variable that fleetrun sets itself, wanted another one");
+  }
+}
+
+}  // namespace
+
+void find_contradictions(Draft& draft) {
+  check_schedule(draft);
+  const std::vector<NamedSet> sets = data_sets(draft);
+  for (const NamedSet& named : sets) {
+    check_channels(named, draft);
+    check_classes(named, draft);
+    check_shape(named, draft);
+  }
+  check_test_set(sets, draft);
+  check_env(draft);
+}
+
+void complete_spec(JobSpec& spec) {
+  if (!spec.train.epochs && !spec.train.max_steps) spec.train.epochs = 1;
+  const auto complete = [](DataSetSpec& set) {
+    set.channels = channels_of(set);
+    const auto count = static_cast<std::size_t>(set.channels);
+    if (set.mean.empty()) set.mean.assign(count, kNoMean);
+    if (set.deviation.empty()) set.deviation.assign(count, kWholeRange);
+  };
+  complete(spec.data.train);
+  if (spec.data.test) complete(*spec.data.test);
+}
+
+}  // namespace fleetrun::job

@@ -1,0 +1,40 @@
+// A job while it is being parsed: the spec so far, what was written where, and what is wrong with it.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_reader.h"
+#include "job/job_spec.h"
+
+namespace fleetrun::job {
+
+struct Draft {
+  std::string file;  // as given
+  JobSpec spec;
+  std::map<std::string, TextPosition> written;    // good values by their path; line 0: on the command line
+  std::map<std::string, std::string> written_as;  // path -> the alias that was used for it
+  std::vector<JsonProblem> problems;
+  std::vector<std::string> notes;
+
+  bool has(const std::string& path) const { return written.count(path) != 0; }
+
+  // Where a value begins; for one that is not written, where the nearest object around it begins.
+  TextPosition where(const std::string& path) const;
+  bool on_command_line(const std::string& path) const { return has(path) && where(path).line == 0; }
+
+  // The problem's words follow "found ".
+  void report(const std::string& path, const std::string& found);
+};
+
+// "job.json:3:7" or "command line".
+std::string describe_place(const std::string& file, TextPosition position);
+
+// One line for each problem, in the order of the file, then those of the command line.
+std::string describe_problems(const std::string& file, std::vector<JsonProblem> problems);
+
+// "alias strategy.thread_num", when this path or an object around it was written under another name.
+std::optional<std::string> alias_used(const Draft& draft, const std::string& path);
+
+}  // namespace fleetrun::job

@@ -1,0 +1,13 @@
+// What holds for each key in the end, and where that comes from: the lines of `fleetrun config job.json`.
+#pragma once
+#include <vector>
+
+#include "job/draft.h"
+#include "job/key.h"
+#include "job/parse_job.h"
+
+namespace fleetrun::job {
+
+std::vector<KeyValue> effective_values(const Key& keys, Draft& draft);
+
+}  // namespace fleetrun::job

@@ -1,0 +1,12 @@
+// Goes through the tree of a job file along the table of keys and fills the spec with what is good.
+#pragma once
+#include "base/json_value.h"
+#include "job/draft.h"
+#include "job/key.h"
+
+namespace fleetrun::job {
+
+// `root` is the whole job: an object. Problems of single keys and of keys of one object go into the draft.
+void fill_spec(const JsonValue& root, const Key& keys, Draft& draft);
+
+}  // namespace fleetrun::job

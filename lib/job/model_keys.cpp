@@ -1,0 +1,46 @@
+#include "job/job_keys.h"
+#include "job/make_key.h"
+
+namespace fleetrun::job {
+namespace {
+
+constexpr double kLargestSide = 65536;  // elements of one dimension; products of three stay far below 2^63
+
+std::vector<Choice> models() {
+  return {
+      choice("mlp", ModelName::mlp),
+      choice("lenet", ModelName::lenet),
+      choice("resnet20", ModelName::resnet20, Support::later),
+      choice("resnet18", ModelName::resnet18, Support::later),
+      choice("resnet34", ModelName::resnet34, Support::later),
+      choice("resnet50", ModelName::resnet50, Support::later),
+      choice("resnet101", ModelName::resnet101, Support::later),
+      choice("resnet152", ModelName::resnet152, Support::later),
+      choice("vgg16", ModelName::vgg16, Support::later),
+      choice("mobilenet_v1", ModelName::mobilenet_v1, Support::later),
+  };
+}
+
+}  // namespace
+
+Key model_keys() {
+  const Section<ModelSpec> model{[](JobSpec& spec) -> ModelSpec& { return spec.model; }};
+  return make_object_key(
+      "model", "the network",
+      {
+          make_key("name", model(&ModelSpec::name), "which network", {.choices = models(), .required = true}),
+          make_key("class_dim", model(&ModelSpec::class_dim), "classes that it tells apart",
+                   {.range = Range::from(2), .absent = "from the data set"}),
+          make_key("input_shape", model(&ModelSpec::input_shape), "[channels, height, width] of an image",
+                   {.range = Range::between(1, kLargestSide), .absent = "from the data set"}),
+          make_key("hidden", model(&ModelSpec::hidden), "widths of the hidden layers",
+                   {.range = Range::between(1, kLargestSide), .only_with = Condition{"name", {"mlp"}}}),
+          make_key("dropout", model(&ModelSpec::dropout), "share of values dropped before the last layer",
+                   {.range = {.least = 0, .most = 1, .below_most = true}}),
+          later(make_path_key("pretrained", model(&ModelSpec::pretrained),
+                              "safetensors file with PyTorch's parameter names", {.absent = "none"})),
+      },
+      {.required = true});
+}
+
+}  // namespace fleetrun::job

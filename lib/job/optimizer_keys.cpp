@@ -1,0 +1,78 @@
+#include "job/job_keys.h"
+#include "job/make_key.h"
+
+namespace fleetrun::job {
+namespace {
+
+Key learning_rate_keys() {
+  const Section<ScheduleSpec> rate{
+      [](JobSpec& spec) -> ScheduleSpec& { return spec.optimizer.learning_rate; }};
+  const auto with = [](std::vector<std::string> names) { return Condition{"name", std::move(names)}; };
+  return make_object_key(
+      "learning_rate", "a number, or an object when it changes during the training",
+      {
+          make_key(
+              "name", rate(&ScheduleSpec::name),
+              "constant; piecewise: values between boundaries; cosine and polynomial: from base down to end "
+              "over the training, along half a cosine or a line",
+              {.choices = {choice("constant", ScheduleName::constant),
+                           choice("piecewise", ScheduleName::piecewise),
+                           choice("cosine", ScheduleName::cosine),
+                           choice("polynomial", ScheduleName::polynomial)}}),
+          make_key("base", rate(&ScheduleSpec::base), "the rate after the warm-up",
+                   {.range = Range::above(0), .only_with = with({"constant", "cosine", "polynomial"})}),
+          make_key("warmup_steps", rate(&ScheduleSpec::warmup_steps),
+                   "steps in which the rate first grows evenly", {.range = Range::from(0)}),
+          make_key("unit", rate(&ScheduleSpec::unit), "of the boundaries",
+                   {.choices = {choice("step", ScheduleUnit::step), choice("epoch", ScheduleUnit::epoch)},
+                    .only_with = with({"piecewise"})}),
+          make_key("boundaries", rate(&ScheduleSpec::boundaries),
+                   "where the next of the values begins, ascending",
+                   {.range = Range::from(1),
+                    .least_items = 1,
+                    .required = true,
+                    .only_with = with({"piecewise"})}),
+          make_key("values", rate(&ScheduleSpec::values), "the rates, one more than boundaries",
+                   {.range = Range::above(0),
+                    .least_items = 1,
+                    .required = true,
+                    .only_with = with({"piecewise"})}),
+          make_key("end", rate(&ScheduleSpec::end), "the rate at the end of the training",
+                   {.range = Range::from(0), .only_with = with({"cosine", "polynomial"})}),
+      },
+      {.shorthand = "base"});
+}
+
+}  // namespace
+
+Key optimizer_keys() {
+  const Section<OptimizerSpec> optimizer{[](JobSpec& spec) -> OptimizerSpec& { return spec.optimizer; }};
+  const Range below_one{.least = 0, .most = 1, .below_most = true};
+  const Condition with_velocity{"name", {"momentum", "lars"}};
+  const Condition with_moments{"name", {"adam", "lamb"}};
+  return make_object_key(
+      "optimizer", "how gradients change the parameters",
+      {
+          make_key(
+              "name", optimizer(&OptimizerSpec::name), "which rule",
+              {.choices = {choice("sgd", OptimizerName::sgd), choice("momentum", OptimizerName::momentum),
+                           choice("adam", OptimizerName::adam, Support::later),
+                           choice("lars", OptimizerName::lars, Support::later),
+                           choice("lamb", OptimizerName::lamb, Support::later)}}),
+          learning_rate_keys(),
+          make_key("momentum", optimizer(&OptimizerSpec::momentum), "v = momentum * v + g; p -= rate * v",
+                   {.range = below_one, .only_with = with_velocity}),
+          make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov), "p -= rate * (g + momentum * v)",
+                   {.only_with = with_velocity}),
+          later(make_key("beta1", optimizer(&OptimizerSpec::beta1), "decay of Adam's first moment",
+                         {.range = below_one, .only_with = with_moments})),
+          later(make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay of Adam's second moment",
+                         {.range = below_one, .only_with = with_moments})),
+          later(make_key("epsilon", optimizer(&OptimizerSpec::epsilon), "keeps Adam's divisor above 0",
+                         {.range = Range::above(0), .only_with = with_moments})),
+          make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay), "L2: g += weight_decay * p",
+                   {.range = Range::from(0)}),
+      });
+}
+
+}  // namespace fleetrun::job

@@ -1,0 +1,99 @@
+#include "job/overrides.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json_reader.h"
+#include "job/check_value.h"
+#include "job/json_tree.h"
+
+namespace fleetrun::job {
+namespace {
+
+bool is_text(ValueKind kind) {
+  return kind == ValueKind::text || kind == ValueKind::path || kind == ValueKind::choice;
+}
+
+// Where a text is wanted, 2021 and true are texts.
+bool wants_text(const Key& keys, const std::string& path) {
+  if (const Key* key = find_key(keys, path)) return is_text(key->kind);
+  const std::size_t dot = path.rfind('.');
+  const Key* map = dot == std::string::npos ? nullptr : find_key(keys, path.substr(0, dot));
+  return map != nullptr && map->kind == ValueKind::text_map;
+}
+
+void set_position(JsonValue& value, TextPosition position) {
+  value.position = position;
+  for (JsonValue& item : value.items) set_position(item, position);
+  for (JsonMember& member : value.members) {
+    member.position = position;
+    set_position(member.value, position);
+  }
+}
+
+std::string joined(const std::string& path, const std::string& below) {
+  return below.empty() || below.front() == '[' ? path + below : path + '.' + below;
+}
+
+JsonValue read_value(const Override& change, const Key& keys, TextPosition position, Draft& draft) {
+  JsonDocument document = read_json(change.value);
+  const bool take_as_written =
+      !document.complete || (wants_text(keys, change.path) && !document.root.is(JsonValue::Kind::text));
+  JsonValue value = take_as_written ? JsonValue::of_text(change.value) : std::move(document.root);
+  if (!take_as_written)
+    for (const JsonProblem& problem : document.problems)
+      draft.problems.push_back({position, joined(change.path, problem.path), problem.message});
+  set_position(value, position);
+  return value;
+}
+
+// A plain number becomes the object that it stands for where a member of that object is changed.
+void expand_shorthands(JsonValue& object, const Key& key, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return;
+  JsonMember* member = object.find(path.substr(0, dot));
+  const Key* below = key.find(path.substr(0, dot));
+  if (member == nullptr || below == nullptr) return;
+  expand_shorthand(member->value, *below);
+  expand_shorthands(member->value, *below, path.substr(dot + 1));
+}
+
+}  // namespace
+
+std::vector<Override> parse_overrides(const std::vector<std::string>& words) {
+  std::vector<Override> overrides;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const std::string path = word.substr(0, equals);
+    const bool has_empty_part =
+        path.empty() || path.front() == '.' || path.back() == '.' || path.find("..") != std::string::npos;
+    if (equals == std::string::npos || has_empty_part || path.front() == '-')
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("found {} after the job file, wanted key.path=value", shortened_quote(word, 60)),
+          path.starts_with('-') ? "flags of fleetrun come before the job file" : "");
+    overrides.push_back({path, word.substr(equals + 1)});
+  }
+  return overrides;
+}
+
+void apply_overrides(JsonValue& root, const std::vector<Override>& overrides, const Key& keys, Draft& draft) {
+  const std::vector<Alias> aliases = aliases_of(keys);
+  int count = 0;
+  for (const Override& typed : overrides) {
+    const TextPosition position{0, ++count};
+    const Override change{without_alias(typed.path, aliases, draft), typed.value};
+    expand_shorthands(root, keys, change.path);
+    const auto blocked = put_at(root, change.path, read_value(change, keys, position, draft));
+    if (!blocked) continue;
+    const JsonValue& in_the_way = *find_at(root, *blocked);
+    draft.problems.push_back(
+        {position, change.path,
+         fmt::format("found {} as {} at {}, wanted an object there", describe_found(in_the_way), *blocked,
+                     describe_place(draft.file, in_the_way.position))});
+  }
+}
+
+}  // namespace fleetrun::job

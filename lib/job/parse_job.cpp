@@ -1,0 +1,53 @@
+#include "job/parse_job.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "job/aliases.h"
+#include "job/check_value.h"
+#include "job/complete_spec.h"
+#include "job/draft.h"
+#include "job/effective_values.h"
+#include "job/fill_spec.h"
+#include "job/job_keys.h"
+#include "job/job_paths.h"
+#include "job/overrides.h"
+
+namespace fleetrun::job {
+namespace {
+
+void throw_problems(const Draft& draft) {
+  if (!draft.problems.empty()) throw Error(ErrorKind::config, describe_problems(draft.file, draft.problems));
+}
+
+}  // namespace
+
+ParsedJob parse_job_text(std::string_view text, const std::string& name,
+                         const std::vector<std::string>& words) {
+  const std::vector<Override> overrides = parse_overrides(words);
+  const Key keys = job_keys();
+  JsonDocument document = read_json(text);
+  Draft draft;
+  draft.file = name;
+  draft.spec.file = name;
+  draft.problems = document.problems;
+  if (!document.complete) throw_problems(draft);
+  if (!document.root.is(JsonValue::Kind::object)) {
+    draft.report("", describe_found(document.root) + ", wanted an object with the keys of a job");
+    throw_problems(draft);
+  }
+  move_aliases(document.root, aliases_of(keys), draft);
+  apply_overrides(document.root, overrides, keys, draft);
+  fill_spec(document.root, keys, draft);
+  find_contradictions(draft);
+  complete_spec(draft.spec);
+  resolve_paths(keys, draft);
+  throw_problems(draft);
+  return {draft.spec, effective_values(keys, draft), draft.notes};
+}
+
+ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_job_text(read_file(path, kJsonBytesLimit), path, overrides);
+}
+
+}  // namespace fleetrun::job

@@ -1,0 +1,36 @@
+// job.json, and what the command line changes in it, to a JobSpec. Everything that is wrong is told at once.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/job_spec.h"
+
+namespace fleetrun::job {
+
+struct KeyValue {
+  std::string key;    // "train.epochs"
+  std::string value;  // as JSON; null when there is none
+  std::string
+      origin;  // "default", "job.json:12:5", "command line", "alias strategy.thread_num, job.json:3:4"
+
+  bool operator==(const KeyValue&) const = default;
+};
+
+struct ParsedJob {
+  JobSpec spec;
+  std::vector<KeyValue> values;    // of each key that this build supports, in the order of the table
+  std::vector<std::string> notes;  // what a user should know but need not change
+};
+
+// `overrides` are the words after the job file, "key.path=value"; values are JSON where they can be, else
+// text. Throws Error(missing|permission) when the file cannot be read; Error(config) with a line for each
+// thing that is wrong, "file:line:column: key.path: what was found, what was wanted"; Error(usage) for a word
+// that is no override.
+ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>& overrides);
+
+// The same for a text that stands in the file `name`, whose folder is where relative paths start.
+ParsedJob parse_job_text(std::string_view text, const std::string& name,
+                         const std::vector<std::string>& overrides);
+
+}  // namespace fleetrun::job

@@ -1,0 +1,164 @@
+#include "job/job_keys.h"
+#include "job/make_key.h"
+
+namespace fleetrun::job {
+namespace {
+
+constexpr double kMostOpsInFlight = 256;  // threads that issue ops; far above the width of any graph of ours
+
+// FleetX's documents write the fusion switches directly under the strategy.
+KeyRules fusion(const std::string& name) { return {.aliases = {"strategy." + name}}; }
+
+Key amp_keys() {
+  const Section<AmpSpec> amp{[](JobSpec& spec) -> AmpSpec& { return spec.strategy.amp_configs; }};
+  return make_object_key(
+      "amp_configs", "mixed precision in detail",
+      {
+          make_key("init_loss_scaling", amp(&AmpSpec::init_loss_scaling), "first loss scale",
+                   {.range = Range::above(0)}),
+          make_key("incr_every_n_steps", amp(&AmpSpec::incr_every_n_steps),
+                   "good steps before the scale grows", {.range = Range::from(1)}),
+          make_key("decr_every_n_nan_or_inf", amp(&AmpSpec::decr_every_n_nan_or_inf),
+                   "bad steps before the scale shrinks", {.range = Range::from(1)}),
+          make_key("incr_ratio", amp(&AmpSpec::incr_ratio), "growth of the scale",
+                   {.range = Range::above(1)}),
+          make_key("decr_ratio", amp(&AmpSpec::decr_ratio), "shrinkage of the scale",
+                   {.range = {.least = 0, .most = 1, .above_least = true, .below_most = true}}),
+          make_key("use_dynamic_loss_scaling", amp(&AmpSpec::use_dynamic_loss_scaling),
+                   "adapt the scale at all"),
+          make_key("custom_white_list", amp(&AmpSpec::custom_white_list), "ops always in low precision"),
+          make_key("custom_black_list", amp(&AmpSpec::custom_black_list), "ops never in low precision"),
+          make_key("custom_black_varnames", amp(&AmpSpec::custom_black_varnames),
+                   "values never in low precision"),
+          make_key("dtype", amp(&AmpSpec::dtype), "bf16 or fp16", {.absent = "bf16 on CPU, fp16 on CUDA"}),
+      });
+}
+
+Key build_strategy_keys() {
+  using Build = BuildStrategySpec;
+  const Section<Build> build{[](JobSpec& spec) -> Build& { return spec.strategy.build_strategy; }};
+  return make_object_key(
+      "build_strategy", "how the graph is rewritten",
+      {
+          later(make_key("enable_sequential_execution", build(&Build::enable_sequential_execution),
+                         "program order")),
+          later(make_key("fuse_elewise_add_act_ops", build(&Build::fuse_elewise_add_act_ops),
+                         "additions with their activations", fusion("fuse_elewise_add_act_ops"))),
+          later(make_key("fuse_bn_act_ops", build(&Build::fuse_bn_act_ops),
+                         "batch norms with their activations", fusion("fuse_bn_act_ops"))),
+          later(make_key("fuse_bn_add_act_ops", build(&Build::fuse_bn_add_act_ops),
+                         "batch norms with the addition and activation after them",
+                         fusion("fuse_bn_add_act_ops"))),
+          later(make_key("fuse_relu_depthwise_conv", build(&Build::fuse_relu_depthwise_conv),
+                         "ReLUs with the depthwise convolution after them",
+                         fusion("fuse_relu_depthwise_conv"))),
+          later(make_key("fuse_broadcast_ops", build(&Build::fuse_broadcast_ops), "broadcasts of parameters",
+                         fusion("fuse_broadcast_ops"))),
+          later(make_key("fuse_all_optimizer_ops", build(&Build::fuse_all_optimizer_ops),
+                         "all updates of parameters", fusion("fuse_all_optimizer_ops"))),
+          later(make_key("enable_auto_fusion", build(&Build::enable_auto_fusion), "chains of elementwise ops",
+                         fusion("enable_auto_fusion"))),
+          later(make_key("enable_inplace", build(&Build::enable_inplace),
+                         "outputs may share their input's buffer")),
+          later(make_key("enable_backward_optimizer_op_deps",
+                         build(&Build::enable_backward_optimizer_op_deps),
+                         "updates wait for the whole backward pass")),
+          later(make_key("cache_runtime_context", build(&Build::cache_runtime_context),
+                         "keep the context of each op")),
+          later(make_key("reduce_strategy", build(&Build::reduce_strategy),
+                         "who updates a parameter: all or one rank",
+                         {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
+                                      choice("Reduce", ReduceStrategy::Reduce)}})),
+          make_key("gradient_scale_strategy", build(&Build::gradient_scale_strategy),
+                   "CoeffNumDevice: the mean of the ranks' gradients; One: their sum",
+                   {.choices = {choice("CoeffNumDevice", GradientScale::CoeffNumDevice),
+                                choice("One", GradientScale::One)}}),
+      },
+      {.aliases = {"strategy.BuildStrategy"}});
+}
+
+Key execution_strategy_keys() {
+  using Execution = ExecutionStrategySpec;
+  const Section<Execution> execution{
+      [](JobSpec& spec) -> Execution& { return spec.strategy.execution_strategy; }};
+  return make_object_key(
+      "execution_strategy", "how the graph is run",
+      {
+          make_key("num_threads", execution(&Execution::num_threads), "ops in flight",
+                   {.range = Range::between(1, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
+          later(make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
+                         "steps after which activation memory is given back, 0: never",
+                         {.range = Range::from(0)})),
+          later(make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
+                         "steps of one run", {.range = Range::from(1)})),
+          later(make_key("use_thread_barrier", execution(&Execution::use_thread_barrier),
+                         "parameter servers only")),
+      });
+}
+
+std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
+  return {
+      make_key("sync_nccl_allreduce", strategy(&StrategySpec::sync_nccl_allreduce),
+               "wait after each all-reduce"),
+      make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num), "communicators",
+               {.range = Range::from(1)}),
+      make_key("use_hierarchical_allreduce", strategy(&StrategySpec::use_hierarchical_allreduce),
+               "inside each node first, then between nodes"),
+      make_key("hierarchical_allreduce_inter_nranks",
+               strategy(&StrategySpec::hierarchical_allreduce_inter_nranks),
+               "ranks of a group, 1: those of a node", {.range = Range::from(1)}),
+      make_key("hierarchical_allreduce_algorithm", strategy(&StrategySpec::hierarchical_allreduce_algorithm),
+               "by one leader of each group, or by all ranks with a slice each",
+               {.choices = {choice("leader", HierarchicalAlgorithm::leader),
+                            choice("scatter", HierarchicalAlgorithm::scatter)}}),
+      make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
+               "batch statistics over all ranks"),
+      make_key("fuse_all_reduce_ops", strategy(&StrategySpec::fuse_all_reduce_ops),
+               "gradients travel in groups"),
+      make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB), "size of a group",
+               {.range = Range::above(0)}),
+      make_key("fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
+               "gradients in a group, whatever its name says",
+               {.range = Range::above(0), .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
+      make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
+               "size of the last group", {.range = Range::above(0), .absent = "off"}),
+  };
+}
+
+std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
+  return {
+      make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
+               "time the algorithms of each convolution and keep the fastest"),
+      make_key("conv_workspace_size_limit", strategy(&StrategySpec::conv_workspace_size_limit),
+               "MB of scratch memory of a convolution", {.range = Range::from(0)}),
+      make_key("cudnn_batchnorm_spatial_persistent",
+               strategy(&StrategySpec::cudnn_batchnorm_spatial_persistent),
+               "cuDNN's persistent batch norm, GPU only"),
+      make_key("amp", strategy(&StrategySpec::amp), "mixed precision"),
+      amp_keys(),
+  };
+}
+
+}  // namespace
+
+Key strategy_keys() {
+  const Section<StrategySpec> strategy{[](JobSpec& spec) -> StrategySpec& { return spec.strategy; }};
+  std::vector<Key> members = {
+      later(make_key("auto", strategy(&StrategySpec::auto_tune), "measure and choose the switches")),
+      make_key("a_sync", strategy(&StrategySpec::a_sync), "parameter servers only",
+               {.note = "has no effect in collective mode"}),
+      build_strategy_keys(),
+      execution_strategy_keys(),
+  };
+  for (Key& key : communication_keys(strategy)) members.push_back(later(std::move(key)));
+  for (Key& key : kernel_keys(strategy)) members.push_back(later(std::move(key)));
+  for (const std::string name :
+       {"gradient_merge", "recompute", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
+    members.push_back(make_later_key(name, "as in Fleet"));
+    members.push_back(make_later_key(name + "_configs", "as in Fleet"));
+  }
+  members.push_back(make_later_key("fp16_allreduce", "gradients travel in half precision"));
+  return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members));
+}
+
+}  // namespace fleetrun::job
