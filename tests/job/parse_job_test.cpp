@@ -60,7 +60,7 @@ TEST_CASE("every key says where its value comes from") {
   CHECK(shown(job, "strategy.execution_strategy.num_threads") ==
         Shown{"2", "alias strategy.thread_num, /jobs/a.json:5:30"});
   CHECK(shown(job, "strategy.build_strategy.gradient_scale_strategy") ==
-        Shown{"\"One\"", "alias strategy.BuildStrategy, /jobs/a.json:5:77"});
+        Shown{"\"One\"", "alias strategy.BuildStrategy, /jobs/a.json:5:78"});
   CHECK(shown(job, "env.NCCL_DEBUG") == Shown{"\"INFO\"", "/jobs/a.json:6:25"});
   CHECK(shown(job, "env.OMP_NUM_THREADS") == Shown{"\"1\"", "command line"});
   CHECK(shown(job, "device") == Shown{"\"cpu\"", "command line"});
