@@ -37,8 +37,8 @@ World join_store(const RankEnv& env, Deadline deadline) {
 World join(const RankEnv& env, Deadline deadline) {
   if (env.store.port != 0) return join_store(env, deadline);
   if (env.world_size == 1) return join_alone(env);
-  throw Error(ErrorKind::protocol,
-              fmt::format("rank {} of {} was given no store to meet the others in", env.rank, env.world_size));
+  throw Error(ErrorKind::protocol, fmt::format("rank {} of {} was given no store to meet the others in",
+                                               env.rank, env.world_size));
 }
 
 }  // namespace
