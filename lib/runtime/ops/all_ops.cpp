@@ -4,6 +4,12 @@
 #define FLEETRUN_OPS(X)         \
   X(accuracy)                   \
   X(all_reduce)                 \
+  X(conv2d)                     \
+  X(conv2d_grad_input)          \
+  X(conv2d_grad_weights)        \
+  X(dropout)                    \
+  X(dropout_grad)               \
+  X(elementwise_add)            \
   X(fc)                         \
   X(fc_grad_input)              \
   X(fc_grad_weights)            \
@@ -11,6 +17,8 @@
   X(mean)                       \
   X(mean_grad)                  \
   X(momentum)                   \
+  X(pool2d)                     \
+  X(pool2d_grad)                \
   X(relu)                       \
   X(relu_grad)                  \
   X(reorder)                    \

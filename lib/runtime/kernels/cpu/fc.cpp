@@ -65,8 +65,8 @@ Layout weight_layout(const Descriptor& descriptor) {
 LayoutChoice choose_fc(const LayoutQuery& query, Device& device) {
   const OpView& op = query.op;
   const auto ways = ways_for_weight(op.input("x"), op.input("w"), op.output("y"), query.input_free[1]);
-  const PrimitiveDesc desc = first_optimised(
-      ways, [&](const Problem& way) { return forward(way, nullptr, as_cpu(device).engine()); });
+  const PrimitiveDesc desc =
+      best_way(ways, [&](const Problem& way) { return forward(way, nullptr, as_cpu(device).engine()); });
   if (desc == nullptr) op.fail("oneDNN has no inner product for " + describe(op.input("x").shape));
   return {{op.input("x").layout, weight_layout(queried(desc, dnnl_query_weights_md)), Layout()}, {Layout()}};
 }
@@ -96,7 +96,7 @@ std::vector<Problem> ways_for_input(const OpView& op, bool any_input) {
 }
 
 LayoutChoice choose_fc_grad_input(const LayoutQuery& query, Device& device) {
-  const PrimitiveDesc desc = first_optimised(ways_for_input(query.op, true), [&](const Problem& way) {
+  const PrimitiveDesc desc = best_way(ways_for_input(query.op, true), [&](const Problem& way) {
     return backward_input(way, as_cpu(device).engine());
   });
   if (desc == nullptr)
@@ -118,7 +118,7 @@ std::unique_ptr<Kernel> make_fc_grad_input(const OpView& op, Device& device) {
 LayoutChoice choose_fc_grad_weights(const LayoutQuery& query, Device& device) {
   const OpView& op = query.op;
   const auto ways = ways_for_weight(op.input("x"), op.output("dw"), op.input("dy"), false);
-  const PrimitiveDesc desc = first_optimised(
+  const PrimitiveDesc desc = best_way(
       ways, [&](const Problem& way) { return backward_weights(way, nullptr, as_cpu(device).engine()); });
   if (desc == nullptr) op.fail("oneDNN has no inner product for " + describe(op.input("x").shape));
   return {{op.input("x").layout, Layout()},

@@ -37,17 +37,21 @@ std::string implementation(const PrimitiveDesc& desc);  // "jit:avx512_core"
 bool optimised(const PrimitiveDesc& desc);              // there, and not a reference implementation
 const Descriptor& queried(const PrimitiveDesc& desc, dnnl_query_t what);  // dnnl_query_src_md, ...
 
-// Of several ways to lay a problem out, the first that has an optimised implementation; else the first that
-// has any. Empty when none has. `describe` gives the PrimitiveDesc of one.
-template <typename Problem, typename Describe>
-PrimitiveDesc first_optimised(const std::vector<Problem>& ways, Describe&& describe) {
+// One of several ways to lay a problem out. The last is oneDNN's favourite, the ones before are cheaper for
+// the neighbours: the first of them that the favourite's implementation can work with is taken. Without an
+// optimised favourite it is the first way that has an optimised implementation, else the first that has any.
+// Empty when none has. `describe` gives the PrimitiveDesc of a way.
+template <typename Way, typename Describe>
+PrimitiveDesc best_way(const std::vector<Way>& ways, Describe&& describe) {
+  PrimitiveDesc favourite = describe(ways.back());
   PrimitiveDesc fallback;
-  for (const Problem& way : ways) {
+  for (const Way& way : ways) {
     PrimitiveDesc desc = describe(way);
-    if (optimised(desc)) return desc;
+    if (optimised(desc) && (!optimised(favourite) || implementation(desc) == implementation(favourite)))
+      return desc;
     if (fallback == nullptr) fallback = std::move(desc);
   }
-  return fallback;
+  return optimised(favourite) ? std::move(favourite) : std::move(fallback);
 }
 
 struct PrimitiveArgument {

@@ -1,0 +1,47 @@
+#include "runtime/kernels/cpu/channel_blocks.h"
+
+#include <cstring>
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+// The descriptor of a [N, C, H, W] tensor of these blocks.
+Descriptor blocked(const Shape& shape, const Descriptor& like, std::int64_t inner) {
+  Descriptor made = like;
+  const std::int64_t channels = like.padded_dims[1];
+  for (int i = 2; i < 4; ++i) {
+    made.dims[i] = shape[static_cast<std::size_t>(i)];
+    made.padded_dims[i] = shape[static_cast<std::size_t>(i)];
+  }
+  dnnl_dims_t& strides = made.format_desc.blocking.strides;
+  strides[3] = inner;
+  strides[2] = strides[3] * shape[3];
+  const bool channels_last = made.format_desc.blocking.inner_nblks == 0 && inner > 1;
+  strides[1] = channels_last ? 1 : strides[2] * shape[2];
+  strides[0] = channels_last ? strides[2] * shape[2] : strides[1] * (channels / inner);
+  return made;
+}
+
+bool same_bytes(const Descriptor& a, const Descriptor& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+}  // namespace
+
+std::optional<ChannelBlocks> channel_blocks(const Value& image) {
+  if (image.shape.size() != 4) return std::nullopt;
+  if (image.layout.plain()) return ChannelBlocks{image.shape[0] * image.shape[1], 1};
+  const Descriptor descriptor = descriptor_of(image);
+  const dnnl_blocking_desc_t& blocks = descriptor.format_desc.blocking;
+  if (descriptor.ndims != 4 || blocks.inner_nblks > 1 ||
+      (blocks.inner_nblks == 1 && blocks.inner_idxs[0] != 1))
+    return std::nullopt;
+  const std::int64_t inner = blocks.inner_nblks == 1 ? blocks.inner_blks[0] : image.shape[1];
+  if (!same_bytes(blocked(image.shape, descriptor, inner), descriptor)) return std::nullopt;
+  return ChannelBlocks{image.shape[0] * (descriptor.padded_dims[1] / inner), inner};
+}
+
+Layout resized_layout(const Value& image, const Shape& shape) {
+  if (image.layout.plain()) return {};
+  return layout_of(blocked(shape, descriptor_of(image), channel_blocks(image)->inner), kActivation);
+}
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,99 @@
+// Maximum or average over a moving window of each channel.
+//   y[n,c,i,j] = max, or sum / count, of x[n, c, i*stride + p - padding, j*stride + q - padding]
+//   x [N, C, H, W] f32;  y [N, C, H', W'] with H' = (H + paddings - kernel) / stride + 1, rounded down
+//   attributes: kind "max" | "average", kernel [2], strides [2], paddings [2] or [4] (top, bottom, left,
+//   right), exclusive: an average counts the elements of x in the window, not the padding
+//   pool2d_grad(x, y, dy; input_shape): dy goes to the first maximum of each window in row order, or evenly
+//   to what was averaged (then without x and y).
+// Throws Error(config) when the window does not fit, or padding is as large as the window.
+#include <fmt/format.h>
+
+#include "runtime/ops/op_def.h"
+#include "runtime/ops/window.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+bool takes_maximum(const OpView& op) {
+  const std::string& kind = op.text("kind");
+  if (kind != "max" && kind != "average") op.fail("kind is \"" + kind + "\", wanted \"max\" or \"average\"");
+  return kind == "max";
+}
+
+Shape pooled(const OpView& op, const Shape& x) {
+  if (x.size() != 4) op.fail(fmt::format("x is {}, wanted [N, C, H, W]", describe(x)));
+  const Shape& kernel = op.integers("kernel");
+  if (kernel.size() != 2 || kernel[0] < 1 || kernel[1] < 1)
+    op.fail(fmt::format("kernel is {}, wanted two numbers of 1 or more", describe(kernel)));
+  op.flag("exclusive");
+  const Window window = read_window(op, kernel[0], kernel[1]);
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (window.before[axis] >= window.kernel[axis] || window.after[axis] >= window.kernel[axis])
+      op.fail(fmt::format("paddings {} must be smaller than kernel {}", describe(op.integers("paddings")),
+                          describe(kernel)));
+  return moved_over(op, window, x, x[1]);
+}
+
+void infer_pool2d(Inference& op) {
+  takes_maximum(op);
+  const Shape y = pooled(op, op.input("x").shape);
+  op.set_output("y", y, op.input("x").dtype);
+}
+
+void grad_pool2d(GradientRule& rule) {
+  const OpView& forward = rule.forward();
+  const ValueId dy = rule.output_gradient("y");
+  if (dy == kNone || !rule.wants("x")) return;
+  Attributes attributes = forward.op().attributes;
+  attributes["input_shape"] = forward.input("x").shape;
+  Arguments inputs = {{"dy", dy}};
+  if (takes_maximum(forward))
+    inputs = {{"x", forward.input_id("x")}, {"y", forward.output_id("y")}, {"dy", dy}};
+  rule.set_gradient("x", rule.emit("pool2d_grad", inputs, attributes).front());
+}
+
+Sample pool_sample(Shape x, const std::string& kind, Shape kernel, Shape strides, Shape paddings,
+                   bool exclusive) {
+  return {.inputs = {{"x", {std::move(x), SampleInput::Fill::spread}}},
+          .attributes = {{"kind", kind},
+                         {"kernel", std::move(kernel)},
+                         {"strides", std::move(strides)},
+                         {"paddings", std::move(paddings)},
+                         {"exclusive", exclusive}}};
+}
+
+std::vector<Sample> pool2d_samples() {
+  return {pool_sample({2, 3, 6, 8}, "max", {2, 2}, {2, 2}, {0, 0}, true),
+          pool_sample({1, 5, 7, 9}, "max", {3, 2}, {2, 1}, {1, 0}, true),
+          pool_sample({2, 3, 5, 7}, "average", {3, 3}, {2, 2}, {1, 1}, true),
+          pool_sample({1, 2, 6, 5}, "average", {3, 2}, {1, 2}, {2, 1, 0, 1}, false),
+          pool_sample({2, 17, 4, 3}, "average", {4, 3}, {1, 1}, {0, 0}, true)};
+}
+
+void infer_pool2d_grad(Inference& op) {
+  const Shape& dx = op.integers("input_shape");
+  const Shape y = pooled(op, dx);
+  if (op.input("dy").shape != y)
+    op.fail(fmt::format("dy is {}, wanted {}", describe(op.input("dy").shape), describe(y)));
+  if (takes_maximum(op) && (op.input("x").shape != dx || op.input("y").shape != y))
+    op.fail(fmt::format("x is {}, y is {}; wanted {} and {}", describe(op.input("x").shape),
+                        describe(op.input("y").shape), describe(dx), describe(y)));
+  op.set_output("dx", dx, op.input("dy").dtype);
+}
+
+}  // namespace
+
+OpDef pool2d() {
+  return {.name = "pool2d",
+          .inputs = {"x"},
+          .outputs = {"y"},
+          .infer = infer_pool2d,
+          .gradient = grad_pool2d,
+          .samples = pool2d_samples};
+}
+
+OpDef pool2d_grad() {
+  return {.name = "pool2d_grad", .inputs = {"x?", "y?", "dy"}, .outputs = {"dx"}, .infer = infer_pool2d_grad};
+}
+
+}  // namespace fleetrun::runtime::ops
