@@ -20,7 +20,7 @@ namespace {
 
 // After a failure: how long the others may take to say how far they came. They notice within milliseconds,
 // because the first to fail closes its connections.
-constexpr auto kRollCallDeadline = std::chrono::seconds(2);
+constexpr auto kRollCallDeadline = std::chrono::seconds(1);
 
 class GlooCommunicator : public CollectiveCommunicator {
  public:

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
-#include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 
 // One try. All ranks begin it together, and on a sound network it takes milliseconds.
 constexpr milliseconds kTryDeadline = std::chrono::seconds(10);
+// Between two tries; doubled after each, up to 32 times as long.
+constexpr milliseconds kFirstPause = milliseconds(100);
 // Gloo multiplies the timeout of its context by this while it waits for a connection.
 constexpr int kGlooConnectFactor = 5;
 constexpr std::uint8_t kProofSlotPrefix = 0x70;  // Gloo's own collectives use 0x01 to 0x08
@@ -142,10 +144,12 @@ std::shared_ptr<gloo::Context> connect_mesh(const MeshOptions& options, Deadline
     const auto unproven =
         std::find_if(states.begin(), states.end(), [](auto& state) { return state != kProven; });
     if (unproven == states.end()) return made.context;
-    const std::string problem = fmt::format("rank {}: connecting with the others, try {}: rank {} says: {}",
-                                            options.party.rank, round, unproven - states.begin(), *unproven);
-    if (deadline.passed()) throw Error(ErrorKind::temporary, problem);
-    if (options.party.rank == 0) log_line("rank 0", fmt::format("{}; trying again", problem));
+    const std::string problem = fmt::format("connecting with the others, try {}: rank {} says: {}", round,
+                                            unproven - states.begin(), *unproven);
+    const std::string who = fmt::format("rank {}", options.party.rank);
+    std::this_thread::sleep_for(std::min(kFirstPause * (1 << std::min(round - 1, 5)), deadline.remaining()));
+    if (deadline.passed()) throw Error(ErrorKind::temporary, fmt::format("{}: {}", who, problem));
+    if (options.party.rank == 0) log_line(who, problem + "; trying again");
   }
 }
 

@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 4096;  // reduced at a time, on the stack
 
+struct Missing {
+  std::vector<int> gone;
+  std::vector<int> late;
+};
+
 // What the ranks share: how far each has come, and what each is doing.
 class Meeting {
  public:
@@ -27,19 +32,17 @@ class Meeting {
 
   const ThreadWorldOptions& options() const { return options_; }
 
-  // Waits until every rank has met as often as this one. Gives the ranks that did not come.
-  std::vector<int> meet(int rank) {
+  // Waits until every rank has met as often as this one. Gives the ranks that are gone, or did not come in
+  // time.
+  Missing meet(int rank) {
     std::unique_lock lock(mutex_);
     const std::uint64_t mine = ++place(rank).met;
     changed_.notify_all();
-    const auto late = [mine](const Place& other) { return other.met < mine; };
+    Missing missing;
     changed_.wait_for(lock, options_.deadline, [&] {
-      return std::none_of(places_.begin(), places_.end(), late) ||
-             std::any_of(places_.begin(), places_.end(), [&](const Place& p) { return p.left && late(p); });
+      missing = missing_at(mine);
+      return missing.late.empty() || !missing.gone.empty();
     });
-    std::vector<int> missing;
-    for (std::size_t other = 0; other < places_.size(); ++other)
-      if (late(places_[other])) missing.push_back(static_cast<int>(other));
     return missing;
   }
 
@@ -59,6 +62,14 @@ class Meeting {
     bool left = false;
     std::array<Collective, 2> doing;
   };
+  Missing missing_at(std::uint64_t meeting) const {
+    Missing missing;
+    for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+      if (places_[rank].met >= meeting) continue;
+      (places_[rank].left ? missing.gone : missing.late).push_back(static_cast<int>(rank));
+    }
+    return missing;
+  }
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
 
   const ThreadWorldOptions options_;
@@ -155,12 +166,15 @@ class ThreadCommunicator : public CollectiveCommunicator {
   const Collective& theirs(int other) { return meeting_->doing(other, number_); }
 
   void meet() {
-    const std::vector<int> missing = meeting_->meet(rank());
-    if (missing.empty()) return;
+    const Missing missing = meeting_->meet(rank());
+    if (missing.gone.empty() && missing.late.empty()) return;
     const auto deadline = std::chrono::duration<double>(meeting_->options().deadline).count();
-    throw Error(ErrorKind::temporary,
-                fmt::format("rank {}: collective {}, {}: rank {} left or did not come within {:g} s", rank(),
-                            number_, describe(theirs(rank())), fmt::join(missing, ", "), deadline));
+    const std::string why =
+        missing.gone.empty()
+            ? fmt::format("rank {} did not come within {:g} s", fmt::join(missing.late, ", "), deadline)
+            : fmt::format("rank {} is gone", fmt::join(missing.gone, ", "));
+    throw Error(ErrorKind::temporary, fmt::format("rank {}: collective {}, {}: {}", rank(), number_,
+                                                  describe(theirs(rank())), why));
   }
 
   std::shared_ptr<Meeting> meeting_;  // shared by all ranks: the last one to go frees it

@@ -2,6 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
 #include "base/error.h"
 #include "comm/communicator_cases.h"
 #include "comm/memory_store.h"
@@ -37,6 +45,120 @@ TEST_CASE("gloo: every collective, dtype and size") {
     GlooWorld world{.size = size};
     run_world(size, world.make(), testing::run_all_cases);
   }
+}
+
+Error error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error;
+  }
+  throw std::runtime_error("nothing was thrown");
+}
+
+void all_reduce(Communicator& comm, std::size_t count) {
+  std::vector<float> buffer(count, 1.0F);
+  comm.all_reduce({buffer.data(), count, DType::f32}, ReduceOp::sum);
+  if (count > 0 && buffer.back() != static_cast<float>(comm.size())) throw std::runtime_error("a wrong sum");
+}
+
+TEST_CASE("gloo: a rank that dies in mid-training is named by every other, with the collective") {
+  GlooWorld world{.size = 4};
+  std::atomic<int> named = 0;
+  run_world(4, world.make(), [&](Communicator& comm) {
+    all_reduce(comm, 1000);
+    if (comm.rank() == 2) return;  // its connections close
+    const Error error = error_of([&] { all_reduce(comm, 1000); });
+    const std::string start = "rank " + std::to_string(comm.rank()) +
+                              ": collective 2, all_reduce of 1000 f32 (sum): waited for rank 2 (";
+    if (error.message().rfind(start, 0) == 0 && error.exit_code() == 75) ++named;
+    // From now on nothing works, and it says the same.
+    if (error_of([&] { comm.barrier(); }).message() == error.message()) ++named;
+  });
+  CHECK(named == 6);
+}
+
+TEST_CASE("gloo: a rank that does not come to a collective is named at the deadline") {
+  GlooWorld world{.size = 3, .collective_deadline = 200ms};
+  std::atomic<int> failed = 0;
+  std::atomic<int> named = 0;
+  run_world(3, world.make(), [&](Communicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 1) {
+      while (failed < 2) std::this_thread::sleep_for(10ms);  // stopped, but its connections are open
+      return;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const Error error = error_of([&] { comm.barrier(); });
+    ++failed;
+    if (error.message().find("waited for rank 1 (") != std::string::npos) ++named;
+    if (std::chrono::steady_clock::now() - start > 10s) throw std::runtime_error("it took too long");
+  });
+  CHECK(named == 2);
+}
+
+TEST_CASE("gloo: ranks that never came are named when the deadline for joining has passed") {
+  GlooWorld world{.size = 4};
+  GlooOptions options = world.options_of(1);
+  options.join_deadline = 100ms;
+  const Error error = error_of([&] { make_gloo(options); });
+  CHECK(error.message() == "rank 1 waited 0.1 s for rank 0, 2, 3 to bring \"gloo 0 mesh 1 start\"");
+}
+
+TEST_CASE("gloo: a rank with another key does not get into the mesh") {
+  GlooWorld world{.size = 2};
+  std::atomic<int> refused = 0;
+  testing::run_ranks(2, [&](int rank) {
+    GlooOptions options = world.options_of(rank);
+    options.join_deadline = 300ms;
+    if (rank == 1) options.key = make_run_key();
+    const Error error = error_of([&] { make_gloo(options); });
+    if (error.message().find("does not hold the run key") != std::string::npos) ++refused;
+    if (error.message().find("to bring") != std::string::npos) ++refused;  // the other ended just before
+  });
+  CHECK(refused == 2);
+}
+
+TEST_CASE("gloo: two communicators of the same ranks do not disturb each other") {
+  GlooWorld world{.size = 2};
+  testing::run_ranks(2, [&](int rank) {
+    GlooOptions options = world.options_of(rank);
+    const auto first = make_gloo(options);
+    options.name = "1";
+    const auto second = make_gloo(options);
+    std::thread other([&] {
+      for (int i = 0; i < 50; ++i) all_reduce(*second, 10000);
+    });
+    for (int i = 0; i < 50; ++i) all_reduce(*first, 10000);
+    other.join();
+  });
+}
+
+// Mixing Gloo's old and new interface on one context makes all-reduces of up to 1 MB take 44 to 92 ms. The
+// limit is generous for a busy machine; FLEETRUN_TEST_STALL_MS sets another.
+TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
+  const char* text = std::getenv("FLEETRUN_TEST_STALL_MS");
+  const double limit_ms = text != nullptr ? std::atof(text) : 40;
+  GlooWorld world{.size = 2};
+  run_world(2, world.make(), [&](Communicator& comm) {
+    for (const std::size_t bytes : {4096, 65536, 1048576}) {
+      std::vector<double> took_ms;
+      for (int i = 0; i < 51; ++i) {
+        comm.barrier();
+        const auto start = std::chrono::steady_clock::now();
+        all_reduce(comm, bytes / 4);
+        took_ms.push_back(
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      }
+      std::sort(took_ms.begin(), took_ms.end());
+      // The stalls showed in the median; a single slow one may be the machine's.
+      if (took_ms[25] > limit_ms)
+        throw std::runtime_error("the median of " + std::to_string(bytes) + " bytes took " +
+                                 std::to_string(took_ms[25]) + " ms");
+      if (comm.rank() == 0)
+        MESSAGE(bytes << " bytes: median " << took_ms[25] << " ms, most " << took_ms.back() << " ms");
+    }
+  });
 }
 
 }  // namespace

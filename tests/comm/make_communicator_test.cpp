@@ -1,0 +1,82 @@
+#include "comm/make_communicator.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "base/error.h"
+#include "base/run_key.h"
+#include "comm/communicator_cases.h"
+#include "support/run_world.h"
+#include "support/store_thread.h"
+
+namespace fleetrun::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::StoreThread;
+
+// A launcher with its store and its key, and what it tells each rank.
+struct Launcher {
+  explicit Launcher(int size) : world_size(size) {}
+
+  RankEnv env_of(int rank) const {
+    return {.rank = rank,
+            .world_size = world_size,
+            .attempt = 2,
+            .run_id = "run-1",
+            .store = store.endpoint(),
+            .key_fd = key_fd.get()};
+  }
+
+  int world_size;
+  RunKey key = make_run_key();
+  UniqueFd key_fd = put_run_key(key);
+  StoreThread store{{.key = key, .run_id = "run-1", .attempt = 2, .world_size = world_size}};
+};
+
+TEST_CASE("gloo through the launcher's store: every collective, dtype and size") {
+  for (const int size : {1, 2, 4}) {
+    CAPTURE(size);
+    Launcher launcher(size);
+    testing::run_ranks(size, [&](int rank) {
+      const World world = join_world(launcher.env_of(rank), 20s);
+      if (world.communicator->rank() != rank || world.communicator->size() != size)
+        throw std::runtime_error("a wrong rank or size");
+      agree(world.party(), "fingerprint", {{"program", "a41f"}}, Deadline(20s));
+      testing::run_all_cases(*world.communicator);
+    });
+    CHECK(launcher.store.missing_ranks().empty());
+    CHECK(launcher.store.dropped() == 0);
+  }
+}
+
+TEST_CASE("a worker started by hand is a world of one, without key or store") {
+  const World world = join_world(RankEnv());
+  CHECK(world.communicator->size() == 1);
+  world.communicator->barrier();
+  agree(world.party(), "fingerprint", {{"program", "a41f"}}, Deadline(1s));
+}
+
+TEST_CASE("several ranks without a store are an error") {
+  CHECK_THROWS_WITH_AS(join_world({.rank = 1, .world_size = 2}),
+                       "rank 1 of 2 was given no store to meet the others in", Error);
+}
+
+TEST_CASE("a rank that never comes is named by those that wait, and by the launcher") {
+  Launcher launcher(3);
+  std::atomic<int> named = 0;
+  testing::run_ranks(2, [&](int rank) {
+    try {
+      join_world(launcher.env_of(rank), 300ms);
+    } catch (const Error& error) {
+      if (error.exit_code() == 75 && error.message().find("for rank 2 to bring") != std::string::npos)
+        ++named;
+    }
+  });
+  CHECK(named == 2);
+  CHECK(launcher.store.missing_ranks() == std::vector{2});
+}
+
+}  // namespace
+}  // namespace fleetrun::comm
