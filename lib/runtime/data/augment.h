@@ -1,0 +1,41 @@
+// From a data set's bytes to what a network takes: a random crop, a mirror, and (pixel - mean) / std as float
+// planes.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "job/job_spec.h"
+#include "runtime/data/image.h"
+
+namespace fleetrun::runtime {
+
+constexpr int kMaxChannels = 4;
+
+// Which part of the image is seen, in pixels; what lies outside of it is black.
+struct View {
+  int top = 0;
+  int left = 0;
+  bool flip = false;  // left and right exchanged
+  bool operator==(const View&) const = default;
+};
+
+// The view that `augment` gives this sample in this epoch.
+// Throws Error(config) for an augmentation not built yet.
+View plan_view(job::Augment augment, std::int64_t seed, int epoch, std::int32_t sample);
+
+struct Normalisation {
+  std::array<float, kMaxChannels> mean{};
+  std::array<float, kMaxChannels> scale{};  // 1 / std
+};
+
+// From the job's lists, of one number for each channel; an empty mean is 0, an empty std 255: pixels become 0
+// to 1. Throws Error(config) when the lists do not fit the channels or a std is not above 0.
+Normalisation make_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation,
+                                 int channels);
+
+// Writes [channels, height, width] floats. `row` is kept from call to call.
+void write_planes(const std::uint8_t* pixels, const ImageShape& shape, const View& view,
+                  const Normalisation& normalisation, std::vector<std::uint8_t>& row, float* planes);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,56 @@
+#include "runtime/data/data_set.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/data/formats.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+std::string describe(const ImageShape& shape) {
+  return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec) {
+  if (spec.channels != 1 && spec.channels != 3)
+    throw Error(ErrorKind::config,
+                fmt::format("channels of a data set is {}, must be 1 or 3", spec.channels));
+  switch (spec.format) {
+    case job::DataFormat::image_folder:
+      return open_image_folder(spec);
+    case job::DataFormat::cifar_bin:
+      return open_cifar_bin(spec);
+    case job::DataFormat::idx:
+      return open_idx(spec);
+    case job::DataFormat::synthetic:
+      return open_synthetic(spec);
+    case job::DataFormat::image_list:
+      break;
+  }
+  throw Error(ErrorKind::config, "data format image_list is not supported by this build");
+}
+
+void check_same_kind(const DataSet& train, const DataSet& test) {
+  if (!(train.shape() == test.shape()))
+    throw Error(ErrorKind::data,
+                fmt::format("data.test has images of {}, data.train of {}; they must agree",
+                            describe(test.shape()), describe(train.shape())),
+                "set image_size and channels of both");
+  if (test.classes() > train.classes())
+    throw Error(ErrorKind::data,
+                fmt::format("data.test has {} classes, data.train only {}", test.classes(), train.classes()));
+  const std::vector<std::string>&known = train.class_names(), &found = test.class_names();
+  if (known.empty() || found.empty() || known == found) return;
+  const auto [ours, theirs] = std::mismatch(known.begin(), known.end(), found.begin(), found.end());
+  throw Error(
+      ErrorKind::data,
+      fmt::format("class {} of data.train is {}, of data.test {}; the names must agree", ours - known.begin(),
+                  ours == known.end() ? "missing" : *ours, theirs == found.end() ? "missing" : *theirs));
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,61 @@
+// Labelled images that can be read by number: what the loader draws from, whatever the files look like.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "job/job_spec.h"
+#include "runtime/data/image.h"
+#include "runtime/data/image_decoder.h"
+
+namespace fleetrun::runtime {
+
+// Known once the data set is open.
+struct DataSetFacts {
+  ImageShape shape;  // of every image that read() gives
+  int classes = 0;
+  std::vector<std::string> class_names;  // empty where the format has none
+  std::vector<std::int32_t> labels;      // one for each sample, 0 <= label < classes
+};
+
+// What reading needs besides: one for each thread that reads.
+struct ReadScratch {
+  std::vector<std::uint8_t> file;
+  Image image;
+  FitScratch fit;
+  ImageDecoder decoder;
+};
+
+class DataSet {
+ public:
+  explicit DataSet(DataSetFacts facts) : facts_(std::move(facts)) {}
+  virtual ~DataSet() = default;
+  DataSet(const DataSet&) = delete;
+  DataSet& operator=(const DataSet&) = delete;
+
+  int size() const { return static_cast<int>(facts_.labels.size()); }
+  int classes() const { return facts_.classes; }
+  const std::vector<std::string>& class_names() const { return facts_.class_names; }
+  const ImageShape& shape() const { return facts_.shape; }
+  std::int32_t label(int sample) const { return facts_.labels.at(static_cast<std::size_t>(sample)); }
+
+  // Writes shape().elements() bytes: rows from the top, a pixel's channels side by side. Several threads may
+  // read at once, each with its own scratch. Throws Error(data|missing|permission|io) that names the file.
+  virtual void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const = 0;
+
+  // The sample as a user knows it: "train/cat/0003.jpg", "train-images.idx.gz, image 17".
+  virtual std::string describe(int sample) const = 0;
+
+ private:
+  DataSetFacts facts_;
+};
+
+// Finds the samples, checks what can be checked without decoding.
+// Throws Error(missing|permission|io|data) that names the file, Error(config) for a format not built yet.
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec);
+
+// A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.
+void check_same_kind(const DataSet& train, const DataSet& test);
+
+}  // namespace fleetrun::runtime

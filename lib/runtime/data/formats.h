@@ -1,0 +1,21 @@
+// The formats of data sets, one file each; open_data_set picks one.
+#pragma once
+#include <memory>
+
+#include "runtime/data/data_set.h"
+
+namespace fleetrun::runtime {
+
+// path/<class>/*.jpg|jpeg|png, classes numbered in byte order of their names.
+std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec);
+
+// CIFAR-10's binary batches: a file, or a folder's data_batch_*.bin, or, without these, all its *.bin.
+std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec);
+
+// MNIST's format: a file of images and a file of labels, each plain or gzipped.
+std::unique_ptr<DataSet> open_idx(const job::DataSetSpec& spec);
+
+// Images made on the fly, the same on every machine.
+std::unique_ptr<DataSet> open_synthetic(const job::DataSetSpec& spec);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,46 @@
+// Pixels in memory: what decoders give, and the size that a data set promises.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fleetrun::runtime {
+
+struct ImageShape {
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+
+  std::size_t elements() const {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
+  bool operator==(const ImageShape&) const = default;
+};
+
+// Rows from the top, a row's pixels from the left, a pixel's channels side by side.
+struct Image {
+  ImageShape shape;
+  std::vector<std::uint8_t> pixels;
+};
+
+// An image needs at most 256 MiB (four channels), whatever its header promises.
+constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
+
+// Throws Error(data) that names `file` when an image of this size is empty or above kMaxPixels.
+void check_image_size(const std::string& file, std::int64_t width, std::int64_t height);
+
+// Buffers that fit_image keeps from call to call.
+struct FitScratch {
+  std::vector<std::uint8_t> resized;
+  std::vector<float> row;        // two source rows mixed
+  std::vector<int> left, right;  // where in a row the two neighbours of each pixel begin
+  std::vector<float> weight;     // of the right one
+};
+
+// Brings an image of 1 or 3 channels to `shape` (1 or 3 channels): bilinear when the size differs, grey
+// copied into three channels, colours to luma (ITU-R BT.601).
+void fit_image(const Image& image, const ImageShape& shape, FitScratch& scratch, std::uint8_t* pixels);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,27 @@
+// Image files to pixels: JPEG and PNG, told apart by their first bytes, whatever the file is called.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/data/image.h"
+#include "runtime/data/jpeg_decoder.h"
+
+namespace fleetrun::runtime {
+
+// Keeps state between images: one for each thread.
+class ImageDecoder {
+ public:
+  // Width and height by the header. Nothing when the bytes, maybe only the start of a file, do not tell.
+  std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
+
+  // Gives 1 channel for grey images, else 3, of 8 bits each.
+  // Throws Error(data) that names `file`: neither JPEG nor PNG, too large, truncated, broken.
+  void decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image);
+
+ private:
+  JpegDecoder jpeg_;
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,80 @@
+#include "runtime/data/jpeg_decoder.h"
+
+#include <turbojpeg.h>
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// libjpeg-turbo warns, and decodes, when bytes lie between two segments; some cameras write such files.
+bool is_harmless(tjhandle handle) {
+  return tjGetErrorCode(handle) == TJERR_WARNING &&
+         std::strstr(tjGetErrorStr2(handle), "extraneous bytes") != nullptr;
+}
+
+// Adobe's programs, which wrote nearly all CMYK files there are, store the inverse of the inks.
+void inverted_cmyk_to_rgb(std::vector<std::uint8_t>& pixels) {
+  const std::size_t count = pixels.size() / 4;
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t c = 0; c < 3; ++c)
+      pixels[3 * i + c] = static_cast<std::uint8_t>((pixels[4 * i + c] * pixels[4 * i + 3] + 127) / 255);
+  pixels.resize(3 * count);
+}
+
+int channels_of(int colour_space) {
+  if (colour_space == TJCS_GRAY) return 1;
+  return colour_space == TJCS_CMYK || colour_space == TJCS_YCCK ? 4 : 3;
+}
+
+int pixel_format(int channels) {
+  if (channels == 1) return TJPF_GRAY;
+  return channels == 4 ? TJPF_CMYK : TJPF_RGB;
+}
+
+}  // namespace
+
+void JpegDecoder::Closer::operator()(void* handle) const { tjDestroy(handle); }
+
+JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
+  if (!handle_)
+    throw Error(ErrorKind::os, fmt::format("starting the JPEG decoder: {}", tjGetErrorStr2(nullptr)));
+}
+
+std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
+  ImageShape shape;
+  int subsampling = 0, colour_space = 0;
+  if (tjDecompressHeader3(handle_.get(), bytes.data(), bytes.size(), &shape.width, &shape.height,
+                          &subsampling, &colour_space) != 0 &&
+      !is_harmless(handle_.get()))
+    return std::nullopt;
+  shape.channels = channels_of(colour_space);
+  return shape;
+}
+
+void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
+  const auto broken = [&] {
+    return Error(ErrorKind::data,
+                 fmt::format("{}: broken JPEG file: {}", file, tjGetErrorStr2(handle_.get())));
+  };
+  const std::optional<ImageShape> shape = probe(bytes);
+  if (!shape) throw broken();
+  check_image_size(file, shape->width, shape->height);
+  image.shape = *shape;
+  image.pixels.resize(shape->elements());
+  if (tjDecompress2(handle_.get(), bytes.data(), bytes.size(), image.pixels.data(), shape->width, 0,
+                    shape->height, pixel_format(shape->channels),
+                    TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0 &&
+      !is_harmless(handle_.get()))
+    throw broken();
+  if (shape->channels == 4) {
+    inverted_cmyk_to_rgb(image.pixels);
+    image.shape.channels = 3;
+  }
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,32 @@
+// JPEG by libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/data/image.h"
+
+namespace fleetrun::runtime {
+
+// Keeps libjpeg-turbo's state from image to image: one for each thread.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+
+  // Width and height by the header; nothing when the bytes do not reach that far or are broken.
+  std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
+
+  // Throws Error(data) that names `file` when it is truncated, broken or too large.
+  void decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image);
+
+ private:
+  struct Closer {
+    void operator()(void* handle) const;
+  };
+
+  std::unique_ptr<void, Closer> handle_;  // a tjhandle
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,112 @@
+#include "runtime/data/png_decoder.h"
+
+#include <png.h>
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr std::size_t kSignatureBytes = 8;  // PNG specification 5.2
+constexpr std::size_t kWidthAt = 16;        // after the signature, a length and "IHDR"
+
+// libpng leaves by longjmp, so what it works with lives here, outside the functions that it leaves.
+struct Reader {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::span<const std::uint8_t> rest;
+  std::array<char, 128> problem{};
+
+  Reader() = default;
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+void give_bytes(png_structp png, png_bytep target, std::size_t count) {
+  auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
+  if (count > reader->rest.size()) png_error(png, "the file is truncated");
+  std::memcpy(target, reader->rest.data(), count);
+  reader->rest = reader->rest.subspan(count);
+}
+
+[[noreturn]] void on_error(png_structp png, png_const_charp message) {
+  auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
+  std::snprintf(reader->problem.data(), reader->problem.size(), "%s", message);
+  png_longjmp(png, 1);
+}
+
+void on_warning(png_structp, png_const_charp) {}  // the image is decoded all the same
+
+bool start(Reader& reader) {
+  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning);
+  if (reader.png == nullptr) return false;
+  reader.info = png_create_info_struct(reader.png);
+  return reader.info != nullptr;
+}
+
+// The header, and what libpng shall make of the pixels.
+bool read_header(Reader& reader) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;  // NOLINT: how libpng reports
+  png_set_read_fn(reader.png, &reader, give_bytes);
+  png_read_info(reader.png, reader.info);
+  png_set_expand(reader.png);  // palettes, 1 to 4 bits
+  png_set_scale_16(reader.png);
+  png_set_strip_alpha(reader.png);
+  png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+  return true;
+}
+
+bool read_rows(Reader& reader, png_bytepp rows) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;  // NOLINT: how libpng reports
+  png_read_image(reader.png, rows);
+  png_read_end(reader.png, nullptr);
+  return true;
+}
+
+int big_endian(std::span<const std::uint8_t> bytes) {
+  return static_cast<int>((std::uint32_t{bytes[0]} & 0x7fU) << 24U | std::uint32_t{bytes[1]} << 16U |
+                          std::uint32_t{bytes[2]} << 8U | std::uint32_t{bytes[3]});
+}
+
+}  // namespace
+
+bool is_png(std::span<const std::uint8_t> bytes) {
+  return bytes.size() >= kSignatureBytes && png_sig_cmp(bytes.data(), 0, kSignatureBytes) == 0;
+}
+
+std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes) {
+  if (!is_png(bytes) || bytes.size() < kWidthAt + 8) return std::nullopt;
+  return ImageShape{0, big_endian(bytes.subspan(kWidthAt + 4)), big_endian(bytes.subspan(kWidthAt))};
+}
+
+void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
+  const std::optional<ImageShape> size = probe_png(bytes);
+  if (!size) throw Error(ErrorKind::data, fmt::format("{}: broken PNG file: the file is truncated", file));
+  check_image_size(file, size->width, size->height);
+  Reader reader;
+  reader.rest = bytes;
+  if (!start(reader)) throw Error(ErrorKind::os, "starting the PNG decoder: out of memory");
+  const auto broken = [&] {
+    return Error(ErrorKind::data, fmt::format("{}: broken PNG file: {}", file, reader.problem.data()));
+  };
+  if (!read_header(reader)) throw broken();
+  image.shape = *size;
+  image.shape.channels = png_get_channels(reader.png, reader.info);
+  image.pixels.resize(image.shape.elements());
+  std::vector<png_bytep> rows(static_cast<std::size_t>(size->height));
+  const std::size_t row_bytes = image.shape.elements() / rows.size();
+  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = image.pixels.data() + y * row_bytes;
+  if (!read_rows(reader, rows.data())) throw broken();
+}
+
+}  // namespace fleetrun::runtime

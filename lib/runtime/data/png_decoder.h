@@ -1,0 +1,20 @@
+// PNG by libpng: every colour type and depth, interlaced too, brought to 8 bits; transparency is dropped.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/data/image.h"
+
+namespace fleetrun::runtime {
+
+bool is_png(std::span<const std::uint8_t> bytes);
+
+// Width and height by the header (channels 0); nothing when there are too few bytes.
+std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes);
+
+// Throws Error(data) that names `file` when it is truncated, broken or too large.
+void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Image& image);
+
+}  // namespace fleetrun::runtime

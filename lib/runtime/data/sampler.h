@@ -1,0 +1,34 @@
+// Which sample a rank reads at which place of an epoch: a function of numbers, equal on every machine.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "job/job_spec.h"
+
+namespace fleetrun::runtime {
+
+constexpr std::int32_t kNoSample = -1;  // a place of an evaluation's last batches that no sample is left for
+
+struct ShardSpec {
+  int samples = 0;
+  int batch = 1;  // per rank
+  int rank = 0;
+  int world = 1;
+  std::int64_t seed = 1;
+  bool shuffle = true;
+  job::Uneven uneven = job::Uneven::pad;
+  bool evaluation = false;  // every sample once, in order, the rest of the last batches kNoSample
+};
+
+// All samples, in the order of (seed, epoch).
+std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epoch);
+
+// The same for all ranks.
+int batches_per_epoch(const ShardSpec& spec);
+
+// This rank's samples, batch after batch: sample k*B*N + r*B + i of the epoch's order is at position i of
+// batch k of rank r. Beyond the end stand random samples of the epoch (pad), or the last, incomplete round is
+// left out (drop).
+std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, int epoch);
+
+}  // namespace fleetrun::runtime
