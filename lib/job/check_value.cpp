@@ -182,6 +182,8 @@ bool check_value(const Key& key, const JsonValue& value, const std::string& path
   }
 }
 
+std::vector<std::string> supported_choices(const Key& key) { return names_of(key.rules.choices, true); }
+
 std::string describe_found(const JsonValue& value) {
   switch (value.kind) {
     case Kind::null:

@@ -12,6 +12,7 @@ namespace fleetrun::job {
 bool check_value(const Key& key, const JsonValue& value, const std::string& path,
                  std::vector<JsonProblem>& problems);
 
+std::vector<std::string> supported_choices(const Key& key);
 std::string describe_found(const JsonValue& value);  // "the text \"lenett\"", "64.5", "a list"
 std::string describe_wanted(const Key& key);  // "a whole number of at least 1", "one of \"pad\", \"drop\""
 

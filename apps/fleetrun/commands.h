@@ -1,0 +1,13 @@
+// The subcommands of fleetrun. Each gets the words after its name, prints to stdout what was asked for, and
+// returns the exit code; what goes wrong leaves as an Error.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace fleetrun {
+
+// fleetrun config job.json [key.path=value...] | --schema | --keys: what a job file means, and what it may
+// say.
+int run_config_command(const std::vector<std::string>& arguments);
+
+}  // namespace fleetrun

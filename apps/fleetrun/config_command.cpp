@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json_reader.h"
+#include "base/suggest.h"
+#include "commands.h"
+#include "job/job_schema.h"
+#include "job/parse_job.h"
+
+namespace fleetrun {
+namespace {
+
+constexpr const char* kHelp = R"(usage: fleetrun config [--json] JOB.json [KEY.PATH=VALUE...]
+       fleetrun config --schema | --keys | --help
+
+Shows what holds for each key of a job and where that comes from. Nothing is started.
+
+  --json      as JSON
+  --schema    the JSON Schema of job files, for editors
+  --keys      all keys with type, default and meaning, as a Markdown table
+  --help      this text
+)";
+
+struct ConfigOptions {
+  enum class Show { values, json, schema, keys, help };
+  Show show = Show::values;
+  std::string file;
+  std::vector<std::string> overrides;
+};
+
+using Show = ConfigOptions::Show;
+
+struct Flag {
+  const char* name;
+  Show show;
+};
+constexpr Flag kFlags[] = {{"--json", Show::json},
+                           {"--schema", Show::schema},
+                           {"--keys", Show::keys},
+                           {"--help", Show::help},
+                           {"-h", Show::help}};
+
+Show parse_flag(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) {
+    if (word == flag.name) return flag.show;
+    names.emplace_back(flag.name);
+  }
+  const auto meant = closest(word, names);
+  throw Error(ErrorKind::usage,
+              fmt::format("found the unknown flag {}{}", word,
+                          meant ? fmt::format("; did you mean {}?", *meant) : ""),
+              "fleetrun config --help");
+}
+
+ConfigOptions parse_config_options(const std::vector<std::string>& arguments) {
+  ConfigOptions options;
+  for (const std::string& word : arguments) {
+    if (options.file.empty() && word.starts_with('-'))
+      options.show = std::max(options.show, parse_flag(word));
+    else if (options.file.empty())
+      options.file = word;
+    else if (word == "--json")
+      options.show = std::max(options.show, Show::json);
+    else
+      options.overrides.push_back(word);
+  }
+  const bool needs_file = options.show == Show::values || options.show == Show::json;
+  if (needs_file && options.file.empty())
+    throw Error(ErrorKind::usage, "found no job file, wanted one", "fleetrun config --help");
+  return options;
+}
+
+// Three columns; a long value does not push the origins of all others to the right.
+std::string describe_values(const std::vector<job::KeyValue>& values) {
+  constexpr std::size_t kWidestValue = 30;  // characters
+  std::size_t key_width = 0;
+  std::size_t value_width = 0;
+  for (const job::KeyValue& value : values) {
+    key_width = std::max(key_width, value.key.size());
+    value_width = std::max(value_width, std::min(value.value.size(), kWidestValue));
+  }
+  std::string text;
+  for (const job::KeyValue& value : values)
+    text += fmt::format("{:{}}  {:{}}  {}\n", value.key, key_width, value.value, value_width, value.origin);
+  return text;
+}
+
+std::string values_as_json(const job::ParsedJob& job) {
+  JsonValue values = JsonValue::of_object();
+  for (const job::KeyValue& value : job.values) {
+    JsonValue entry = JsonValue::of_object();
+    entry.add("value", read_json(value.value).root);
+    entry.add("origin", JsonValue::of_text(value.origin));
+    values.add(value.key, std::move(entry));
+  }
+  std::vector<JsonValue> notes;
+  for (const std::string& note : job.notes) notes.push_back(JsonValue::of_text(note));
+  JsonValue document = JsonValue::of_object();
+  document.add("file", JsonValue::of_text(job.spec.file));
+  document.add("values", std::move(values));
+  document.add("notes", JsonValue::of_list(std::move(notes)));
+  return to_json_lines(document);
+}
+
+std::string answer(const ConfigOptions& options) {
+  switch (options.show) {
+    case Show::help:
+      return kHelp;
+    case Show::schema:
+      return to_json_lines(job::job_schema());
+    case Show::keys:
+      return job::job_key_table();
+    case Show::json:
+      return values_as_json(job::parse_job_file(options.file, options.overrides));
+    case Show::values:
+      break;
+  }
+  const job::ParsedJob job = job::parse_job_file(options.file, options.overrides);
+  for (const std::string& note : job.notes)
+    std::fputs(fmt::format("fleetrun: note: {}\n", note).c_str(), stderr);
+  return describe_values(job.values);
+}
+
+}  // namespace
+
+int run_config_command(const std::vector<std::string>& arguments) {
+  std::fputs(answer(parse_config_options(arguments)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace fleetrun

@@ -1,0 +1,224 @@
+#include "job/job_schema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "job/aliases.h"
+#include "job/check_value.h"
+#include "job/job_keys.h"
+#include "job/json_tree.h"
+
+namespace fleetrun::job {
+namespace {
+
+JsonValue text(std::string value) { return JsonValue::of_text(std::move(value)); }
+
+JsonValue texts(const std::vector<std::string>& values) {
+  std::vector<JsonValue> items;
+  for (const std::string& value : values) items.push_back(text(value));
+  return JsonValue::of_list(std::move(items));
+}
+
+// {"key": value}
+JsonValue single(std::string key, JsonValue value) {
+  JsonValue object = JsonValue::of_object();
+  object.add(std::move(key), std::move(value));
+  return object;
+}
+
+JsonValue limit(double value) {
+  return value == std::trunc(value) ? JsonValue::of_integer(static_cast<std::int64_t>(value))
+                                    : JsonValue::of_number(value);
+}
+
+void add_range(JsonValue& schema, const Range& range) {
+  if (std::isfinite(range.least))
+    schema.add(range.above_least ? "exclusiveMinimum" : "minimum", limit(range.least));
+  if (std::isfinite(range.most))
+    schema.add(range.below_most ? "exclusiveMaximum" : "maximum", limit(range.most));
+}
+
+void add_list(JsonValue& schema, const Key& key, const char* item_type) {
+  JsonValue items = single("type", text(item_type));
+  add_range(items, key.rules.range);
+  schema.add("items", std::move(items));
+  const std::size_t least = std::max(key.item_count, key.rules.least_items);
+  if (least > 0) schema.add("minItems", JsonValue::of_integer(static_cast<std::int64_t>(least)));
+  if (key.item_count > 0)
+    schema.add("maxItems", JsonValue::of_integer(static_cast<std::int64_t>(key.item_count)));
+}
+
+void add_type(JsonValue& schema, const Key& key) {
+  switch (key.kind) {
+    case ValueKind::boolean:
+      return schema.add("type", text("boolean"));
+    case ValueKind::integer:
+    case ValueKind::number:
+      schema.add("type", text(key.kind == ValueKind::integer ? "integer" : "number"));
+      return add_range(schema, key.rules.range);
+    case ValueKind::text:
+      return schema.add("type", text("string"));
+    case ValueKind::path:
+      schema.add("type", text("string"));
+      return schema.add("minLength", JsonValue::of_integer(1));
+    case ValueKind::choice:
+      return schema.add("enum", texts(supported_choices(key)));
+    case ValueKind::integers:
+    case ValueKind::numbers:
+    case ValueKind::texts:
+      schema.add("type", text("array"));
+      return add_list(schema, key,
+                      key.kind == ValueKind::integers  ? "integer"
+                      : key.kind == ValueKind::numbers ? "number"
+                                                       : "string");
+    case ValueKind::text_map:
+      schema.add("type", text("object"));
+      return schema.add("additionalProperties", single("type", text("string")));
+    case ValueKind::object:
+      break;
+  }
+}
+
+// Null where what holds by default is no fixed value.
+JsonValue default_of(const Key& key) {
+  JobSpec defaults;
+  return key.is_object() || key.rules.required || !key.rules.absent.empty() ? JsonValue()
+                                                                            : key.show(defaults);
+}
+
+// The values of the selector for which it is valid to write the key.
+JsonValue selector_is(const Condition& condition) {
+  return single("properties", single(condition.selector, single("enum", texts(condition.values))));
+}
+
+// When the selector is not written, its default decides.
+JsonValue applies(const Key& parent, const Condition& condition) {
+  const Key& selector = *parent.find(condition.selector);
+  JsonValue test = selector_is(condition);
+  const JsonValue preset = default_of(selector);
+  const auto& values = condition.values;
+  if (std::find(values.begin(), values.end(), preset.text) == values.end())
+    test.add("required", texts({selector.name}));
+  return test;
+}
+
+std::vector<JsonValue> rules_of(const Key& object) {
+  std::vector<JsonValue> rules;
+  for (const Key& key : object.members) {
+    if (key.rules.support == Support::later) continue;
+    const JsonValue written = single("required", texts({key.name}));
+    if (key.rules.only_with) {
+      JsonValue rule = single("if", applies(object, *key.rules.only_with));
+      if (key.rules.required) rule.add("then", written);
+      rule.add("else", single("not", written));
+      rules.push_back(std::move(rule));
+    }
+    if (!key.rules.excludes.empty() && key.name < key.rules.excludes)
+      rules.push_back(single("not", single("required", texts({key.name, key.rules.excludes}))));
+  }
+  return rules;
+}
+
+JsonValue schema_of(const Key& key);
+
+JsonValue object_schema(const Key& key) {
+  JsonValue schema = single("type", text("object"));
+  JsonValue properties = JsonValue::of_object();
+  std::vector<std::string> required;
+  for (const Key& member : key.members) {
+    properties.add(member.name, schema_of(member));
+    if (member.rules.required && !member.rules.only_with) required.push_back(member.name);
+  }
+  schema.add("properties", std::move(properties));
+  schema.add("additionalProperties", JsonValue::of_boolean(false));
+  if (!required.empty()) schema.add("required", texts(required));
+  std::vector<JsonValue> rules = rules_of(key);
+  if (!rules.empty()) schema.add("allOf", JsonValue::of_list(std::move(rules)));
+  return schema;
+}
+
+// What the value is, without words about it.
+JsonValue value_schema(const Key& key) {
+  if (!key.is_object()) {
+    JsonValue schema = JsonValue::of_object();
+    add_type(schema, key);
+    return schema;
+  }
+  if (key.rules.shorthand.empty()) return object_schema(key);
+  return single("anyOf",
+                JsonValue::of_list({value_schema(*key.find(key.rules.shorthand)), object_schema(key)}));
+}
+
+JsonValue schema_of(const Key& key) {
+  JsonValue schema = single("description", text(key.help));
+  const bool is_later = key.rules.support == Support::later;
+  if (is_later) {
+    schema.members.back().value.text += " (not supported by this build)";
+    schema.add("not", JsonValue::of_object());
+    return schema;
+  }
+  for (JsonMember& member : value_schema(key).members) schema.members.push_back(std::move(member));
+  const JsonValue preset = default_of(key);
+  if (key.rules.support == Support::default_only) schema.add("const", preset);
+  if (!preset.is(JsonValue::Kind::null)) schema.add("default", preset);
+  return schema;
+}
+
+// Where the schema of a key stands: "strategy.amp" is at properties.strategy.properties.amp.
+std::string schema_path(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return fmt::format("properties.{}", path);
+  return fmt::format("properties.{}.{}", path.substr(0, dot), schema_path(path.substr(dot + 1)));
+}
+
+std::string default_words(const Key& key) {
+  if (key.rules.required) return "required";
+  if (!key.rules.absent.empty()) return key.rules.absent;
+  return fmt::format("`{}`", to_json(default_of(key)));
+}
+
+// For whom the key is, and whether it is built.
+std::string remarks(const Key& key) {
+  std::string words;
+  if (key.rules.only_with)
+    words = fmt::format(" (with {} {})", key.rules.only_with->selector,
+                        fmt::join(key.rules.only_with->values, ", "));
+  return key.rules.support == Support::later ? words + " (not supported by this build)" : words;
+}
+
+// A bar would end the column.
+std::string cell(std::string words) {
+  for (std::size_t at = words.find('|'); at != std::string::npos; at = words.find('|', at + 2))
+    words.insert(at, "\\");
+  return words;
+}
+
+}  // namespace
+
+JsonValue job_schema() {
+  const Key keys = job_keys();
+  JsonValue schema = single("$schema", text("http://json-schema.org/draft-07/schema#"));
+  schema.add("title", text("fleetrun job"));
+  for (JsonMember& member : schema_of(keys).members) schema.members.push_back(std::move(member));
+  for (const Alias& alias : aliases_of(keys)) {
+    JsonValue other_name = schema_of(*find_key(keys, alias.path));
+    other_name.find("description")->value = text("another name of " + alias.path);
+    put_at(schema, schema_path(alias.alias), std::move(other_name));
+  }
+  return schema;
+}
+
+std::string job_key_table() {
+  std::string table = "| key | value | default | meaning |\n|---|---|---|---|\n";
+  for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
+    if (key.is_object() && key.rules.support != Support::later) return;
+    table += fmt::format("| `{}` | {} | {} | {}{} |\n", path, cell(describe_wanted(key)),
+                         cell(default_words(key)), cell(key.help), remarks(key));
+  });
+  return table;
+}
+
+}  // namespace fleetrun::job
