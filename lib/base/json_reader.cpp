@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -47,6 +48,7 @@ struct CountingIterator {
 };
 
 constexpr int kOutOfRange = 406;  // nlohmann's number for "number overflow"
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kNumberLetters = "0123456789+-.eE";
 constexpr std::size_t kLongestShownNumber = 40;  // bytes
 
@@ -176,8 +178,10 @@ bool TreeBuilder::put_number(bool is_small) {
   const bool whole = value.text.find_first_of(".eE") == std::string::npos;
   const bool fits = whole && std::from_chars(first, last, value.integer).ec == std::errc();
   value.kind = fits ? Kind::integer : Kind::number;
-  if (std::from_chars(first, last, value.number).ec == std::errc::result_out_of_range && !is_small)
+  if (std::from_chars(first, last, value.number).ec == std::errc::result_out_of_range && !is_small) {
+    value.number = value.text.front() == '-' ? -kInfinity : kInfinity;
     report(start, path_of_next(), describe_too_large(value.text));
+  }
   return put(std::move(value), end);
 }
 

@@ -25,7 +25,8 @@ struct JsonProblem {
 struct JsonDocument {
   JsonValue root;                     // what was read before the text broke off, all of it when complete
   std::vector<JsonProblem> problems;  // by position
-  bool complete = false;              // the text is JSON from start to end (numbers and keys may be wrong)
+  bool complete = false;  // the text is JSON from start to end, though keys may come twice and numbers
+                          // may be too large (these are infinite)
 };
 
 // Never throws for any content of the text.

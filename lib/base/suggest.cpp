@@ -7,6 +7,7 @@ namespace fleetrun {
 namespace {
 
 constexpr std::size_t kLettersPerSlip = 3;     // one slip is forgiven for each three letters of a name
+constexpr std::size_t kShortestWithSlips = 4;  // letters; with one slip "gpu" would be "cpu"
 constexpr std::size_t kShortestBeginning = 3;  // letters that a cut name must have to stand for a longer one
 constexpr std::size_t kLongestComparedName = 64;  // bytes; nobody mistypes more, and the cost is quadratic
 
@@ -48,7 +49,9 @@ std::optional<std::string> closest(std::string_view found, const std::vector<std
   if (found.empty() || found.size() > kLongestComparedName) return std::nullopt;
   const std::string typed = folded(found);
   std::optional<std::string> best;
-  std::size_t fewest = letters_of(typed) / kLettersPerSlip + 1;  // this many are too many
+  const std::size_t letters = letters_of(typed);
+  std::size_t fewest =
+      letters < kShortestWithSlips ? 1 : letters / kLettersPerSlip + 1;  // this many are too many
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestComparedName) continue;
     const std::size_t slips = slips_between(typed, folded(candidate));
@@ -56,7 +59,7 @@ std::optional<std::string> closest(std::string_view found, const std::vector<std
     fewest = slips;
     best = candidate;
   }
-  if (best || letters_of(typed) < kShortestBeginning) return best;
+  if (best || letters < kShortestBeginning) return best;
   for (const std::string& candidate : candidates)
     if (folded(candidate).starts_with(typed)) return candidate;
   return std::nullopt;

@@ -1,5 +1,7 @@
 #include "base/json_reader.h"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -67,7 +69,10 @@ TEST_CASE("numbers that do not fit are named and reading goes on") {
   CHECK(problems_of(R"({"a": {"b": [1e309, -1e400]}, "c": 1})") ==
         "1:14 a.b[0]: found 1e309, wanted a number that fits into 64 bits (up to about 1.8e308)\n"
         "1:21 a.b[1]: found -1e400, wanted a number that fits into 64 bits (up to about 1.8e308)");
-  CHECK(read_json(R"({"a": 1e309, "c": 1})").complete);
+  const JsonDocument document = read_json(R"({"a": 1e309, "b": -1e309})");
+  CHECK(document.complete);
+  CHECK(document.root.find("a")->value.number == HUGE_VAL);
+  CHECK(document.root.find("b")->value.number == -HUGE_VAL);
   CHECK(problems_of(R"({"a": 1e99999})") ==
         "1:7 a: found 1e99999, wanted a number that fits into 64 bits (up to about 1.8e308)");
 }

@@ -36,6 +36,7 @@ TEST_CASE("what resembles nothing has no suggestion") {
   CHECK(closest("wibble", kNames) == std::nullopt);
   CHECK(closest("", kNames) == std::nullopt);
   CHECK(closest("x", kNames) == std::nullopt);
+  CHECK(closest("gpu", {"cpu", "cuda"}) == std::nullopt);
   CHECK(closest("epochs", {}) == std::nullopt);
   CHECK(closest(std::string(100'000, 'e'), kNames) == std::nullopt);
 }
