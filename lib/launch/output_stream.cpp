@@ -64,7 +64,8 @@ long OutputStream::try_write(std::string_view text) const {
 }
 
 void OutputStream::write(std::string_view text) {
-  if (broken_) return;
+  if (broken_ || text.empty()) return;
+  if (before_write_) before_write_();
   waiting_.append(text);
   if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "launch/clock.h"
@@ -21,6 +22,8 @@ class OutputStream {
   void write(std::string_view text);
   bool idle() const { return waiting_.empty(); }
   bool is_terminal() const { return terminal_; }
+  // Called before each text of ours, to take away what may stand on the line.
+  void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }
   // Called once when everything was written or dropped.
   void when_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
 
@@ -41,7 +44,7 @@ class OutputStream {
   bool terminal_ = false;
   bool broken_ = false;
   std::string waiting_;
-  std::function<void()> on_idle_;
+  std::function<void()> before_write_, on_idle_;
 };
 
 }  // namespace fleetrun::launch

@@ -1,8 +1,9 @@
 // The run as the middle process sees it: from the log folder to the report.
 #pragma once
-#include <string>
+#include <optional>
 
 #include "base/environment.h"
+#include "job/parse_job.h"
 #include "launch/cluster.h"
 #include "launch/options.h"
 #include "launch/program.h"
@@ -13,6 +14,7 @@ struct NodeRun {
   const LaunchOptions& options;
   const Environment& environment;
   const Program& program;
+  const std::optional<job::ParsedJob>& job;
   const ClusterSpec& cluster;
 };
 

@@ -1,0 +1,22 @@
+// What the user reads while a run begins, fails or ends, in the order and words of the original launcher
+// where it has them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launch/cluster.h"
+#include "launch/console.h"
+#include "launch/options.h"
+#include "launch/supervisor.h"
+#include "launch/worker_plan.h"
+
+namespace fleetrun::launch {
+
+void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
+                    const std::vector<WorkerSpec>& workers, Console& console);
+
+// Says what has to be said the moment it happens; `command` is that of a worker.
+void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,
+                    Console& console);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,20 @@
+// Our stdout and stderr, as the middle process uses them: never blocking, the progress line out of the way.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "launch/event_loop.h"
+#include "launch/output_stream.h"
+
+namespace fleetrun::launch {
+
+struct Console {
+  explicit Console(EventLoop& loop);
+
+  void log(std::string_view level, std::string_view message);  // as the original writes to its log
+  void say(std::string_view message);                          // "fleetrun: <message>"
+
+  OutputStream out, err;
+};
+
+}  // namespace fleetrun::launch

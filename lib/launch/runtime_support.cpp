@@ -1,0 +1,33 @@
+#include "launch/runtime_support.h"
+
+#include <utility>
+
+namespace fleetrun::launch {
+
+RuntimeSupport::RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
+                               std::function<void(std::string_view line)> say) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    page_fds_.push_back(make_progress_fd());
+    pages_.push_back(map_new_progress_page(page_fds_.back().get()));
+  }
+  if (ranks == 1) return;
+  StoreServerOptions options;
+  options.key = make_run_key();
+  options.run_id = run_id;
+  options.world_size = ranks;
+  options.say = std::move(say);
+  key_fd_ = put_run_key(options.key);
+  store_ = std::make_unique<StoreServer>(loop.context(), std::move(options));
+}
+
+EmbeddedPlan RuntimeSupport::plan(const job::JobSpec& job) const {
+  EmbeddedPlan plan = {.job_environment = job.env,
+                       .threads = job.train.threads,
+                       .store = store_ ? store_->endpoint() : Endpoint(),
+                       .key_fd = key_fd_.get(),
+                       .progress_fds = {}};
+  for (const UniqueFd& fd : page_fds_) plan.progress_fds.push_back(fd.get());
+  return plan;
+}
+
+}  // namespace fleetrun::launch
