@@ -5,6 +5,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
 
@@ -13,6 +14,8 @@ namespace {
 using namespace fleetrun;
 
 int run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "config")
+    return run_config_command({arguments.begin() + 1, arguments.end()});
   const Environment environment = Environment::of_this_process();
   const launch::CommandLine line = launch::parse_launch_options(arguments, environment);
   if (line.answer) {

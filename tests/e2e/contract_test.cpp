@@ -1,0 +1,198 @@
+// What a worker is given, and what the user reads when all goes well.
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+std::map<std::string, std::string> environment_in(const std::string& text) {
+  std::map<std::string, std::string> variables;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto equals = line.find('=');
+    if (equals != std::string::npos) variables[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  return variables;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+TEST_CASE("every rank gets the whole contract of Paddle and PyTorch") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment = {
+      {"http_proxy", "http://proxy"}, {"PADDLE_TRAINING_ROLE", "PSERVER"}, {"MINE", "kept"}};
+  CHECK(run_child(Launch::command({"--nproc_per_node=2"}, {"env"}), options).code == 0);
+  std::vector<std::map<std::string, std::string>> ranks;
+  for (const char* log : {"log/workerlog.0", "log/workerlog.1"})
+    ranks.push_back(environment_in(launch.folder.read(log)));
+  const std::vector<std::string> endpoints = split(ranks[0]["PADDLE_TRAINER_ENDPOINTS"], ',');
+  REQUIRE(endpoints.size() == 2);
+  CHECK(endpoints[0] != endpoints[1]);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    auto& environment = ranks[rank];
+    const std::string number = std::to_string(rank);
+    const std::map<std::string, std::string> wanted = {{"PADDLE_TRAINER_ID", number},
+                                                       {"PADDLE_TRAINERS_NUM", "2"},
+                                                       {"PADDLE_GLOBAL_RANK", number},
+                                                       {"PADDLE_GLOBAL_SIZE", "2"},
+                                                       {"PADDLE_LOCAL_RANK", number},
+                                                       {"PADDLE_LOCAL_SIZE", "2"},
+                                                       {"PADDLE_RANK_IN_NODE", number},
+                                                       {"PADDLE_NNODES", "1"},
+                                                       {"PADDLE_LOCAL_DEVICE_IDS", number},
+                                                       {"PADDLE_WORLD_DEVICE_IDS", "0,1"},
+                                                       {"PADDLE_DISTRI_BACKEND", "gloo"},
+                                                       {"PADDLE_WITH_GLOO", "0"},
+                                                       {"PADDLE_CURRENT_ENDPOINT", endpoints[rank]},
+                                                       {"RANK", number},
+                                                       {"WORLD_SIZE", "2"},
+                                                       {"LOCAL_RANK", number},
+                                                       {"LOCAL_WORLD_SIZE", "2"},
+                                                       {"GROUP_RANK", "0"},
+                                                       {"GROUP_WORLD_SIZE", "1"},
+                                                       {"ROLE_RANK", number},
+                                                       {"ROLE_WORLD_SIZE", "2"},
+                                                       {"ROLE_NAME", "default"},
+                                                       {"MASTER_ADDR", "127.0.0.1"},
+                                                       {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                       {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                                       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                                       {"MINE", "kept"}};
+    for (const auto& [name, value] : wanted) CHECK_MESSAGE(environment[name] == value, name);
+    CHECK(environment["PADDLE_TRAINER_ENDPOINTS"] == ranks[0]["PADDLE_TRAINER_ENDPOINTS"]);
+    CHECK(environment["PADDLE_MASTER"] == "127.0.0.1:" + environment["MASTER_PORT"]);
+    CHECK(std::find(endpoints.begin(), endpoints.end(), environment["PADDLE_MASTER"]) == endpoints.end());
+    CHECK(environment["TORCHELASTIC_ERROR_FILE"].ends_with("/log/error." + number + ".json"));
+    CHECK_FALSE(environment["TORCHELASTIC_RUN_ID"].empty());
+    CHECK_FALSE(environment["OMP_NUM_THREADS"].empty());
+    for (const char* gone : {"http_proxy", "PADDLE_TRAINING_ROLE", "FLAGS_selected_gpus", "FLEETRUN_RANK"})
+      CHECK_MESSAGE(environment.count(gone) == 0, gone);
+  }
+}
+
+TEST_CASE("with CPU slots each rank selects its own") {
+  const Launch launch;
+  CHECK(launch.run({"--gpus=0,1,2", "--device=cpu"}, {"env"}).code == 0);
+  CHECK(environment_in(launch.folder.read("log/workerlog.2"))["FLAGS_selected_gpus"] == "2");
+}
+
+TEST_CASE("a script's own arguments arrive as they were given") {
+  const Launch launch;
+  CHECK(launch.run({}, {"args", "--gpus=0", "--", "", "a b", "--nnodes", "2", "-h"}).code == 0);
+  CHECK(launch.folder.read("log/workerlog.0") == "--gpus=0\n--\n\na b\n--nnodes\n2\n-h\n");
+}
+
+TEST_CASE("a Python script gets the same environment and its arguments") {
+  const Launch launch;
+  if (run_child({"/bin/sh", "-c", "command -v python3"}).code != 0) return;  // nothing to run it with
+  launch.folder.write("show.py", "import os, sys\nprint(os.environ['PADDLE_TRAINER_ID'], sys.argv[1:])\n");
+  CHECK(launch.run_words({"--nproc_per_node=2", "show.py", "--lr", "0.1"}).code == 0);
+  CHECK(launch.folder.read("log/workerlog.1") == "1 ['--lr', '0.1']\n");
+}
+
+TEST_CASE("stdout has the banner and the first rank's lines, stderr the table") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--nproc_per_node=2"}, {"print", "hello"});
+  CHECK(result.code == 0);
+  CHECK(result.out.starts_with("-----------  Configuration Arguments -----------\ngpus: None\n"));
+  CHECK(result.out.ends_with("launch train in CPU mode\nhello\n"));
+  CHECK(contains(
+      result.err,
+      " fleetrun] Local start 2 processes. First process distributed environment info (Only For Debug): \n"
+      "    +====="));
+  CHECK(contains(
+      result.err,
+      " fleetrun] details abouts PADDLE_TRAINER_ENDPOINTS can be found in log/endpoints.log, and detail "
+      "running logs maybe found in log/workerlog.0\n"));
+  CHECK(result.err.ends_with(" fleetrun] Local processes completed.\n"));
+  CHECK(launch.folder.read("log/endpoints.log").starts_with("PADDLE_TRAINER_ENDPOINTS: \n127.0.0.1:"));
+}
+
+TEST_CASE("a worker starts clean: no foreign descriptor, no blocked or ignored signal") {
+  const Launch launch;
+  CHECK(launch.run({"--nproc_per_node=2"}, {"descriptors", "signals"}).code == 0);
+  CHECK(launch.folder.read("log/workerlog.0").empty());
+  CHECK(launch.folder.read("log/workerlog.1").empty());
+}
+
+TEST_CASE("under nohup a hang-up stays ignored, for the workers too") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.ignore_hangup = true;
+  ChildProcess process(Launch::command({}, {"signals", "ready", "up", "sleep", "0.5", "print", "survived"}),
+                       options);
+  launch.pid_in("up");
+  process.send(SIGHUP);
+  CHECK(process.wait().code == 0);
+  CHECK(launch.folder.read("log/workerlog.0") == "ignored 1\nsurvived\n");
+}
+
+TEST_CASE("logs are of this run only") {
+  const Launch launch;
+  CHECK(launch.run({"--nproc_per_node=3"}, {"print", "first"}).code == 0);
+  CHECK(launch.run({"--nproc_per_node=2"}, {"print", "second"}).code == 0);
+  CHECK(launch.folder.read("log/workerlog.0") == "second\n");
+  CHECK_FALSE(launch.folder.has("log/workerlog.2"));
+}
+
+TEST_CASE("every line of the first rank reaches a pipe, whatever its amount") {
+  const Launch launch;
+  const ChildResult result = launch.run({}, {"flood", "5000000", "print", "end"});
+  CHECK(result.code == 0);
+  const auto mode = result.out.find("CPU mode\n");
+  REQUIRE(mode != std::string::npos);
+  CHECK(result.out.substr(mode + 9) == launch.folder.read("log/workerlog.0"));
+}
+
+TEST_CASE("a stdout that nobody reads stops nothing") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.close_stdout = true;
+  const ChildResult result =
+      run_child(Launch::command({"--nproc_per_node=2"}, {"flood", "1000000"}), options);
+  CHECK(result.code == 0);
+  CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
+}
+
+TEST_CASE("the report of a good run says so") {
+  const Launch launch;
+  CHECK(launch.run({"--nproc_per_node=2", "--job_id=mine"}, {}).code == 0);
+  const auto report = launch.report();
+  CHECK(report["cause"] == "finished");
+  CHECK(report["exit_code"] == 0);
+  CHECK(report["job_id"] == "mine");
+  CHECK(report["first_failed_rank"].is_null());
+  REQUIRE(report["ranks"].size() == 2);
+  CHECK(report["ranks"][1]["role"] == "finished");
+  CHECK(report["ranks"][1]["code"] == 0);
+  CHECK(report["ranks"][1]["log"] == "log/workerlog.1");
+  CHECK(report["ranks"][1]["pid"].get<int>() > 0);
+}
+
+TEST_CASE("what rank 0 left in train.json is part of the report") {
+  const Launch launch;
+  launch.folder.write("worker.sh", "#!/bin/sh\necho '{\"steps\": 20}' > log/train.json\n");
+  CHECK(launch.run_words({"/bin/sh", "worker.sh"}).code == 0);
+  CHECK(launch.report()["train"]["steps"] == 20);
+  CHECK(launch.run({}, {}).code == 0);
+  CHECK_FALSE(launch.report().contains("train"));
+}
+
+TEST_CASE("starting eight programs and seeing them end takes a moment") {
+  const Launch launch;
+  double best = 10;
+  for (int i = 0; i < 5; ++i) best = std::min(best, launch.run({"--nproc_per_node=8"}, {}).seconds);
+  CHECK(best < 0.5);  // a tenth of it on an idle machine without sanitizers
+}
+
+}  // namespace
+}  // namespace fleetrun

@@ -1,0 +1,115 @@
+// A worker for tests of the launcher: does what its arguments say, one after the other.
+//
+//   exit N            ends with code N                  print TEXT        one line to stdout
+//   signal N          sends itself signal N             env               prints its environment
+//   sleep SECONDS     waits                             args              prints the arguments that follow,
+//   one a line ignore-term       from now on                       descriptors       prints the open ones
+//   above 2 only RANK         the rest is for that rank only    signals           prints what it ignores or
+//   blocks child             starts a child that sleeps in its process group daemon FILE       starts one in
+//   a session of its own that ignores TERM and HUP, and writes its pid pid FILE          writes its own pid
+//   ready FILE        makes the file flood BYTES       writes lines of 100 bytes         on-term N ends with
+//   code N at SIGTERM
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace {
+
+int code_at_term = 0;  // of the handler, which can be given nothing else
+
+std::string with_rank(std::string name) {
+  const char* rank = std::getenv("PADDLE_TRAINER_ID");
+  const auto place = name.find("%r");
+  if (place != std::string::npos) name.replace(place, 2, rank == nullptr ? "none" : rank);
+  return name;
+}
+
+// Under another name first: who sees the file sees the number in it.
+void write_pid(const std::string& name, pid_t pid) {
+  const std::string file = with_rank(name);
+  std::ofstream(file + ".new") << pid << std::endl;
+  std::rename((file + ".new").c_str(), file.c_str());
+}
+
+void wait_for_ever() {
+  while (true) ::pause();
+}
+
+void start_child() {
+  if (::fork() == 0) wait_for_ever();
+}
+
+void start_daemon(const std::string& pid_file) {
+  if (::fork() != 0) return;
+  ::setsid();
+  ::signal(SIGTERM, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  if (::fork() != 0) ::_exit(0);
+  write_pid(pid_file, ::getpid());
+  wait_for_ever();
+}
+
+void print_descriptors() {
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (const dirent* entry = ::readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd > 2 && fd != ::dirfd(folder)) std::printf("descriptor %d\n", fd);
+  }
+  ::closedir(folder);
+}
+
+void print_signals() {
+  sigset_t blocked;
+  ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  for (int number = 1; number < SIGRTMIN; ++number) {
+    struct sigaction action = {};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN)
+      std::printf("ignored %d\n", number);
+    if (::sigismember(&blocked, number) == 1) std::printf("blocked %d\n", number);
+  }
+}
+
+void flood(long bytes) {
+  const std::string line(99, 'x');
+  for (long written = 0; written < bytes; written += 100) std::puts(line.c_str());
+}
+
+void run(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& what = words[i];
+    const auto next = [&] { return words.at(++i); };
+    std::fflush(stdout);
+    if (what == "exit") std::exit(std::atoi(next().c_str()));
+    if (what == "signal") ::kill(::getpid(), std::atoi(next().c_str()));
+    if (what == "sleep") ::usleep(static_cast<useconds_t>(std::atof(next().c_str()) * 1e6));
+    if (what == "print") std::puts(next().c_str());
+    if (what == "ignore-term") ::signal(SIGTERM, SIG_IGN);
+    if (what == "only" && next() != with_rank("%r")) return;
+    if (what == "child") start_child();
+    if (what == "daemon") start_daemon(next());
+    if (what == "pid" || what == "ready") write_pid(next(), ::getpid());
+    if (what == "descriptors") print_descriptors();
+    if (what == "signals") print_signals();
+    if (what == "flood") flood(std::atol(next().c_str()));
+    if (what == "on-term") {
+      code_at_term = std::atoi(next().c_str());
+      ::signal(SIGTERM, [](int) { ::_exit(code_at_term); });
+    }
+    if (what == "env")
+      for (char** line = environ; *line != nullptr; ++line) std::puts(*line);
+    if (what == "args")
+      while (++i < words.size()) std::puts(words[i].c_str());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { run({argv + 1, argv + argc}); }
