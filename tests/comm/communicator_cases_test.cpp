@@ -169,8 +169,9 @@ void same_bits_case(Communicator& comm, std::size_t count) {
   std::vector<float> all(count * static_cast<std::size_t>(comm.size()));
   comm.all_gather({first.data(), count, DType::f32}, {all.data(), all.size(), DType::f32});
   for (int rank = 0; rank < comm.size(); ++rank)
-    expect(std::memcmp(&all[static_cast<std::size_t>(rank) * count], second.data(), count * sizeof(float)), 0,
-           comm, "the difference to rank", static_cast<std::size_t>(rank));
+    expect(std::memcmp(all.data() + static_cast<std::size_t>(rank) * count, second.data(),
+                       count * sizeof(float)),
+           0, comm, "the difference to rank", static_cast<std::size_t>(rank));
 }
 
 void barriers_case(Communicator& comm) {
