@@ -115,11 +115,13 @@ Descriptor row_major(const Shape& shape, DType dtype) {
   return with_strides(shape, dtype, strides);
 }
 
-Descriptor any_layout(const Shape& shape, DType dtype) {
+Descriptor any_layout(const Shape& shape, DType dtype) { return tagged(shape, dtype, dnnl_format_tag_any); }
+
+Descriptor tagged(const Shape& shape, DType dtype, dnnl_format_tag_t tag) {
   Descriptor descriptor;
   std::memset(&descriptor, 0, sizeof descriptor);
   check(dnnl_memory_desc_init_by_tag(&descriptor, static_cast<int>(shape.size()), shape.data(),
-                                     type_of(dtype), dnnl_format_tag_any),
+                                     type_of(dtype), tag),
         "describing a tensor " + describe(shape));
   return descriptor;
 }

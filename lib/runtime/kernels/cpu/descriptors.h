@@ -15,6 +15,7 @@ void check(dnnl_status_t status, std::string_view doing);
 
 Descriptor row_major(const Shape& shape, DType dtype);
 Descriptor any_layout(const Shape& shape, DType dtype);  // oneDNN chooses
+Descriptor tagged(const Shape& shape, DType dtype, dnnl_format_tag_t tag);
 
 // How the value lies in memory. `view`: the dims of it, where the value is plain (a [out, C*H*W] weight seen
 // as [out,C,H,W], a [N,C,H,W] input seen as [N, C*H*W]); other layouts carry their own dims.

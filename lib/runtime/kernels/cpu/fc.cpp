@@ -82,32 +82,42 @@ std::unique_ptr<Kernel> make_fc(const OpView& op, Device& device) {
   return std::make_unique<PrimitiveKernel>(op, cpu, forward(way, bias, cpu.engine()), arguments);
 }
 
-// The weight as it lies decides how dx does: plain for a matrix, in blocks for images.
-std::vector<Problem> ways_for_input(const OpView& op, bool any_input) {
-  const Value& w = op.input("w");
-  const Value& dx = op.output("dx");
-  const Descriptor dy = descriptor_of(op.input("dy"));
-  const Shape matrix = {dx.shape[0], w.shape[1]};
-  const Shape view = dims_of(w) == 2 ? matrix : dx.shape;
-  const Descriptor as_is = descriptor_of(w, view_of_w(w.shape[0], view));
-  const bool choose = any_input && dims_of(w) > 2;
-  return {{choose ? any_layout(view, dx.dtype) : descriptor_of(dx, view), as_is, dy},
-          {row_major(matrix, dx.dtype), any_layout(w.shape, w.dtype), dy}};
-}
+struct InputGradient {
+  Shape view;  // of dx: a matrix, or images where w is laid out for images
+  Descriptor w, dy;
+
+  explicit InputGradient(const OpView& op)
+      : view(dims_of(op.input("w")) > 2 ? op.output("dx").shape
+                                        : Shape{op.output("dx").shape[0], op.input("w").shape[1]}),
+        w(descriptor_of(op.input("w"), view_of_w(op.input("w").shape[0], view))),
+        dy(descriptor_of(op.input("dy"))) {}
+
+  // A matrix is plain. Images lie in one of the ways in which images come, so that w can stay as it is.
+  std::vector<Problem> ways(DType dtype) const {
+    const Descriptor any_w = any_layout(view_of_w(w.dims[0], view), dtype);
+    if (view.size() == 2) return {{row_major(view, dtype), w, dy}, {row_major(view, dtype), any_w, dy}};
+    std::vector<Problem> list;
+    for (const dnnl_format_tag_t tag : {dnnl_nChw16c, dnnl_nChw8c, dnnl_nhwc})
+      list.push_back({tagged(view, dtype, tag), w, dy});
+    list.push_back({any_layout(view, dtype), any_w, dy});
+    return list;
+  }
+};
 
 LayoutChoice choose_fc_grad_input(const LayoutQuery& query, Device& device) {
-  const PrimitiveDesc desc = best_way(ways_for_input(query.op, true), [&](const Problem& way) {
+  const Value& dx = query.op.output("dx");
+  const PrimitiveDesc desc = best_way(InputGradient(query.op).ways(dx.dtype), [&](const Problem& way) {
     return backward_input(way, as_cpu(device).engine());
   });
-  if (desc == nullptr)
-    query.op.fail("oneDNN has no inner product for " + describe(query.op.output("dx").shape));
+  if (desc == nullptr) query.op.fail("oneDNN has no inner product for " + describe(dx.shape));
   return {{Layout(), weight_layout(queried(desc, dnnl_query_weights_md))},
           {layout_of(queried(desc, dnnl_query_diff_src_md), kActivation)}};
 }
 
 std::unique_ptr<Kernel> make_fc_grad_input(const OpView& op, Device& device) {
   CpuDevice& cpu = as_cpu(device);
-  const Problem way = ways_for_input(op, false).front();
+  const InputGradient problem(op);
+  const Problem way = {descriptor_of(op.output("dx"), problem.view), problem.w, problem.dy};
   return std::make_unique<PrimitiveKernel>(
       op, cpu, backward_input(way, cpu.engine()),
       std::vector<PrimitiveArgument>{{DNNL_ARG_DIFF_DST, op.input_id("dy"), way.y},
