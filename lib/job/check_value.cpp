@@ -97,7 +97,7 @@ Fault find_text_fault(const Key& key, const JsonValue& value) {
   if (!value.is(Kind::text)) return unless(false, key, value);
   for (const char letter : value.text) {
     const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7F)
+    if ((byte < 0x20 && byte != 0) || byte == 0x7F)  // of U+0000 the reader has told
       return fmt::format("found {} with the control character U+{:04X}, wanted text without it",
                          describe_found(value), byte);
   }

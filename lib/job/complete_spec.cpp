@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kNoMean = 0;        // taken from a pixel
 constexpr double kWholeRange = 255;  // divides a pixel, so that 0..255 becomes 0..1
+constexpr int kIdxChannels = 1;      // LeCun's format holds grey images
 
 struct NamedSet {
   std::string path;  // "data.train"
@@ -119,7 +120,22 @@ void check_env(Draft& draft) {
   }
 }
 
+void complete_set(DataSetSpec& set, bool has_channels) {
+  if (set.format == DataFormat::idx && !has_channels) set.channels = kIdxChannels;
+  set.channels = channels_of(set);
+  const auto count = static_cast<std::size_t>(set.channels);
+  if (set.mean.empty()) set.mean.assign(count, kNoMean);
+  if (set.deviation.empty()) set.deviation.assign(count, kWholeRange);
+}
+
 }  // namespace
+
+void complete_spec(Draft& draft) {
+  JobSpec& spec = draft.spec;
+  if (!spec.train.epochs && !spec.train.max_steps) spec.train.epochs = 1;
+  complete_set(spec.data.train, draft.has("data.train.channels"));
+  if (spec.data.test) complete_set(*spec.data.test, draft.has("data.test.channels"));
+}
 
 void find_contradictions(Draft& draft) {
   check_schedule(draft);
@@ -131,18 +147,6 @@ void find_contradictions(Draft& draft) {
   }
   check_test_set(sets, draft);
   check_env(draft);
-}
-
-void complete_spec(JobSpec& spec) {
-  if (!spec.train.epochs && !spec.train.max_steps) spec.train.epochs = 1;
-  const auto complete = [](DataSetSpec& set) {
-    set.channels = channels_of(set);
-    const auto count = static_cast<std::size_t>(set.channels);
-    if (set.mean.empty()) set.mean.assign(count, kNoMean);
-    if (set.deviation.empty()) set.deviation.assign(count, kWholeRange);
-  };
-  complete(spec.data.train);
-  if (spec.data.test) complete(*spec.data.test);
 }
 
 }  // namespace fleetrun::job

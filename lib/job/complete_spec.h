@@ -4,10 +4,11 @@
 
 namespace fleetrun::job {
 
-// Adds what cannot be at the same time to the problems. Keys that are wrong by themselves are left out.
-void find_contradictions(Draft& draft);
-
 // train.epochs when neither it nor max_steps is given; channels, mean and std of the data sets.
-void complete_spec(JobSpec& spec);
+void complete_spec(Draft& draft);
+
+// Adds what cannot be at the same time to the problems of a completed spec. Keys that are wrong by themselves
+// are left out.
+void find_contradictions(Draft& draft);
 
 }  // namespace fleetrun::job

@@ -9,7 +9,7 @@ constexpr double kMostClasses = 1'000'000;   // a last layer of that width is al
 constexpr double kMostLoaderThreads = 1024;  // per rank; more than any machine has cores for
 constexpr double kMostPrefetched = 1024;     // batches that wait in memory
 
-const std::vector<std::string> kDecoded = {"image_folder", "image_list"};
+const std::vector<std::string> kStored = {"image_folder", "image_list", "cifar_bin", "idx"};  // not generated
 
 std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
   const auto with = [](std::vector<std::string> formats) { return Condition{"format", std::move(formats)}; };
@@ -50,10 +50,10 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
                {.only_with = with({"synthetic"})}),
       make_key("image_size", set(&DataSetSpec::image_size), "side in pixels that images are brought to",
                {.range = Range::between(1, kLargestSide),
-                .only_with = with(kDecoded),
+                .only_with = with(kStored),
                 .absent = "the size of the images when all agree, otherwise 224"}),
-      make_key("channels", set(&DataSetSpec::channels), "3 for colour, 1 for grey",
-               {.range = Range::between(1, 3), .only_with = with(kDecoded)}),
+      make_key("channels", set(&DataSetSpec::channels), "3 for colour, 1 for grey; images are converted",
+               {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3, for idx 1"}),
       make_key("augment", set(&DataSetSpec::augment),
                "random change of each image; crop_flip: pad by 4, crop at random, flip half of them",
                {.choices = augments}),

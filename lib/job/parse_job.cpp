@@ -39,8 +39,8 @@ ParsedJob parse_job_text(std::string_view text, const std::string& name,
   move_aliases(document.root, aliases_of(keys), draft);
   apply_overrides(document.root, overrides, keys, draft);
   fill_spec(document.root, keys, draft);
+  complete_spec(draft);
   find_contradictions(draft);
-  complete_spec(draft.spec);
   resolve_paths(keys, draft);
   throw_problems(draft);
   return {draft.spec, effective_values(keys, draft), draft.notes};

@@ -1,0 +1,118 @@
+#include "job/complete_spec.h"
+
+#include <doctest/doctest.h>
+
+#include "job/job_text.h"
+
+namespace fleetrun::job {
+namespace {
+
+std::string job_on(const std::string& train, const std::string& model = "{\"name\": \"lenet\"}",
+                   const std::string& more = "") {
+  return "{\"model\": " + model + ",\n\"data\": {\"train\":\n" + train + "\n" + more + "}}";
+}
+
+TEST_CASE("channels, mean and std follow from the format") {
+  const DataSetSpec idx = parse(job_on(R"({"format": "idx", "images": "i", "labels": "l"})")).spec.data.train;
+  CHECK(idx.channels == 1);
+  CHECK(parse(job_on(R"({"format": "idx", "images": "i", "labels": "l", "channels": 3})"))
+            .spec.data.train.channels == 3);
+  CHECK(idx.mean == std::vector<double>{0});
+  CHECK(idx.deviation == std::vector<double>{255});
+  const DataSetSpec cifar = parse(job_on(R"({"format": "cifar_bin", "path": "p"})")).spec.data.train;
+  CHECK(cifar.channels == 3);
+  CHECK(cifar.mean == std::vector<double>{0, 0, 0});
+  CHECK(cifar.deviation == std::vector<double>{255, 255, 255});
+  const DataSetSpec grey =
+      parse(job_on(R"({"format": "image_folder", "path": "p", "channels": 1, "mean": [33], "std": [78.5]})"))
+          .spec.data.train;
+  CHECK(grey.channels == 1);
+  CHECK(grey.mean == std::vector<double>{33});
+  CHECK(grey.deviation == std::vector<double>{78.5});
+}
+
+TEST_CASE("mean and std have a number for each channel") {
+  CHECK(complaint(job_on(R"({"format": "image_folder", "path": "p", "mean": [1], "std": [1, 2, 3, 4]})")) ==
+        "a.json:3:49: data.train.mean: found a list of 1, wanted 3: the samples have 3 channels\n"
+        "a.json:3:61: data.train.std: found a list of 4, wanted 3: the samples have 3 channels");
+  CHECK(complaint(job_on(R"({"format": "image_folder", "path": "p", "channels": 2})")) ==
+        "a.json:3:53: data.train.channels: found 2, wanted 3 for colour or 1 for grey");
+}
+
+TEST_CASE("keys of another format are not for this one") {
+  CHECK(complaint(job_on(R"({"format": "cifar_bin", "path": "p", "images": "i", "shape": [1, 2, 3]})")) ==
+        "a.json:3:48: data.train.images: found \"i\", wanted nothing: data.train.format is \"cifar_bin\", "
+        "which does not "
+        "use it\n"
+        "a.json:3:62: data.train.shape: found a list of 3, wanted nothing: data.train.format is "
+        "\"cifar_bin\", which does "
+        "not use it");
+  CHECK(complaint(job_on(R"({"format": "synthetic"})")) ==
+        "a.json:3:1: data.train.samples: found nothing, wanted a whole number of at least 1, as "
+        "data.train.format is "
+        "\"synthetic\"\n"
+        "a.json:3:1: data.train.shape: found nothing, wanted a list of 3 whole numbers from 1 to 65536, as "
+        "data.train.format is \"synthetic\"\n"
+        "a.json:3:1: data.train.classes: found nothing, wanted a whole number from 2 to 1000000, as "
+        "data.train.format is "
+        "\"synthetic\"");
+}
+
+TEST_CASE("the model has room for the classes of the data, and its input their shape") {
+  const std::string set = R"({"format": "synthetic", "samples": 9, "shape": [3, 8, 8], "classes": 7})";
+  CHECK(complaint(job_on(set, R"({"name": "mlp", "class_dim": 6, "input_shape": [3, 8, 9]})")) ==
+        "a.json:1:40: model.class_dim: found 6, wanted at least 7: data.train has 7 classes\n"
+        "a.json:1:58: model.input_shape: found [3, 8, 9], wanted [3, 8, 8]: the samples of data.train have "
+        "that shape");
+  CHECK(complaint(job_on(set, R"({"name": "mlp", "class_dim": 8, "input_shape": [3, 8, 8]})")) == "");
+  CHECK(complaint(job_on(R"({"format": "idx", "images": "i", "labels": "l"})",
+                         R"({"name": "mlp", "input_shape": [3, 8, 8]})")) ==
+        "a.json:1:42: model.input_shape: found 3 channels, wanted 1 as data.train has");
+}
+
+TEST_CASE("the test set fits the training set") {
+  CHECK(complaint(job_on(R"({"format": "synthetic", "samples": 9, "shape": [1, 8, 8], "classes": 4})",
+                         "{\"name\": \"mlp\"}", R"(, "test": {"format": "cifar_bin", "path": "p"})")) ==
+        "a.json:4:11: data.test: found samples with 3 channels, wanted 1 as data.train has\n"
+        "a.json:4:11: data.test: found 10 classes, wanted at most 4 as data.train has");
+}
+
+TEST_CASE("schedules whose parts contradict each other") {
+  const auto rate = [](const std::string& schedule) {
+    return complaint(
+        good_job("\"optimizer\": {\"learning_rate\":\n" + schedule + "}, \"train\": {\"max_steps\": 50}"));
+  };
+  CHECK(rate(R"({"name": "cosine", "warmup_steps": 50})") ==
+        "a.json:5:36: optimizer.learning_rate.warmup_steps: found 50, wanted fewer than train.max_steps, "
+        "which is 50");
+  CHECK(rate(R"({"name": "polynomial", "base": 0.1, "end": 0.2})") ==
+        "a.json:5:44: optimizer.learning_rate.end: found 0.2, wanted less than optimizer.learning_rate.base, "
+        "which is 0.1");
+  CHECK(rate(R"({"name": "constant", "end": 0, "unit": "epoch"})") ==
+        "a.json:5:29: optimizer.learning_rate.end: found 0, wanted nothing: optimizer.learning_rate.name is "
+        "\"constant\", "
+        "which does not use it\n"
+        "a.json:5:40: optimizer.learning_rate.unit: found \"epoch\", wanted nothing: "
+        "optimizer.learning_rate.name is "
+        "\"constant\", which does not use it");
+  CHECK(rate(R"({"name": "piecewise", "values": [1]})") ==
+        "a.json:5:1: optimizer.learning_rate.boundaries: found nothing, wanted a list of at least 1 whole "
+        "numbers of at "
+        "least 1, as optimizer.learning_rate.name is \"piecewise\"");
+}
+
+TEST_CASE("variables have names, and those of fleetrun itself are not for jobs") {
+  CHECK(complaint(good_job(R"("env": {"9A": "x", "A B": "x", "FLEETRUN_RANK": "0", "_ok1": "x"})")) ==
+        "a.json:4:15: env.9A: found no name of a variable, wanted letters, digits and _\n"
+        "a.json:4:27: env.\"A B\": found no name of a variable, wanted letters, digits and _\n"
+        "a.json:4:49: env.FLEETRUN_RANK: found a variable that fleetrun sets itself, wanted another one");
+}
+
+TEST_CASE("evaluation without a test set is noted") {
+  CHECK(parse(good_job("\"train\": {\"eval_every\": 2}")).notes ==
+        std::vector<std::string>{"train.eval_every has no effect without data.test"});
+  CHECK(parse(good_job("\"train\": {\"eval_every\": 0}")).notes.empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::job

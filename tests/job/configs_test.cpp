@@ -1,0 +1,31 @@
+// The job files that come with the project.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "base/environment.h"
+#include "job/check_inputs.h"
+#include "job/parse_job.h"
+
+namespace fleetrun::job {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(FLEETRUN_SOURCE_DIR) / "configs";
+
+TEST_CASE("every file of configs/ is a good job that needs no note") {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path().string());
+    CHECK(parse_job_file(entry.path().string(), {}).notes.empty());
+    ++count;
+  }
+  CHECK(count >= 14);
+}
+
+TEST_CASE("the quick start has its data set beside it") {
+  CHECK_NOTHROW(check_inputs(parse_job_file((kConfigs / "quickstart.json").string(), {}).spec));
+}
+
+}  // namespace
+}  // namespace fleetrun::job

@@ -1,0 +1,155 @@
+#include "job/job_keys.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "job/make_key.h"
+
+namespace fleetrun::job {
+namespace {
+
+// A good value that is not the key's default.
+JsonValue another_value(const Key& key) {
+  const auto number = [&](int add) {
+    return JsonValue::of_integer(static_cast<int>(std::max(key.rules.range.least, 0.0)) + add);
+  };
+  switch (key.kind) {
+    case ValueKind::boolean: {
+      JobSpec defaults;
+      return JsonValue::of_boolean(!key.show(defaults).boolean);
+    }
+    case ValueKind::integer:
+      return number(key.name == "channels" ? 0 : 6);
+    case ValueKind::number:
+      return JsonValue::of_number(0.625);
+    case ValueKind::text:
+    case ValueKind::path:
+      return JsonValue::of_text("another");
+    case ValueKind::choice:
+      return JsonValue::of_text(key.rules.choices.back().name);
+    case ValueKind::integers:
+      return JsonValue::of_list(std::vector<JsonValue>(key.item_count == 0 ? 2 : key.item_count, number(2)));
+    case ValueKind::numbers:
+      return JsonValue::of_list({JsonValue::of_number(0.5)});
+    case ValueKind::texts:
+      return JsonValue::of_list({JsonValue::of_text("another")});
+    case ValueKind::text_map: {
+      JsonValue map = JsonValue::of_object();
+      map.add("A", JsonValue::of_text("another"));
+      return map;
+    }
+    case ValueKind::object:
+      break;
+  }
+  return JsonValue();
+}
+
+TEST_CASE("every key with a field fills that field and no other") {
+  const Key keys = job_keys();
+  for_each_key(keys, [&](const std::string& path, const Key& key) {
+    if (!key.store) return;
+    CAPTURE(path);
+    JobSpec spec;
+    const JsonValue value = another_value(key);
+    CHECK(to_json(key.show(spec)) != to_json(value));
+    key.store(spec, value);
+    CHECK(to_json(key.show(spec)) == to_json(value));
+    for_each_key(keys, [&](const std::string& other_path, const Key& other) {
+      JobSpec defaults;
+      if (!other.show || other_path == path) return;
+      CAPTURE(other_path);
+      CHECK(to_json(other.show(spec)) == to_json(other.show(defaults)));
+    });
+  });
+}
+
+// The fields of each struct of job_spec.h, by reading it: the table must not forget one.
+std::map<std::string, std::set<std::string>> fields_of_job_spec() {
+  std::ifstream header(std::string(FLEETRUN_SOURCE_DIR) + "/lib/job/job_spec.h");
+  REQUIRE(header.good());
+  const std::regex start(R"(^struct (\w+) \{)");
+  const std::regex field(R"((\w+)\s*(=[^;]*|\{\})?\s*[;,])");
+  const std::regex noise(R"(//.*|<[^;]*>|\{[^}]*\})");
+  std::map<std::string, std::set<std::string>> fields;
+  std::string current, statement;
+  for (std::string line; std::getline(header, line);) {
+    std::smatch match;
+    if (std::regex_search(line, match, start)) {
+      current = match[1];
+      continue;
+    }
+    if (line == "};") current.clear();
+    if (current.empty()) continue;
+    statement = std::regex_replace(line, noise, "");
+    for (std::sregex_iterator found(statement.begin(), statement.end(), field), end; found != end; ++found)
+      fields[current].insert((*found)[1]);
+  }
+  return fields;
+}
+
+TEST_CASE("every field of JobSpec has a key") {
+  const std::map<std::string, std::string> objects = {
+      {"ModelSpec", "model"},
+      {"DataSpec", "data"},
+      {"DataSetSpec", "data.train"},
+      {"OptimizerSpec", "optimizer"},
+      {"ScheduleSpec", "optimizer.learning_rate"},
+      {"TrainSpec", "train"},
+      {"CheckpointSpec", "checkpoint"},
+      {"AmpSpec", "strategy.amp_configs"},
+      {"BuildStrategySpec", "strategy.build_strategy"},
+      {"ExecutionStrategySpec", "strategy.execution_strategy"},
+      {"StrategySpec", "strategy"},
+      {"OutputSpec", "output"}};
+  const std::map<std::string, std::string> other_names = {{"deviation", "std"}, {"auto_tune", "auto"}};
+  const Key keys = job_keys();
+  std::size_t count = 0;
+  for (const auto& [type, fields] : fields_of_job_spec()) {
+    const bool is_whole = type == "JobSpec";
+    REQUIRE_MESSAGE((is_whole || objects.count(type) == 1), type);
+    const Key* object = is_whole ? &keys : find_key(keys, objects.at(type));
+    REQUIRE_MESSAGE(object != nullptr, type);
+    for (const std::string& field : fields) {
+      const auto other = other_names.find(field);
+      const std::string name = other == other_names.end() ? field : other->second;
+      const bool is_no_key = is_whole && name == "file";
+      CHECK_MESSAGE((is_no_key || object->find(name) != nullptr), type << "::" << field);
+      ++count;
+    }
+  }
+  CHECK(count > 80);  // the header was read at all
+}
+
+TEST_CASE("names, helps and rules of the table are whole") {
+  const Key keys = job_keys();
+  std::set<std::string> paths;
+  const auto check = [&](const std::string& path, const Key& key) {
+    CAPTURE(path);
+    CHECK(paths.insert(path).second);
+    CHECK_FALSE(key.help.empty());
+    if (key.kind == ValueKind::choice) CHECK(key.rules.choices.size() >= 2);
+    if (key.is_object()) return;
+    JobSpec defaults;
+    const bool has_no_value = key.show(defaults).is(JsonValue::Kind::null);
+    if (has_no_value) CHECK_FALSE(key.rules.absent.empty());
+    const std::string parent = path.substr(0, path.rfind('.'));
+    if (key.rules.only_with) CHECK(find_key(keys, parent + "." + key.rules.only_with->selector) != nullptr);
+    if (!key.rules.excludes.empty()) CHECK(find_key(keys, parent + "." + key.rules.excludes) != nullptr);
+  };
+  for_each_key(keys, check);
+}
+
+TEST_CASE("whole numbers may be written with a point or an exponent when they are whole") {
+  CHECK(whole_number(JsonValue::of_integer(-3)) == -3);
+  CHECK(whole_number(JsonValue::of_number(64.0)) == 64);
+  CHECK(whole_number(JsonValue::of_number(64.5)) == std::nullopt);
+  CHECK(whole_number(JsonValue::of_number(1e300)) == std::nullopt);
+  CHECK(whole_number(JsonValue::of_text("3")) == std::nullopt);
+}
+
+}  // namespace
+}  // namespace fleetrun::job

@@ -1,0 +1,135 @@
+#include "job/job_schema.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "base/json_reader.h"
+#include "job/job_keys.h"
+
+namespace fleetrun::job {
+namespace {
+
+const JsonValue& at(const JsonValue& value, const std::string& key) {
+  const JsonMember* member = value.find(key);
+  REQUIRE_MESSAGE(member != nullptr, key);
+  return member->value;
+}
+
+// The schema of a key: "train.epochs" is below properties, twice.
+const JsonValue& property(const JsonValue& schema, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  const JsonValue& first = at(at(schema, "properties"), path.substr(0, dot));
+  return dot == std::string::npos ? first : property(first, path.substr(dot + 1));
+}
+
+// Every word that is used as a keyword must be one of draft 7, or an editor would silently ignore it.
+void check_keywords(const JsonValue& schema) {
+  static const std::set<std::string> kKeywords = {"$schema",
+                                                  "title",
+                                                  "description",
+                                                  "type",
+                                                  "enum",
+                                                  "const",
+                                                  "default",
+                                                  "not",
+                                                  "if",
+                                                  "then",
+                                                  "else",
+                                                  "allOf",
+                                                  "anyOf",
+                                                  "required",
+                                                  "properties",
+                                                  "additionalProperties",
+                                                  "items",
+                                                  "minItems",
+                                                  "maxItems",
+                                                  "minLength",
+                                                  "minimum",
+                                                  "maximum",
+                                                  "exclusiveMinimum",
+                                                  "exclusiveMaximum"};
+  for (const JsonMember& member : schema.members) {
+    CHECK_MESSAGE(kKeywords.count(member.key) == 1, member.key);
+    if (member.key == "properties")
+      for (const JsonMember& below : member.value.members) check_keywords(below.value);
+    if (member.key == "not" || member.key == "if" || member.key == "then" || member.key == "else" ||
+        member.key == "items")
+      check_keywords(member.value);
+    if (member.key == "allOf" || member.key == "anyOf")
+      for (const JsonValue& item : member.value.items) check_keywords(item);
+  }
+}
+
+TEST_CASE("the schema is JSON and uses the words of draft 7") {
+  const JsonValue schema = job_schema();
+  const JsonDocument document = read_json(to_json_lines(schema));
+  CHECK(document.complete);
+  CHECK(document.problems.empty());
+  CHECK(at(schema, "$schema").text == "http://json-schema.org/draft-07/schema#");
+  check_keywords(schema);
+}
+
+TEST_CASE("every key that this build has is in the schema, those of later builds are refused there") {
+  const JsonValue schema = job_schema();
+  for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
+    CAPTURE(path);
+    const bool is_in_schedule = path.starts_with("optimizer.learning_rate.");
+    const bool is_below_later = path.starts_with("checkpoint.") || path.starts_with("strategy.amp_configs.");
+    if (is_in_schedule || is_below_later) return;
+    const bool is_refused = property(schema, path).find("not") != nullptr;
+    CHECK(is_refused == (key.rules.support == Support::later));
+  });
+}
+
+TEST_CASE("types, ranges, choices and defaults are those of the table") {
+  const JsonValue schema = job_schema();
+  CHECK(
+      to_json(property(schema, "data.batch_size")) ==
+      R"({"description": "samples of one step, per rank", "type": "integer", "minimum": 1, "maximum": 2147483647, "default": 32})");
+  CHECK(
+      to_json(property(schema, "model.dropout")) ==
+      R"({"description": "share of values dropped before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
+  CHECK(to_json(at(property(schema, "model.name"), "enum")) == R"(["mlp", "lenet"])");
+  CHECK(to_json(at(property(schema, "data.train.shape"), "minItems")) == "3");
+  CHECK(to_json(at(property(schema, "data.train.shape"), "maxItems")) == "3");
+  CHECK(to_json(at(property(schema, "data.use_dali"), "const")) == "false");
+  CHECK(to_json(at(property(schema, "env"), "additionalProperties")) == R"({"type": "string"})");
+}
+
+TEST_CASE("required keys, conditions and exclusions are in it") {
+  const JsonValue schema = job_schema();
+  CHECK(to_json(at(schema, "required")) == R"(["model", "data"])");
+  CHECK(to_json(at(property(schema, "train"), "allOf")) ==
+        R"([{"not": {"required": ["epochs", "max_steps"]}}])");
+  CHECK(
+      to_json(at(property(schema, "model"), "allOf")) ==
+      R"([{"if": {"properties": {"name": {"enum": ["mlp"]}}, "required": ["name"]}, "else": {"not": {"required": ["hidden"]}}}])");
+  CHECK(
+      to_json(at(property(schema, "data.train"), "allOf"))
+          .find(
+              R"({"if": {"properties": {"format": {"enum": ["idx"]}}, "required": ["format"]}, "then": {"required": ["labels"]}, "else": {"not": {"required": ["labels"]}}})") !=
+      std::string::npos);
+  CHECK(at(property(schema, "optimizer.learning_rate"), "anyOf").items.size() == 2);
+}
+
+TEST_CASE("aliases are properties, too") {
+  CHECK(at(property(job_schema(), "strategy.thread_num"), "description").text ==
+        "another name of strategy.execution_strategy.num_threads");
+}
+
+TEST_CASE("the table for people has a line for each key") {
+  const std::string table = job_key_table();
+  CHECK(table.starts_with("| key | value | default | meaning |\n|---|---|---|---|\n"));
+  CHECK(
+      table.find(
+          "| `model.hidden` | a list of whole numbers from 1 to 65536 | `[512, 256]` | widths of the hidden "
+          "layers (with name mlp) |\n") != std::string::npos);
+  CHECK(
+      table.find(
+          "| `strategy.amp` | true or false | `false` | mixed precision (not supported by this build) |\n") !=
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace fleetrun::job

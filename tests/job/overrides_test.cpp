@@ -1,0 +1,115 @@
+#include "job/overrides.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "job/job_text.h"
+
+namespace fleetrun::job {
+namespace {
+
+TEST_CASE("values on the command line are JSON where they can be, else text") {
+  const JobSpec spec =
+      parse(good_job(), {"train.epochs=7", "data.shuffle=false", "model.name=mlp", "model.hidden=[8, 4]",
+                         "optimizer.learning_rate={\"name\": \"cosine\", \"base\": 0.5}"})
+          .spec;
+  CHECK(spec.train.epochs == 7);
+  CHECK_FALSE(spec.data.shuffle);
+  CHECK(spec.model.name == ModelName::mlp);
+  CHECK(spec.model.hidden == std::vector<int>{8, 4});
+  CHECK(spec.optimizer.learning_rate.name == ScheduleName::cosine);
+  CHECK(spec.optimizer.learning_rate.base == 0.5);
+}
+
+TEST_CASE("where a text is wanted, everything is one") {
+  const JobSpec spec =
+      parse(good_job(), {"env.A=1", "env.B=true", "env.C=\"quoted\"", "env.D=a=b", "output.dir=2021"}).spec;
+  CHECK(spec.env ==
+        std::map<std::string, std::string>{{"A", "1"}, {"B", "true"}, {"C", "quoted"}, {"D", "a=b"}});
+  CHECK(spec.output.dir == "/jobs/2021");
+}
+
+TEST_CASE("the last value of a key wins, and all win over the file") {
+  CHECK(
+      parse(good_job("\"train\": {\"epochs\": 3}"), {"train.epochs=4", "train.epochs=5"}).spec.train.epochs ==
+      5);
+}
+
+TEST_CASE("objects that the file does not have are made, a plain number for a rate becomes one") {
+  CHECK(parse(good_job(), {"train.log_every=2"}).spec.train.log_every == 2);
+  const std::string job = good_job("\"optimizer\": {\"learning_rate\": 0.25}");
+  const ScheduleSpec rate =
+      parse(job, {"optimizer.learning_rate.warmup_steps=9"}).spec.optimizer.learning_rate;
+  CHECK(rate.base == 0.25);
+  CHECK(rate.warmup_steps == 9);
+  CHECK(parse(job, {"optimizer.learning_rate=0.5"}).spec.optimizer.learning_rate.base == 0.5);
+}
+
+TEST_CASE("max_steps on the command line takes the place of epochs in the file, and the other way round") {
+  const ParsedJob by_steps = parse(good_job("\"train\": {\"epochs\": 3}"), {"train.max_steps=10"});
+  CHECK(by_steps.spec.train.max_steps == 10);
+  CHECK_FALSE(by_steps.spec.train.epochs.has_value());
+  CHECK(by_steps.notes ==
+        std::vector<std::string>{
+            "train.max_steps of the command line replaces train.epochs of /jobs/a.json:4:21"});
+  const ParsedJob by_epochs = parse(good_job("\"train\": {\"max_steps\": 3}"), {"train.epochs=10"});
+  CHECK(by_epochs.spec.train.epochs == 10);
+  CHECK_FALSE(by_epochs.spec.train.max_steps.has_value());
+  CHECK(complaint(good_job(), {"train.max_steps=10", "train.epochs=1"}) ==
+        "command line: train.epochs: found 1 beside train.max_steps at command line, wanted one of the two");
+}
+
+TEST_CASE("what the file says for another choice than the command line's is noted, not refused") {
+  const ParsedJob job = parse(good_job("\"optimizer\": {\"momentum\": 0.5}"), {"optimizer.name=sgd"});
+  CHECK(job.notes == std::vector<std::string>{
+                         "optimizer.momentum is not used: optimizer.name is \"sgd\" on the command line"});
+  CHECK(complaint(good_job("\"optimizer\": {\"name\": \"sgd\"}"), {"optimizer.momentum=0.5"}) ==
+        "command line: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does "
+        "not use it");
+}
+
+TEST_CASE("problems of the command line come after those of the file, in its order") {
+  CHECK(complaint(
+            good_job("\"device\": \"tpu\""),
+            {"train.epoch=3", "model.name=lenett", "train.epochs.a=3", "output.dir=../x", "checkpoint.dir=y",
+             "optimizer.learning_rate=1e309", "data.batch_size=many", "env={\"A\": 1, \"A\": \"2\"}"}) ==
+        "a.json:4:11: device: found \"tpu\", wanted one of \"auto\", \"cpu\", \"cuda\"\n"
+        "command line: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
+        "command line: model.name: found \"lenett\", wanted one of \"mlp\", \"lenet\"; did you mean "
+        "\"lenet\"?\n"
+        "command line: train.epochs: found an object, wanted a whole number of at least 1\n"
+        "command line: output.dir: found \"../x\", wanted a path inside " +
+            std::filesystem::current_path().string() +
+            "\n"
+            "command line: checkpoint.dir: found \"y\", not supported by this build\n"
+            "command line: optimizer.learning_rate: found 1e309, wanted a number that fits into 64 bits (up "
+            "to about "
+            "1.8e308)\n"
+            "command line: data.batch_size: found \"many\", wanted a whole number of at least 1\n"
+            "command line: env.A: found the key again, wanted it once; it is first at 1:2\n"
+            "command line: env.A: found 1, wanted a text");
+}
+
+TEST_CASE("a value in the way of a longer path is named with its place") {
+  CHECK(complaint(good_job("\"train\": 5"), {"train.epochs=3"}) ==
+        "a.json:4:10: train: found 5, wanted an object\n"
+        "command line: train.epochs: found 5 as train at a.json:4:10, wanted an object there");
+}
+
+TEST_CASE("any folder may be the output when the command line says so with its absolute path") {
+  CHECK(parse(good_job(), {"output.dir=/scratch/run7/"}).spec.output.dir == "/scratch/run7");
+}
+
+TEST_CASE("words after the job file that are no overrides are bad usage") {
+  CHECK(complaint(good_job(), {"train.epochs"}) ==
+        "2 found \"train.epochs\" after the job file, wanted key.path=value");
+  CHECK(complaint(good_job(), {"=3"}) == "2 found \"=3\" after the job file, wanted key.path=value");
+  CHECK(complaint(good_job(), {"train..epochs=3"}) ==
+        "2 found \"train..epochs=3\" after the job file, wanted key.path=value");
+  CHECK(complaint(good_job(), {"--gpus=0"}) ==
+        "2 found \"--gpus=0\" after the job file, wanted key.path=value");
+}
+
+}  // namespace
+}  // namespace fleetrun::job
