@@ -53,7 +53,9 @@ std::optional<std::string> closest(std::string_view found, const std::vector<std
   std::size_t fewest =
       letters < kShortestWithSlips ? 1 : letters / kLettersPerSlip + 1;  // this many are too many
   for (const std::string& candidate : candidates) {
-    if (candidate.size() > kLongestComparedName) continue;
+    const std::size_t apart =
+        std::max(candidate.size(), typed.size()) - std::min(candidate.size(), typed.size());
+    if (apart >= fewest || candidate.size() > kLongestComparedName) continue;  // each letter apart is a slip
     const std::size_t slips = slips_between(typed, folded(candidate));
     if (slips >= fewest) continue;
     fewest = slips;

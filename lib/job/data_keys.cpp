@@ -58,9 +58,11 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
                "random change of each image; crop_flip: pad by 4, crop at random, flip half of them",
                {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean), "taken from each pixel (0..255) of a channel",
-               {.absent = "0 for each channel"}),
+               {.least_items = 1, .absent = "0 for each channel"}),
       make_key("std", set(&DataSetSpec::deviation), "divides each pixel of a channel after that",
-               {.range = Range::above(0), .absent = "255 for each channel, so that pixels become 0..1"}),
+               {.range = Range::above(0),
+                .least_items = 1,
+                .absent = "255 for each channel, so that pixels become 0..1"}),
   };
 }
 

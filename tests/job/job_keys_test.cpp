@@ -4,8 +4,8 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
+#include <sstream>
 
 #include "job/make_key.h"
 
@@ -67,26 +67,42 @@ TEST_CASE("every key with a field fills that field and no other") {
   });
 }
 
+// The text without everything from each `open` to the last `close` behind it.
+std::string without(std::string text, const std::string& open, const std::string& close) {
+  const std::size_t first = text.find(open);
+  if (first == std::string::npos) return text;
+  const std::size_t last = close.empty() ? text.size() : text.rfind(close) + close.size();
+  return text.substr(0, first) + (last < text.size() ? text.substr(last) : "");
+}
+
+// "epochs" of " std::optional epochs = 1".
+std::string field_name(std::string declaration) {
+  declaration = without(declaration, "=", "");
+  const std::size_t end = declaration.find_last_not_of(' ');
+  if (end == std::string::npos) return "";
+  const std::size_t before = declaration.find_last_of(' ', end);
+  return declaration.substr(before + 1, end - before);
+}
+
 // The fields of each struct of job_spec.h, by reading it: the table must not forget one.
 std::map<std::string, std::set<std::string>> fields_of_job_spec() {
   std::ifstream header(std::string(FLEETRUN_SOURCE_DIR) + "/lib/job/job_spec.h");
   REQUIRE(header.good());
-  const std::regex start(R"(^struct (\w+) \{)");
-  const std::regex field(R"((\w+)\s*(=[^;]*|\{\})?\s*[;,])");
-  const std::regex noise(R"(//.*|<[^;]*>|\{[^}]*\})");
   std::map<std::string, std::set<std::string>> fields;
-  std::string current, statement;
+  std::string type;
   for (std::string line; std::getline(header, line);) {
-    std::smatch match;
-    if (std::regex_search(line, match, start)) {
-      current = match[1];
-      continue;
+    line = without(line, "//", "");
+    if (line.starts_with("struct ")) {
+      type = line.substr(7, line.find(' ', 7) - 7);
+    } else if (line == "};") {
+      type.clear();
+    } else if (!type.empty()) {
+      std::istringstream declarations(without(without(line, "<", ">"), "{", "}"));
+      for (std::string one; std::getline(declarations, one, ',');) {
+        const std::string name = field_name(without(one, ";", ""));
+        if (!name.empty()) fields[type].insert(name);
+      }
     }
-    if (line == "};") current.clear();
-    if (current.empty()) continue;
-    statement = std::regex_replace(line, noise, "");
-    for (std::sregex_iterator found(statement.begin(), statement.end(), field), end; found != end; ++found)
-      fields[current].insert((*found)[1]);
   }
   return fields;
 }
