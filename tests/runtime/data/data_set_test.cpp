@@ -1,0 +1,41 @@
+#include "runtime/data/data_set.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/data/expect_error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+class FixedSet : public DataSet {
+ public:
+  FixedSet(ImageShape shape, int classes, std::vector<std::string> names)
+      : DataSet({.shape = shape, .classes = classes, .class_names = std::move(names), .labels = {0}}) {}
+  void read(int, ReadScratch&, std::uint8_t*) const override {}
+  std::string describe(int) const override { return "fixed"; }
+};
+
+TEST_CASE("what is not built yet is refused by name") {
+  job::DataSetSpec spec;
+  spec.format = job::DataFormat::image_list;
+  check_error(ErrorKind::config, "image_list is not supported by this build", [&] { open_data_set(spec); });
+  spec.channels = 2;
+  check_error(ErrorKind::config, "channels of a data set is 2, must be 1 or 3", [&] { open_data_set(spec); });
+}
+
+TEST_CASE("training and test set must be of one kind") {
+  const FixedSet train({3, 8, 8}, 2, {"cat", "dog"});
+  CHECK_NOTHROW(check_same_kind(train, FixedSet({3, 8, 8}, 2, {"cat", "dog"})));
+  CHECK_NOTHROW(check_same_kind(train, FixedSet({3, 8, 8}, 1, {})));
+  check_error(ErrorKind::data, "data.test has images of [3,9,8], data.train of [3,8,8]",
+              [&] { check_same_kind(train, FixedSet({3, 9, 8}, 2, {"cat", "dog"})); });
+  check_error(ErrorKind::data, "data.test has 3 classes, data.train only 2",
+              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 3, {})); });
+  check_error(ErrorKind::data, "class 0 of data.train is cat, of data.test dog",
+              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 1, {"dog"})); });
+  check_error(ErrorKind::data, "class 1 of data.train is dog, of data.test missing",
+              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 1, {"cat"})); });
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime

@@ -1,0 +1,109 @@
+#include "runtime/data/sampler.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fleetrun::runtime {
+namespace {
+
+TEST_CASE("a shuffled order holds every sample once and depends on seed and epoch alone") {
+  std::vector<std::int32_t> order = shuffled_order(1000, 3, 5);
+  CHECK(order == shuffled_order(1000, 3, 5));
+  CHECK(order != shuffled_order(1000, 3, 6));
+  CHECK(order != shuffled_order(1000, 4, 5));
+  CHECK_FALSE(std::is_sorted(order.begin(), order.end()));
+  std::sort(order.begin(), order.end());
+  for (int i = 0; i < 1000; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("the order of seed 1, epoch 0 is the same on every machine") {
+  CHECK(shuffled_order(8, 1, 0) == std::vector<std::int32_t>{0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("every place of an order is as likely for every sample") {
+  constexpr int kSamples = 6, kEpochs = 6000;
+  std::map<std::pair<int, int>, int> counts;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    const std::vector<std::int32_t> order = shuffled_order(kSamples, 1, epoch);
+    for (int place = 0; place < kSamples; ++place) ++counts[{place, order[static_cast<std::size_t>(place)]}];
+  }
+  for (const auto& [key, count] : counts) {
+    CHECK(count > 850);  // of 1000; the standard deviation is 29
+    CHECK(count < 1150);
+  }
+  CHECK(counts.size() == kSamples * kSamples);
+}
+
+TEST_CASE("sample k*B*N + r*B + i of the order goes to rank r, batch k, position i") {
+  for (const int world : {1, 2, 3, 4})
+    for (const int batch : {1, 4, 5})
+      for (const int samples : {1, 19, 20, 40, 61}) {
+        const std::vector<std::int32_t> order = shuffled_order(samples, 7, 2);
+        for (const job::Uneven uneven : {job::Uneven::pad, job::Uneven::drop})
+          for (int rank = 0; rank < world; ++rank) {
+            const ShardSpec spec{samples, batch, rank, world, 7, true, uneven};
+            const std::vector<std::int32_t> mine = plan_epoch(spec, 2);
+            const int batches = batches_per_epoch(spec);
+            const int round = batch * world;
+            CHECK(batches == (uneven == job::Uneven::pad ? (samples + round - 1) / round : samples / round));
+            REQUIRE(mine.size() == static_cast<std::size_t>(batches) * static_cast<std::size_t>(batch));
+            for (int k = 0; k < batches; ++k)
+              for (int i = 0; i < batch; ++i) {
+                const int place = k * round + rank * batch + i;
+                const std::int32_t found = mine[static_cast<std::size_t>(k * batch + i)];
+                if (place < samples)
+                  CHECK(found == order[static_cast<std::size_t>(place)]);
+                else
+                  CHECK((found >= 0 && found < samples));
+              }
+          }
+      }
+}
+
+TEST_CASE("padding repeats random samples, other ones in each epoch") {
+  const ShardSpec spec{.samples = 101, .batch = 100, .seed = 1};
+  const auto padding = [&](int epoch) {
+    const std::vector<std::int32_t> plan = plan_epoch(spec, epoch);
+    return std::vector<std::int32_t>(plan.begin() + 101, plan.end());
+  };
+  CHECK(padding(0) == padding(0));
+  CHECK(padding(0) != padding(1));
+  const std::vector<std::int32_t> repeated = padding(0);
+  CHECK(std::set<std::int32_t>(repeated.begin(), repeated.end()).size() > 40);
+}
+
+TEST_CASE("without shuffling samples come in order") {
+  CHECK(plan_epoch({.samples = 6, .batch = 2, .rank = 1, .world = 2, .shuffle = false, .uneven = job::Uneven::drop},
+                   4) == std::vector<std::int32_t>{2, 3});
+}
+
+TEST_CASE("an evaluation sees every sample exactly once over all ranks, in the same number of batches") {
+  for (const int world : {1, 2, 3, 5})
+    for (const int batch : {1, 4, 7})
+      for (const int samples : {1, 6, 28, 30}) {
+        std::multiset<std::int32_t> seen;
+        for (int rank = 0; rank < world; ++rank) {
+          const ShardSpec spec{.samples = samples, .batch = batch, .rank = rank, .world = world,
+                               .uneven = job::Uneven::drop, .evaluation = true};
+          const std::vector<std::int32_t> plan = plan_epoch(spec, 3);
+          CHECK(plan.size() ==
+                static_cast<std::size_t>(((samples + batch * world - 1) / (batch * world)) * batch));
+          for (const std::int32_t sample : plan)
+            if (sample != kNoSample) seen.insert(sample);
+        }
+        REQUIRE(seen.size() == static_cast<std::size_t>(samples));
+        int expected = 0;
+        for (const std::int32_t sample : seen) CHECK(sample == expected++);
+      }
+}
+
+TEST_CASE("the last batches of an evaluation mark the places that hold no sample") {
+  CHECK(plan_epoch({.samples = 5, .batch = 2, .rank = 1, .world = 2, .evaluation = true}, 0) ==
+        std::vector<std::int32_t>{2, 3, kNoSample, kNoSample});
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
