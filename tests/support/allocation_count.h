@@ -1,4 +1,4 @@
-// How often a thread allocated: tests link allocation_count_test.cpp's operator new.
+// How often a thread came to operator new. For test programs that link support/allocation_count.cpp.
 #pragma once
 #include <cstdint>
 

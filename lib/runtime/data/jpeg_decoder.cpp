@@ -40,37 +40,56 @@ int pixel_format(int channels) {
 
 void JpegDecoder::Closer::operator()(void* handle) const { tjDestroy(handle); }
 
-JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
-  if (!handle_)
-    throw Error(ErrorKind::os, fmt::format("starting the JPEG decoder: {}", tjGetErrorStr2(nullptr)));
+JpegDecoder::JpegDecoder() { start(); }
+
+void JpegDecoder::start() {
+  handle_.reset(tjInitDecompress());
+  if (!handle_) throw Error(ErrorKind::os, "starting the JPEG decoder: out of memory");
 }
 
-std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
+std::string JpegDecoder::take_problem() {
+  std::string problem = tjGetErrorStr2(handle_.get());
+  start();
+  return problem;
+}
+
+std::optional<ImageShape> JpegDecoder::read_header(std::span<const std::uint8_t> bytes,
+                                                   std::string& problem) {
   ImageShape shape;
   int subsampling = 0, colour_space = 0;
-  if (tjDecompressHeader3(handle_.get(), bytes.data(), bytes.size(), &shape.width, &shape.height,
-                          &subsampling, &colour_space) != 0 &&
-      !is_harmless(handle_.get()))
+  const int status = tjDecompressHeader3(handle_.get(), bytes.data(), bytes.size(), &shape.width,
+                                         &shape.height, &subsampling, &colour_space);
+  const bool failed = status != 0 && !is_harmless(handle_.get());
+  if (failed || shape.width < 1 || shape.height < 1) {
+    problem = take_problem();
+    if (!failed) problem = "it ends before its image";  // tables alone are no error there
     return std::nullopt;
+  }
   shape.channels = channels_of(colour_space);
   return shape;
 }
 
+std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
+  std::string problem;
+  return read_header(bytes, problem);
+}
+
 void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
-  const auto broken = [&] {
-    return Error(ErrorKind::data,
-                 fmt::format("{}: broken JPEG file: {}", file, tjGetErrorStr2(handle_.get())));
+  std::string problem;
+  const auto check = [&](bool good) {
+    if (!good) throw Error(ErrorKind::data, fmt::format("{}: broken JPEG file: {}", file, problem));
   };
-  const std::optional<ImageShape> shape = probe(bytes);
-  if (!shape) throw broken();
+  const std::optional<ImageShape> shape = read_header(bytes, problem);
+  check(shape.has_value());
   check_image_size(file, shape->width, shape->height);
   image.shape = *shape;
   image.pixels.resize(shape->elements());
-  if (tjDecompress2(handle_.get(), bytes.data(), bytes.size(), image.pixels.data(), shape->width, 0,
-                    shape->height, pixel_format(shape->channels),
-                    TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0 &&
-      !is_harmless(handle_.get()))
-    throw broken();
+  const bool decoded = tjDecompress2(handle_.get(), bytes.data(), bytes.size(), image.pixels.data(),
+                                     shape->width, 0, shape->height, pixel_format(shape->channels),
+                                     TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) == 0 ||
+                       is_harmless(handle_.get());
+  if (!decoded) problem = take_problem();
+  check(decoded);
   if (shape->channels == 4) {
     inverted_cmyk_to_rgb(image.pixels);
     image.shape.channels = 3;

@@ -26,6 +26,13 @@ class JpegDecoder {
     void operator()(void* handle) const;
   };
 
+  void start();
+  // Nothing when the header cannot be read; `problem` then says why.
+  std::optional<ImageShape> read_header(std::span<const std::uint8_t> bytes, std::string& problem);
+  // What libjpeg-turbo has to say about its last call; then starts anew, because a failed call leaves a state
+  // behind that spoils the next image.
+  std::string take_problem();
+
   std::unique_ptr<void, Closer> handle_;  // a tjhandle
 };
 

@@ -9,8 +9,8 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::vector<float> planes_of(const std::vector<std::uint8_t>& pixels, const ImageShape& shape, const View& view,
-                             const Normalisation& normalisation) {
+std::vector<float> planes_of(const std::vector<std::uint8_t>& pixels, const ImageShape& shape,
+                             const View& view, const Normalisation& normalisation) {
   std::vector<std::uint8_t> row;
   std::vector<float> planes(shape.elements(), -99.0F);
   write_planes(pixels.data(), shape, view, normalisation, row, planes.data());
@@ -86,9 +86,11 @@ TEST_CASE("a mirrored pixel keeps its channels") {
 }
 
 TEST_CASE("mean and std must fit the channels") {
-  check_error(ErrorKind::config, "mean of a data set has 3 numbers, its images have 1 channels",
-              [] { make_normalisation({1, 2, 3}, {}, 1); });
-  check_error(ErrorKind::config, "std of a data set is 0, must be above 0", [] { make_normalisation({}, {0}, 1); });
+  check_error(ErrorKind::config, "mean of a data set has 3 numbers, its images have 1 channels", [] {
+    make_normalisation({1, 2, 3}, {}, 1);
+  });
+  check_error(ErrorKind::config, "std of a data set is 0, must be above 0",
+              [] { make_normalisation({}, {0}, 1); });
 }
 
 }  // namespace

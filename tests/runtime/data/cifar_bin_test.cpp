@@ -76,7 +76,8 @@ TEST_CASE("a short file, a label out of range and a missing file are named") {
               [&] { open_data_set(cifar(folder / "label.bin")); });
   check_error(ErrorKind::missing, folder / "none.bin", [&] { open_data_set(cifar(folder / "none.bin")); });
   const TemporaryFolder empty;
-  check_error(ErrorKind::data, empty.path() + " has no .bin files", [&] { open_data_set(cifar(empty.path())); });
+  check_error(ErrorKind::data, empty.path() + " has no .bin files",
+              [&] { open_data_set(cifar(empty.path())); });
 }
 
 TEST_CASE("a file that shrinks while in use is named") {

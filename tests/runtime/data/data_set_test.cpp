@@ -27,14 +27,18 @@ TEST_CASE("training and test set must be of one kind") {
   const FixedSet train({3, 8, 8}, 2, {"cat", "dog"});
   CHECK_NOTHROW(check_same_kind(train, FixedSet({3, 8, 8}, 2, {"cat", "dog"})));
   CHECK_NOTHROW(check_same_kind(train, FixedSet({3, 8, 8}, 1, {})));
-  check_error(ErrorKind::data, "data.test has images of [3,9,8], data.train of [3,8,8]",
-              [&] { check_same_kind(train, FixedSet({3, 9, 8}, 2, {"cat", "dog"})); });
-  check_error(ErrorKind::data, "data.test has 3 classes, data.train only 2",
-              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 3, {})); });
-  check_error(ErrorKind::data, "class 0 of data.train is cat, of data.test dog",
-              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 1, {"dog"})); });
-  check_error(ErrorKind::data, "class 1 of data.train is dog, of data.test missing",
-              [&] { check_same_kind(train, FixedSet({3, 8, 8}, 1, {"cat"})); });
+  check_error(ErrorKind::data, "data.test has images of [3,9,8], data.train of [3,8,8]", [&] {
+    check_same_kind(train, FixedSet({3, 9, 8}, 2, {"cat", "dog"}));
+  });
+  check_error(ErrorKind::data, "data.test has 3 classes, data.train only 2", [&] {
+    check_same_kind(train, FixedSet({3, 8, 8}, 3, {}));
+  });
+  check_error(ErrorKind::data, "class 0 of data.train is cat, of data.test dog", [&] {
+    check_same_kind(train, FixedSet({3, 8, 8}, 1, {"dog"}));
+  });
+  check_error(ErrorKind::data, "class 1 of data.train is dog, of data.test missing", [&] {
+    check_same_kind(train, FixedSet({3, 8, 8}, 1, {"cat"}));
+  });
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ template <typename Work>
 void check_error(ErrorKind kind, const std::string& words, Work&& work) {
   const Error error = error_of(std::forward<Work>(work));
   CHECK(error.kind() == kind);
-  CHECK_MESSAGE(error.message().find(words) != std::string::npos, "found: ", error.message(), "\nwanted: ", words);
+  CHECK_MESSAGE(error.message().find(words) != std::string::npos, "found: ", error.message(),
+                "\nwanted: ", words);
 }
 
 }  // namespace fleetrun

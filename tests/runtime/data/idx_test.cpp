@@ -73,11 +73,15 @@ TEST_CASE("sizes that do not fit are refused without taking the memory that a he
   check_error(ErrorKind::data, "images: the file has more than the 12 bytes of its header",
               [&] { files.open(kImages + "x", kLabels); });
   check_error(ErrorKind::data, "has 2 labels", [&] { files.open(make_idx({1, 2, 3}, "abcdef"), kLabels); });
-  check_error(ErrorKind::data, "the header promises 4000000000 bytes, the file has 3",
-              [&] { files.open(make_idx({1000000, 50, 80}, "abc"), kLabels); });
-  check_error(ErrorKind::data, "dimension 2 of the header is 60000",
-              [&] { files.open(make_idx({60000, 60000, 60000}, "abc"), kLabels); });
-  check_error(ErrorKind::data, "dimension 0 of the header is 0", [&] { files.open(make_idx({0, 2, 3}, ""), kLabels); });
+  check_error(ErrorKind::data, "the header promises 4000000000 bytes, the file has 3", [&] {
+    files.open(make_idx({1000000, 50, 80}, "abc"), kLabels);
+  });
+  check_error(ErrorKind::data, "dimension 2 of the header is 60000", [&] {
+    files.open(make_idx({60000, 60000, 60000}, "abc"), kLabels);
+  });
+  check_error(ErrorKind::data, "dimension 0 of the header is 0", [&] {
+    files.open(make_idx({0, 2, 3}, ""), kLabels);
+  });
 }
 
 TEST_CASE("a damaged gzip stream is told apart from a wrong file") {

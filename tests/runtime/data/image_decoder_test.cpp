@@ -24,7 +24,8 @@ int largest_difference(const Image& a, const Image& b) {
   REQUIRE(a.shape == b.shape);
   REQUIRE(a.pixels.size() == b.pixels.size());
   int largest = 0;
-  for (std::size_t i = 0; i < a.pixels.size(); ++i) largest = std::max(largest, std::abs(a.pixels[i] - b.pixels[i]));
+  for (std::size_t i = 0; i < a.pixels.size(); ++i)
+    largest = std::max(largest, std::abs(a.pixels[i] - b.pixels[i]));
   return largest;
 }
 
@@ -57,12 +58,15 @@ TEST_CASE("PNG files of every kind become 8 bits a channel without transparency"
   CHECK(decode(make_png(gradient_image(3, 7, 9))).pixels == gradient_image(3, 7, 9).pixels);
   CHECK(decode(make_png(gradient_image(1, 7, 9))).pixels == gradient_image(1, 7, 9).pixels);
   using Pixels = std::vector<std::uint8_t>;
-  const Image deep = decode(make_png({16, PNG_COLOR_TYPE_RGB}, 1, 1, std::string("\x80\x80\xff\xff\x00\x00", 6)));
+  const Image deep =
+      decode(make_png({16, PNG_COLOR_TYPE_RGB}, 1, 1, std::string("\x80\x80\xff\xff\x00\x00", 6)));
   CHECK(deep.pixels == Pixels{0x80, 0xff, 0});
-  const Image deep_grey = decode(make_png({16, PNG_COLOR_TYPE_GRAY}, 2, 1, std::string("\x12\x12\xfe\xfe", 4)));
+  const Image deep_grey =
+      decode(make_png({16, PNG_COLOR_TYPE_GRAY}, 2, 1, std::string("\x12\x12\xfe\xfe", 4)));
   CHECK(deep_grey.shape == ImageShape{1, 1, 2});
   CHECK(deep_grey.pixels == Pixels{0x12, 0xfe});
-  const Image clear = decode(make_png({8, PNG_COLOR_TYPE_RGB_ALPHA}, 1, 1, std::string("\x01\x02\x03\x00", 4)));
+  const Image clear =
+      decode(make_png({8, PNG_COLOR_TYPE_RGB_ALPHA}, 1, 1, std::string("\x01\x02\x03\x00", 4)));
   CHECK(clear.pixels == Pixels{1, 2, 3});
   const Image clear_grey = decode(make_png({8, PNG_COLOR_TYPE_GRAY_ALPHA}, 1, 1, std::string("\x09\x00", 2)));
   CHECK(clear_grey.pixels == Pixels{9});
@@ -103,10 +107,12 @@ TEST_CASE("files that are no images are refused by name") {
 
 TEST_CASE("a truncated file is refused wherever it ends") {
   const std::string jpeg = make_jpeg(gradient_image(3, 64, 64));
-  for (std::size_t count = 3; count + 2 < jpeg.size(); count += 97) check_refused(jpeg.substr(0, count), "broken JPEG");
+  for (std::size_t count = 3; count + 2 < jpeg.size(); count += 97)
+    check_refused(jpeg.substr(0, count), "broken JPEG");
   check_refused(jpeg.substr(0, jpeg.size() - 20), "broken JPEG file: Premature end of JPEG file");
   const std::string png = make_png(gradient_image(3, 64, 64));
-  for (std::size_t count = 8; count < png.size(); count += 37) check_refused(png.substr(0, count), "broken PNG");
+  for (std::size_t count = 8; count < png.size(); count += 37)
+    check_refused(png.substr(0, count), "broken PNG");
 }
 
 TEST_CASE("a flipped bit in a PNG file is found by its checksum") {
@@ -118,7 +124,8 @@ TEST_CASE("a flipped bit in a PNG file is found by its checksum") {
 TEST_CASE("a header of 60000x60000 is refused before memory is taken") {
   check_refused(with_jpeg_size(make_jpeg(gradient_image(3, 16, 16)), 60000, 60000),
                 "the header says 60000x60000 pixels, the limit is 67108864 pixels");
-  check_refused(with_png_size(make_png(gradient_image(3, 16, 16)), 60000, 60000), "the header says 60000x60000");
+  check_refused(with_png_size(make_png(gradient_image(3, 16, 16)), 60000, 60000),
+                "the header says 60000x60000");
   check_refused(with_png_size(make_png(gradient_image(3, 16, 16)), 0, 16), "the image has 16x0 pixels");
 }
 

@@ -35,8 +35,8 @@ inline std::string make_jpeg(const Image& image, int flags = 0) {
   unsigned char* bytes = nullptr;
   unsigned long count = 0;
   constexpr int kQuality = 98;
-  const int status = tjCompress2(handle, image.pixels.data(), image.shape.width, 0, image.shape.height, format,
-                                 &bytes, &count, subsampling, kQuality, flags);
+  const int status = tjCompress2(handle, image.pixels.data(), image.shape.width, 0, image.shape.height,
+                                 format, &bytes, &count, subsampling, kQuality, flags);
   std::string content(reinterpret_cast<const char*>(bytes), status == 0 ? count : 0);
   tjFree(bytes);
   tjDestroy(handle);
@@ -73,7 +73,8 @@ inline std::string make_png(const PngForm& form, int width, int height, const st
   png_set_write_fn(
       png, &content,
       [](png_structp writer, png_bytep bytes, std::size_t count) {
-        static_cast<std::string*>(png_get_io_ptr(writer))->append(reinterpret_cast<const char*>(bytes), count);
+        static_cast<std::string*>(png_get_io_ptr(writer))
+            ->append(reinterpret_cast<const char*>(bytes), count);
       },
       nullptr);
   png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), form.depth,

@@ -21,7 +21,8 @@ TEST_CASE("an image of the right size is copied") {
 
 TEST_CASE("grey is copied into three channels, colours become luma") {
   CHECK(fit({{1, 1, 2}, {7, 9}}, {3, 1, 2}) == Pixels{7, 7, 7, 9, 9, 9});
-  CHECK(fit({{3, 1, 4}, {255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}}, {1, 1, 4}) == Pixels{76, 150, 29, 255});
+  CHECK(fit({{3, 1, 4}, {255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}}, {1, 1, 4}) ==
+        Pixels{76, 150, 29, 255});
 }
 
 TEST_CASE("resizing is bilinear between pixel centres and keeps the edges") {
