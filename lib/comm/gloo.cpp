@@ -1,5 +1,7 @@
 #include "comm/gloo.h"
 
+#include <csignal>
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -22,14 +24,29 @@ namespace {
 // because the first to fail closes its connections.
 constexpr auto kRollCallDeadline = std::chrono::seconds(1);
 
+// Gloo writes to sockets in a way that raises SIGPIPE when a peer is gone, which would end the process
+// without a word. Blocked here, it is an error code instead; Gloo's own thread is started from ours and
+// inherits this.
+void block_sigpipe() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
 class GlooCommunicator : public CollectiveCommunicator {
  public:
   explicit GlooCommunicator(const GlooOptions& options)
       : CollectiveCommunicator(options.party.rank, options.party.size),
         options_(options),
-        context_(connect_mesh({options.party, options.key, options.address, options.name},
-                              Deadline(options.join_deadline))),
-        thread_([this] { serve(); }) {}
+        thread_([this] { live(); }) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return context_ || failure_; });
+    if (!failure_) return;
+    lock.unlock();
+    thread_.join();
+    std::rethrow_exception(failure_);
+  }
 
   ~GlooCommunicator() override {
     {
@@ -58,19 +75,40 @@ class GlooCommunicator : public CollectiveCommunicator {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  // The progress thread.
+  // The progress thread, from its first to its last line.
+  void live() {
+    block_sigpipe();
+    if (connect()) serve();
+    context_.reset();
+  }
+
   void serve() {
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return stopping_ || slot_ == Slot::requested; });
-      if (slot_ != Slot::requested) break;
+      if (slot_ != Slot::requested) return;
       lock.unlock();
       if (!failure_) serve_request();
       lock.lock();
       slot_ = Slot::done;
       changed_.notify_all();
     }
-    context_.reset();
+  }
+
+  bool connect() {
+    std::shared_ptr<gloo::Context> context;
+    std::exception_ptr failure;
+    try {
+      context = connect_mesh({options_.party, options_.key, options_.address, options_.name},
+                             Deadline(options_.join_deadline));
+    } catch (...) {  // carried to the caller, who waits for it
+      failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    context_ = std::move(context);
+    failure_ = failure;
+    changed_.notify_all();
+    return !failure;
   }
 
   void serve_request() {

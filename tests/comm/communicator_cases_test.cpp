@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -17,7 +19,8 @@ namespace {
 using comm::Communicator;
 using comm::ReduceOp;
 
-constexpr std::size_t kSizes[] = {0, 1, 7, 1000, 100000};
+constexpr std::size_t kLarge = 100'000;
+constexpr std::size_t kSizes[] = {0, 1, 7, 1000, kLarge};
 constexpr DType kReducible[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
 constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
@@ -169,9 +172,11 @@ void same_bits_case(Communicator& comm, std::size_t count) {
   std::vector<float> all(count * static_cast<std::size_t>(comm.size()));
   comm.all_gather({first.data(), count, DType::f32}, {all.data(), all.size(), DType::f32});
   for (int rank = 0; rank < comm.size(); ++rank)
-    expect(std::memcmp(all.data() + static_cast<std::size_t>(rank) * count, second.data(),
-                       count * sizeof(float)),
-           0, comm, "the difference to rank", static_cast<std::size_t>(rank));
+    for (std::size_t i = 0; i < count; ++i) {
+      const float theirs = all[static_cast<std::size_t>(rank) * count + i];
+      expect(std::bit_cast<std::uint32_t>(theirs) == std::bit_cast<std::uint32_t>(second[i]), true, comm,
+             "having the bits of another rank at", i);
+    }
 }
 
 void barriers_case(Communicator& comm) {
@@ -198,6 +203,7 @@ std::vector<CommunicatorCase> communicator_cases() {
   for (const std::size_t count : kSizes) {
     for (const DType dtype : kReducible)
       for (const ReduceOp op : kOps) {
+        if (count == kLarge && op != ReduceOp::sum) continue;  // the time is better spent on other sizes
         add("all_reduce", dtype, count, [=](Communicator& comm) { all_reduce_case(comm, dtype, count, op); });
         add("reduce_scatter", dtype, count,
             [=](Communicator& comm) { reduce_scatter_case(comm, dtype, count, op); });

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -76,6 +79,45 @@ TEST_CASE("gloo: a rank that dies in mid-training is named by every other, with 
     if (error_of([&] { comm.barrier(); }).message() == error.message()) ++named;
   });
   CHECK(named == 6);
+}
+
+TEST_CASE("gloo: a rank that dies while data flows is an error of the others") {
+  GlooWorld world{.size = 3};
+  std::atomic<int> failed = 0;
+  run_world(3, world.make(), [&](Communicator& comm) {
+    for (int i = 0; i < 5; ++i) all_reduce(comm, 300'000);
+    if (comm.rank() == 1) return;
+    const Error error = error_of([&] {
+      for (int i = 0; i < 1000; ++i) all_reduce(comm, 300'000);
+    });
+    if (error.exit_code() == 75) ++failed;
+  });
+  CHECK(failed == 2);
+}
+
+// How many threads of this process have SIGPIPE blocked.
+int threads_without_sigpipe() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("SigBlk:", 0) == 0)
+        count += (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1) & 1) != 0;
+  }
+  return count;
+}
+
+TEST_CASE("gloo: a peer that is gone raises no signal, for the threads that write have it blocked") {
+  GlooWorld world{.size = 2};
+  const int before = threads_without_sigpipe();
+  run_world(2, world.make(), [&](Communicator& comm) {
+    comm.barrier();
+    const int threads = threads_without_sigpipe() - before;
+    comm.barrier();
+    // Of each rank: our progress thread and Gloo's event loop.
+    if (threads != 4)
+      throw std::runtime_error(std::to_string(threads) + " threads have it blocked, wanted 4");
+  });
 }
 
 TEST_CASE("gloo: a rank that does not come to a collective is named at the deadline") {
