@@ -1,5 +1,9 @@
 // fleetrun: starts and supervises distributed programs.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -25,13 +29,24 @@ int run(const std::vector<std::string>& arguments) {
   return launch::launch(line.options, environment);
 }
 
+// Else the first files that we open would take the places of closed standard descriptors, and our output.
+void open_standard_descriptors() {
+  int fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  if (fd >= 0) ::close(fd);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   try {
     return run({argv + 1, argv + argc});
   } catch (const Error& error) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fleetrun: internal error: %s\n", error.what());
+    return static_cast<int>(ErrorKind::internal);
   }
 }

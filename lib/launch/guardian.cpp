@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,9 @@ Pipe make_pipe() {
     const std::string text = error.describe("fleetrun");
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     code = error.exit_code();
+  } catch (const std::exception& error) {
+    log_line("fleetrun", std::string("internal error: ") + error.what());
+    code = static_cast<int>(ErrorKind::internal);
   }
   ::_exit(code);
 }

@@ -80,7 +80,7 @@ bool LogFollower::read_chunk() {
   return true;
 }
 
-bool LogFollower::finish(Clock::duration patience) {
+bool LogFollower::finish(const Patience& patience) {
   while (true) {
     if (!stream_.drain(patience)) return false;
     if (!read_chunk()) break;

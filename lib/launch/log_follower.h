@@ -18,8 +18,8 @@ class LogFollower {
   LogFollower& operator=(const LogFollower&) = delete;
 
   // Everything up to the present end, a last line without an end included.
-  // False: the reader of the stream took nothing for `patience`.
-  bool finish(Clock::duration patience);
+  // False: the reader of the stream did not take all of it.
+  bool finish(const Patience& patience);
 
  private:
   void watch();

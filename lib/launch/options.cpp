@@ -116,7 +116,7 @@ std::vector<Flag> flags_of(LaunchOptions& options) {
       {"--start_port", "PADDLE_START_PORT",
        "First port of the workers, the others follow it (default: free ones)",
        assign(options.start_port, parse_port)},
-      {"--master", "PADDLE_MASTER", "host:port for MASTER_ADDR and MASTER_PORT, on this host",
+      {"--master", "", "host:port for MASTER_ADDR and MASTER_PORT, on this host",
        assign(options.master, endpoint)},
       {"--log_dir", "PADDLE_LOG_DIR", "Folder of workerlog.N, endpoints.log and report.json (default: log)",
        assign(options.log_dir, as_text)},

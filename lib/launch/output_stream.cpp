@@ -14,6 +14,8 @@
 namespace fleetrun::launch {
 namespace {
 
+constexpr int kLookForInterrupt_ms = 50;  // a pause that nobody notices between Ctrl-C and the end
+
 bool has_room(int fd, int timeout_ms) {
   pollfd one{.fd = fd, .events = POLLOUT, .revents = 0};
   return ::poll(&one, 1, timeout_ms) > 0;
@@ -85,14 +87,13 @@ void OutputStream::flush() {
     std::exchange(on_idle_, nullptr)();
 }
 
-bool OutputStream::drain(Clock::duration patience) {
-  const int timeout_ms =
-      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(patience).count());
+bool OutputStream::drain(const Patience& patience) {
+  TimePoint deadline = Clock::now() + patience.without_progress;
   while (!waiting_.empty()) {
     const std::size_t before = waiting_.size();
-    if (!has_room(fd_.get(), timeout_ms)) return false;
-    flush();
-    if (waiting_.size() == before) return false;
+    if (has_room(fd_.get(), kLookForInterrupt_ms)) flush();
+    if (waiting_.size() < before) deadline = Clock::now() + patience.without_progress;
+    if (Clock::now() >= deadline || patience.interrupted()) return waiting_.empty();
   }
   return true;
 }

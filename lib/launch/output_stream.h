@@ -12,6 +12,12 @@
 
 namespace fleetrun::launch {
 
+// How long the end of a run waits for somebody who reads our output.
+struct Patience {
+  Clock::duration without_progress;   // the reader took nothing for so long
+  std::function<bool()> interrupted;  // the user wants the end now
+};
+
 class OutputStream {
  public:
   OutputStream(EventLoop& loop, int fd);
@@ -27,8 +33,8 @@ class OutputStream {
   // Called once when everything was written or dropped.
   void when_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
 
-  // Writes what waits, giving up when the reader takes nothing for `patience`. False: some is left.
-  bool drain(Clock::duration patience);
+  // Writes what waits, as long as that has sense. False: some is left.
+  bool drain(const Patience& patience);
 
  private:
   enum class Kind { nonblocking, socket, shared };

@@ -78,6 +78,11 @@ void ProcessGroup::watch_signals() {
   });
 }
 
+bool ProcessGroup::stop_requested() const {
+  const std::vector<int> signals = read_signals(signals_.get());
+  return std::any_of(signals.begin(), signals.end(), [](int number) { return number != SIGCHLD; });
+}
+
 void ProcessGroup::watch_front() {
   if (options_.front_fd < 0) return;
   loop_.watch_readable(options_.front_fd, [this] {  // nobody writes there: it can only be the end

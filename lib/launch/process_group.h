@@ -38,6 +38,7 @@ class ProcessGroup {
   const Verdict& run_until_done();
   const std::vector<WorkerRecord>& records() const { return records_; }
   const std::vector<pid_t>& survivors() const { return survivors_; }
+  bool stop_requested() const;  // since the last event: for what is still to do when all workers are gone
 
  private:
   void start_all();

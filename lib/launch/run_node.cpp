@@ -60,18 +60,17 @@ void end_report(const ProcessGroup& group, const LogFolder& logs, ExitReport& re
   report.ended = WallClock::now();
 }
 
-// The report is written whatever happens to the console.
 void write_report(const LogFolder& logs, const ExitReport& report) {
   write_file_atomically(logs.file("report.json"), report_json(report));
 }
 
-void show_end(const ExitReport& report, LogFollower& echo, Console& console) {
-  const bool all_shown = echo.finish(kReaderPatience);
+void show_end(const ExitReport& report, const Patience& patience, LogFollower& echo, Console& console) {
+  const bool all_shown = echo.finish(patience);
   console.err.write(describe(report));
   if (!all_shown)
     console.say(fmt::format("nobody reads our output; the rest of it is in {}", report.logs.front()));
   if (report.verdict.cause == Cause::finished) console.log("INFO", "Local processes completed.");
-  console.err.drain(kReaderPatience);
+  console.err.drain(patience);
 }
 
 // Fills the report as far as it comes, also when it throws.
@@ -114,7 +113,8 @@ void supervise(const NodeRun& run, int front_fd, const LogFolder& logs, ExitRepo
                       }});
   report.verdict = group.run_until_done();
   end_report(group, logs, report);
-  show_end(report, echo, console);
+  write_report(logs, report);  // before the console, which may take its time
+  show_end(report, {kReaderPatience, [&] { return group.stop_requested(); }}, echo, console);
 }
 
 }  // namespace
@@ -125,13 +125,13 @@ int run_node(const NodeRun& run, int front_fd) {
   try {
     supervise(run, front_fd, logs, report);
   } catch (const Error& error) {
+    if (report.ended != WallClock::time_point()) throw;  // the report was complete, and could not be written
     report.error = error.message();
     report.verdict.exit_code = error.exit_code();
     report.ended = WallClock::now();
     write_report(logs, report);
     throw;
   }
-  write_report(logs, report);
   return report.verdict.exit_code;
 }
 

@@ -163,6 +163,34 @@ TEST_CASE("a stdout that nobody reads stops nothing") {
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
 }
 
+TEST_CASE("a stdout whose reader reads nothing stops nothing, and the rest is said to be in the log") {
+  const Launch launch;
+  launch.folder.write("run.sh", "#!/bin/sh\n( \"$@\"; echo $? > code ) | sleep 3\n");
+  const ChildResult result =
+      run_child({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
+                launch.options());
+  CHECK(launch.folder.read("code") == "0\n");
+  CHECK(contains(result.err, "fleetrun: nobody reads our output; the rest of it is in log/workerlog.0\n"));
+  CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
+}
+
+TEST_CASE("a closed stdout or stdin is no reason to mix files up") {
+  const Launch launch;
+  const ChildResult result = run_child(
+      {"/bin/sh", "-c", "exec \"$@\" <&- >&-", "sh", FLEETRUN_BINARY, FAKE_WORKER, "print", "hello"},
+      launch.options());
+  CHECK(result.code == 0);
+  CHECK(launch.folder.read("log/workerlog.0") == "hello\n");
+  CHECK(launch.folder.read("log/.lock").starts_with("fleetrun, pid "));
+}
+
+TEST_CASE("a worker may be a launcher itself") {
+  const Launch launch;
+  CHECK(launch.run_words({FLEETRUN_BINARY, "--log_dir=inner/log", "--nproc_per_node=3", FAKE_WORKER, "env"})
+            .code == 0);
+  CHECK(environment_in(launch.folder.read("inner/log/workerlog.2"))["PADDLE_TRAINERS_NUM"] == "3");
+}
+
 TEST_CASE("the report of a good run says so") {
   const Launch launch;
   CHECK(launch.run({"--nproc_per_node=2", "--job_id=mine"}, {}).code == 0);

@@ -57,9 +57,11 @@ TEST_CASE("every way to die has its code") {
     CHECK(launch.run({}, {"signal", std::to_string(number)}).code == 128 + number);
 }
 
-TEST_CASE("all codes of a worker are passed on exactly") {
+TEST_CASE("codes of a worker are passed on exactly") {
   const Launch launch;
-  for (int code = 0; code <= 255; ++code) {
+  const std::vector<int> codes = {0,  1,  2,  3,  9,   64,  65,  66,  70,  71,  73,  74,  75,  76,  77,  78,
+                                  80, 81, 93, 99, 101, 102, 124, 126, 127, 128, 129, 130, 137, 143, 254, 255};
+  for (const int code : codes) {
     const int got = launch.run({}, {"exit", std::to_string(code)}).code;
     CHECK_MESSAGE(got == code, got);
   }

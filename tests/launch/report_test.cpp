@@ -1,0 +1,141 @@
+#include "launch/report.h"
+
+#include <cerrno>
+#include <csignal>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Words = std::vector<std::string>;
+
+ExitReport report_of(int ranks) {
+  ExitReport report;
+  report.run_id = "run-1";
+  report.job_id = "mine";
+  report.command = {"train"};
+  const std::chrono::system_clock::time_point start(std::chrono::milliseconds(1611067852007));
+  report.started = start;
+  report.ended = start + std::chrono::milliseconds(1500);
+  for (int i = 0; i < ranks; ++i) {
+    report.logs.push_back("log/workerlog." + std::to_string(i));
+    report.workers.push_back({100 + i, start, start + std::chrono::milliseconds(1250)});
+    report.verdict.ranks.push_back({Role::finished, ExitStatus{}, {}});
+  }
+  return report;
+}
+
+ExitReport failed_report() {
+  ExitReport report = report_of(4);
+  report.verdict.cause = Cause::killed;
+  report.verdict.rank = 1;
+  report.verdict.exit_code = 137;
+  report.verdict.ranks[0] = {Role::stopped, ExitStatus{ExitStatus::How::signaled, SIGTERM}, {}};
+  report.verdict.ranks[1] = {Role::cause, ExitStatus{ExitStatus::How::signaled, SIGKILL}, {}};
+  report.verdict.ranks[2] = {Role::failed_after, ExitStatus{ExitStatus::How::exited, 9}, {}};
+  report.last_lines = {"almost", "there"};
+  return report;
+}
+
+TEST_CASE("when all went well there is nothing to say") { CHECK(describe(report_of(2)).empty()); }
+
+TEST_CASE("a failure is told in one block: who, how, where, what it said, who was stopped") {
+  CHECK(describe(failed_report()) ==
+        "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid 101, after 1.2 s)\n"
+        "fleetrun: the last lines of log/workerlog.1:\n"
+        "    almost\n"
+        "    there\n"
+        "fleetrun: rank 2 exited with code 9 after it was told to stop\n"
+        "fleetrun: stopped by fleetrun: rank 0\n");
+}
+
+TEST_CASE("a rank that said nothing has an empty log") {
+  ExitReport report = failed_report();
+  report.last_lines.clear();
+  CHECK(describe(report).find("fleetrun: log/workerlog.1 is empty\n") != std::string::npos);
+}
+
+TEST_CASE("a start that fails names program and reason, and no log") {
+  ExitReport report = report_of(2);
+  report.verdict.cause = Cause::spawn;
+  report.verdict.rank = 1;
+  report.verdict.spawn_error = EAGAIN;
+  report.workers[1].pid = -1;
+  CHECK(describe(report) ==
+        "fleetrun: rank 1 could not be started: train: Resource temporarily unavailable (errno 11)\n");
+}
+
+TEST_CASE("what resisted SIGKILL is named") {
+  ExitReport report = report_of(2);
+  report.verdict.cause = Cause::stopped;
+  report.verdict.signal = SIGTERM;
+  report.verdict.ranks[1] = {Role::running, {}, {}};
+  report.survivors = {4711};
+  CHECK(describe(report) ==
+        "fleetrun: stopped by SIGTERM (15)\n"
+        "fleetrun: still there after SIGKILL: rank 1\n"
+        "fleetrun: still there after SIGKILL: pid 4711\n");
+}
+
+TEST_CASE("the report for programs has the same facts") {
+  const auto json = nlohmann::json::parse(report_json(failed_report()));
+  CHECK(json["cause"] == "killed");
+  CHECK(json["message"] == "rank 1 was killed by SIGKILL (9), not by fleetrun");
+  CHECK(json["exit_code"] == 137);
+  CHECK(json["first_failed_rank"] == 1);
+  CHECK(json["started"] == "2021-01-19T14:50:52.007Z");
+  CHECK(json["seconds"] == 1.5);
+  CHECK(json["last_lines"] == nlohmann::json({"almost", "there"}));
+  CHECK(json["ranks"][1]["role"] == "primary");
+  CHECK(json["ranks"][1]["signal"] == 9);
+  CHECK(json["ranks"][2]["role"] == "failed_after");
+  CHECK(json["ranks"][2]["code"] == 9);
+  CHECK(json["ranks"][3]["role"] == "finished");
+}
+
+TEST_CASE("an error of ours is a report, too") {
+  ExitReport report;
+  report.error = "port 6170 cannot be held";
+  report.verdict.exit_code = 75;
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["cause"] == "error");
+  CHECK(json["message"] == "port 6170 cannot be held");
+  CHECK(json["exit_code"] == 75);
+}
+
+TEST_CASE("the worker's own report is taken over, or its state told") {
+  ExitReport report = report_of(1);
+  report.train = R"({"accuracy": 0.5})";
+  CHECK(nlohmann::json::parse(report_json(report))["train"]["accuracy"] == 0.5);
+  report.train = "{";
+  CHECK(nlohmann::json::parse(report_json(report))["train"] == "train.json is not valid JSON");
+}
+
+TEST_CASE("text that is no UTF-8 does not spoil the report") {
+  ExitReport report = failed_report();
+  report.last_lines = {"\xff\xfe"};
+  CHECK_NOTHROW(nlohmann::json::parse(report_json(report)));
+}
+
+TEST_CASE("the last lines of a log are found, whatever is in it") {
+  const TemporaryFolder folder;
+  folder.write("log", "one\ntwo\n\nthree");
+  CHECK(read_last_lines(folder / "log", 3) == Words{"two", "", "three"});
+  CHECK(read_last_lines(folder / "log", 9) == Words{"one", "two", "", "three"});
+  folder.write("log", "a\x1b[31mred\tx\r\n");
+  CHECK(read_last_lines(folder / "log", 1) == Words{"a?[31mred\tx?"});
+  folder.write("log", "\n");
+  CHECK(read_last_lines(folder / "log", 5).empty());
+  folder.write("log", "");
+  CHECK(read_last_lines(folder / "log", 5).empty());
+  CHECK(read_last_lines(folder / "missing", 5).empty());
+  folder.write("log", std::string(100000, 'x') + "\nend\n");
+  CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
+}
+
+}  // namespace
+}  // namespace fleetrun::launch
