@@ -24,6 +24,9 @@ endif()
 add_library(fleetrun_flags INTERFACE)
 target_compile_options(fleetrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas
   -Wno-missing-field-initializers)  # designated initialisers leave members at their defaults
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(fleetrun_flags INTERFACE -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+endif()
 if(FLEETRUN_WERROR)
   target_compile_options(fleetrun_flags INTERFACE -Werror)
 endif()

@@ -46,7 +46,7 @@ void write_devices(const ClusterSpec& cluster, int rank, Environment& environmen
 
 void write_gloo(Environment& environment) {
   environment.set_if_absent("PADDLE_WITH_GLOO", "0");
-  const std::string mode = *environment.get("PADDLE_WITH_GLOO");
+  const std::string mode = environment.get_or("PADDLE_WITH_GLOO", "0");
   if (mode == "1" || mode == "2") environment.set("PADDLE_GLOO_RENDEZVOUS", "3");  // HTTP
 }
 

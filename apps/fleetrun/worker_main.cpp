@@ -1,0 +1,69 @@
+// fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
+// hand it is the only rank.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress_page.h"
+#include "base/rank_env.h"
+#include "comm/make_communicator.h"
+#include "job/parse_job.h"
+#include "runtime/run_job.h"
+
+namespace fleetrun {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
+    "\n"
+    "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
+    "its place by FLEETRUN_* variables; started by hand it trains alone.\n";
+
+// Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
+std::string who() {
+  const auto rank = Environment::of_this_process().get("FLEETRUN_RANK");
+  return rank ? "rank " + *rank : "fleetrun-worker";
+}
+
+void run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
+  const RankEnv env = read_rank_env(Environment::of_this_process());
+  const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
+  const job::ParsedJob job = job::parse_job_file(arguments.front(), {arguments.begin() + 1, arguments.end()});
+
+  page->phase = Phase::joining;
+  page->beat();
+  comm::World world = comm::join_world(env);
+  const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
+  if (env.rank != 0) return;
+  if (!env.log_dir.empty()) write_file_atomically(env.log_dir + "/train.json", runtime::to_json(report));
+  std::cout << runtime::describe(report) << std::endl;
+}
+
+}  // namespace
+}  // namespace fleetrun
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
+    std::fputs(fleetrun::kUsage, stdout);
+    return 0;
+  }
+  try {
+    fleetrun::run(arguments);
+    return 0;
+  } catch (const fleetrun::Error& error) {
+    std::fputs(error.describe(fleetrun::who()).c_str(), stderr);
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: error: %s\n", fleetrun::who().c_str(), error.what());
+    return static_cast<int>(fleetrun::ErrorKind::internal);
+  }
+}

@@ -1,0 +1,203 @@
+#include "runtime/run_job.h"
+
+#include <chrono>
+#include <cmath>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "job/schedule.h"
+#include "runtime/agreement.h"
+#include "runtime/data/data_set.h"
+#include "runtime/data/loader.h"
+#include "runtime/metrics/lines.h"
+#include "runtime/trainer.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The data sets of a job, opened, and what the model has to know about them.
+struct Data {
+  std::unique_ptr<DataSet> train;
+  std::unique_ptr<DataSet> test;  // null: no evaluation
+
+  explicit Data(const job::DataSpec& spec) : train(open_data_set(spec.train)) {
+    if (!spec.test) return;
+    test = open_data_set(*spec.test);
+    check_same_kind(*train, *test);
+  }
+};
+
+ModelFacts resolve_facts(const job::JobSpec& job, const Data& data) {
+  const ImageShape& shape = data.train->shape();
+  const ModelFacts facts = {.input_shape = {shape.channels, shape.height, shape.width},
+                            .classes = job.model.class_dim.value_or(data.train->classes())};
+  const auto& [channels, height, width] = facts.input_shape;
+  if (job.model.input_shape && *job.model.input_shape != facts.input_shape)
+    throw Error(ErrorKind::config,
+                fmt::format("model.input_shape is [{}], but the images of data.train are [{},{},{}]",
+                            fmt::join(*job.model.input_shape, ","), channels, height, width));
+  if (facts.classes < data.train->classes())
+    throw Error(ErrorKind::config, fmt::format("model.class_dim is {}, but data.train has {} classes",
+                                               facts.classes, data.train->classes()));
+  return facts;
+}
+
+LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env) {
+  LoaderOptions options = make_loader_options(job.data, job.data.train);
+  options.rank = env.rank;
+  options.world = env.world_size;
+  options.seed = job.train.seed;
+  return options;
+}
+
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
+  LoaderOptions options = make_loader_options(job.data, *job.data.test);
+  options.rank = env.rank;
+  options.world = env.world_size;
+  options.evaluation = true;
+  return options;
+}
+
+class Run {
+ public:
+  Run(const job::JobSpec& job, comm::World& world, ProgressPage& page, std::ostream& out)
+      : job_(job),
+        world_(world),
+        page_(page),
+        out_(out),
+        device_(make_agreed_device(world)),
+        data_(job.data),
+        trainer_(job, resolve_facts(job, data_), *device_, *world.communicator,
+                 job.train.threads.value_or(world.env.threads)),
+        loader_(*data_.train, training_loader(job, world.env)),
+        steps_per_epoch_(loader_.batches_per_epoch()) {
+    if (data_.test) test_loader_ = std::make_unique<Loader>(*data_.test, evaluation_loader(job, world.env));
+    total_steps_ =
+        job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
+    epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
+    agree_on_program(world, trainer_.program_text());
+  }
+
+  TrainReport train() {
+    page_.epochs = static_cast<std::uint32_t>(epochs_);
+    page_.steps = static_cast<std::uint64_t>(total_steps_);
+    for (int epoch = 0; epoch < epochs_; ++epoch) {
+      train_epoch(epoch);
+      const bool last = epoch + 1 == epochs_;
+      if (test_loader_ && job_.train.eval_every > 0 && ((epoch + 1) % job_.train.eval_every == 0 || last))
+        evaluate(epoch);
+    }
+    page_.phase = Phase::finished;
+    return report();
+  }
+
+ private:
+  void train_epoch(int epoch) {
+    page_.phase = Phase::training;
+    page_.epoch = static_cast<std::uint32_t>(epoch);
+    loader_.start_epoch(epoch);
+    const auto start = Clock::now();
+    for (int batch = 0; steps_ < total_steps_; ++batch) {
+      const Batch* next = loader_.next();
+      if (next == nullptr) break;
+      train_step(epoch, batch, *next);
+    }
+    train_seconds_ += seconds_since(start);
+  }
+
+  void train_step(int epoch, int batch, const Batch& data) {
+    const auto start = Clock::now();
+    trainer_.step({data.images, data.labels}, job::learning_rate_at(job_.optimizer.learning_rate, steps_,
+                                                                    steps_per_epoch_, total_steps_));
+    const double speed = job_.data.batch_size / seconds_since(start);
+    if (steps_ % job_.train.fetch_every == 0) fetch();
+    if (batch % job_.train.log_every == 0) log(epoch, batch, speed);
+    ++steps_;
+    page_.step = static_cast<std::uint64_t>(steps_);
+    page_.last_collective = world_.communicator->collectives();
+    page_.images_per_second = speed;
+    page_.beat();
+  }
+
+  void fetch() {
+    score_ = trainer_.score();
+    page_.loss = score_.loss;
+    if (!std::isfinite(score_.loss))
+      throw Error(ErrorKind::numerics,
+                  fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, steps_),
+                  "a lower optimizer.learning_rate or a warm-up often helps");
+  }
+
+  void log(int epoch, int batch, double speed) {
+    if (job_.train.print_format == job::PrintFormat::worker)
+      out_ << worker_line(world_.env.rank, steps_, score_.loss, speed) << std::endl;
+    else
+      out_ << epoch_line(epoch, batch, score_) << std::endl;
+  }
+
+  void evaluate(int epoch) {
+    page_.phase = Phase::evaluating;
+    test_loader_->start_epoch(0);
+    while (const Batch* batch = test_loader_->next()) {
+      trainer_.evaluate({batch->images, batch->labels});
+      page_.beat();
+    }
+    test_score_ = trainer_.finish_evaluation();
+    out_ << test_line(epoch, *test_score_) << std::endl;
+  }
+
+  TrainReport report() const {
+    const double images = static_cast<double>(steps_) * job_.data.batch_size * world_.env.world_size;
+    TrainReport report = {.world_size = world_.env.world_size,
+                          .epochs = epochs_,
+                          .steps = steps_,
+                          .loss = score_.loss,
+                          .train_seconds = train_seconds_,
+                          .images_per_second = train_seconds_ > 0 ? images / train_seconds_ : 0,
+                          .parameter_bytes = trainer_.storage().parameter_bytes(),
+                          .gradient_bytes = trainer_.storage().gradient_bytes(),
+                          .activation_bytes = trainer_.executor().schedule().arena_bytes};
+    if (test_score_) {
+      report.test_loss = test_score_->loss;
+      report.test_accuracy = test_score_->acc1;
+    }
+    return report;
+  }
+
+  const job::JobSpec& job_;
+  comm::World& world_;
+  ProgressPage& page_;
+  std::ostream& out_;
+  std::unique_ptr<Device> device_;
+  Data data_;
+  Trainer trainer_;
+  Loader loader_;
+  std::unique_ptr<Loader> test_loader_;
+
+  int steps_per_epoch_ = 0;
+  int epochs_ = 0;
+  std::int64_t total_steps_ = 0;
+  std::int64_t steps_ = 0;
+  double train_seconds_ = 0;
+  Score score_;
+  std::optional<Score> test_score_;
+};
+
+}  // namespace
+
+TrainReport run_job(const job::JobSpec& job, comm::World& world, ProgressPage& page, std::ostream& out) {
+  page.phase = Phase::loading;
+  page.beat();
+  return Run(job, world, page, out).train();
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,16 @@
+// A whole job on one rank: data, model, training, evaluation.
+#pragma once
+#include <iosfwd>
+
+#include "base/progress_page.h"
+#include "comm/make_communicator.h"
+#include "job/job_spec.h"
+#include "runtime/metrics/train_report.h"
+
+namespace fleetrun::runtime {
+
+// Prints what people follow to `out` (rank 0's share of it is the run's), keeps `page` up to date.
+// Throws Error: data, config, temporary (a peer was lost), protocol (ranks disagree), numerics (loss is NaN).
+TrainReport run_job(const job::JobSpec& job, comm::World& world, ProgressPage& page, std::ostream& out);
+
+}  // namespace fleetrun::runtime
