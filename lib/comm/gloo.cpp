@@ -41,7 +41,7 @@ class GlooCommunicator : public CollectiveCommunicator {
         options_(options),
         thread_([this] { live(); }) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return context_ || failure_; });
+    changed_.wait(lock, [this] { return joined_ || failure_; });
     if (!failure_) return;
     lock.unlock();
     thread_.join();
@@ -104,8 +104,9 @@ class GlooCommunicator : public CollectiveCommunicator {
     } catch (...) {  // carried to the caller, who waits for it
       failure = std::current_exception();
     }
-    const std::lock_guard lock(mutex_);
     context_ = std::move(context);
+    const std::lock_guard lock(mutex_);
+    joined_ = !failure;
     failure_ = failure;
     changed_.notify_all();
     return !failure;
@@ -144,6 +145,7 @@ class GlooCommunicator : public CollectiveCommunicator {
   }
 
   const GlooOptions options_;
+  // Of the progress thread alone.
   std::shared_ptr<gloo::Context> context_;  // shared because Gloo's options ask for it so
   std::vector<std::byte> scratch_;
 
@@ -153,6 +155,7 @@ class GlooCommunicator : public CollectiveCommunicator {
   Collective collective_;
   std::uint64_t number_ = 0;
   std::exception_ptr failure_;
+  bool joined_ = false;
   bool stopping_ = false;
   std::thread thread_;  // last: everything it uses is there when it starts
 };

@@ -176,8 +176,9 @@ TEST_CASE("gloo: two communicators of the same ranks do not disturb each other")
   });
 }
 
-// Mixing Gloo's old and new interface on one context makes all-reduces of up to 1 MB take 44 to 92 ms. The
-// limit is generous for a busy machine; FLEETRUN_TEST_STALL_MS sets another.
+// Mixing Gloo's old and new interface on one context makes nearly every all-reduce of up to 1 MB take 44 to
+// 92 ms. The fastest quarter tells that from a busy machine. FLEETRUN_TEST_STALL_MS sets another limit, in
+// milliseconds.
 TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
   const char* text = std::getenv("FLEETRUN_TEST_STALL_MS");
   const double limit_ms = text != nullptr ? std::atof(text) : 40;
@@ -189,16 +190,13 @@ TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
         comm.barrier();
         const auto start = std::chrono::steady_clock::now();
         all_reduce(comm, bytes / 4);
-        took_ms.push_back(
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+        took_ms.push_back(took.count());
       }
       std::sort(took_ms.begin(), took_ms.end());
-      // The stalls showed in the median; a single slow one may be the machine's.
-      if (took_ms[25] > limit_ms)
-        throw std::runtime_error("the median of " + std::to_string(bytes) + " bytes took " +
-                                 std::to_string(took_ms[25]) + " ms");
-      if (comm.rank() == 0)
-        MESSAGE(bytes << " bytes: median " << took_ms[25] << " ms, most " << took_ms.back() << " ms");
+      if (took_ms[12] > limit_ms)
+        throw std::runtime_error(std::to_string(bytes) + " bytes took " + std::to_string(took_ms[12]) +
+                                 " ms");
     }
   });
 }
