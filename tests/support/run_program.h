@@ -33,6 +33,17 @@ class ProgramRun {
     context_.seed = 1;
   }
 
+  // As when an arena is given back and made anew: every value elsewhere, its bytes kept.
+  void move_to_new_memory() {
+    for (std::size_t i = 0; i < memories_.size(); ++i) {
+      const std::size_t bytes = program_.values[i].bytes();
+      auto moved = device_.allocate(bytes);
+      std::memcpy(moved->data(), memories_[i]->data(), bytes);
+      memories_[i] = std::move(moved);
+      addresses_[i] = memories_[i]->data();
+    }
+  }
+
   const Program& program() const { return program_; }
   const Kernel& kernel(std::size_t op) const { return *kernels_.at(op); }
   RunContext& context() { return context_; }

@@ -3,8 +3,8 @@
 //   x [N, C, H, W] f32;  y [N, C, H', W'] with H' = (H + paddings - kernel) / stride + 1, rounded down
 //   attributes: kind "max" | "average", kernel [2], strides [2], paddings [2] or [4] (top, bottom, left,
 //   right), exclusive: an average counts the elements of x in the window, not the padding
-//   pool2d_grad(x, y, dy; input_shape): dy goes to the first maximum of each window in row order, or evenly
-//   to what was averaged (then without x and y).
+//   pool2d_grad(x, y, dy): dy goes to the first maximum of each window in row order, or evenly to what was
+//   averaged (then without y; of x only the shape and the layout matter).
 // Throws Error(config) when the window does not fit, or padding is as large as the window.
 #include <fmt/format.h>
 
@@ -44,12 +44,9 @@ void grad_pool2d(GradientRule& rule) {
   const OpView& forward = rule.forward();
   const ValueId dy = rule.output_gradient("y");
   if (dy == kNone || !rule.wants("x")) return;
-  Attributes attributes = forward.op().attributes;
-  attributes["input_shape"] = forward.input("x").shape;
-  Arguments inputs = {{"dy", dy}};
-  if (takes_maximum(forward))
-    inputs = {{"x", forward.input_id("x")}, {"y", forward.output_id("y")}, {"dy", dy}};
-  rule.set_gradient("x", rule.emit("pool2d_grad", inputs, attributes).front());
+  Arguments inputs = {{"x", forward.input_id("x")}, {"dy", dy}};
+  if (takes_maximum(forward)) inputs.emplace_back("y", forward.output_id("y"));
+  rule.set_gradient("x", rule.emit("pool2d_grad", inputs, forward.op().attributes).front());
 }
 
 Sample pool_sample(Shape x, const std::string& kind, Shape kernel, Shape strides, Shape paddings,
@@ -71,14 +68,13 @@ std::vector<Sample> pool2d_samples() {
 }
 
 void infer_pool2d_grad(Inference& op) {
-  const Shape& dx = op.integers("input_shape");
-  const Shape y = pooled(op, dx);
+  const Value& x = op.input("x");
+  const Shape y = pooled(op, x.shape);
   if (op.input("dy").shape != y)
     op.fail(fmt::format("dy is {}, wanted {}", describe(op.input("dy").shape), describe(y)));
-  if (takes_maximum(op) && (op.input("x").shape != dx || op.input("y").shape != y))
-    op.fail(fmt::format("x is {}, y is {}; wanted {} and {}", describe(op.input("x").shape),
-                        describe(op.input("y").shape), describe(dx), describe(y)));
-  op.set_output("dx", dx, op.input("dy").dtype);
+  if (takes_maximum(op) && op.input("y").shape != y)
+    op.fail(fmt::format("y is {}, wanted {}", describe(op.input("y").shape), describe(y)));
+  op.set_output("dx", Shape(x.shape), x.dtype);
 }
 
 }  // namespace
@@ -93,7 +89,7 @@ OpDef pool2d() {
 }
 
 OpDef pool2d_grad() {
-  return {.name = "pool2d_grad", .inputs = {"x?", "y?", "dy"}, .outputs = {"dx"}, .infer = infer_pool2d_grad};
+  return {.name = "pool2d_grad", .inputs = {"x", "y?", "dy"}, .outputs = {"dx"}, .infer = infer_pool2d_grad};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -115,13 +115,11 @@ Descriptor row_major(const Shape& shape, DType dtype) {
   return with_strides(shape, dtype, strides);
 }
 
-Descriptor any_layout(const Shape& shape, DType dtype) { return tagged(shape, dtype, dnnl_format_tag_any); }
-
-Descriptor tagged(const Shape& shape, DType dtype, dnnl_format_tag_t tag) {
+Descriptor any_layout(const Shape& shape, DType dtype) {
   Descriptor descriptor;
   std::memset(&descriptor, 0, sizeof descriptor);
   check(dnnl_memory_desc_init_by_tag(&descriptor, static_cast<int>(shape.size()), shape.data(),
-                                     type_of(dtype), tag),
+                                     type_of(dtype), dnnl_format_tag_any),
         "describing a tensor " + describe(shape));
   return descriptor;
 }
@@ -137,8 +135,6 @@ Descriptor descriptor_of(const Value& value, const Shape& view) {
   std::memcpy(&descriptor, value.layout.descriptor.data(), sizeof descriptor);
   return descriptor;
 }
-
-int dims_of(const Value& value) { return descriptor_of(value).ndims; }
 
 Layout layout_of(const Descriptor& descriptor, std::string_view letters) {
   const Descriptor exact = canonical(descriptor);

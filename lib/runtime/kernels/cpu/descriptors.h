@@ -15,14 +15,11 @@ void check(dnnl_status_t status, std::string_view doing);
 
 Descriptor row_major(const Shape& shape, DType dtype);
 Descriptor any_layout(const Shape& shape, DType dtype);  // oneDNN chooses
-Descriptor tagged(const Shape& shape, DType dtype, dnnl_format_tag_t tag);
 
-// How the value lies in memory. `view`: the dims of it, where the value is plain (a [out, C*H*W] weight seen
-// as [out,C,H,W], a [N,C,H,W] input seen as [N, C*H*W]); other layouts carry their own dims.
+// How the value lies in memory. `view`: its dims where the value is plain (a [O, C, kh, kw] weight of groups
+// seen as [groups, O/groups, C, kh, kw]); other layouts carry their own dims.
 Descriptor descriptor_of(const Value& value);
 Descriptor descriptor_of(const Value& value, const Shape& view);
-
-int dims_of(const Value& value);  // how many dims its descriptor has
 
 // `letters` names the dims in words: "nchw" gives nChw16c. Row-major is the plain layout.
 Layout layout_of(const Descriptor& descriptor, std::string_view letters);

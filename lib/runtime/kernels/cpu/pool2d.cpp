@@ -166,14 +166,10 @@ LayoutChoice choose_pool2d(const LayoutQuery& query, Device&) {
 }
 
 LayoutChoice choose_pool2d_grad(const LayoutQuery& query, Device&) {
-  const OpView& op = query.op;
-  const bool maximum = op.text("kind") == "max";
-  const Value& leader = maximum ? op.input("x") : op.input("dy");
-  if (!channel_blocks(leader)) return {{Layout(), Layout(), Layout()}, {Layout()}};
-  const Layout in = resized_layout(leader, op.output("dx").shape);
-  const Layout out = resized_layout(leader, op.input("dy").shape);
-  if (maximum) return {{in, out, out}, {in}};
-  return {{Layout(), Layout(), out}, {in}};
+  const Value& x = query.op.input("x");
+  if (!channel_blocks(x)) return {{Layout(), Layout(), Layout()}, {Layout()}};
+  const Layout out = resized_layout(x, query.op.input("dy").shape);
+  return {{x.layout, out, out}, {x.layout}};
 }
 
 }  // namespace

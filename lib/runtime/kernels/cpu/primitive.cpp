@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/cpu/primitive_scope.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -98,15 +99,16 @@ void PrimitiveKernel::add_slot(int tag, ValueId value, const Descriptor& descrip
 }
 
 void PrimitiveKernel::run(const RunContext& context) {
+  const PrimitiveScope recycled;
   for (Slot& slot : slots_) {
     void* const pointer = slot.value == kNone ? context.scratch : context.data[slot.value];
     if (pointer == slot.pointer) continue;
     check(dnnl_memory_set_data_handle_v2(slot.memory.get(), pointer, stream_.get()), "setting memory");
     slot.pointer = pointer;
   }
-  check(dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()),
-                               arguments_.data()),
-        "running " + name_);
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(),
+                                                      static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) check(status, "running " + name_);
 }
 
 }  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,17 @@
+// Counts every allocation of the process, on any thread, while a count is open. Link counting_malloc.cpp,
+// which takes the place of the C library's malloc and its kin; not for builds with sanitizers.
+#pragma once
+
+namespace fleetrun::test {
+
+class AllocationCount {
+ public:
+  AllocationCount();
+  ~AllocationCount();
+  AllocationCount(const AllocationCount&) = delete;
+  AllocationCount& operator=(const AllocationCount&) = delete;
+
+  long so_far() const;
+};
+
+}  // namespace fleetrun::test
