@@ -1,0 +1,162 @@
+// Job files on the real launcher and the real worker: training that ends well, and training that does not.
+#include <filesystem>
+#include <regex>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+const std::string kQuickstart = FLEETRUN_SOURCE_DIR "/configs/quickstart.json";
+
+// A job that would train for an hour: to be interrupted.
+const std::string kLongJob = R"({
+  "model": {"name": "mlp", "hidden": [64]},
+  "data": {"train": {"format": "synthetic", "samples": 256, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16},
+  "optimizer": {"name": "sgd", "learning_rate": 0.001},
+  "train": {"epochs": 100000000, "log_every": 1}
+})";
+
+// A job of one step on image files in the folder `images`.
+const std::string kFolderJob = R"({
+  "model": {"name": "lenet"},
+  "data": {"train": {"format": "image_folder", "path": "images", "image_size": 16}, "batch_size": 2},
+  "train": {"max_steps": 1}
+})";
+
+std::vector<pid_t> worker_pids(const nlohmann::json& report) {
+  std::vector<pid_t> pids;
+  for (const auto& rank : report["ranks"]) pids.push_back(rank["pid"]);
+  return pids;
+}
+
+// The processes that were started in the folder of this launch and still run.
+std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
+  std::vector<pid_t> pids;
+  const auto home = std::filesystem::canonical(folder.path());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    std::error_code gone;
+    if (pid > 0 && std::filesystem::read_symlink(entry.path() / "cwd", gone) == home &&
+        contains(std::filesystem::read_symlink(entry.path() / "exe", gone), "fleetrun-worker"))
+      pids.push_back(pid);
+  }
+  return pids;
+}
+
+bool trains(const Launch& launch) {
+  return comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "[Epoch 1, batch 1]"); },
+                    30s);
+}
+
+double test_accuracy_of(const nlohmann::json& report) { return report["train"]["test_accuracy"]; }
+
+TEST_CASE("the quick start's job learns the patterns on two ranks, and its last line sums it up") {
+  const Launch launch;
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto report = launch.report();
+  CHECK(test_accuracy_of(report) > 0.95);
+  CHECK(report["train"]["images_per_second"] > 0);
+  CHECK(std::regex_search(
+      result.out,
+      std::regex(
+          R"(\[Epoch 3, test\] loss: \d+\.\d{5}, acc1: \d\.\d{5}, acc5: \d\.\d{5}\n)"
+          R"(trained 4 epochs, \d+ steps on 2 ranks in \d+\.\d s: \d+\.\d images/s, test accuracy \d\.\d{5}\n)")));
+  CHECK(contains(launch.folder.read("log/workerlog.1"), "[Epoch 3, batch 45] loss: "));
+}
+
+TEST_CASE("every rank prints its own steps in the worker format") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result = launch.run_words(
+      {"--nproc_per_node=2", "job.json", "train.print_format=worker", "train.epochs=1", "train.log_every=4"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  for (const std::string rank : {"0", "1"})
+    CHECK(std::regex_search(
+        launch.folder.read("log/workerlog." + rank),
+        std::regex("worker_index: " + rank + R"(, step4 cost = \d+\.\d{6}, speed: \d+\.\d{6}\n)")));
+}
+
+TEST_CASE("SIGKILL of one rank in mid-training ends the run with 137 within a second, and names the rank") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  ChildProcess process({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"}, launch.options());
+  REQUIRE(trains(launch));
+  const std::vector<pid_t> workers = workers_in(launch.folder);
+  REQUIRE(workers.size() == 2);
+  pid_t victim = -1;
+  for (const pid_t pid : workers) {
+    std::ifstream environment("/proc/" + std::to_string(pid) + "/environ");
+    const std::string text{std::istreambuf_iterator<char>(environment), {}};
+    if (contains(text, "FLEETRUN_RANK=1")) victim = pid;
+  }
+  REQUIRE(victim > 0);
+  const auto start = std::chrono::steady_clock::now();
+  ::kill(victim, SIGKILL);
+  const ChildResult result = process.wait();
+  CHECK(std::chrono::steady_clock::now() - start < 1s);
+  CHECK(result.code == 137);
+  CHECK(contains(result.err, "rank 1 was killed by SIGKILL (9), not by fleetrun"));
+  CHECK(workers_in(launch.folder).empty());
+  CHECK(launch.report()["first_failed_rank"] == 1);
+}
+
+TEST_CASE("SIGKILL of the front process leaves no worker of a training after a second") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  ChildProcess process({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"}, launch.options());
+  REQUIRE(trains(launch));
+  REQUIRE(workers_in(launch.folder).size() == 2);
+  process.send(SIGKILL);
+  CHECK(comes_true([&] { return workers_in(launch.folder).empty(); }, 1s));
+}
+
+TEST_CASE("Ctrl-C stops a training with 130") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  ChildProcess process({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"}, launch.options());
+  REQUIRE(trains(launch));
+  process.send(SIGINT);
+  CHECK(process.wait().code == 130);
+  CHECK(workers_in(launch.folder).empty());
+}
+
+TEST_CASE("a truncated image ends the run with 65 and is named") {
+  const Launch launch;
+  std::filesystem::create_directories(launch.folder / "images/cat");
+  std::filesystem::create_directories(launch.folder / "images/dog");
+  // The beginning of a JPEG of 16 by 16 pixels, and nothing behind it.
+  const std::string header(
+      "\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+      "\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00",
+      33);
+  launch.folder.write("images/cat/broken.jpg", header);
+  launch.folder.write("images/dog/broken.jpg", header);
+  launch.folder.write("job.json", kFolderJob);
+  const ChildResult result = launch.run_words({"job.json"});
+  CHECK(result.code == 65);
+  CHECK(contains(result.err, "broken.jpg"));
+  for (const pid_t pid : worker_pids(launch.report())) CHECK_FALSE(is_alive(pid));
+}
+
+TEST_CASE("a loss that is no number ends the run with 80 and says at which step") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result = launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.epochs=3"});
+  CHECK(result.code == 80);
+  CHECK(std::regex_search(result.err,
+                          std::regex(R"(rank 0: error: the loss of rank 0 is (nan|inf|-nan) at step \d+)")));
+}
+
+TEST_CASE("train.json of an earlier run is not taken for this one's") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  CHECK(launch.run_words({"job.json", "train.epochs=1"}).code == 0);
+  CHECK(launch.report().contains("train"));
+  CHECK(launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.epochs=3"}).code == 80);
+  CHECK_FALSE(launch.report().contains("train"));
+}
+
+}  // namespace
+}  // namespace fleetrun
