@@ -16,7 +16,7 @@ constexpr double kSlowdown = 1;
 #endif
 
 struct BadJob {
-  const char* kind;
+  std::string kind;
   std::string content;
   int code;
   std::string words;
@@ -37,7 +37,7 @@ std::vector<BadJob> bad_jobs() {
       {"trailing comma", R"({"model": {"name": "mlp",}})", 78, "comma"},
       {"comment", "{// no\n}", 78, "comment"},
       {"duplicate key", job_with(kSynthetic, R"(, "device": "cpu", "device": "cpu")"), 78, "device"},
-      {"unknown key", job_with(kSynthetic, R"(, "optimiser": {})"), 78, "did you mean optimizer?"},
+      {"unknown key", job_with(kSynthetic, R"(, "optimiser": {})"), 78, "did you mean \"optimizer\"?"},
       {"wrong type", job_with(kSynthetic, R"(, "train": {"epochs": "two"})"), 78, "train.epochs"},
       {"zero", job_with(kSynthetic, R"(, "train": {"epochs": 0})"), 78, "train.epochs"},
       {"negative", job_with(kSynthetic, R"(, "train": {"epochs": -1})"), 78, "train.epochs"},
@@ -45,7 +45,7 @@ std::vector<BadJob> bad_jobs() {
       {"1e309", job_with(kSynthetic, R"(, "optimizer": {"learning_rate": 1e309})"), 78, "1e309"},
       {"NaN", job_with(kSynthetic, R"(, "optimizer": {"learning_rate": NaN})"), 78, "NaN"},
       {"fraction for an integer", job_with(kSynthetic, R"(, "train": {"epochs": 64.5})"), 78, "64.5"},
-      {"missing key", R"({"model": {"name": "mlp"}})", 78, "data.train"},
+      {"missing key", R"({"model": {"name": "mlp"}, "data": {}})", 78, "data.train: found nothing"},
       {"contradiction", job_with(kSynthetic, R"(, "train": {"epochs": 1, "max_steps": 1})"), 78, "max_steps"},
       {"deep nesting", std::string(100000, '['), 78, "job.json:1:"},
       {"too large", std::string(2 << 20, ' '), 78, "bytes"},
@@ -110,7 +110,7 @@ TEST_CASE("all mistakes of a file are told at once, each with its line and colum
                           kSynthetic + ",\n    \"batch_size\": 0},\n  \"trane\": {}\n}\n");
   const ChildResult result = launch.run_words({"job.json"});
   CHECK(result.code == 78);
-  CHECK(contains(result.err, "job.json:2:40: model.dropout: found 2"));
+  CHECK(contains(result.err, "job.json:2:39: model.dropout: found 2"));
   CHECK(contains(result.err, "job.json:5:19: data.batch_size: found 0"));
   CHECK(contains(result.err, "job.json:6:3: trane: "));
 }
