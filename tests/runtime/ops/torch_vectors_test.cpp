@@ -1,0 +1,138 @@
+// Every op against what PyTorch computed (scripts/make_torch_vectors.py), forward and backward.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "support/gradient_check.h"
+#include "support/safetensors.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using fleetrun::test::read_safetensors;
+using fleetrun::test::Safetensors;
+using fleetrun::test::StoredTensor;
+using test::Floats;
+
+constexpr double kTolerance = 1e-4;  // of each tensor's norm
+
+std::vector<std::string> vector_files() {
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(FLEETRUN_SOURCE_DIR "/tests/runtime/ops/vectors"))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// "x" of "in.x" when the prefix is "in."; empty otherwise.
+std::string after(const std::string& name, const std::string& prefix) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : "";
+}
+
+double distance(const Floats& a, const Floats& b) {
+  Floats difference(a.size());
+  std::transform(a.begin(), a.end(), b.begin(), difference.begin(), std::minus<>());
+  return test::norm(difference);
+}
+
+// An op as a file describes it: forward, and backward where the file has a gradient to put in.
+class Replay {
+ public:
+  Replay(const Safetensors& file, Device& device) : file_(file), run_(build(), all_ops(), device) {
+    for (const auto& [name, tensor] : file_.tensors) {
+      if (const std::string input = after(name, "in."); !input.empty()) set(inputs_.at(input), tensor);
+      if (!after(name, "seed.").empty()) set(seed_, tensor);
+    }
+    run_.run();
+  }
+
+  Floats result(const std::string& name) const {
+    if (const std::string output = after(name, "out."); !output.empty()) return run_.get(outputs_.at(output));
+    return run_.get(gradients_.at(after(name, "grad.")));
+  }
+
+ private:
+  Program build() {
+    Program program;
+    Builder builder(program, all_ops());
+    Arguments arguments;
+    Attributes attributes;
+    std::string differentiated;
+    for (const auto& [name, tensor] : file_.tensors) {
+      if (const std::string output = after(name, "seed."); !output.empty()) differentiated = output;
+      const std::string input = after(name, "in.");
+      if (input.empty()) continue;
+      inputs_[input] = tensor.whole ? builder.feed(input, tensor.shape, DType::i32)
+                                    : builder.parameter(input, tensor.shape, {});
+      arguments.emplace_back(input, inputs_[input]);
+    }
+    for (const auto& [name, text] : file_.metadata)
+      if (const std::string key = after(name, "attribute."); !key.empty())
+        attributes[key] = parse_attribute(text);
+    const std::string& type = file_.metadata.at("op");
+    builder.add({.type = type, .inputs = arguments, .attributes = attributes, .name = "out"});
+    const OpDef& def = find_op(all_ops(), type);
+    for (int i = 0; i < static_cast<int>(def.outputs.size()); ++i)
+      outputs_[def.output_name(i)] = program.op(0).outputs.at(static_cast<std::size_t>(i));
+    if (!differentiated.empty()) differentiate(builder, def, differentiated);
+    return program;
+  }
+
+  void differentiate(Builder& builder, const OpDef& def, const std::string& output) {
+    seed_ = builder.feed("seed", Shape(builder.program().value(outputs_.at(output)).shape));
+    const Op forward = builder.program().op(0);
+    test::RecordedRule rule(builder, OpView(def, builder.program(), forward), output, seed_);
+    def.gradient(rule);
+    gradients_ = rule.gradients;
+  }
+
+  void set(ValueId id, const StoredTensor& tensor) {
+    if (tensor.whole)
+      run_.set(id, tensor.as<std::int32_t>());
+    else
+      run_.set(id, tensor.as<float>());
+  }
+
+  const Safetensors& file_;
+  std::map<std::string, ValueId> inputs_, outputs_, gradients_;
+  ValueId seed_ = kNone;
+  test::ProgramRun run_;
+};
+
+TEST_CASE("every op gives what PyTorch gives, forward and backward") {
+  const auto device = make_cpu_device({.refuse_reference = true});
+  for (const int team : {1, 2}) {
+    device->enter_thread(team);
+    for (const std::string& path : vector_files()) {
+      INFO(path << ", team of " << team);
+      const Safetensors file = read_safetensors(path);
+      const Replay replay(file, *device);
+      for (const auto& [name, tensor] : file.tensors) {
+        if (after(name, "out.").empty() && after(name, "grad.").empty()) continue;
+        INFO(name);
+        const Floats wanted = tensor.as<float>();
+        const Floats got = replay.result(name);
+        REQUIRE(got.size() == wanted.size());
+        CHECK(distance(got, wanted) <= kTolerance * test::norm(wanted));
+      }
+    }
+  }
+}
+
+TEST_CASE("there are vectors for every op that computes something one can compare") {
+  std::set<std::string> covered;
+  for (const std::string& path : vector_files()) covered.insert(read_safetensors(path).metadata.at("op"));
+  for (const auto& [name, def] : all_ops()) {
+    INFO("op " << name);
+    const bool gradient_op = name.find("_grad") != std::string::npos;
+    const std::set<std::string> without = {"all_reduce", "dropout", "fill",
+                                           "reorder"};  // tested by themselves
+    CHECK((gradient_op || without.count(name) == 1 || covered.count(name) == 1));
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
