@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 namespace fleetrun::runtime::test {
 
 using Floats = std::vector<float>;
+
+inline double sum(const Floats& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 class ProgramRun {
  public:
@@ -58,6 +61,12 @@ class ProgramRun {
     std::vector<T> plain(static_cast<std::size_t>(count_of(program_.value(id).shape)));
     device_.to_plain(program_.value(id), addresses_.at(static_cast<std::size_t>(id)), plain.data());
     return plain;
+  }
+
+  // Of all f32 in the value's memory, the padding of its layout included.
+  double sum_of_memory(ValueId id) const {
+    const auto* values = static_cast<const float*>(addresses_.at(static_cast<std::size_t>(id)));
+    return sum(Floats(values, values + program_.value(id).bytes() / sizeof(float)));
   }
 
   void run() {

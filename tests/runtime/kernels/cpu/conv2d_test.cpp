@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
+#include "base/error.h"
+#include "runtime/kernels/cpu/descriptors.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 
@@ -52,6 +56,32 @@ TEST_CASE("no convolution or fc of a net runs on a reference implementation") {
       CHECK(!run.kernel(op).describe().starts_with("ref"));
     }
   }
+}
+
+// [1, 3, 8, 8] with the channels side by side: what oneDNN has nothing fast for.
+Layout channels_last() {
+  cpu::Descriptor descriptor = cpu::row_major({1, 3, 8, 8}, DType::f32);
+  const std::array<std::int64_t, 4> strides = {3 * 64, 1, 3 * 8, 3};
+  std::copy(strides.begin(), strides.end(), descriptor.format_desc.blocking.strides);
+  return cpu::layout_of(descriptor, cpu::kActivation);
+}
+
+TEST_CASE("a reference implementation is refused by the name of its op, but only when asked to") {
+  if (!blocks_of_16()) return;
+  Program program;
+  Builder builder(program, all_ops());
+  const ValueId x = builder.feed("x", {1, 3, 8, 8});
+  const ValueId w = builder.parameter("w", {4, 3, 3, 3}, {});
+  builder.op("y", "conv2d", {{"x", x}, {"w", w}}, test::convolution(1, 0));
+  program.value(x).layout = channels_last();
+  CHECK(program.value(x).layout.name == "nhwc");
+  const OpView op(find_op(all_ops(), "conv2d"), program, program.op(0));
+  const auto patient = make_cpu_device();
+  if (std::getenv("FLEETRUN_REFUSE_REF") == nullptr)
+    CHECK(patient->kernels().at("conv2d").make(op, *patient)->describe().starts_with("ref"));
+  const auto strict = make_cpu_device({.refuse_reference = true});
+  CHECK_THROWS_WITH_AS(strict->kernels().at("conv2d").make(op, *strict),
+                       "op conv2d would run on oneDNN's reference implementation ref:any", Error);
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// What each op says about arguments that do not fit.
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "runtime/graph/builder.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+struct Try {
+  std::string type;
+  std::map<std::string, Shape> inputs;
+  Attributes attributes;
+  std::string label;  // the input that is i32
+};
+
+std::string words_of(const Try& bad) {
+  Program program;
+  Builder builder(program, all_ops());
+  Arguments arguments;
+  for (const auto& [name, shape] : bad.inputs)
+    arguments.emplace_back(name, builder.feed(name, shape, name == bad.label ? DType::i32 : DType::f32));
+  try {
+    builder.add({.type = bad.type, .inputs = arguments, .attributes = bad.attributes, .name = "out"});
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::config);
+    return error.message();
+  }
+  return "no error";
+}
+
+Attributes window(Shape strides, Shape paddings, Shape dilations, std::int64_t groups) {
+  return {{"strides", strides}, {"paddings", paddings}, {"dilations", dilations}, {"groups", groups}};
+}
+
+Attributes pooling(const std::string& kind, Shape kernel, Shape paddings) {
+  return {{"kind", kind},
+          {"kernel", kernel},
+          {"strides", Shape{1, 1}},
+          {"paddings", paddings},
+          {"exclusive", true}};
+}
+
+TEST_CASE("fc names the shapes that do not fit") {
+  CHECK(words_of({"fc", {{"x", {2, 3}}, {"w", {4, 5}}}, {}, ""}) ==
+        "fc (out): w is [4,5], wanted [out, 3] for x [2,3]");
+  CHECK(words_of({"fc", {{"x", {2, 3}}, {"w", {4, 3}}, {"b", {5}}}, {}, ""}) ==
+        "fc (out): b is [5], wanted [4]");
+  CHECK(words_of({"fc", {{"x", {6}}, {"w", {4, 6}}}, {}, ""}) ==
+        "fc (out): x is [6], wanted [N, features...]");
+}
+
+TEST_CASE("conv2d names what does not fit") {
+  const Attributes good = window({1, 1}, {0, 0}, {1, 1}, 1);
+  CHECK(words_of({"conv2d", {{"x", {1, 3, 5, 5}}, {"w", {4, 2, 3, 3}}}, good, ""}) ==
+        "conv2d (out): w is [4,2,3,3], wanted [O, 3, kh, kw] for x [1,3,5,5] in 1 groups");
+  CHECK(words_of({"conv2d", {{"x", {1, 3, 2, 5}}, {"w", {4, 3, 3, 3}}}, good, ""}) ==
+        "conv2d (out): a window of 3 does not fit into 2 padded rows of x [1,3,2,5]");
+  CHECK(words_of(
+            {"conv2d", {{"x", {1, 3, 5, 5}}, {"w", {4, 3, 3, 3}}}, window({1, 1}, {0, 0}, {1, 3}, 1), ""}) ==
+        "conv2d (out): a window of 7 does not fit into 5 padded columns of x [1,3,5,5]");
+  CHECK(words_of(
+            {"conv2d", {{"x", {1, 3, 5, 5}}, {"w", {4, 3, 3, 3}}}, window({0, 1}, {0, 0}, {1, 1}, 1), ""}) ==
+        "conv2d (out): strides is [0,1], wanted two numbers of 1 or more");
+  CHECK(
+      words_of(
+          {"conv2d", {{"x", {1, 3, 5, 5}}, {"w", {4, 3, 3, 3}}}, window({1, 1}, {0, 0, 1}, {1, 1}, 1), ""}) ==
+      "conv2d (out): paddings is [0,0,1], wanted two or four numbers of 0 or more");
+  CHECK(words_of(
+            {"conv2d", {{"x", {1, 3, 5, 5}}, {"w", {4, 1, 3, 3}}}, window({1, 1}, {0, 0}, {1, 1}, 2), ""}) ==
+        "conv2d (out): x is [1,3,5,5], 2 groups do not divide its channels");
+  CHECK(words_of({"conv2d", {{"x", {3, 5, 5}}, {"w", {4, 3, 3, 3}}}, good, ""}) ==
+        "conv2d (out): x is [3,5,5], wanted [N, C, H, W]");
+}
+
+TEST_CASE("pool2d names what does not fit") {
+  const std::map<std::string, Shape> image = {{"x", {1, 3, 4, 4}}};
+  CHECK(words_of({"pool2d", image, pooling("median", {2, 2}, {0, 0}), ""}) ==
+        "pool2d (out): kind is \"median\", wanted \"max\" or \"average\"");
+  CHECK(words_of({"pool2d", image, pooling("max", {2, 2}, {2, 0}), ""}) ==
+        "pool2d (out): paddings [2,0] must be smaller than kernel [2,2]");
+  CHECK(words_of({"pool2d", image, pooling("max", {5, 2}, {0, 0}), ""}) ==
+        "pool2d (out): a window of 5 does not fit into 4 padded rows of x [1,3,4,4]");
+}
+
+TEST_CASE("labels must be whole numbers, one a sample") {
+  CHECK(words_of({"accuracy", {{"x", {2, 3}}, {"label", {2}}}, {}, ""}) ==
+        "accuracy (out): label is f32 [2], wanted i32 [2] for x [2,3]");
+  CHECK(words_of({"softmax_with_cross_entropy", {{"logits", {2, 3}}, {"label", {3}}}, {}, "label"}) ==
+        "softmax_with_cross_entropy (out.softmax): label is i32 [3], wanted i32 [2] for logits [2,3]");
+}
+
+TEST_CASE("optimizers name what does not fit the parameter") {
+  const Attributes settings = {{"mu", 1.0}, {"use_nesterov", false}, {"weight_decay", 0.0}};
+  const std::map<std::string, Shape> good = {
+      {"param", {2}}, {"grad", {2}}, {"velocity", {2}}, {"learning_rate", {1}}};
+  CHECK(words_of({"momentum", good, settings, ""}) ==
+        "momentum (param): mu is 1, must be at least 0 and below 1");
+  CHECK(words_of(
+            {"sgd", {{"param", {2}}, {"grad", {3}}, {"learning_rate", {1}}}, {{"weight_decay", 0.0}}, ""}) ==
+        "sgd (param): grad is [3] f32, wanted that of param: [2] f32");
+  CHECK(words_of(
+            {"sgd", {{"param", {2}}, {"grad", {2}}, {"learning_rate", {1}}}, {{"weight_decay", -0.5}}, ""}) ==
+        "sgd (param): weight_decay is -0.5, must be 0 or more");
+}
+
+TEST_CASE("the other ops name what does not fit") {
+  CHECK(words_of({"elementwise_add", {{"x", {2, 3}}, {"y", {3, 2}}}, {}, ""}) ==
+        "elementwise_add (out): x is [2,3], y is [3,2]; they must be alike");
+  CHECK(words_of({"dropout", {{"x", {2}}}, {{"p", 1.0}, {"key", std::int64_t{1}}}, ""}) ==
+        "dropout (out): p is 1, must be at least 0 and below 1");
+  CHECK(words_of({"all_reduce", {{"x", {2}}}, {{"op", std::string("max")}}, ""}) ==
+        "all_reduce (x): op is \"max\", wanted \"sum\"");
+  CHECK(words_of({"fill", {}, {{"value", 1.0}, {"shape", Shape{2, 0}}}, ""}) ==
+        "fill (out): shape is [2,0], every size must be 1 or more");
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
