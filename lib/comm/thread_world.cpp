@@ -38,12 +38,8 @@ class Meeting {
     std::unique_lock lock(mutex_);
     const std::uint64_t mine = ++place(rank).met;
     changed_.notify_all();
-    Missing missing;
-    changed_.wait_for(lock, options_.deadline, [&] {
-      missing = missing_at(mine);
-      return missing.late.empty() || !missing.gone.empty();
-    });
-    return missing;
+    changed_.wait_for(lock, options_.deadline, [&] { return settled(mine); });
+    return missing_at(mine);  // allocates only when somebody is missing
   }
 
   void leave(int rank) {
@@ -62,6 +58,16 @@ class Meeting {
     bool left = false;
     std::array<Collective, 2> doing;
   };
+  // Everybody has come, or somebody never will.
+  bool settled(std::uint64_t meeting) const {
+    bool all_here = true;
+    for (const Place& place : places_) {
+      if (place.met >= meeting) continue;
+      if (place.left) return true;
+      all_here = false;
+    }
+    return all_here;
+  }
   Missing missing_at(std::uint64_t meeting) const {
     Missing missing;
     for (std::size_t rank = 0; rank < places_.size(); ++rank) {

@@ -8,8 +8,10 @@ namespace {
 
 constinit std::atomic<bool> counting = false;
 constinit std::atomic<long> allocations = 0;
+constinit thread_local long allocations_here = 0;
 
 void note() {
+  ++allocations_here;
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -64,5 +66,7 @@ AllocationCount::AllocationCount() {
 AllocationCount::~AllocationCount() { counting = false; }
 
 long AllocationCount::so_far() const { return allocations; }
+
+long allocations_of_this_thread() { return allocations_here; }
 
 }  // namespace fleetrun::test

@@ -1,4 +1,4 @@
-// Counts every allocation of the process, on any thread, while a count is open. Link counting_malloc.cpp,
+// Counts every allocation of the process, on any thread, while a count is open; and those of each thread ever. Link counting_malloc.cpp,
 // which takes the place of the C library's malloc and its kin; not for builds with sanitizers.
 #pragma once
 
@@ -13,5 +13,8 @@ class AllocationCount {
 
   long so_far() const;
 };
+
+// Since the calling thread began, whether or not a count is open.
+long allocations_of_this_thread();
 
 }  // namespace fleetrun::test
