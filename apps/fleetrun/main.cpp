@@ -13,9 +13,8 @@
 #include "launch/launch.h"
 #include "launch/options.h"
 
+namespace fleetrun {
 namespace {
-
-using namespace fleetrun;
 
 int run(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "config")
@@ -37,16 +36,17 @@ void open_standard_descriptors() {
 }
 
 }  // namespace
+}  // namespace fleetrun
 
 int main(int argc, char** argv) {
-  open_standard_descriptors();
+  fleetrun::open_standard_descriptors();
   try {
-    return run({argv + 1, argv + argc});
-  } catch (const Error& error) {
+    return fleetrun::run({argv + 1, argv + argc});
+  } catch (const fleetrun::Error& error) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fleetrun: internal error: %s\n", error.what());
-    return static_cast<int>(ErrorKind::internal);
+    return static_cast<int>(fleetrun::ErrorKind::internal);
   }
 }

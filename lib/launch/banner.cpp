@@ -56,6 +56,7 @@ std::string python_repr(const std::string& text) {
 
 std::string python_list(const std::vector<std::string>& items) {
   std::vector<std::string> texts;
+  texts.reserve(items.size());
   for (const std::string& item : items) texts.push_back(python_repr(item));
   return fmt::format("[{}]", fmt::join(texts, ", "));
 }

@@ -16,6 +16,7 @@ const std::vector<int>& devices_of(const ClusterSpec& cluster, int rank) {
 
 std::string describe_endpoints(const Endpoints& endpoints) {
   std::vector<std::string> texts;
+  texts.reserve(endpoints.ranks.size());
   for (const Endpoint& endpoint : endpoints.ranks) texts.push_back(endpoint.describe());
   return fmt::format("{}", fmt::join(texts, ","));
 }

@@ -41,6 +41,7 @@ void check_visible(const std::vector<std::string>& ids, const std::vector<std::s
 
 std::vector<std::string> numbers_below(int count) {
   std::vector<std::string> ids;
+  ids.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) ids.push_back(std::to_string(i));
   return ids;
 }

@@ -19,7 +19,7 @@ template <typename T>
 struct Setting {
   T value{};
   Origin origin = Origin::fallback;
-  std::string source = "";  // as the user knows it: "--gpus", "PADDLE_DEVICES"; empty for a fallback
+  std::string source;  // as the user knows it: "--gpus", "PADDLE_DEVICES"; empty for a fallback
 };
 
 // The defaults are written here and nowhere else.

@@ -85,7 +85,7 @@ std::vector<pid_t> end_all_children(Clock::duration patience) {
   while (true) {
     while (reap_one()) {
     }
-    const std::vector<pid_t> children = list_children();
+    std::vector<pid_t> children = list_children();
     if (children.empty() || Clock::now() >= deadline) return children;
     kill_children(children);
   }
