@@ -31,7 +31,7 @@ std::vector<int> stop_signals() {
 
 void block_signals(const std::vector<int>& signals) {
   const sigset_t set = as_set(signals);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 UniqueFd open_signal_fd(const std::vector<int>& signals) {

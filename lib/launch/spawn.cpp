@@ -60,7 +60,7 @@ struct ChildSetup {
     }
     sigset_t none;
     ::sigemptyset(&none);
-    return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+    return ::pthread_sigmask(SIG_SETMASK, &none, nullptr) == 0;
   }
 
   // Boost 1.81 closes only what lies above the highest descriptor on its list, so mark them all here.
