@@ -37,24 +37,31 @@ std::string describe_limits(const Range& range) {
   return has_most ? fmt::format(" of at most {}", range.most) : "";
 }
 
-std::string describe_numbers(ValueKind kind, const Range& range, bool plural) {
-  const bool whole = kind == ValueKind::integer || kind == ValueKind::integers;
-  return fmt::format("{}{}number{}{}", plural ? "" : "a ", whole ? "whole " : "", plural ? "s" : "",
-                     describe_limits(range));
+std::string describe_items(const Key& key) {
+  switch (key.kind) {
+    case ValueKind::integer:
+      return "a whole number" + describe_limits(key.rules.range);
+    case ValueKind::number:
+      return "a number" + describe_limits(key.rules.range);
+    case ValueKind::integers:
+      return "whole numbers" + describe_limits(key.rules.range);
+    case ValueKind::numbers:
+      return "numbers" + describe_limits(key.rules.range);
+    default:
+      return "texts";
+  }
 }
 
 std::string describe_list(const Key& key) {
-  const std::string items =
-      key.kind == ValueKind::texts ? "texts" : describe_numbers(key.kind, key.rules.range, true);
+  const std::string items = describe_items(key);
   if (key.item_count > 0) return fmt::format("a list of {} {}", key.item_count, items);
   if (key.rules.least_items > 0) return fmt::format("a list of at least {} {}", key.rules.least_items, items);
   return "a list of " + items;
 }
 
-std::vector<std::string> names_of(const std::vector<Choice>& choices, bool supported_only) {
+std::vector<std::string> names_of(const std::vector<Choice>& choices) {
   std::vector<std::string> names;
-  for (const Choice& choice : choices)
-    if (!supported_only || choice.support == Support::yes) names.push_back(choice.name);
+  for (const Choice& choice : choices) names.push_back(choice.name);
   return names;
 }
 
@@ -84,12 +91,12 @@ Fault find_choice_fault(const Key& key, const JsonValue& value) {
   const auto chosen = std::find_if(choices.begin(), choices.end(),
                                    [&](const Choice& choice) { return choice.name == value.text; });
   if (!value.is(Kind::text) || chosen == choices.end()) {
-    const std::string hint = value.is(Kind::text) ? did_you_mean(value.text, names_of(choices, false)) : "";
+    const std::string hint = value.is(Kind::text) ? did_you_mean(value.text, names_of(choices)) : "";
     return *unless(false, key, value) + hint;
   }
   if (chosen->support == Support::yes) return std::nullopt;
   return fmt::format("found {}, not supported by this build, which has {}", describe_found(value),
-                     quoted_list(names_of(choices, true)));
+                     quoted_list(supported_choices(key)));
 }
 
 // Texts end up in messages, paths and environments, where control characters only do harm.
@@ -182,7 +189,12 @@ bool check_value(const Key& key, const JsonValue& value, const std::string& path
   }
 }
 
-std::vector<std::string> supported_choices(const Key& key) { return names_of(key.rules.choices, true); }
+std::vector<std::string> supported_choices(const Key& key) {
+  std::vector<std::string> names;
+  for (const Choice& choice : key.rules.choices)
+    if (choice.support == Support::yes) names.push_back(choice.name);
+  return names;
+}
 
 std::string describe_found(const JsonValue& value) {
   switch (value.kind) {
@@ -211,13 +223,13 @@ std::string describe_wanted(const Key& key) {
       return "true or false";
     case ValueKind::integer:
     case ValueKind::number:
-      return describe_numbers(key.kind, key.rules.range, false);
+      return describe_items(key);
     case ValueKind::text:
       return "a text";
     case ValueKind::path:
       return "a path";
     case ValueKind::choice:
-      return "one of " + quoted_list(names_of(key.rules.choices, true));
+      return "one of " + quoted_list(supported_choices(key));
     case ValueKind::integers:
     case ValueKind::numbers:
     case ValueKind::texts:

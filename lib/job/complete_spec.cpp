@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -21,15 +22,18 @@ struct NamedSet {
   const DataSetSpec* set;
 };
 
-// The data sets whose format is known to be right.
+// The data sets whose own keys are all right.
 std::vector<NamedSet> data_sets(const Draft& draft) {
   std::vector<NamedSet> sets;
-  if (draft.has("data.train.format")) sets.push_back({"data.train", &draft.spec.data.train});
-  if (draft.has("data.test.format")) sets.push_back({"data.test", &*draft.spec.data.test});
+  if (draft.has("data.train") && !draft.has_problem("data.train"))
+    sets.push_back({"data.train", &draft.spec.data.train});
+  if (draft.has("data.test") && !draft.has_problem("data.test"))
+    sets.push_back({"data.test", &*draft.spec.data.test});
   return sets;
 }
 
 void check_schedule(Draft& draft) {
+  if (draft.has_problem("optimizer.learning_rate")) return;
   const ScheduleSpec& rate = draft.spec.optimizer.learning_rate;
   const std::string boundaries = "optimizer.learning_rate.boundaries";
   const std::string values = "optimizer.learning_rate.values";

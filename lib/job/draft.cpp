@@ -31,6 +31,13 @@ TextPosition Draft::where(const std::string& path) const {
   return path.empty() ? kStartOfFile : where(parent_of(path));
 }
 
+bool Draft::has_problem(const std::string& path) const {
+  return std::any_of(problems.begin(), problems.end(), [&](const JsonProblem& problem) {
+    return problem.path == path || problem.path.starts_with(path + '.') ||
+           problem.path.starts_with(path + '[');
+  });
+}
+
 void Draft::report(const std::string& path, const std::string& found) {
   problems.push_back({where(path), path, "found " + found});
 }

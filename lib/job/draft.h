@@ -22,6 +22,8 @@ struct Draft {
 
   // Where a value begins; for one that is not written, where the nearest object around it begins.
   TextPosition where(const std::string& path) const;
+  // Whether something is wrong with the value at this path or below.
+  bool has_problem(const std::string& path) const;
   bool on_command_line(const std::string& path) const { return has(path) && where(path).line == 0; }
 
   // The problem's words follow "found ".

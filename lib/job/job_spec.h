@@ -1,4 +1,4 @@
-// What a job file says, as plain data with its defaults. JOB.md describes every key; the table in
+// What a job file says, as plain data with its defaults. docs/job-keys.md describes every key; the table in
 // job_keys.cpp binds each key to its field here, for parsing, the JSON Schema and `fleetrun config`.
 #pragma once
 #include <array>
@@ -44,11 +44,10 @@ struct DataSetSpec {
   std::array<int, 3> shape{};     // synthetic [C,H,W]
   int classes = 0;                // synthetic
   std::int64_t seed = 0;          // synthetic
-  std::optional<int> image_size;  // side in pixels; see JOB.md for the default
+  std::optional<int> image_size;  // side in pixels; that of the images when all agree, else 224
   int channels = 3;
   Augment augment = Augment::none;
-  std::vector<double> mean,
-      deviation;  // "mean", "std": per channel, in 0..255; empty: 0 and 255... see JOB.md
+  std::vector<double> mean, deviation;  // "mean", "std": one per channel after parsing, in 0..255
 };
 
 enum class Uneven { pad, drop };

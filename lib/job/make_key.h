@@ -78,6 +78,7 @@ struct FieldType<std::vector<Item>> {
   }
   static JsonValue show(const std::vector<Item>& field) {
     std::vector<JsonValue> items;
+    items.reserve(field.size());
     for (const Item& item : field) items.push_back(FieldType<Item>::show(item));
     return JsonValue::of_list(std::move(items));
   }
@@ -123,28 +124,29 @@ struct FieldType<std::optional<Field>> {
   }
 };
 
+// Items of a list with a fixed length, otherwise 0.
 template <typename Field>
-constexpr std::size_t kItemCount = 0;
+inline constexpr std::size_t kItemCount = 0;
 template <std::size_t Count>
-constexpr std::size_t kItemCount<std::array<int, Count>> = Count;
+inline constexpr std::size_t kItemCount<std::array<int, Count>> = Count;
 template <typename Field>
-constexpr std::size_t kItemCount<std::optional<Field>> = kItemCount<Field>;
+inline constexpr std::size_t kItemCount<std::optional<Field>> = kItemCount<Field>;
 
 // Fields of type int hold no more than that.
 template <typename Field>
-constexpr bool kHoldsInt = std::is_same_v<Field, int> || std::is_same_v<Field, std::optional<int>> ||
-                           std::is_same_v<Field, std::vector<int>> || kItemCount<Field> != 0;
+inline constexpr bool kHoldsInt = std::is_same_v<Field, int> || std::is_same_v<Field, std::optional<int>> ||
+                                  std::is_same_v<Field, std::vector<int>> || kItemCount<Field> != 0;
 
 template <typename Field>
-std::enable_if_t<!std::is_enum_v<Field>, Key> make_key(std::string name, At<Field> at, std::string help,
-                                                       KeyRules rules = {}) {
+std::enable_if_t<!std::is_enum_v<Field>, Key> make_key(const std::string& name, At<Field> at,
+                                                       const std::string& help, KeyRules rules = {}) {
   if (kHoldsInt<Field>) {
     rules.range.least = std::max(rules.range.least, double{INT_MIN});
     rules.range.most = std::min(rules.range.most, double{INT_MAX});
   }
-  return {.name = std::move(name),
+  return {.name = name,
           .kind = FieldType<Field>::kKind,
-          .help = std::move(help),
+          .help = help,
           .rules = std::move(rules),
           .item_count = kItemCount<Field>,
           .members = {},
@@ -154,8 +156,8 @@ std::enable_if_t<!std::is_enum_v<Field>, Key> make_key(std::string name, At<Fiel
 }
 
 template <typename Enum>
-std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(std::string name, At<Enum> at, std::string help,
-                                                     KeyRules rules) {
+std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(const std::string& name, At<Enum> at,
+                                                     const std::string& help, const KeyRules& rules) {
   const std::vector<Choice> choices = rules.choices;
   const auto store = [at, choices](JobSpec& spec, const JsonValue& value) {
     for (const Choice& choice : choices)
@@ -166,10 +168,10 @@ std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(std::string name, At<Enum> 
       if (static_cast<Enum>(choice.value) == at(spec)) return JsonValue::of_text(choice.name);
     return JsonValue();
   };
-  return {.name = std::move(name),
+  return {.name = name,
           .kind = ValueKind::choice,
-          .help = std::move(help),
-          .rules = std::move(rules),
+          .help = help,
+          .rules = rules,
           .item_count = 0,
           .members = {},
           .store = store,
@@ -179,8 +181,8 @@ std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(std::string name, At<Enum> 
 
 // A text that names a file or folder; relative ones start at the folder of the job file.
 template <typename Field>
-Key make_path_key(std::string name, At<Field> at, std::string help, KeyRules rules = {}) {
-  Key key = make_key(std::move(name), std::move(at), std::move(help), std::move(rules));
+Key make_path_key(const std::string& name, At<Field> at, const std::string& help, KeyRules rules = {}) {
+  Key key = make_key(name, std::move(at), help, std::move(rules));
   key.kind = ValueKind::path;
   return key;
 }

@@ -70,6 +70,15 @@ TEST_CASE("the model has room for the classes of the data, and its input their s
         "a.json:1:42: model.input_shape: found 3 channels, wanted 1 as data.train has");
 }
 
+TEST_CASE("a key that is wrong itself starts no further complaints") {
+  CHECK(complaint(job_on(R"({"format": "synthetic", "samples": 9, "shape": 3, "classes": 7, "mean": [1, 2]})",
+                         R"({"name": "mlp", "input_shape": [3, 8, 8]})")) ==
+        "a.json:3:48: data.train.shape: found 3, wanted a list of 3 whole numbers from 1 to 65536");
+  CHECK(
+      complaint(good_job(R"("optimizer": {"learning_rate": {"name": "cosine", "base": -1, "end": 0.5}})")) ==
+      "a.json:4:59: optimizer.learning_rate.base: found -1, wanted a number above 0");
+}
+
 TEST_CASE("the test set fits the training set") {
   CHECK(complaint(job_on(R"({"format": "synthetic", "samples": 9, "shape": [1, 8, 8], "classes": 4})",
                          "{\"name\": \"mlp\"}", R"(, "test": {"format": "cifar_bin", "path": "p"})")) ==

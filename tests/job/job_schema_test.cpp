@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/json_reader.h"
 #include "job/job_keys.h"
@@ -129,6 +131,13 @@ TEST_CASE("the table for people has a line for each key") {
       table.find(
           "| `strategy.amp` | true or false | `false` | mixed precision (not supported by this build) |\n") !=
       std::string::npos);
+}
+
+TEST_CASE("docs/job-keys.md is what `fleetrun config --keys` prints, below its first lines") {
+  std::ifstream file(std::string(FLEETRUN_SOURCE_DIR) + "/docs/job-keys.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  CHECK(text.str().ends_with("\n\n" + job_key_table()));
 }
 
 }  // namespace
