@@ -68,6 +68,7 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
 
 std::vector<WorkerSpec> plan_workers(const PlanRequest& request) {
   std::vector<WorkerSpec> workers;
+  workers.reserve(static_cast<std::size_t>(request.cluster.local_size()));
   for (int local_rank = 0; local_rank < request.cluster.local_size(); ++local_rank)
     workers.push_back(plan_worker(request, local_rank));
   return workers;

@@ -67,7 +67,7 @@ TEST_CASE("every rank gets the whole contract of Paddle and PyTorch") {
                                                        {"TORCHELASTIC_MAX_RESTARTS", "0"},
                                                        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                                                        {"MINE", "kept"}};
-    for (const auto& [name, value] : wanted) CHECK_MESSAGE(environment[name] == value, name);
+    for (const auto& [name, value] : wanted) CHECK(name + "=" + environment[name] == name + "=" + value);
     CHECK(environment["PADDLE_TRAINER_ENDPOINTS"] == ranks[0]["PADDLE_TRAINER_ENDPOINTS"]);
     CHECK(environment["PADDLE_MASTER"] == "127.0.0.1:" + environment["MASTER_PORT"]);
     CHECK(std::find(endpoints.begin(), endpoints.end(), environment["PADDLE_MASTER"]) == endpoints.end());

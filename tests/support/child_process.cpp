@@ -34,6 +34,7 @@ struct Pipe {
   if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(120);
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execv(argv[0], argv.data());

@@ -11,10 +11,10 @@
 namespace fleetrun {
 
 struct ChildOptions {
-  std::string folder = "";                              // to run in
-  std::map<std::string, std::string> environment = {};  // added to ours
-  bool close_stdout = false;                            // a pipe that nobody reads
-  bool ignore_hangup = false;                           // as under nohup
+  std::string folder;                              // to run in
+  std::map<std::string, std::string> environment;  // added to ours
+  bool close_stdout = false;                       // a pipe that nobody reads
+  bool ignore_hangup = false;                      // as under nohup
 };
 
 struct ChildResult {

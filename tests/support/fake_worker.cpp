@@ -19,8 +19,6 @@
 #include <string>
 #include <vector>
 
-extern char** environ;
-
 namespace {
 
 int code_at_term = 0;  // of the handler, which can be given nothing else
@@ -110,7 +108,7 @@ void run(const std::vector<std::string>& words) {
       ::signal(SIGTERM, [](int) { ::_exit(code_at_term); });
     }
     if (what == "env")
-      for (char** line = environ; *line != nullptr; ++line) std::puts(*line);
+      for (char** line = ::environ; *line != nullptr; ++line) std::puts(*line);
     if (what == "args")
       while (++i < words.size()) std::puts(words[i].c_str());
   }
