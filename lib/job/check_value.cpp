@@ -61,6 +61,7 @@ std::string describe_list(const Key& key) {
 
 std::vector<std::string> names_of(const std::vector<Choice>& choices) {
   std::vector<std::string> names;
+  names.reserve(choices.size());
   for (const Choice& choice : choices) names.push_back(choice.name);
   return names;
 }

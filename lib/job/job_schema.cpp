@@ -18,6 +18,7 @@ JsonValue text(std::string value) { return JsonValue::of_text(std::move(value));
 
 JsonValue texts(const std::vector<std::string>& values) {
   std::vector<JsonValue> items;
+  items.reserve(values.size());
   for (const std::string& value : values) items.push_back(text(value));
   return JsonValue::of_list(std::move(items));
 }
