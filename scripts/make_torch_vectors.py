@@ -9,9 +9,9 @@ safetensors format: eight bytes with the length of a JSON header (little endian)
 Names: in.ARGUMENT, out.RESULT, seed.RESULT (the gradient that is put in), grad.ARGUMENT. The header's
 __metadata__ has the op and each attribute as the program's text form writes it.
 """
+import argparse
 import json
 import struct
-import sys
 from pathlib import Path
 
 import torch
@@ -185,7 +185,9 @@ def optimizers(writer):
 
 def main():
     default = Path(__file__).resolve().parent.parent / "tests/runtime/ops/vectors"
-    writer = Writer(Path(sys.argv[1]) if len(sys.argv) > 1 else default)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=default)
+    writer = Writer(parser.parse_args().folder)
     for family in (convolutions, poolings, dense, losses, optimizers):
         family(writer)
 
