@@ -54,12 +54,12 @@ void grad_conv2d(GradientRule& rule) {
   if (bias) rule.set_gradient("b", ids[1]);
 }
 
-Sample conv_sample(Shape x, Shape w, bool bias, Attributes attributes) {
+Sample conv_sample(Shape x, Shape w, bool bias, const Attributes& attributes) {
   Attributes all = {{"strides", Shape{1, 1}},
                     {"paddings", Shape{0, 0}},
                     {"dilations", Shape{1, 1}},
                     {"groups", std::int64_t{1}}};
-  for (auto& [name, value] : attributes) all[name] = value;
+  for (const auto& [name, value] : attributes) all[name] = value;
   Sample sample = {.inputs = {{"x", {x}}, {"w", {w}}}, .attributes = all};
   if (bias) sample.inputs["b"] = {{w[0]}};
   return sample;

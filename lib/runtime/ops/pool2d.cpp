@@ -49,22 +49,28 @@ void grad_pool2d(GradientRule& rule) {
   rule.set_gradient("x", rule.emit("pool2d_grad", inputs, forward.op().attributes).front());
 }
 
-Sample pool_sample(Shape x, const std::string& kind, Shape kernel, Shape strides, Shape paddings,
-                   bool exclusive) {
-  return {.inputs = {{"x", {std::move(x), SampleInput::Fill::spread}}},
-          .attributes = {{"kind", kind},
-                         {"kernel", std::move(kernel)},
-                         {"strides", std::move(strides)},
-                         {"paddings", std::move(paddings)},
-                         {"exclusive", exclusive}}};
+Attributes pooling(const std::string& kind, Shape kernel, Shape strides, Shape paddings) {
+  return {{"kind", kind},
+          {"kernel", std::move(kernel)},
+          {"strides", std::move(strides)},
+          {"paddings", std::move(paddings)},
+          {"exclusive", true}};
+}
+
+Sample pool_sample(Shape x, Attributes attributes) {
+  return {.inputs = {{"x", {std::move(x), SampleInput::Fill::spread}}}, .attributes = std::move(attributes)};
 }
 
 std::vector<Sample> pool2d_samples() {
-  return {pool_sample({2, 3, 6, 8}, "max", {2, 2}, {2, 2}, {0, 0}, true),
-          pool_sample({1, 5, 7, 9}, "max", {3, 2}, {2, 1}, {1, 0}, true),
-          pool_sample({2, 3, 5, 7}, "average", {3, 3}, {2, 2}, {1, 1}, true),
-          pool_sample({1, 2, 6, 5}, "average", {3, 2}, {1, 2}, {2, 1, 0, 1}, false),
-          pool_sample({2, 17, 4, 3}, "average", {4, 3}, {1, 1}, {0, 0}, true)};
+  std::vector<Sample> samples = {
+      pool_sample({2, 3, 6, 8}, pooling("max", {2, 2}, {2, 2}, {0, 0})),
+      pool_sample({1, 5, 7, 9}, pooling("max", {3, 2}, {2, 1}, {1, 0})),
+      pool_sample({2, 3, 5, 7}, pooling("average", {3, 3}, {2, 2}, {1, 1})),
+      pool_sample({1, 2, 6, 5}, pooling("average", {3, 2}, {1, 2}, {2, 1, 0, 1})),
+      pool_sample({2, 17, 4, 3}, pooling("average", {4, 3}, {1, 1}, {0, 0})),
+  };
+  samples[3].attributes["exclusive"] = false;
+  return samples;
 }
 
 void infer_pool2d_grad(Inference& op) {

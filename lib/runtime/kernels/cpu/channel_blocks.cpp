@@ -1,7 +1,5 @@
 #include "runtime/kernels/cpu/channel_blocks.h"
 
-#include <cstring>
-
 namespace fleetrun::runtime::cpu {
 namespace {
 
@@ -22,8 +20,6 @@ Descriptor blocked(const Shape& shape, const Descriptor& like, std::int64_t inne
   return made;
 }
 
-bool same_bytes(const Descriptor& a, const Descriptor& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
 }  // namespace
 
 std::optional<ChannelBlocks> channel_blocks(const Value& image) {
@@ -35,7 +31,7 @@ std::optional<ChannelBlocks> channel_blocks(const Value& image) {
       (blocks.inner_nblks == 1 && blocks.inner_idxs[0] != 1))
     return std::nullopt;
   const std::int64_t inner = blocks.inner_nblks == 1 ? blocks.inner_blks[0] : image.shape[1];
-  if (!same_bytes(blocked(image.shape, descriptor, inner), descriptor)) return std::nullopt;
+  if (layout_of(blocked(image.shape, descriptor, inner), kActivation) != image.layout) return std::nullopt;
   return ChannelBlocks{image.shape[0] * (descriptor.padded_dims[1] / inner), inner};
 }
 

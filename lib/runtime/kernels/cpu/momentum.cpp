@@ -5,14 +5,18 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-struct Settings {
-  float mu;
-  float decay;
+struct Update {
+  float* param;
+  const float* grad;
+  float* velocity;
+  float rate, mu, decay;
 };
 
-FLEETRUN_VECTOR_CLONES void plain_range(float* param, const float* grad, float* velocity, float rate,
-                                        const Settings& set, std::int64_t begin, std::int64_t end) {
-  const float mu = set.mu, decay = set.decay;
+FLEETRUN_VECTOR_CLONES void plain_range(const Update& with, std::int64_t begin, std::int64_t end) {
+  float* __restrict const param = with.param;
+  const float* __restrict const grad = with.grad;
+  float* __restrict const velocity = with.velocity;
+  const float rate = with.rate, mu = with.mu, decay = with.decay;
   for (std::int64_t i = begin; i < end; ++i) {
     const float v = mu * velocity[i] + (grad[i] + decay * param[i]);
     velocity[i] = v;
@@ -20,9 +24,11 @@ FLEETRUN_VECTOR_CLONES void plain_range(float* param, const float* grad, float* 
   }
 }
 
-FLEETRUN_VECTOR_CLONES void nesterov_range(float* param, const float* grad, float* velocity, float rate,
-                                           const Settings& set, std::int64_t begin, std::int64_t end) {
-  const float mu = set.mu, decay = set.decay;
+FLEETRUN_VECTOR_CLONES void nesterov_range(const Update& with, std::int64_t begin, std::int64_t end) {
+  float* __restrict const param = with.param;
+  const float* __restrict const grad = with.grad;
+  float* __restrict const velocity = with.velocity;
+  const float rate = with.rate, mu = with.mu, decay = with.decay;
   for (std::int64_t i = begin; i < end; ++i) {
     const float g = grad[i] + decay * param[i];
     const float v = mu * velocity[i] + g;
@@ -33,15 +39,15 @@ FLEETRUN_VECTOR_CLONES void nesterov_range(float* param, const float* grad, floa
 
 std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
   const auto range = op.flag("use_nesterov") ? nesterov_range : plain_range;
-  const Settings settings = {.mu = static_cast<float>(op.number("mu")),
-                             .decay = static_cast<float>(op.number("weight_decay"))};
-  return simple_kernel([range, settings, param = op.input_id("param"), grad = op.input_id("grad"),
+  return simple_kernel([range, param = op.input_id("param"), grad = op.input_id("grad"),
                         velocity = op.input_id("velocity"), rate = op.input_id("learning_rate"),
+                        mu = static_cast<float>(op.number("mu")),
+                        decay = static_cast<float>(op.number("weight_decay")),
                         count = elements_of(op, op.input("param"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      range(at(context, param), at(context, grad), at(context, velocity), *at(context, rate), settings, begin,
-            end);
-    });
+    const Update with = {
+        at(context, param), at(context, grad), at(context, velocity), *at(context, rate), mu, decay};
+    parallel_for(count, kElementsPerThread,
+                 [&](std::int64_t begin, std::int64_t end) { range(with, begin, end); });
   });
 }
 

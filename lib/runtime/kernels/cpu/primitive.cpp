@@ -72,7 +72,7 @@ const Descriptor& queried(const PrimitiveDesc& desc, dnnl_query_t what) {
 }
 
 PrimitiveKernel::PrimitiveKernel(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
-                                 std::vector<PrimitiveArgument> arguments)
+                                 const std::vector<PrimitiveArgument>& arguments)
     : name_(op.def().name), implementation_(implementation(desc)) {
   if (desc == nullptr) op.fail("oneDNN has no implementation for these shapes and layouts");
   if (device.refuses(desc))

@@ -64,7 +64,7 @@ class PrimitiveKernel : public Kernel {
  public:
   // Throws Error(internal) when there is no implementation, or only a refused one.
   PrimitiveKernel(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
-                  std::vector<PrimitiveArgument> arguments);
+                  const std::vector<PrimitiveArgument>& arguments);
 
   void run(const RunContext& context) override;
   std::size_t scratch_bytes() const override { return scratch_bytes_; }

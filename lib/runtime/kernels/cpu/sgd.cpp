@@ -5,8 +5,16 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void sgd_range(float* param, const float* grad, float rate, float decay,
-                                      std::int64_t begin, std::int64_t end) {
+struct Update {
+  float* param;
+  const float* grad;
+  float rate, decay;
+};
+
+FLEETRUN_VECTOR_CLONES void update_range(const Update& with, std::int64_t begin, std::int64_t end) {
+  float* __restrict const param = with.param;
+  const float* __restrict const grad = with.grad;
+  const float rate = with.rate, decay = with.decay;
   for (std::int64_t i = begin; i < end; ++i) param[i] -= rate * (grad[i] + decay * param[i]);
 }
 
@@ -15,9 +23,9 @@ std::unique_ptr<Kernel> make_sgd(const OpView& op, Device&) {
                         rate = op.input_id("learning_rate"),
                         decay = static_cast<float>(op.number("weight_decay")),
                         count = elements_of(op, op.input("param"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      sgd_range(at(context, param), at(context, grad), *at(context, rate), decay, begin, end);
-    });
+    const Update with = {at(context, param), at(context, grad), *at(context, rate), decay};
+    parallel_for(count, kElementsPerThread,
+                 [&](std::int64_t begin, std::int64_t end) { update_range(with, begin, end); });
   });
 }
 
