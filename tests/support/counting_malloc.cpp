@@ -17,12 +17,14 @@ void note() {
 
 }  // namespace
 
-// What glibc calls its own functions, for programs that replace them.
 extern "C" {
+// What glibc calls its own functions, for programs that replace them.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
 void* __libc_realloc(void* block, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(std::size_t bytes) {
   note();

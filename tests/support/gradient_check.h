@@ -32,8 +32,9 @@ inline Floats random_floats(const SampleInput& input, Random& random) {
   for (float& value : values) value = static_cast<float>(uniform(random));
   if (input.fill != SampleInput::Fill::spread) return values;
   constexpr float kGap = 0.11F;  // values at odd multiples of half of it: 0.055 from 0, as op_def.h promises
+  const std::size_t middle = values.size() / 2;
   for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = kGap * (static_cast<float>(i) - static_cast<float>(values.size() / 2) + 0.5F);
+    values[i] = kGap * (static_cast<float>(i) - static_cast<float>(middle) + 0.5F);
   std::shuffle(values.begin(), values.end(), random);
   return values;
 }

@@ -9,7 +9,9 @@ using test::check_gradient;
 
 TEST_CASE("the gradient of every op agrees with finite differences") {
   const auto device = make_cpu_device({.refuse_reference = true});
-  for (const auto& [name, def] : all_ops()) {
+  for (const auto& entry : all_ops()) {
+    const auto& name = entry.first;
+    const OpDef& def = entry.second;
     if (def.gradient == nullptr) continue;
     INFO("op " << name);
     REQUIRE((def.samples != nullptr));
@@ -74,7 +76,9 @@ TEST_CASE("a wrong gradient rule is found") {
 
 TEST_CASE("every op has a kernel on the CPU, and every kernel an op") {
   const auto device = make_cpu_device();
-  for (const auto& [name, def] : all_ops()) {
+  for (const auto& entry : all_ops()) {
+    const auto& name = entry.first;
+    const OpDef& def = entry.second;
     INFO("op " << name);
     CHECK(def.name == name);
     CHECK(device->kernels().count(name) == 1);

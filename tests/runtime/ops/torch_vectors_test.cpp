@@ -110,10 +110,11 @@ TEST_CASE("every op gives what PyTorch gives, forward and backward") {
       INFO(path << ", team of " << team);
       const Safetensors file = read_safetensors(path);
       const Replay replay(file, *device);
-      for (const auto& [name, tensor] : file.tensors) {
+      for (const auto& entry : file.tensors) {
+        const std::string& name = entry.first;
         if (after(name, "out.").empty() && after(name, "grad.").empty()) continue;
         INFO(name);
-        const Floats wanted = tensor.as<float>();
+        const Floats wanted = entry.second.as<float>();
         const Floats got = replay.result(name);
         REQUIRE(got.size() == wanted.size());
         CHECK(distance(got, wanted) <= kTolerance * test::norm(wanted));
@@ -125,7 +126,8 @@ TEST_CASE("every op gives what PyTorch gives, forward and backward") {
 TEST_CASE("there are vectors for every op that computes something one can compare") {
   std::set<std::string> covered;
   for (const std::string& path : vector_files()) covered.insert(read_safetensors(path).metadata.at("op"));
-  for (const auto& [name, def] : all_ops()) {
+  for (const auto& entry : all_ops()) {
+    const std::string& name = entry.first;
     INFO("op " << name);
     const bool gradient_op = name.find("_grad") != std::string::npos;
     const std::set<std::string> without = {"all_reduce", "dropout", "fill",
