@@ -5,15 +5,12 @@
 #include <filesystem>
 #include <set>
 
+#include "runtime/checkpoint/safetensors.h"
 #include "support/gradient_check.h"
-#include "support/safetensors.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-using fleetrun::test::read_safetensors;
-using fleetrun::test::Safetensors;
-using fleetrun::test::StoredTensor;
 using test::Floats;
 
 constexpr double kTolerance = 1e-4;  // of each tensor's norm
@@ -65,8 +62,8 @@ class Replay {
       if (const std::string output = after(name, "seed."); !output.empty()) differentiated = output;
       const std::string input = after(name, "in.");
       if (input.empty()) continue;
-      inputs_[input] = tensor.whole ? builder.feed(input, tensor.shape, DType::i32)
-                                    : builder.parameter(input, tensor.shape, {});
+      inputs_[input] = tensor.dtype == DType::i32 ? builder.feed(input, tensor.shape, DType::i32)
+                                                  : builder.parameter(input, tensor.shape, {});
       arguments.emplace_back(input, inputs_[input]);
     }
     for (const auto& [name, text] : file_.metadata)
@@ -90,7 +87,7 @@ class Replay {
   }
 
   void set(ValueId id, const StoredTensor& tensor) {
-    if (tensor.whole)
+    if (tensor.dtype == DType::i32)
       run_.set(id, tensor.as<std::int32_t>());
     else
       run_.set(id, tensor.as<float>());
