@@ -118,6 +118,7 @@ void check_inputs(const JobSpec& spec) {
   Problems problems;
   check_data_set("data.train", spec.data.train, spec.model, problems);
   if (spec.data.test) check_data_set("data.test", *spec.data.test, spec.model, problems);
+  if (spec.model.pretrained) check_input("model.pretrained", *spec.model.pretrained, Wanted::file, problems);
   if (problems.empty()) return;
   std::string text;
   for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + problem.text;

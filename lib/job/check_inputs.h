@@ -1,4 +1,4 @@
-// Whether the data sets of a job are there, before anything is started.
+// Whether the data sets and other input files of a job are there, before anything is started.
 #pragma once
 #include "job/job_spec.h"
 

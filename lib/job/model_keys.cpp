@@ -37,8 +37,9 @@ Key model_keys() {
                    {.range = Range::between(1, kLargestSide), .only_with = Condition{"name", {"mlp"}}}),
           make_key("dropout", model(&ModelSpec::dropout), "share of values dropped before the last layer",
                    {.range = {.least = 0, .most = 1, .below_most = true}}),
-          later(make_path_key("pretrained", model(&ModelSpec::pretrained),
-                              "safetensors file with PyTorch's parameter names", {.absent = "none"})),
+          make_path_key("pretrained", model(&ModelSpec::pretrained),
+                        "safetensors file with PyTorch's parameter names that the weights start from",
+                        {.absent = "none"}),
       },
       {.required = true});
 }

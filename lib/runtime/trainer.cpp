@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "runtime/build_program.h"
+#include "runtime/checkpoint/weights.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
 
@@ -15,6 +17,14 @@ ExecutorOptions executor_options(const job::JobSpec& job, int threads) {
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
           .seed = static_cast<std::uint64_t>(job.train.seed)};
+}
+
+// Rank 0 alone reads the file and the broadcast brings it to the others: one read instead of one per rank,
+// and ranks whose files differ cannot start apart.
+void load_pretrained(const job::JobSpec& job, const Program& program, const comm::Communicator& communicator,
+                     Storage& storage) {
+  if (!job.model.pretrained || communicator.rank() != 0) return;
+  with_context("loading model.pretrained", [&] { load_weights(*job.model.pretrained, program, storage); });
 }
 
 }  // namespace
@@ -34,6 +44,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 
   storage_ = std::make_unique<Storage>(training, device, communicator);
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+  load_pretrained(job, training, communicator, *storage_);
   storage_->broadcast(communicator, 0);
   training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
   evaluation_ =

@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "job/job_spec.h"
+#include "runtime/checkpoint/weights.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
@@ -29,7 +30,7 @@ struct BatchView {
 
 class Trainer {
  public:
-  // Parameters start by train.seed, and rank 0's are everybody's.
+  // Parameters start by train.seed or from model.pretrained, and rank 0's are everybody's.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device, comm::Communicator& communicator,
           int threads);
 
@@ -45,6 +46,9 @@ class Trainer {
 
   // What all ranks must agree on before the first step.
   std::string program_text() const { return program_text_; }
+
+  // Parameters and running statistics as they are now, as safetensors. Throws Error(create|io).
+  void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }
 
  private:
   comm::Communicator& communicator_;

@@ -56,6 +56,20 @@ TEST_CASE("everything that is missing is named, of the test set too") {
         "data.test.path: /no/cifar: found nothing, wanted a file or folder");
 }
 
+TEST_CASE("pretrained weights have to be a file") {
+  const TemporaryFolder folder;
+  folder.write("weights", "x");
+  JobSpec spec;
+  spec.data.train.format = DataFormat::synthetic;
+  spec.model.pretrained = "/no/weights";
+  CHECK(complaint_about(spec) == "66 model.pretrained: /no/weights: found nothing, wanted a file");
+  spec.model.pretrained = folder.path();
+  CHECK(complaint_about(spec) ==
+        fmt::format("78 model.pretrained: {}: found a folder, wanted a file", folder.path()));
+  spec.model.pretrained = folder / "weights";
+  CHECK(complaint_about(spec) == "");
+}
+
 TEST_CASE("a file where a folder is wanted, a folder where a file is, a device") {
   const TemporaryFolder folder;
   folder.write("labels", "x");

@@ -104,4 +104,13 @@ std::vector<float> Storage::read(const std::string& name) const {
   return plain;
 }
 
+void Storage::write(const std::string& name, const std::vector<float>& plain) {
+  const Piece& found = piece(name);
+  const auto wanted = static_cast<std::size_t>(count_of(found.value.shape));
+  if (plain.size() != wanted)
+    throw Error(ErrorKind::internal,
+                fmt::format("{} was given {} elements, wanted {}", name, plain.size(), wanted));
+  device_.from_plain(found.value, plain.data(), found.data);
+}
+
 }  // namespace fleetrun::runtime

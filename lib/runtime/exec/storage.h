@@ -30,6 +30,9 @@ class Storage {
   // A parameter or state as plain f32, row-major.
   std::vector<float> read(const std::string& name) const;
 
+  // The reverse. Throws Error(internal) when `plain` has another number of elements.
+  void write(const std::string& name, const std::vector<float>& plain);
+
   std::size_t parameter_bytes() const { return kept_bytes_; }  // states included
   std::size_t gradient_bytes() const { return gradient_bytes_; }
 

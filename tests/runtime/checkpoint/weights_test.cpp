@@ -1,0 +1,161 @@
+#include "runtime/checkpoint/weights.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <map>
+
+#include "comm/solo.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/data/expect_error.h"
+#include "runtime/trainer.h"
+#include "support/run_world.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+constexpr ModelFacts kFacts = {.input_shape = {3, 12, 12}, .classes = 10};
+
+job::JobSpec lenet_job(std::int64_t seed) {
+  job::JobSpec job;
+  job.model.name = job::ModelName::lenet;
+  job.data.batch_size = 16;  // large enough for blocked layouts
+  job.train.seed = seed;
+  return job;
+}
+
+Weights weights_of(const Trainer& trainer) {
+  Weights weights;
+  const Program& program = trainer.executor().program();
+  for (const ValueId id : weights_of(program))
+    weights[program.value(id).name] = trainer.storage().read(program.value(id).name);
+  return weights;
+}
+
+// What a trainer of this job starts with on every rank.
+std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFacts& facts = kFacts) {
+  std::vector<Weights> weights(static_cast<std::size_t>(ranks));
+  testing::run_world(ranks, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const Trainer trainer(job, facts, *device, communicator, 1);
+    weights[static_cast<std::size_t>(communicator.rank())] = weights_of(trainer);
+  });
+  return weights;
+}
+
+void save(const job::JobSpec& job, const std::string& path) {
+  const auto device = make_cpu_device();
+  const auto solo = comm::make_solo();
+  Trainer(job, kFacts, *device, *solo, 1).save(path);
+}
+
+// A file of zeros: name and shape, then what is to be otherwise.
+void write_zeros(const std::string& path, const std::map<std::string, Shape>& tensors) {
+  const std::string zeros(std::size_t{1} << 20, '\0');
+  Safetensors file;
+  for (const auto& [name, shape] : tensors)
+    file.tensors[name] = {DType::f32, shape,
+                          std::string_view(zeros).substr(0, static_cast<std::size_t>(count_of(shape)) * 4)};
+  write_safetensors(path, file);
+}
+
+job::JobSpec tiny_job(const std::string& pretrained) {
+  job::JobSpec job;
+  job.model.hidden = {8};
+  job.data.batch_size = 2;
+  job.model.pretrained = pretrained;
+  return job;
+}
+
+constexpr ModelFacts kTinyFacts = {.input_shape = {1, 2, 2}, .classes = 4};
+const std::map<std::string, Shape> kTiny = {
+    {"f1.weight", {8, 4}}, {"f1.bias", {8}}, {"f2.weight", {4, 8}}, {"f2.bias", {4}}};
+
+Error refusal(std::map<std::string, Shape> tensors) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "w.safetensors";
+  write_zeros(path, tensors);
+  return error_of([&] { started(tiny_job(path), 1, kTinyFacts); });
+}
+
+TEST_CASE("saved weights are plain, by PyTorch's names, without optimizer state") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "w.safetensors";
+  save(lenet_job(7), path);
+  const Safetensors file = read_safetensors(path);
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, tensor] : file.tensors) shapes[name] = tensor.shape;
+  const std::map<std::string, Shape> wanted = {
+      {"c1.weight", {32, 3, 5, 5}}, {"c1.bias", {32}},  {"c2.weight", {64, 32, 5, 5}}, {"c2.bias", {64}},
+      {"f1.weight", {512, 576}},    {"f1.bias", {512}}, {"f2.weight", {10, 512}},      {"f2.bias", {10}}};
+  CHECK(shapes == wanted);
+  const auto started_with = started(lenet_job(7), 1).front();
+  for (const auto& [name, values] : started_with) CHECK(file.tensors.at(name).as<float>() == values);
+}
+
+TEST_CASE("every rank starts with the pretrained weights, bit for bit") {
+  const TemporaryFolder folder;
+  job::JobSpec job = lenet_job(7);
+  save(job, folder / "w.safetensors");
+  const Weights wanted = started(job, 1).front();
+  job.train.seed = 8;
+  CHECK(started(job, 1).front() != wanted);
+  job.model.pretrained = folder / "w.safetensors";
+  for (const Weights& weights : started(job, 2)) CHECK(weights == wanted);
+}
+
+TEST_CASE("all tensors that do not fit are told at once") {
+  auto tensors = kTiny;
+  tensors.erase("f1.bias");
+  tensors["f1.weight"] = {8, 5};
+  tensors["fc.weight\x1b[2J"] = {1};
+  tensors["bn1.num_batches_tracked"] = {};
+  const Error error = refusal(tensors);
+  CHECK(error.kind() == ErrorKind::data);
+  CHECK(error.message().find(" holds other tensors than the model:\n"
+                             "  f1.bias is missing\n"
+                             "  \"fc.weight\\u001b[2J\" is unknown to the model\n"
+                             "  f1.weight is [8,5], wanted [8,4]") != std::string::npos);
+  CHECK(error.message().find("num_batches") == std::string::npos);
+  CHECK(error.hint() == "");
+  CHECK(error.describe("rank 0").find("while loading model.pretrained") != std::string::npos);
+}
+
+TEST_CASE("a last layer for other classes has a hint") {
+  auto tensors = kTiny;
+  REQUIRE_NOTHROW([&] {
+    const TemporaryFolder folder;
+    write_zeros(folder / "w", tensors);
+    started(tiny_job(folder / "w"), 1, kTinyFacts);
+  }());
+  tensors["f2.weight"] = {6, 8};
+  tensors["f2.bias"] = {6};
+  const Error error = refusal(tensors);
+  CHECK(error.message().ends_with("\n  f2.weight is [6,8], wanted [4,8]\n  f2.bias is [6], wanted [4]"));
+  CHECK(error.hint() ==
+        "the last layer of the file is for 6 classes; model.class_dim=6 gives the model as many");
+}
+
+TEST_CASE("16-bit weights are widened, whole numbers are refused") {
+  const TemporaryFolder folder;
+  const std::string zeros(1024, '\0');
+  const std::array<std::uint16_t, 4> halves = {0x3c00, 0x4000, 0xbc00, 0};  // 1, 2, -1, 0
+  Safetensors file;
+  for (const auto& [name, shape] : kTiny)
+    file.tensors[name] = {DType::f32, shape,
+                          std::string_view(zeros).substr(0, static_cast<std::size_t>(count_of(shape)) * 4)};
+  file.tensors["f2.bias"] = {DType::f16, {4}, {reinterpret_cast<const char*>(halves.data()), sizeof halves}};
+  write_safetensors(folder / "w", file);
+  const Weights weights = started(tiny_job(folder / "w"), 1, kTinyFacts).front();
+  CHECK(weights.at("f2.bias") == std::vector<float>{1, 2, -1, 0});
+  file.tensors["f2.bias"] = {DType::i32, {4}, std::string_view(zeros).substr(0, 16)};
+  write_safetensors(folder / "w", file);
+  check_error(ErrorKind::data, "f2.bias is i32, wanted f32, f16 or bf16",
+              [&] { started(tiny_job(folder / "w"), 1, kTinyFacts); });
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
