@@ -1,6 +1,7 @@
 #include "runtime/exec/storage.h"
 
-#include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -23,16 +24,24 @@ std::uint64_t number_of(const std::string& name) {
   return hash;
 }
 
+// One number of Init's distribution with value 1, from 64 random bits.
+double draw(Init::How how, std::uint32_t first, std::uint32_t second) {
+  if (how == Init::How::uniform) return 2.0 * unit_float(first) - 1.0;
+  // Box and Muller 1958; 1 - u lies in (0, 1], where the logarithm is finite.
+  return std::sqrt(-2.0 * std::log(1.0 - unit_float(first))) *
+         std::cos(2.0 * std::numbers::pi * unit_float(second));
+}
+
 std::vector<float> initial_values(const Value& value, std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(count_of(value.shape));
   if (value.init.how == Init::How::constant)
     return std::vector<float>(count, static_cast<float>(value.init.value));
   std::vector<float> values(count);
   const std::uint64_t stream = number_of(value.name);
-  for (std::size_t i = 0; i < count; i += 4) {
-    const auto bits = philox(seed, stream, i / 4);
-    for (std::size_t k = 0; k < std::min<std::size_t>(4, count - i); ++k)
-      values[i + k] = static_cast<float>((2.0 * unit_float(bits[k]) - 1.0) * value.init.value);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bits = philox(seed, stream, i / 2);
+    values[i] =
+        static_cast<float>(draw(value.init.how, bits[i % 2 * 2], bits[i % 2 * 2 + 1]) * value.init.value);
   }
   return values;
 }

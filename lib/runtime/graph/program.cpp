@@ -19,6 +19,11 @@ std::string_view describe(Role role) {
   return kNames.at(static_cast<std::size_t>(role));
 }
 
+std::string_view describe(Init::How how) {
+  constexpr std::array<std::string_view, 3> kNames = {"constant", "uniform", "normal"};
+  return kNames.at(static_cast<std::size_t>(how));
+}
+
 std::size_t Value::bytes() const {
   return layout.plain() ? static_cast<std::size_t>(count_of(shape)) * size_of(dtype) : layout.bytes;
 }

@@ -32,12 +32,13 @@ std::string_view describe(Role role);
 
 // How a parameter or state starts.
 struct Init {
-  enum class How { constant, uniform };
+  enum class How { constant, uniform, normal };
   How how = How::constant;
-  double value = 0;  // the constant, or the bound: uniform in [-value, value)
+  double value = 0;  // the constant; the bound: uniform in [-value, value); the standard deviation around 0
 
   bool operator==(const Init&) const = default;
 };
+std::string_view describe(Init::How how);
 
 struct Value {
   std::string name;

@@ -17,8 +17,7 @@ std::string print_value(const Program& program, const Value& value) {
                                  describe(value.shape));
   if (!value.layout.plain()) line += "@" + value.layout.name;
   if (value.kind == ValueKind::parameter || value.kind == ValueKind::state)
-    line += fmt::format(" {} {}", value.init.how == Init::How::uniform ? "uniform" : "constant",
-                        describe(Attribute(value.init.value)));
+    line += fmt::format(" {} {}", describe(value.init.how), describe(Attribute(value.init.value)));
   if (value.of != kNone) line += " of " + program.value(value.of).name;
   return line;
 }
@@ -106,8 +105,9 @@ void read_value(ValueKind kind, Line& line, Program& program) {
   for (std::string_view word = line.word(); !word.empty(); word = line.word()) {
     if (word == "of") {
       value.of = known_value(program, line.word(), line);
-    } else if (word == "uniform" || word == "constant") {
-      value.init.how = word == "uniform" ? Init::How::uniform : Init::How::constant;
+    } else if (const auto how =
+                   parse_name(word, {Init::How::constant, Init::How::uniform, Init::How::normal})) {
+      value.init.how = *how;
       value.init.value = std::get<double>(parse_attribute(std::string(line.word())));
     } else {
       line.fail(fmt::format("unknown word {}", word));

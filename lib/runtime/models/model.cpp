@@ -16,6 +16,14 @@ struct ModelEntry {
 constexpr std::array kModels = {
     ModelEntry{job::ModelName::mlp, build_mlp},
     ModelEntry{job::ModelName::lenet, build_lenet},
+    ModelEntry{job::ModelName::resnet20, build_resnet20},
+    ModelEntry{job::ModelName::resnet18, build_resnet},
+    ModelEntry{job::ModelName::resnet34, build_resnet},
+    ModelEntry{job::ModelName::resnet50, build_resnet},
+    ModelEntry{job::ModelName::resnet101, build_resnet},
+    ModelEntry{job::ModelName::resnet152, build_resnet},
+    ModelEntry{job::ModelName::vgg16, build_vgg16},
+    ModelEntry{job::ModelName::mobilenet_v1, build_mobilenet_v1},
 };
 
 }  // namespace

@@ -13,5 +13,9 @@ struct ModelRequest {
 
 ValueId build_mlp(Builder& builder, const ModelRequest& request);
 ValueId build_lenet(Builder& builder, const ModelRequest& request);
+ValueId build_resnet20(Builder& builder, const ModelRequest& request);
+ValueId build_resnet(Builder& builder, const ModelRequest& request);  // 18, 34, 50, 101, 152
+ValueId build_vgg16(Builder& builder, const ModelRequest& request);
+ValueId build_mobilenet_v1(Builder& builder, const ModelRequest& request);
 
 }  // namespace fleetrun::runtime
