@@ -44,6 +44,7 @@ void run(const std::vector<std::string>& arguments) {
   const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
   if (env.rank != 0) return;
   if (!env.log_dir.empty()) write_file_atomically(env.log_dir + "/train.json", runtime::to_json(report));
+  std::cout << runtime::describe_memory(report) << std::endl;
   std::cout << runtime::describe(report) << std::endl;
 }
 

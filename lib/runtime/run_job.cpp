@@ -157,6 +157,7 @@ class Run {
 
   TrainReport report() const {
     const double images = static_cast<double>(steps_) * job_.data.batch_size * world_.env.world_size;
+    const Schedule& schedule = trainer_.executor().schedule();
     TrainReport report = {.world_size = world_.env.world_size,
                           .epochs = epochs_,
                           .steps = steps_,
@@ -165,7 +166,9 @@ class Run {
                           .images_per_second = train_seconds_ > 0 ? images / train_seconds_ : 0,
                           .parameter_bytes = trainer_.storage().parameter_bytes(),
                           .gradient_bytes = trainer_.storage().gradient_bytes(),
-                          .activation_bytes = trainer_.executor().schedule().arena_bytes};
+                          .activation_bytes = schedule.arena_bytes,
+                          .activation_bytes_saved = schedule.unshared_bytes - schedule.arena_bytes,
+                          .in_place_pairs = schedule.in_place_pairs};
     if (test_score_) {
       report.test_loss = test_score_->loss;
       report.test_accuracy = test_score_->acc1;

@@ -12,11 +12,17 @@
 namespace fleetrun::runtime {
 namespace {
 
-ExecutorOptions executor_options(const job::JobSpec& job, int threads) {
+// Ranks drop different values of their different samples.
+std::uint64_t seed_of_rank(const job::JobSpec& job, int rank) {
+  return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(rank) << 32U);
+}
+
+ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads) {
   const int in_flight = job.strategy.execution_strategy.num_threads;
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
-          .seed = static_cast<std::uint64_t>(job.train.seed)};
+          .seed = seed_of_rank(job, rank),
+          .share_in_place = job.strategy.build_strategy.enable_inplace};
 }
 
 // Rank 0 alone reads the file and the broadcast brings it to the others: one read instead of one per rank,
@@ -33,7 +39,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                  comm::Communicator& communicator, int threads)
     : communicator_(communicator) {
   const OpTable& ops = all_ops();
-  const ExecutorOptions options = executor_options(job, threads);
+  const ExecutorOptions options = executor_options(job, communicator.rank(), threads);
   device.enter_thread(options.team);  // layouts may depend on the team
 
   Program training = build_training_program(job, facts, ops, communicator.size());

@@ -105,6 +105,14 @@ TEST_CASE("several ops in flight change nothing") {
   CHECK(train(job, 2) == one);
 }
 
+TEST_CASE("values in place of others change nothing") {
+  job::JobSpec job = job_of(job::ModelName::lenet, job::OptimizerName::momentum);
+  job.model.dropout = 0.5;
+  const Parameters in_place = train(job, 2);
+  job.strategy.build_strategy.enable_inplace = false;
+  CHECK(train(job, 2) == in_place);
+}
+
 TEST_CASE("training again with the same seed gives the same bits") {
   const job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
   CHECK(train(job, 2) == train(job, 2));

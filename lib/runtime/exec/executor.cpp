@@ -20,9 +20,7 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
     : program_(std::move(program)), device_(device), options_(options) {
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels(ops);
-  std::vector<std::size_t> scratch;
-  for (const auto& kernel : kernels_) scratch.push_back(kernel->scratch_bytes());
-  schedule_ = plan_schedule(program_, scratch);
+  schedule_ = plan_schedule(program_, memory_of_ops(ops));
   arena_ = device_.allocate(schedule_.arena_bytes);
   resolve_addresses(storage);
   context_ = {.data = addresses_.data(), .seed = options_.seed, .communicator = &communicator};
@@ -42,6 +40,18 @@ void Executor::make_kernels(const OpTable& ops) {
       return found->second.make(OpView(find_op(ops, op.type), program_, op), device_);
     }));
   }
+}
+
+std::vector<OpMemory> Executor::memory_of_ops(const OpTable& ops) const {
+  std::vector<OpMemory> memory(program_.ops.size());
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    memory[i].scratch_bytes = kernels_[i]->scratch_bytes();
+    if (!options_.share_in_place) continue;
+    const OpView op(find_op(ops, program_.ops[i].type), program_, program_.ops[i]);
+    for (const auto& [output, input] : op.def().may_share)
+      memory[i].may_share.emplace_back(op.output_id(output), op.input_id(input));
+  }
+  return memory;
 }
 
 void Executor::resolve_addresses(const Storage& storage) {

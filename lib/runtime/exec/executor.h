@@ -18,6 +18,7 @@ struct ExecutorOptions {
   int threads = 1;  // ops in flight
   int team = 1;     // compute threads of each
   std::uint64_t seed = 1;
+  bool share_in_place = true;  // outputs may take the place of inputs that nobody reads any more
 };
 
 class Executor {
@@ -42,6 +43,7 @@ class Executor {
 
  private:
   void make_kernels(const OpTable& ops);
+  std::vector<OpMemory> memory_of_ops(const OpTable& ops) const;
   void resolve_addresses(const Storage& storage);
   void run_op(OpId id);
 

@@ -15,14 +15,18 @@ struct Tenant {
 
 class Planner {
  public:
-  Planner(const Program& program, const std::vector<std::size_t>& scratch_bytes)
-      : program_(program), scratch_bytes_(scratch_bytes), tenant_of_value_(program.values.size(), kNone) {
+  Planner(const Program& program, const std::vector<OpMemory>& memory)
+      : program_(program),
+        memory_(memory),
+        last_use_(program.values.size(), kNone),
+        tenant_of_value_(program.values.size(), kNone) {
     schedule_.graph = TaskGraph(program.ops.size());
   }
 
   Schedule run() {
     order_by_values();
     chain_collectives();
+    find_last_uses();
     collect_tenants();
     place_tenants();
     return std::move(schedule_);
@@ -72,10 +76,47 @@ class Planner {
     if (found.users.empty() || found.users.back() != op) found.users.push_back(op);
   }
 
+  void find_last_uses() {
+    for (int op = 0; op < static_cast<int>(program_.ops.size()); ++op) {
+      for (const ValueId id : program_.op(op).inputs)
+        if (id != kNone) last_use_[static_cast<std::size_t>(id)] = op;
+      for (const ValueId id : program_.op(op).outputs)
+        if (id != kNone) last_use_[static_cast<std::size_t>(id)] = op;
+    }
+    for (const ValueId id : program_.fetches)
+      last_use_[static_cast<std::size_t>(id)] = static_cast<int>(program_.ops.size());
+  }
+
+  bool can_take_place(ValueId output, ValueId input, int op) const {
+    if (output == kNone || input == kNone) return false;
+    const Value& out = program_.value(output);
+    const Value& in = program_.value(input);
+    return out.kind == ValueKind::activation && in.kind == ValueKind::activation &&
+           out.bytes() == in.bytes() && last_use_[static_cast<std::size_t>(input)] == op &&
+           tenant_of_value_[static_cast<std::size_t>(output)] == kNone;
+  }
+
+  // The output becomes one more value of the input's tenant, written when all others have left.
+  void share_places(int op) {
+    std::vector<int> taken;  // tenants: an input gives its place to one output only
+    for (const auto& [output, input] : memory_[static_cast<std::size_t>(op)].may_share) {
+      if (!can_take_place(output, input, op)) continue;
+      const int tenant = tenant_of_value_[static_cast<std::size_t>(input)];
+      if (std::find(taken.begin(), taken.end(), tenant) != taken.end()) continue;
+      taken.push_back(tenant);
+      tenant_of_value_[static_cast<std::size_t>(output)] = tenant;
+      ++schedule_.in_place_pairs;
+      shared_bytes_ += program_.value(output).bytes();
+      for (const int user : tenants_[static_cast<std::size_t>(tenant)].users)
+        if (user != op) schedule_.graph.add_edge(user, op);
+    }
+  }
+
   void collect_tenants() {
     const int ops = static_cast<int>(program_.ops.size());
     for (int op = 0; op < ops; ++op) {
       for (const ValueId id : program_.op(op).inputs) touch(id, op);
+      share_places(op);
       for (const ValueId id : program_.op(op).outputs) touch(id, op);
     }
     for (const ValueId id : program_.fetches) {
@@ -84,7 +125,7 @@ class Planner {
     }
     first_scratch_ = tenants_.size();
     for (int op = 0; op < ops; ++op)
-      tenants_.push_back({{scratch_bytes_.at(static_cast<std::size_t>(op)), op, op}, {op}});
+      tenants_.push_back({{memory_.at(static_cast<std::size_t>(op)).scratch_bytes, op, op}, {op}});
   }
 
   void place_tenants() {
@@ -92,7 +133,7 @@ class Planner {
     for (const Tenant& tenant : tenants_) blocks.push_back(tenant.block);
     const MemoryPlan plan = plan_memory(blocks);
     schedule_.arena_bytes = plan.bytes;
-    schedule_.unshared_bytes = plan.unshared_bytes;
+    schedule_.unshared_bytes = plan.unshared_bytes + shared_bytes_;
     schedule_.value_offsets.resize(program_.values.size());
     for (std::size_t i = 0; i < program_.values.size(); ++i)
       if (tenant_of_value_[i] != kNone)
@@ -116,17 +157,19 @@ class Planner {
   }
 
   const Program& program_;
-  const std::vector<std::size_t>& scratch_bytes_;
+  const std::vector<OpMemory>& memory_;
+  std::vector<int> last_use_;         // by ValueId: the op that touches it last
   std::vector<int> tenant_of_value_;  // by ValueId
   std::vector<Tenant> tenants_;       // values first, then one per op for its scratch
   std::size_t first_scratch_ = 0;
+  std::size_t shared_bytes_ = 0;  // of outputs that took the place of an input
   Schedule schedule_;
 };
 
 }  // namespace
 
-Schedule plan_schedule(const Program& program, const std::vector<std::size_t>& scratch_bytes) {
-  return Planner(program, scratch_bytes).run();
+Schedule plan_schedule(const Program& program, const std::vector<OpMemory>& memory) {
+  return Planner(program, memory).run();
 }
 
 }  // namespace fleetrun::runtime

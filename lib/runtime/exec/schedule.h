@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/exec/task_graph.h"
@@ -9,16 +10,25 @@
 
 namespace fleetrun::runtime {
 
+// What an op asks of memory besides its values.
+struct OpMemory {
+  std::size_t scratch_bytes = 0;
+  std::vector<std::pair<ValueId, ValueId>> may_share;  // (output, input): see OpDef::may_share
+};
+
 struct Schedule {
   TaskGraph graph;                                        // one task per op of the program
   std::vector<std::optional<std::size_t>> value_offsets;  // in the arena, by ValueId; none: lives elsewhere
   std::vector<std::size_t> scratch_offsets;               // in the arena, by OpId
   std::size_t arena_bytes = 0;
-  std::size_t unshared_bytes = 0;  // what the arena would take without reuse
+  std::size_t unshared_bytes = 0;  // what the arena would take if nothing shared memory
+  int in_place_pairs = 0;          // outputs that took the place of an input
 };
 
 // An op waits for the writers of what it reads, for the readers of what it overwrites (values and reused
 // memory alike), and a collective for the collective before it, so that every rank issues them in one order.
-Schedule plan_schedule(const Program& program, const std::vector<std::size_t>& scratch_bytes);
+// An output takes the place of an input where it may, both are activations of one size, this op is the
+// input's last user and the input is not fetched. `memory` is by OpId.
+Schedule plan_schedule(const Program& program, const std::vector<OpMemory>& memory);
 
 }  // namespace fleetrun::runtime

@@ -14,7 +14,9 @@ std::string to_json(const TrainReport& report) {
                                  {"images_per_second", report.images_per_second},
                                  {"parameter_bytes", report.parameter_bytes},
                                  {"gradient_bytes", report.gradient_bytes},
-                                 {"activation_bytes", report.activation_bytes}};
+                                 {"activation_bytes", report.activation_bytes},
+                                 {"activation_bytes_saved", report.activation_bytes_saved},
+                                 {"in_place_pairs", report.in_place_pairs}};
   if (report.test_loss) json["test_loss"] = *report.test_loss;
   if (report.test_accuracy) json["test_accuracy"] = *report.test_accuracy;
   return json.dump(2) + "\n";
@@ -27,6 +29,16 @@ std::string describe(const TrainReport& report) {
       report.world_size == 1 ? "" : "s", report.train_seconds, report.images_per_second);
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
   return text;
+}
+
+std::string describe_memory(const TrainReport& report) {
+  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); };
+  return fmt::format(
+      "memory per rank: parameters {:.1f} MiB, gradients {:.1f} MiB, activations {:.1f} MiB ({:.1f} MiB "
+      "saved, {} "
+      "in-place pairs)",
+      mib(report.parameter_bytes), mib(report.gradient_bytes), mib(report.activation_bytes),
+      mib(report.activation_bytes_saved), report.in_place_pairs);
 }
 
 }  // namespace fleetrun::runtime

@@ -10,19 +10,24 @@ struct TrainReport {
   int world_size = 1;
   int epochs = 0;  // begun
   std::int64_t steps = 0;
-  double loss = 0;                      // the last fetched one, of rank 0
-  std::optional<double> test_loss;      // of the last evaluation
-  std::optional<double> test_accuracy;  // top 1
-  double train_seconds = 0;             // in training steps, waiting for data included, evaluation not
-  double images_per_second = 0;         // of all ranks together, over train_seconds
-  std::size_t parameter_bytes = 0;      // per rank, states included
-  std::size_t gradient_bytes = 0;       // per rank
-  std::size_t activation_bytes = 0;     // per rank: the planned arena
+  double loss = 0;                         // the last fetched one, of rank 0
+  std::optional<double> test_loss;         // of the last evaluation
+  std::optional<double> test_accuracy;     // top 1
+  double train_seconds = 0;                // in training steps, waiting for data included, evaluation not
+  double images_per_second = 0;            // of all ranks together, over train_seconds
+  std::size_t parameter_bytes = 0;         // per rank, states included
+  std::size_t gradient_bytes = 0;          // per rank
+  std::size_t activation_bytes = 0;        // per rank: the planned arena, scratch memory included
+  std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other
+  int in_place_pairs = 0;                  // outputs that took the place of an input
 };
 
 std::string to_json(const TrainReport& report);
 
 // "trained 5 epochs, 1250 steps on 2 ranks in 31.2 s: 8123.4 images/s, test accuracy 0.99000"
 std::string describe(const TrainReport& report);
+
+// "memory per rank: parameters 1.2 MiB, gradients 0.6 MiB, activations 3.4 MiB (5.1 MiB saved, 7 in-place pairs)"
+std::string describe_memory(const TrainReport& report);
 
 }  // namespace fleetrun::runtime

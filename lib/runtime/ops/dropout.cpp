@@ -46,11 +46,16 @@ OpDef dropout() {
           .outputs = {"y"},
           .infer = infer_dropout,
           .gradient = grad_dropout,
-          .samples = dropout_samples};
+          .samples = dropout_samples,
+          .may_share = {{"y", "x"}}};
 }
 
 OpDef dropout_grad() {
-  return {.name = "dropout_grad", .inputs = {"dy"}, .outputs = {"dx"}, .infer = infer_dropout_grad};
+  return {.name = "dropout_grad",
+          .inputs = {"dy"},
+          .outputs = {"dx"},
+          .infer = infer_dropout_grad,
+          .may_share = {{"dx", "dy"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -36,7 +36,8 @@ OpDef elementwise_add() {
           .outputs = {"sum"},
           .infer = infer_add,
           .gradient = grad_add,
-          .samples = add_samples};
+          .samples = add_samples,
+          .may_share = {{"sum", "x"}, {"sum", "y"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

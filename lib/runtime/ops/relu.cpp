@@ -36,11 +36,16 @@ OpDef relu() {
           .outputs = {"y"},
           .infer = infer_relu,
           .gradient = grad_relu,
-          .samples = relu_samples};
+          .samples = relu_samples,
+          .may_share = {{"y", "x"}}};
 }
 
 OpDef relu_grad() {
-  return {.name = "relu_grad", .inputs = {"y", "dy"}, .outputs = {"dx"}, .infer = infer_relu_grad};
+  return {.name = "relu_grad",
+          .inputs = {"y", "dy"},
+          .outputs = {"dx"},
+          .infer = infer_relu_grad,
+          .may_share = {{"dx", "dy"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

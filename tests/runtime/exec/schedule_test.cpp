@@ -18,7 +18,15 @@ struct Sketch {
     program.ops.push_back(
         {.type = "any", .inputs = std::move(reads), .outputs = std::move(writes), .role = role});
   }
-  Schedule plan() const { return plan_schedule(program, std::vector<std::size_t>(program.ops.size(), 0)); }
+  Schedule plan() const { return plan_schedule(program, std::vector<OpMemory>(program.ops.size())); }
+  // As if each op could write over its first input.
+  Schedule plan_in_place() const {
+    std::vector<OpMemory> memory(program.ops.size());
+    for (std::size_t i = 0; i < memory.size(); ++i)
+      if (!program.ops[i].inputs.empty())
+        memory[i].may_share = {{program.ops[i].outputs.front(), program.ops[i].inputs.front()}};
+    return plan_schedule(program, memory);
+  }
 };
 
 bool waits(const Schedule& schedule, int after, int before) {
@@ -93,10 +101,51 @@ TEST_CASE("scratch memory is of its op alone while that runs") {
   Sketch sketch(2);
   sketch.op({}, {0});
   sketch.op({0}, {1});
-  const Schedule schedule = plan_schedule(sketch.program, {0, 64});
+  const Schedule schedule = plan_schedule(sketch.program, {{}, {.scratch_bytes = 64}});
   CHECK(schedule.scratch_offsets[1] != schedule.value_offsets[0]);
   CHECK(schedule.scratch_offsets[1] != schedule.value_offsets[1]);
   CHECK(schedule.arena_bytes == 3 * 64);
+}
+
+TEST_CASE("an output takes the place of an input that nobody reads any more") {
+  Sketch sketch(3);
+  sketch.op({}, {0});
+  sketch.op({0}, {1});
+  sketch.op({1}, {2});
+  const Schedule schedule = sketch.plan_in_place();
+  CHECK(schedule.in_place_pairs == 2);
+  CHECK(schedule.arena_bytes == 64);
+  CHECK(schedule.unshared_bytes == 3 * 64);
+}
+
+TEST_CASE("an input that is read later, fetched or no activation keeps its place") {
+  Sketch read_later(3);
+  read_later.op({}, {0});
+  read_later.op({0}, {1});
+  read_later.op({0}, {2});
+  const Schedule schedule = read_later.plan_in_place();
+  CHECK(schedule.value_offsets[0] != schedule.value_offsets[1]);
+  CHECK(schedule.value_offsets[0] == schedule.value_offsets[2]);
+  CHECK(waits(schedule, 2, 1));  // x2 overwrites what op 1 reads
+
+  Sketch fetched(2);
+  fetched.program.fetches = {0};
+  fetched.op({}, {0});
+  fetched.op({0}, {1});
+  CHECK(fetched.plan_in_place().in_place_pairs == 0);
+
+  Sketch parameter(2);
+  parameter.program.value(0).kind = ValueKind::parameter;
+  parameter.op({0}, {1});
+  CHECK(parameter.plan_in_place().in_place_pairs == 0);
+}
+
+TEST_CASE("values of unlike size do not share") {
+  Sketch sketch(2);
+  sketch.program.value(1).shape = {8};
+  sketch.op({}, {0});
+  sketch.op({0}, {1});
+  CHECK(sketch.plan_in_place().in_place_pairs == 0);
 }
 
 }  // namespace
