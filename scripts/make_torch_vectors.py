@@ -118,6 +118,29 @@ def poolings(writer):
     one("average_global", random(3, 18, 5, 4), "average", (5, 4), (1, 1))
 
 
+def normalisations(writer):
+    epsilon, momentum = 1e-5, 0.9
+
+    def training(x, scale, bias, mean, variance):
+        batch_variance, batch_mean = torch.var_mean(x, (0, 2, 3), unbiased=False)
+        return {"y": F.batch_norm(x, None, None, scale, bias, training=True, eps=epsilon),
+                "mean": mean * momentum + batch_mean * (1 - momentum),
+                "variance": variance * momentum + batch_variance * (1 - momentum),
+                "batch_mean": batch_mean, "batch_variance": batch_variance}
+
+    def evaluation(x, scale, bias, mean, variance):
+        return {"y": F.batch_norm(x, mean, variance, scale, bias, training=False, eps=epsilon)}
+
+    for name, x in (("odd_sizes", (3, 5, 7, 6)), ("blocks", (2, 32, 5, 4)), ("padded_blocks", (2, 19, 3, 5)),
+                    ("one_pixel", (7, 16, 1, 1)), ("one_image", (1, 4, 3, 3))):
+        for mode, compute in (("training", training), ("evaluation", evaluation)):
+            inputs = {"x": random(*x) * 2 + 3, "scale": random(x[1]), "bias": random(x[1]), "mean": random(x[1]),
+                      "variance": random(x[1]).abs() + 0.25}
+            writer.case(f"batch_norm_{mode}_{name}", "batch_norm", inputs, compute,
+                        {"epsilon": epsilon, "momentum": momentum, "training": compute is training},
+                        differentiate="y" if compute is training else None)
+
+
 def dense(writer):
     writer.case("fc", "fc", {"x": random(5, 7), "w": random(3, 7), "b": random(3)},
                 lambda x, w, b: {"y": F.linear(x, w, b)})
@@ -183,12 +206,37 @@ def optimizers(writer):
                     {"mu": 0.75, "use_nesterov": nesterov, "weight_decay": 0.125}, differentiate=None)
 
 
+def adam(writer):
+    beta1, beta2, epsilon, decay = 0.875, 0.9375, 1e-3, 0.125
+    for name, steps_before in (("first_step", 0), ("later_step", 6)):
+        rate = torch.tensor([0.15], dtype=torch.float32).double()
+        inputs = {"param": random(7, 3), "grad": random(7, 3), "moment1": random(7, 3) * min(steps_before, 1),
+                  "moment2": random(7, 3).abs() * min(steps_before, 1),
+                  "beta1_pow": torch.tensor([beta1 ** (steps_before + 1)]).double(),
+                  "beta2_pow": torch.tensor([beta2 ** (steps_before + 1)]).double(), "learning_rate": rate}
+
+        def step(param, grad, moment1, moment2, beta1_pow, beta2_pow, learning_rate, steps_before=steps_before):
+            moved = torch.nn.Parameter(param.clone())
+            moved.grad = grad.clone()
+            optimizer = torch.optim.Adam([moved], lr=float(learning_rate), betas=(beta1, beta2), eps=epsilon,
+                                         weight_decay=decay)
+            optimizer.state[moved] = {"step": torch.tensor(float(steps_before)), "exp_avg": moment1.clone(),
+                                      "exp_avg_sq": moment2.clone()}
+            optimizer.step()
+            state = optimizer.state[moved]
+            return {"param": moved.detach(), "moment1": state["exp_avg"], "moment2": state["exp_avg_sq"],
+                    "beta1_pow": beta1_pow * beta1, "beta2_pow": beta2_pow * beta2}
+
+        writer.case(f"adam_{name}", "adam", inputs, step,
+                    {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay}, differentiate=None)
+
+
 def main():
     default = Path(__file__).resolve().parent.parent / "tests/runtime/ops/vectors"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=default)
     writer = Writer(parser.parse_args().folder)
-    for family in (convolutions, poolings, dense, losses, optimizers):
+    for family in (convolutions, poolings, dense, losses, optimizers, normalisations, adam):
         family(writer)
 
 

@@ -30,6 +30,21 @@ inline ValueId convolve(Builder& builder, const std::string& name, ValueId x, st
   return builder.op(name, "conv2d", {{"x", x}, {"w", w}, {"b", b}}, convolution(1, kernel / 2));
 }
 
+inline ValueId normalise(Builder& builder, const std::string& name, ValueId x) {
+  const Shape channels = {builder.program().value(x).shape[1]};
+  const Init one = {.how = Init::How::constant, .value = 1};
+  return builder
+      .add({.type = "batch_norm",
+            .inputs = {{"x", x},
+                       {"scale", builder.parameter(name + ".scale", channels, one)},
+                       {"bias", builder.parameter(name + ".bias", channels, {})},
+                       {"mean", builder.state(name + ".mean", channels, {}, kNone)},
+                       {"variance", builder.state(name + ".variance", channels, one, kNone)}},
+            .attributes = {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training", true}},
+            .name = name})
+      .front();
+}
+
 inline void update_parameters(Builder& builder) {
   Program& program = builder.program();
   const ValueId rate = builder.feed("learning_rate", {1});
@@ -47,14 +62,15 @@ inline void update_parameters(Builder& builder) {
   }
 }
 
-// conv1 relu1 pool1 conv2 relu2 pool2 dropout fc, the loss and its mean, accuracy, backward, momentum;
+// conv1 bn1 relu1 pool1 conv2 relu2 pool2 dropout fc, the loss and its mean, accuracy, backward, momentum;
 // feeds: image [4, channels, 16, 16], label, learning_rate.
 inline Program small_net(std::int64_t channels) {
   Program program;
   Builder builder(program, all_ops());
   const ValueId image = builder.feed("image", {4, channels, 16, 16});
   const ValueId label = builder.feed("label", {4}, DType::i32);
-  ValueId x = builder.op("relu1", "relu", {{"x", convolve(builder, "conv1", image, 32, 5)}});
+  ValueId x = builder.op("relu1", "relu",
+                         {{"x", normalise(builder, "bn1", convolve(builder, "conv1", image, 32, 5))}});
   x = builder.op("pool1", "pool2d", {{"x", x}}, pooling("max"));
   x = builder.op("relu2", "relu", {{"x", convolve(builder, "conv2", x, 64, 3)}});
   x = builder.op("pool2", "pool2d", {{"x", x}}, pooling("average"));

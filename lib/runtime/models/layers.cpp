@@ -78,7 +78,8 @@ ValueId batch_norm_layer(Builder& builder, const std::string& name, ValueId x, b
                        {"mean", builder.state(name + ".running_mean", channels, zero, kNone)},
                        {"variance", builder.state(name + ".running_var", channels, one, kNone)}},
             .attributes = {{"epsilon", kEpsilon}, {"momentum", kRunningMomentum}, {"training", training}},
-            .name = name})
+            .name = name,
+            .outputs = training ? std::vector<std::string>{} : std::vector<std::string>{"y"}})
       .front();
 }
 

@@ -3,7 +3,10 @@
 // One line per op; each is defined in the file of its name (gradients beside the op they belong to).
 #define FLEETRUN_OPS(X)         \
   X(accuracy)                   \
+  X(adam)                       \
   X(all_reduce)                 \
+  X(batch_norm)                 \
+  X(batch_norm_grad)            \
   X(conv2d)                     \
   X(conv2d_grad_input)          \
   X(conv2d_grad_weights)        \

@@ -83,6 +83,29 @@ TEST_CASE("pool2d names what does not fit") {
         "pool2d (out): a window of 5 does not fit into 4 padded rows of x [1,3,4,4]");
 }
 
+TEST_CASE("batch_norm names what does not fit") {
+  const auto settings = [](double epsilon, double momentum, bool training) {
+    return Attributes{{"epsilon", epsilon}, {"momentum", momentum}, {"training", training}};
+  };
+  const auto inputs = [](const Shape& x, const Shape& variance) {
+    return std::map<std::string, Shape>{
+        {"x", x}, {"scale", {3}}, {"bias", {3}}, {"mean", {3}}, {"variance", variance}};
+  };
+  const Attributes good = settings(1e-5, 0.9, true);
+  CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {4}), good, ""}) ==
+        "batch_norm (out.y): variance is f32 [4], wanted f32 [3] for x [2,3,4,4]");
+  CHECK(words_of({"batch_norm", inputs({2, 3}, {3}), good, ""}) ==
+        "batch_norm (out.y): x is [2,3], wanted [N, C, H, W]");
+  CHECK(words_of({"batch_norm", inputs({1, 3, 1, 1}, {3}), good, ""}) ==
+        "batch_norm (out.y): x is [1,3,1,1]: training wants more than one value per channel");
+  CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(0.0, 0.9, true), ""}) ==
+        "batch_norm (out.y): epsilon is 0, must be above 0");
+  CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 1.5, true), ""}) ==
+        "batch_norm (out.y): momentum is 1.5, must be from 0 to 1");
+  CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 0.9, false), ""}) ==
+        "batch_norm (out.y): mean is no output of evaluation");
+}
+
 TEST_CASE("labels must be whole numbers, one a sample") {
   CHECK(words_of({"accuracy", {{"x", {2, 3}}, {"label", {2}}}, {}, ""}) ==
         "accuracy (out): label is f32 [2], wanted i32 [2] for x [2,3]");
@@ -102,6 +125,25 @@ TEST_CASE("optimizers name what does not fit the parameter") {
   CHECK(words_of(
             {"sgd", {{"param", {2}}, {"grad", {2}}, {"learning_rate", {1}}}, {{"weight_decay", -0.5}}, ""}) ==
         "sgd (param): weight_decay is -0.5, must be 0 or more");
+}
+
+TEST_CASE("adam names what does not fit") {
+  const auto settings = [](double beta1, double beta2, double epsilon) {
+    return Attributes{{"beta1", beta1}, {"beta2", beta2}, {"epsilon", epsilon}, {"weight_decay", 0.0}};
+  };
+  std::map<std::string, Shape> inputs = {{"param", {2}},        {"grad", {2}},      {"moment1", {2}},
+                                         {"moment2", {2}},      {"beta1_pow", {1}}, {"beta2_pow", {1}},
+                                         {"learning_rate", {1}}};
+  CHECK(words_of({"adam", inputs, settings(1.0, 0.999, 1e-8), ""}) ==
+        "adam (param): beta1 is 1, must be at least 0 and below 1");
+  CHECK(words_of({"adam", inputs, settings(0.9, 0.999, 0.0), ""}) ==
+        "adam (param): epsilon is 0, must be above 0");
+  inputs["beta2_pow"] = {2};
+  CHECK(words_of({"adam", inputs, settings(0.9, 0.999, 1e-8), ""}) ==
+        "adam (param): beta2_pow is [2], wanted [1]");
+  inputs["moment2"] = {3};
+  CHECK(words_of({"adam", inputs, settings(0.9, 0.999, 1e-8), ""}) ==
+        "adam (param): moment2 is [3] f32, wanted that of param: [2] f32");
 }
 
 TEST_CASE("the other ops name what does not fit") {

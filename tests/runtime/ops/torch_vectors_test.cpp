@@ -58,8 +58,10 @@ class Replay {
     Arguments arguments;
     Attributes attributes;
     std::string differentiated;
+    std::vector<std::string> wanted;
     for (const auto& [name, tensor] : file_.tensors) {
       if (const std::string output = after(name, "seed."); !output.empty()) differentiated = output;
+      if (const std::string output = after(name, "out."); !output.empty()) wanted.push_back(output);
       const std::string input = after(name, "in.");
       if (input.empty()) continue;
       inputs_[input] = tensor.dtype == DType::i32 ? builder.feed(input, tensor.shape, DType::i32)
@@ -70,7 +72,8 @@ class Replay {
       if (const std::string key = after(name, "attribute."); !key.empty())
         attributes[key] = parse_attribute(text);
     const std::string& type = file_.metadata.at("op");
-    builder.add({.type = type, .inputs = arguments, .attributes = attributes, .name = "out"});
+    builder.add(
+        {.type = type, .inputs = arguments, .attributes = attributes, .name = "out", .outputs = wanted});
     const OpDef& def = find_op(all_ops(), type);
     for (int i = 0; i < static_cast<int>(def.outputs.size()); ++i)
       outputs_[def.output_name(i)] = program.op(0).outputs.at(static_cast<std::size_t>(i));

@@ -4,6 +4,9 @@
 // One line per op; each kernel is in the file of its op's name.
 #define FLEETRUN_CPU_KERNELS(X) \
   X(accuracy)                   \
+  X(adam)                       \
+  X(batch_norm)                 \
+  X(batch_norm_grad)            \
   X(conv2d)                     \
   X(conv2d_grad_input)          \
   X(conv2d_grad_weights)        \

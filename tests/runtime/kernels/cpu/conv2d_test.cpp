@@ -38,7 +38,7 @@ TEST_CASE("a net of convolutions keeps blocked layouts from op to op") {
   for (const std::int64_t channels : {1, 3}) {
     const ProgramRun run(small_net(channels), all_ops(), *device);
     INFO(run.program().ops.size() << " ops, " << channels << " channels");
-    for (const char* name : {"conv1", "relu1", "pool1", "conv2", "relu2", "pool2"})
+    for (const char* name : {"conv1", "bn1.y", "relu1", "pool1", "conv2", "relu2", "pool2"})
       CHECK(run.program().value(run.program().find(name)).layout.name == "nChw16c");
     CHECK(reorders(run.program()) ==
           "pool2 (nChw16c) -> plain\n"              // dropout and fc see matrices

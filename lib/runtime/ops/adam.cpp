@@ -1,0 +1,46 @@
+// Adam (Kingma and Ba 2015, arXiv:1412.6980) as PaddlePaddle has it (paddle/fluid/operators/optimizers/
+// adam_op.h), with L2 decay, in place.
+//   g = grad + weight_decay * param
+//   moment1 = beta1 * moment1 + (1 - beta1) * g
+//   moment2 = beta2 * moment2 + (1 - beta2) * g * g
+//   s = sqrt(1 - beta2_pow)
+//   param -= learning_rate * s / (1 - beta1_pow) * moment1 / (sqrt(moment2) + epsilon * s)
+//   beta1_pow *= beta1;  beta2_pow *= beta2
+//   param, grad, moment1, moment2 f32 of one shape and layout;  beta1_pow, beta2_pow, learning_rate [1]
+//   beta1_pow is beta1^t in step t = 1, 2, ...: it starts as beta1, beta2_pow as beta2
+//   attributes: beta1, beta2, epsilon, weight_decay
+// With epsilon times s this is the paper's algorithm 1 with bias-corrected moments (and PyTorch's Adam), not
+// the paper's shorter form at the end of section 2, which adds epsilon as it is.
+// Throws Error(config) when the shapes differ, beta1 or beta2 is not in [0, 1), or epsilon is not above 0.
+#include <fmt/format.h>
+
+#include "runtime/ops/op_def.h"
+#include "runtime/ops/update_checks.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+void infer_adam(Inference& op) {
+  for (const char* name : {"grad", "moment1", "moment2"}) expect_like_param(op, name);
+  for (const char* name : {"beta1_pow", "beta2_pow"})
+    if (op.input(name).shape != Shape{1})
+      op.fail(fmt::format("{} is {}, wanted [1]", name, describe(op.input(name).shape)));
+  expect_update_settings(op);
+  for (const char* name : {"beta1", "beta2"})
+    if (const double beta = op.number(name); !(beta >= 0 && beta < 1))
+      op.fail(fmt::format("{} is {}, must be at least 0 and below 1", name, beta));
+  if (const double epsilon = op.number("epsilon"); !(epsilon > 0))
+    op.fail(fmt::format("epsilon is {}, must be above 0", epsilon));
+}
+
+}  // namespace
+
+OpDef adam() {
+  return {.name = "adam",
+          .inputs = {"param", "grad", "moment1", "moment2", "beta1_pow", "beta2_pow", "learning_rate"},
+          .outputs = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"},
+          .infer = infer_adam,
+          .in_place = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"}};
+}
+
+}  // namespace fleetrun::runtime::ops
