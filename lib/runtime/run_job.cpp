@@ -85,6 +85,7 @@ class Run {
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
     agree_on_program(world, trainer_.program_text());
+    trainer_.share_parameters();
   }
 
   TrainReport train() {

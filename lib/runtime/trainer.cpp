@@ -51,12 +51,13 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   storage_ = std::make_unique<Storage>(training, device, communicator);
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   load_pretrained(job, training, communicator, *storage_);
-  storage_->broadcast(communicator, 0);
   training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
   evaluation_ =
       std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_, communicator, options);
   training_->bind("learning_rate", &learning_rate_);
 }
+
+void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
 
 void Trainer::step(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);

@@ -30,9 +30,16 @@ struct BatchView {
 
 class Trainer {
  public:
-  // Parameters start by train.seed or from model.pretrained, and rank 0's are everybody's.
+  // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. No rank talks to
+  // another yet.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device, comm::Communicator& communicator,
           int threads);
+
+  // What all ranks must agree on before they share parameters: the training program with its layouts.
+  const std::string& program_text() const { return program_text_; }
+
+  // Rank 0's parameters become everybody's. Before the first step.
+  void share_parameters();
 
   void step(const BatchView& batch, double learning_rate);
   Score score() const;  // of the last step's batch, this rank's part
@@ -43,9 +50,6 @@ class Trainer {
 
   const Storage& storage() const { return *storage_; }
   const Executor& executor() const { return *training_; }
-
-  // What all ranks must agree on before the first step.
-  std::string program_text() const { return program_text_; }
 
   // Parameters and running statistics as they are now, as safetensors. Throws Error(create|io).
   void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }

@@ -49,6 +49,7 @@ Parameters train(job::JobSpec job, int ranks) {
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
     Trainer trainer(job, kFacts, *device, communicator, 1);
+    trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
       const GlobalBatch batch = make_batch(step);
       const auto first = static_cast<std::size_t>(communicator.rank() * job.data.batch_size);

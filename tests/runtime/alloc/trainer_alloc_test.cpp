@@ -46,6 +46,7 @@ TEST_CASE(
     testing::run_world(kRanks, [&](comm::Communicator& communicator) {
       const auto device = make_cpu_device();
       Trainer trainer(lenet_job(ops_in_flight), kFacts, *device, communicator, 1);
+      trainer.share_parameters();
       const Data data;
       run_steps(trainer, data, 1, 9);
       together.arrive_and_wait();
@@ -74,6 +75,7 @@ TEST_CASE("steps 10 to 20 over Gloo allocate nothing on the thread that runs the
       [&](comm::Communicator& communicator) {
         const auto device = make_cpu_device();
         Trainer trainer(lenet_job(1), kFacts, *device, communicator, 1);
+        trainer.share_parameters();
         const Data data;
         run_steps(trainer, data, 1, 9);
         const long before = test::allocations_of_this_thread();

@@ -1,0 +1,70 @@
+#include "runtime/agreement.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+
+#include "base/error.h"
+#include "comm/memory_store.h"
+#include "support/run_world.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// A rank's view of a world that meets in `store`; communicators are not needed to agree.
+class SharedStore : public comm::Store {
+ public:
+  explicit SharedStore(comm::Store& store) : store_(store) {}
+  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
+  std::string get(const std::string& key, comm::Deadline deadline) override {
+    return store_.get(key, deadline);
+  }
+  std::optional<std::string> look(const std::string& key) override { return store_.look(key); }
+
+ private:
+  comm::Store& store_;
+};
+
+comm::World world_of(comm::Store& store, int rank, int size) {
+  comm::World world;
+  world.env.rank = rank;
+  world.env.world_size = size;
+  world.store = std::make_unique<SharedStore>(store);
+  return world;
+}
+
+TEST_CASE("ranks with one program agree") {
+  comm::MemoryStore store;
+  testing::run_ranks(3, [&](int rank) { agree_on_program(world_of(store, rank, 3), "the same"); });
+}
+
+TEST_CASE("ranks with different programs all stop and say that it is the program that differs") {
+  comm::MemoryStore store;
+  std::atomic<int> refusals = 0;
+  testing::run_ranks(2, [&](int rank) {
+    try {
+      agree_on_program(world_of(store, rank, 2), rank == 0 ? "fc" : "conv2d");
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::protocol && error.message().find("program") != std::string::npos)
+        ++refusals;
+    }
+  });
+  CHECK(refusals.load() == 2);
+}
+
+TEST_CASE("ranks settle on one instruction set and get their device") {
+  comm::MemoryStore store;
+  testing::run_ranks(2, [&](int rank) {
+    if (make_agreed_device(world_of(store, rank, 2)) == nullptr) throw std::runtime_error("no device");
+  });
+}
+
+TEST_CASE("a device that this build does not have is refused with a way out") {
+  comm::World world;
+  world.env.device = "cuda:0";
+  CHECK_THROWS_WITH_AS(make_agreed_device(world), "device cuda:0 is not supported by this build", Error);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
