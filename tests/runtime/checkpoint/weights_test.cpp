@@ -40,7 +40,8 @@ std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFact
   std::vector<Weights> weights(static_cast<std::size_t>(ranks));
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    const Trainer trainer(job, facts, *device, communicator, 1);
+    Trainer trainer(job, facts, *device, communicator, 1);
+    trainer.share_parameters();
     weights[static_cast<std::size_t>(communicator.rank())] = weights_of(trainer);
   });
   return weights;
