@@ -10,4 +10,7 @@ namespace fleetrun {
 // say.
 int run_config_command(const std::vector<std::string>& arguments);
 
+// fleetrun export job.json [key.path=value...] OUT.safetensors: the weights that a job starts with.
+int run_export_command(const std::vector<std::string>& arguments);
+
 }  // namespace fleetrun

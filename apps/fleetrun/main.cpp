@@ -19,6 +19,8 @@ namespace {
 int run(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "config")
     return run_config_command({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "export")
+    return run_export_command({arguments.begin() + 1, arguments.end()});
   const Environment environment = Environment::of_this_process();
   const launch::CommandLine line = launch::parse_launch_options(arguments, environment);
   if (line.answer) {

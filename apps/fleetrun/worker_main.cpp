@@ -15,6 +15,7 @@
 #include "base/rank_env.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
+#include "runtime/export_weights.h"
 #include "runtime/run_job.h"
 
 namespace fleetrun {
@@ -22,9 +23,11 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
-    "its place by FLEETRUN_* variables; started by hand it trains alone.\n";
+    "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
+    "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n";
 
 // Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
 std::string who() {
@@ -32,8 +35,18 @@ std::string who() {
   return rank ? "rank " + *rank : "fleetrun-worker";
 }
 
+void run_export(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 3)
+    throw Error(ErrorKind::usage, "wanted fleetrun-worker --export OUT.safetensors JOB.json");
+  const std::string& output = arguments[1];
+  runtime::export_weights(job::parse_job_file(arguments[2], {arguments.begin() + 3, arguments.end()}).spec,
+                          output);
+  std::cout << "weights: " << output << std::endl;
+}
+
 void run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
+  if (arguments.front() == "--export") return run_export(arguments);
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   const job::ParsedJob job = job::parse_job_file(arguments.front(), {arguments.begin() + 1, arguments.end()});

@@ -30,6 +30,8 @@ constexpr std::string_view kDescription =
     "fleetrun [flags] script.py|program [arguments]   starts one worker per device and watches over them\n"
     "fleetrun [flags] job.json [key.path=value ...]   trains what the job file says, without Python\n"
     "fleetrun config [job.json ...]                   shows or checks a job file\n"
+    "fleetrun export job.json [key.path=value ...] OUT.safetensors   writes the weights that a job starts "
+    "with\n"
     "fleetrun [flags] -- program [arguments]          for a program that is called like a subcommand\n";
 
 constexpr std::array kLaterSubcommands = {"bench", "check", "doctor", "logs", "ps", "signal", "stop"};

@@ -91,11 +91,14 @@ ProgramKind kind_of_program(const std::string& name) {
   return ProgramKind::executable;
 }
 
+Program find_worker(const std::vector<std::string>& arguments) {
+  return {ProgramKind::job, find_worker_program(), joined({kWorkerProgram}, arguments)};
+}
+
 Program find_program(const std::string& name, const std::vector<std::string>& arguments,
                      const Environment& environment) {
   const ProgramKind kind = kind_of_program(name);
-  if (kind == ProgramKind::job)
-    return {kind, find_worker_program(), joined({kWorkerProgram, name}, arguments)};
+  if (kind == ProgramKind::job) return find_worker(joined({name}, arguments));
   if (kind == ProgramKind::executable)
     return {kind, find_executable(name, environment), joined({name}, arguments)};
   check_script(name);

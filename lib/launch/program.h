@@ -18,6 +18,9 @@ struct Program {
 // By the end of its name: .json, .py, or neither.
 ProgramKind kind_of_program(const std::string& name);
 
+// Our worker program with these arguments. Throws Error(not_found).
+Program find_worker(const std::vector<std::string>& arguments);
+
 // Finds what is to be executed and looks whether it can be. Throws Error(not_found|not_executable).
 Program find_program(const std::string& name, const std::vector<std::string>& arguments,
                      const Environment& environment);

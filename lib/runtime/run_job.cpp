@@ -1,18 +1,22 @@
 #include "runtime/run_job.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <ostream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "job/schedule.h"
 #include "runtime/agreement.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"
 #include "runtime/metrics/lines.h"
+#include "runtime/model_facts.h"
 #include "runtime/trainer.h"
 
 namespace fleetrun::runtime {
@@ -36,19 +40,12 @@ struct Data {
   }
 };
 
-ModelFacts resolve_facts(const job::JobSpec& job, const Data& data) {
-  const ImageShape& shape = data.train->shape();
-  const ModelFacts facts = {.input_shape = {shape.channels, shape.height, shape.width},
-                            .classes = job.model.class_dim.value_or(data.train->classes())};
-  const auto& [channels, height, width] = facts.input_shape;
-  if (job.model.input_shape && *job.model.input_shape != facts.input_shape)
-    throw Error(ErrorKind::config,
-                fmt::format("model.input_shape is [{}], but the images of data.train are [{},{},{}]",
-                            fmt::join(*job.model.input_shape, ","), channels, height, width));
-  if (facts.classes < data.train->classes())
-    throw Error(ErrorKind::config, fmt::format("model.class_dim is {}, but data.train has {} classes",
-                                               facts.classes, data.train->classes()));
-  return facts;
+// Rank 0 writes there at the end: what stands in the way is told before the hours of training.
+void prepare_output(const std::string& folder) {
+  make_directories(folder);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(ErrorKind::create, fmt::format("output.dir is {}, which may not be written to: {}", folder,
+                                               describe_errno(errno)));
 }
 
 LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env) {
@@ -76,7 +73,7 @@ class Run {
         out_(out),
         device_(make_agreed_device(world)),
         data_(job.data),
-        trainer_(job, resolve_facts(job, data_), *device_, *world.communicator,
+        trainer_(job, resolve_model_facts(job.model, *data_.train), *device_, *world.communicator,
                  job.train.threads.value_or(world.env.threads)),
         loader_(*data_.train, training_loader(job, world.env)),
         steps_per_epoch_(loader_.batches_per_epoch()) {
@@ -85,6 +82,7 @@ class Run {
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
     agree_on_program(world, trainer_.program_text());
+    if (world.env.rank == 0) prepare_output(job.output.dir);
     trainer_.share_parameters();
   }
 
@@ -97,6 +95,7 @@ class Run {
       if (test_loader_ && job_.train.eval_every > 0 && ((epoch + 1) % job_.train.eval_every == 0 || last))
         evaluate(epoch);
     }
+    if (world_.env.rank == 0) save_weights();
     page_.phase = Phase::finished;
     return report();
   }
@@ -154,6 +153,12 @@ class Run {
     }
     test_score_ = trainer_.finish_evaluation();
     out_ << test_line(epoch, *test_score_) << std::endl;
+  }
+
+  void save_weights() {
+    const std::string path = job_.output.dir + "/model.safetensors";
+    trainer_.save(path);
+    out_ << "weights: " << path << std::endl;
   }
 
   TrainReport report() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
 #include "runtime/build_program.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/propagate_layouts.h"
@@ -25,14 +24,6 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
           .share_in_place = job.strategy.build_strategy.enable_inplace};
 }
 
-// Rank 0 alone reads the file and the broadcast brings it to the others: one read instead of one per rank,
-// and ranks whose files differ cannot start apart.
-void load_pretrained(const job::JobSpec& job, const Program& program, const comm::Communicator& communicator,
-                     Storage& storage) {
-  if (!job.model.pretrained || communicator.rank() != 0) return;
-  with_context("loading model.pretrained", [&] { load_weights(*job.model.pretrained, program, storage); });
-}
-
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
@@ -50,7 +41,9 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 
   storage_ = std::make_unique<Storage>(training, device, communicator);
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
-  load_pretrained(job, training, communicator, *storage_);
+  // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
+  // and ranks whose files differ cannot start apart.
+  if (communicator.rank() == 0) load_pretrained(job.model, training, *storage_);
   training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
   evaluation_ =
       std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_, communicator, options);

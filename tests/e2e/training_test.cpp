@@ -30,6 +30,9 @@ std::vector<pid_t> worker_pids(const nlohmann::json& report) {
   return pids;
 }
 
+// The project's own jobs would write beside their files.
+std::string output_in(const Launch& launch) { return "output.dir=" + launch.folder / "output"; }
+
 // The processes that were started in the folder of this launch and still run.
 std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
   std::vector<pid_t> pids;
@@ -53,7 +56,8 @@ double test_accuracy_of(const nlohmann::json& report) { return report["train"]["
 
 TEST_CASE("the quick start's job learns the patterns on two ranks, and its last line sums it up") {
   const Launch launch;
-  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart});
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart, output_in(launch)});
   REQUIRE_MESSAGE(result.code == 0, result.err);
   const auto report = launch.report();
   CHECK(test_accuracy_of(report) > 0.95);
@@ -61,7 +65,7 @@ TEST_CASE("the quick start's job learns the patterns on two ranks, and its last 
   CHECK(std::regex_search(
       result.out,
       std::regex(
-          R"(\[Epoch 3, test\] loss: \d+\.\d{5}, acc1: \d\.\d{5}, acc5: \d\.\d{5}\n)"
+          R"(\[Epoch 3, test\] loss: \d+\.\d{5}, acc1: \d\.\d{5}, acc5: \d\.\d{5}\nweights: .*/output/model\.safetensors\n)"
           R"(memory per rank: parameters \d+\.\d MiB, gradients \d+\.\d MiB, activations \d+\.\d MiB )"
           R"(\(\d+\.\d MiB saved, [1-9]\d* in-place pairs\)\n)"
           R"(trained 4 epochs, \d+ steps on 2 ranks in \d+\.\d s: \d+\.\d images/s, test accuracy \d\.\d{5}\n)")));

@@ -109,6 +109,11 @@ void load_weights(const std::string& path, const Program& program, Storage& stor
   }
 }
 
+void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage) {
+  if (!model.pretrained) return;
+  with_context("loading model.pretrained", [&] { load_weights(*model.pretrained, program, storage); });
+}
+
 void save_weights(const std::string& path, const Program& program, const Storage& storage) {
   std::vector<std::vector<float>> plain;  // what the tensors of the file point into
   Safetensors file;

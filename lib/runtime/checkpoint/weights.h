@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "job/job_spec.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"
 
@@ -15,6 +16,9 @@ std::vector<ValueId> weights_of(const Program& program);
 // nothing is stored then. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs
 // them. Throws as read_safetensors besides.
 void load_weights(const std::string& path, const Program& program, Storage& storage);
+
+// The same from model.pretrained, when the job has one; errors name the key.
+void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
 
 // f32. Throws Error(create|io).
 void save_weights(const std::string& path, const Program& program, const Storage& storage);

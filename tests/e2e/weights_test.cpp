@@ -1,0 +1,138 @@
+// Weights that leave a training, enter another one, and leave a job that trains nothing.
+#include <filesystem>
+#include <map>
+#include <regex>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+using Shapes = std::map<std::string, std::vector<int>>;
+
+const std::string kQuickstart = FLEETRUN_SOURCE_DIR "/configs/quickstart.json";
+
+// A job whose data set is not there.
+const std::string kNoData = R"({
+  "model": {"name": "mlp", "hidden": [8], "class_dim": 4, "input_shape": [1, 4, 4]},
+  "data": {"train": {"format": "image_folder", "path": "nowhere", "channels": 1, "image_size": 4}}
+})";
+
+const Shapes kTinyShapes = {
+    {"f1.weight", {8, 16}}, {"f1.bias", {8}}, {"f2.weight", {4, 8}}, {"f2.bias", {4}}};
+
+// Read from the format's description, not with our reader.
+nlohmann::json header_of(const std::string& content) {
+  REQUIRE(content.size() > 8);
+  std::size_t length = 0;
+  for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(content[i]);
+  REQUIRE(length <= content.size() - 8);
+  return nlohmann::json::parse(content.substr(8, length));
+}
+
+Shapes shapes_in(const std::string& content) {
+  Shapes shapes;
+  const nlohmann::json header = header_of(content);
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    CHECK(tensor["dtype"] == "F32");
+    shapes[name] = tensor["shape"].get<std::vector<int>>();
+  }
+  return shapes;
+}
+
+double test_loss_of(const nlohmann::json& report) { return report["train"]["test_loss"]; }
+
+TEST_CASE("trained weights are written, and training goes on from them where it stood") {
+  const Launch launch;
+  const ChildResult first = launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart,
+                                              "train.epochs=1", "output.dir=" + launch.folder / "first"});
+  REQUIRE_MESSAGE(first.code == 0, first.err);
+  const double test_loss = test_loss_of(launch.report());
+  const std::string path = launch.folder / "first/model.safetensors";
+  CHECK(contains(first.out, "\nweights: " + path + "\nmemory per rank: "));
+  CHECK(shapes_in(launch.folder.read("first/model.safetensors")) == Shapes{{"c1.weight", {32, 1, 5, 5}},
+                                                                           {"c1.bias", {32}},
+                                                                           {"c2.weight", {64, 32, 5, 5}},
+                                                                           {"c2.bias", {64}},
+                                                                           {"f1.weight", {512, 1024}},
+                                                                           {"f1.bias", {512}},
+                                                                           {"f2.weight", {6, 512}},
+                                                                           {"f2.bias", {6}}});
+
+  // So small a learning rate leaves the weights where they are: the test loss is that of the loaded ones.
+  const ChildResult second =
+      launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart, "train.epochs=1", "train.seed=2",
+                        "optimizer.learning_rate=1e-30", "model.pretrained=" + path,
+                        "output.dir=" + launch.folder / "second"});
+  REQUIRE_MESSAGE(second.code == 0, second.err);
+  CHECK(test_loss_of(launch.report()) == test_loss);
+  CHECK(launch.folder.read("second/model.safetensors") == launch.folder.read("first/model.safetensors"));
+}
+
+TEST_CASE("export writes the weights that a job starts with, and opens no data set that it does not need") {
+  const Launch launch;
+  launch.folder.write("job.json", kNoData);
+  const ChildResult result = launch.run_words({"export", "job.json", "a.safetensors"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out == "weights: a.safetensors\n");
+  CHECK(shapes_in(launch.folder.read("a.safetensors")) == kTinyShapes);
+  CHECK_FALSE(launch.folder.has("log"));
+  CHECK_FALSE(launch.folder.has("output"));
+
+  CHECK(launch.run_words({"export", "job.json", "train.seed=2", "b.safetensors"}).code == 0);
+  CHECK(launch.folder.read("b.safetensors") != launch.folder.read("a.safetensors"));
+  CHECK(launch
+            .run_words(
+                {"export", "job.json", "train.seed=2", "model.pretrained=a.safetensors", "c.safetensors"})
+            .code == 0);
+  CHECK(launch.folder.read("c.safetensors") == launch.folder.read("a.safetensors"));
+}
+
+TEST_CASE("export tells what is wrong") {
+  const Launch launch;
+  launch.folder.write("job.json", kNoData);
+  const auto code = [&](Words words) {
+    words.insert(words.begin(), "export");
+    return launch.run_words(words).code;
+  };
+  CHECK(code({"--help"}) == 0);
+  CHECK(launch.run_words({"export", "--help"}).out.starts_with("usage: fleetrun export JOB.json"));
+  CHECK(code({}) == 2);
+  CHECK(code({"--model"}) == 2);
+  CHECK(code({"job.json"}) == 2);
+  CHECK(code({"job.json", "train.seed=2"}) == 2);
+  CHECK(code({"nosuch.json", "a.safetensors"}) == 66);
+  CHECK(code({"job.json", "model.pretrained=nosuch", "a.safetensors"}) == 66);
+  CHECK(code({"job.json", "no/folder/a.safetensors"}) == 73);
+  launch.folder.write("bad.safetensors", "no such thing");
+  const ChildResult bad =
+      launch.run_words({"export", "job.json", "model.pretrained=bad.safetensors", "a.safetensors"});
+  CHECK(bad.code == 65);
+  CHECK(contains(bad.err, "bad.safetensors is no good safetensors file"));
+  CHECK_FALSE(launch.folder.has("a.safetensors"));
+}
+
+TEST_CASE("pretrained weights of another model end the run with 65, and all tensors are named") {
+  const Launch launch;
+  launch.folder.write("job.json", kNoData);
+  REQUIRE(launch.run_words({"export", "job.json", "a.safetensors"}).code == 0);
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--device=cpu", kQuickstart,
+                                               "model.pretrained=" + launch.folder / "a.safetensors",
+                                               "output.dir=" + launch.folder / "output"});
+  CHECK(result.code == 65);
+  CHECK(contains(result.err, "  c1.weight is missing\n"));
+  CHECK(contains(result.err, "  f1.weight is [8,16], wanted [512,1024]\n"));
+  CHECK(contains(result.err, "  while loading model.pretrained\n"));
+}
+
+TEST_CASE("an output folder that cannot be made is told before the training") {
+  const Launch launch;
+  launch.folder.write("file", "x");
+  const ChildResult result = launch.run_words({kQuickstart, "output.dir=" + launch.folder / "file/output"});
+  CHECK(result.code == 73);
+  CHECK_FALSE(contains(result.out, "[Epoch 0, batch 0]"));
+}
+
+}  // namespace
+}  // namespace fleetrun
