@@ -231,12 +231,23 @@ def adam(writer):
                     {"beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay}, differentiate=None)
 
 
+def other_ops(writer):
+    x = random(3, 4, 5) * 4
+    x[0, 0, :2], x[1, 0, :2] = 0, 6  # the gradient at 0 and at 6 is 0
+    writer.case("relu6", "relu6", {"x": x}, lambda x: {"y": F.relu6(x)}, {"threshold": 6.0})
+    writer.case("scale", "scale", {"x": random(3, 7)}, lambda x: {"y": x * 1.75 - 0.5}, {"scale": 1.75, "bias": -0.5})
+    for axis, x, y in ((0, (2, 3), (4, 3)), (1, (2, 16, 3, 4), (2, 5, 3, 4)), (3, (2, 3, 4, 5), (2, 3, 4, 1))):
+        writer.case(f"concat_axis_{axis}", "concat", {"x": random(*x), "y": random(*y)},
+                    lambda x, y, axis=axis: {"joined": torch.cat((x, y), axis)}, {"axis": axis},
+                    differentiate="joined")
+
+
 def main():
     default = Path(__file__).resolve().parent.parent / "tests/runtime/ops/vectors"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=default)
     writer = Writer(parser.parse_args().folder)
-    for family in (convolutions, poolings, dense, losses, optimizers, normalisations, adam):
+    for family in (convolutions, poolings, dense, losses, optimizers, normalisations, adam, other_ops):
         family(writer)
 
 

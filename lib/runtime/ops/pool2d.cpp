@@ -3,6 +3,7 @@
 //   x [N, C, H, W] f32;  y [N, C, H', W'] with H' = (H + paddings - kernel) / stride + 1, rounded down
 //   attributes: kind "max" | "average", kernel [2], strides [2], paddings [2] or [4] (top, bottom, left,
 //   right), exclusive: an average counts the elements of x in the window, not the padding
+//   Global pooling is kind "average" with kernel [H, W]: y is [N, C, 1, 1].
 //   pool2d_grad(x, y, dy): dy goes to the first maximum of each window in row order, or evenly to what was
 //   averaged (then without y; of x only the shape and the layout matter).
 // Throws Error(config) when the window does not fit, or padding is as large as the window.

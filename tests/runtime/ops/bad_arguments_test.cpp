@@ -149,6 +149,16 @@ TEST_CASE("adam names what does not fit") {
 TEST_CASE("the other ops name what does not fit") {
   CHECK(words_of({"elementwise_add", {{"x", {2, 3}}, {"y", {3, 2}}}, {}, ""}) ==
         "elementwise_add (out): x is [2,3], y is [3,2]; they must be alike");
+  CHECK(words_of({"concat", {{"x", {2, 3}}, {"y", {3, 3}}}, {{"axis", std::int64_t{1}}}, ""}) ==
+        "concat (out): x is f32 [2,3], y is f32 [3,3]; they must be alike but for axis 1");
+  CHECK(words_of({"concat", {{"x", {2, 3}}, {"y", {2, 3}}}, {{"axis", std::int64_t{2}}}, ""}) ==
+        "concat (out): axis is 2, wanted one of x [2,3], counted from 0");
+  CHECK(words_of({"cast", {{"x", {2}}}, {{"dtype", std::string("f64")}}, ""}) ==
+        "cast (out): dtype is \"f64\", wanted \"f32\", \"f16\" or \"bf16\"");
+  CHECK(words_of({"cast", {{"x", {2}}}, {{"dtype", std::string("f32")}}, "x"}) ==
+        "cast (out): x is i32, wanted f32, f16 or bf16");
+  CHECK(words_of({"relu6", {{"x", {2}}}, {{"threshold", 0.0}}, ""}) ==
+        "relu6 (out): threshold is 0, must be above 0");
   CHECK(words_of({"dropout", {{"x", {2}}}, {{"p", 1.0}, {"key", std::int64_t{1}}}, ""}) ==
         "dropout (out): p is 1, must be at least 0 and below 1");
   CHECK(words_of({"all_reduce", {{"x", {2}}}, {{"op", std::string("max")}}, ""}) ==

@@ -7,6 +7,9 @@
   X(adam)                       \
   X(batch_norm)                 \
   X(batch_norm_grad)            \
+  X(cast)                       \
+  X(concat)                     \
+  X(concat_grad)                \
   X(conv2d)                     \
   X(conv2d_grad_input)          \
   X(conv2d_grad_weights)        \
@@ -23,8 +26,11 @@
   X(pool2d)                     \
   X(pool2d_grad)                \
   X(relu)                       \
+  X(relu6)                      \
+  X(relu6_grad)                 \
   X(relu_grad)                  \
   X(reorder)                    \
+  X(scale)                      \
   X(sgd)                        \
   X(softmax_with_cross_entropy) \
   X(softmax_with_cross_entropy_grad)

@@ -1,0 +1,57 @@
+// Joins and parts plain tensors by copying runs: what lies side by side from the axis inwards.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "runtime/kernels/cpu/elementwise.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+// `joined` is, `rows` times, a run of x and a run of y.
+struct Runs {
+  std::int64_t rows, x, y;  // x, y: elements of a run
+
+  Runs(const OpView& op, const Value& first, const Value& second) {
+    elements_of(op, first);
+    const auto axis = first.shape.begin() + op.integer("axis");
+    rows = std::accumulate(first.shape.begin(), axis, std::int64_t{1}, std::multiplies<>());
+    x = count_of(first.shape) / rows;
+    y = count_of(second.shape) / rows;
+  }
+  std::int64_t per_thread() const { return kElementsPerThread / (x + y); }
+};
+
+std::unique_ptr<Kernel> make_concat(const OpView& op, Device&) {
+  return simple_kernel([runs = Runs(op, op.input("x"), op.input("y")), x = op.input_id("x"),
+                        y = op.input_id("y"), joined = op.output_id("joined")](const RunContext& context) {
+    parallel_for(runs.rows, runs.per_thread(), [&](std::int64_t begin, std::int64_t end) {
+      float* to = at(context, joined) + begin * (runs.x + runs.y);
+      for (std::int64_t row = begin; row < end; ++row) {
+        to = std::copy_n(at(context, x) + row * runs.x, runs.x, to);
+        to = std::copy_n(at(context, y) + row * runs.y, runs.y, to);
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device&) {
+  return simple_kernel([runs = Runs(op, op.output("dx"), op.output("dy")), dx = op.output_id("dx"),
+                        dy = op.output_id("dy"),
+                        djoined = op.input_id("djoined")](const RunContext& context) {
+    parallel_for(runs.rows, runs.per_thread(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const float* const from = at(context, djoined) + row * (runs.x + runs.y);
+        std::copy_n(from, runs.x, at(context, dx) + row * runs.x);
+        std::copy_n(from + runs.x, runs.y, at(context, dy) + row * runs.y);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+KernelDef concat_kernel() { return {.make = make_concat}; }
+KernelDef concat_grad_kernel() { return {.make = make_concat_grad}; }
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,47 @@
+// The same numbers in another floating-point type; narrowing rounds to the nearest, ties to even.
+//   y = x          x f32, f16 or bf16, any shape;  y like x, but of the type asked for
+//   dx = dy, cast back to the type of x
+//   attributes: dtype "f32" | "f16" | "bf16"
+// Throws Error(config) for other types.
+#include <fmt/format.h>
+
+#include "runtime/ops/op_def.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+bool floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+void infer_cast(Inference& op) {
+  const Value& x = op.input("x");
+  if (!floating(x.dtype)) op.fail(fmt::format("x is {}, wanted f32, f16 or bf16", describe(x.dtype)));
+  const std::optional<DType> dtype = parse_dtype(op.text("dtype"));
+  if (!dtype || !floating(*dtype))
+    op.fail(fmt::format("dtype is \"{}\", wanted \"f32\", \"f16\" or \"bf16\"", op.text("dtype")));
+  op.set_output("y", Shape(x.shape), *dtype);
+}
+
+void grad_cast(GradientRule& rule) {
+  const ValueId dy = rule.output_gradient("y");
+  if (dy == kNone || !rule.wants("x")) return;
+  const std::string back(describe(rule.forward().input("x").dtype));
+  rule.set_gradient("x", rule.emit("cast", {{"x", dy}}, {{"dtype", back}}).front());
+}
+
+// Between the wide type and itself: differences are too small for the narrow ones.
+std::vector<Sample> cast_samples() {
+  return {{.inputs = {{"x", {{2, 3, 5}}}}, .attributes = {{"dtype", std::string("f32")}}}};
+}
+
+}  // namespace
+
+OpDef cast() {
+  return {.name = "cast",
+          .inputs = {"x"},
+          .outputs = {"y"},
+          .infer = infer_cast,
+          .gradient = grad_cast,
+          .samples = cast_samples};
+}
+
+}  // namespace fleetrun::runtime::ops
