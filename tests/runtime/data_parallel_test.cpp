@@ -120,6 +120,14 @@ TEST_CASE("values in place of others change nothing") {
   CHECK(train(job, 2) == in_place);
 }
 
+TEST_CASE("values in place of others change nothing in a network with batch_norm") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  const Parameters in_place = train(job, 1);
+  CHECK(train(job, 1) == in_place);
+  job.strategy.build_strategy.enable_inplace = false;
+  CHECK(train(job, 1) == in_place);
+}
+
 TEST_CASE("training again with the same seed gives the same bits") {
   const job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
   CHECK(train(job, 2) == train(job, 2));

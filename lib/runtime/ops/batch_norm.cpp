@@ -121,14 +121,16 @@ OpDef batch_norm() {
           .infer = infer_batch_norm,
           .gradient = grad_batch_norm,
           .samples = batch_norm_samples,
-          .in_place = {"mean", "variance"}};
+          .in_place = {"mean", "variance"},
+          .may_share = {{"y", "x"}}};
 }
 
 OpDef batch_norm_grad() {
   return {.name = "batch_norm_grad",
           .inputs = {"x", "dy", "scale", "batch_mean", "batch_variance"},
           .outputs = {"dx", "dscale", "dbias"},
-          .infer = infer_batch_norm_grad};
+          .infer = infer_batch_norm_grad,
+          .may_share = {{"dx", "dy"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -100,8 +100,8 @@ struct OpDef {
   void (*gradient)(GradientRule&) = nullptr;   // null: nothing flows back through it
   std::vector<Sample> (*samples)() = nullptr;  // null: has no gradient test of its own
   std::vector<std::string> in_place = {};      // outputs that are the input of the same name, updated
-  // (output, input): the output may lie where the input does once nobody else reads that, for the kernels look
-  // at one element at a time.
+  // (output, input): the output may lie where the input does once nobody else reads that, for kernels are done
+  // with an element of the input when they write that of the output.
   std::vector<std::pair<std::string, std::string>> may_share = {};
 
   int input_index(std::string_view argument) const;  // -1 when there is no such argument

@@ -1,4 +1,5 @@
 // Batch normalisation of oneDNN in the layout that the image has; the running statistics are moved here.
+// oneDNN says that the result may lie where the image does, and dx where dy does.
 #include <dnnl.h>
 
 #include <array>
