@@ -39,6 +39,7 @@ void write_rank_env(const RankEnv& rank_env, Environment& environment) {
   set_int("FLEETRUN_PROGRESS_FD", rank_env.progress_fd);
   environment.set("FLEETRUN_LOG_DIR", rank_env.log_dir);
   environment.set("FLEETRUN_DEVICE", rank_env.device);
+  environment.set("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
   set_int("FLEETRUN_THREADS", rank_env.threads);
 }
 
@@ -59,6 +60,7 @@ RankEnv read_rank_env(const Environment& environment) {
   rank_env.progress_fd = required_int(environment, "FLEETRUN_PROGRESS_FD");
   rank_env.log_dir = required(environment, "FLEETRUN_LOG_DIR");
   rank_env.device = required(environment, "FLEETRUN_DEVICE");
+  rank_env.dump_dir = required(environment, "FLEETRUN_DUMP_DIR");
   rank_env.threads = required_int(environment, "FLEETRUN_THREADS");
   return rank_env;
 }

@@ -22,6 +22,7 @@ struct RankEnv {
   int progress_fd = -1;        // inherited memfd of one ProgressPage; -1: none
   std::string log_dir;         // absolute
   std::string device = "cpu";  // "cpu" or "cuda:INDEX"
+  std::string dump_dir;        // absolute: rank 0 writes its programs there; empty: nobody does
   int threads = 1;             // compute threads when the job does not say
 
   bool operator==(const RankEnv&) const = default;

@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "launch/cluster.h"
@@ -15,7 +18,12 @@ namespace {
 
 // All that can be wrong with a job is told before a process or a file is made.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
-  if (kind_of_program(options.program) != ProgramKind::job) return std::nullopt;
+  if (kind_of_program(options.program) != ProgramKind::job) {
+    if (!options.dump_program.value.empty())
+      throw Error(ErrorKind::usage,
+                  fmt::format("--dump_program is for job files, and {} is none", options.program));
+    return std::nullopt;
+  }
   job::ParsedJob job = job::parse_job_file(options.program, options.arguments);
   job::check_inputs(job.spec);
   return job;

@@ -32,6 +32,7 @@ struct LaunchOptions {
   Setting<std::optional<std::uint16_t>> start_port;
   Setting<job::DeviceChoice> device{job::DeviceChoice::automatic};
   Setting<std::string> log_dir{"log"};
+  Setting<std::string> dump_program;  // "": off
   Setting<std::string> job_id{"default"};
   Setting<Clock::duration> grace{std::chrono::seconds(10)};
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,14 @@ void show_end(const ExitReport& report, const Patience& patience, LogFollower& e
   console.err.drain(patience);
 }
 
+std::optional<EmbeddedPlan> plan_embedded(const NodeRun& run, const std::optional<RuntimeSupport>& support) {
+  if (!run.job) return std::nullopt;
+  EmbeddedPlan plan = support->plan(run.job->spec);
+  const std::string& dump_dir = run.options.dump_program.value;
+  if (!dump_dir.empty()) plan.dump_dir = std::filesystem::absolute(dump_dir).string();
+  return plan;
+}
+
 // Fills the report as far as it comes, also when it throws.
 void supervise(const NodeRun& run, int front_fd, const LogFolder& logs, ExitReport& report) {
   EventLoop loop;
@@ -83,15 +92,14 @@ void supervise(const NodeRun& run, int front_fd, const LogFolder& logs, ExitRepo
   if (run.job)
     support.emplace(loop, run.cluster.local_size(), report.run_id,
                     [&](std::string_view line) { console.say(line); });
-  std::vector<WorkerSpec> workers =
-      plan_workers({.cluster = run.cluster,
-                    .endpoints = ports.endpoints,
-                    .program = run.program,
-                    .environment = run.environment,
-                    .log_dir = logs.path(),
-                    .absolute_log_dir = logs.absolute(),
-                    .run_id = report.run_id,
-                    .embedded = run.job ? std::optional(support->plan(run.job->spec)) : std::nullopt});
+  std::vector<WorkerSpec> workers = plan_workers({.cluster = run.cluster,
+                                                  .endpoints = ports.endpoints,
+                                                  .program = run.program,
+                                                  .environment = run.environment,
+                                                  .log_dir = logs.path(),
+                                                  .absolute_log_dir = logs.absolute(),
+                                                  .run_id = report.run_id,
+                                                  .embedded = plan_embedded(run, support)});
   std::vector<UniqueFd> outputs;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     outputs.push_back(logs.open_worker_log(static_cast<int>(i)));

@@ -35,6 +35,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .progress_fd = -1,
                       .log_dir = request.absolute_log_dir,
                       .device = describe_device(cluster, local_rank),
+                      .dump_dir = embedded.dump_dir,
                       .threads = threads_per_rank(request)};
   if (!embedded.progress_fds.empty())
     rank_env.progress_fd = embedded.progress_fds.at(static_cast<std::size_t>(local_rank));

@@ -28,6 +28,7 @@ struct EmbeddedPlan {
   std::optional<int> threads;                          // "train.threads"
   Endpoint store;                                      // port 0: none
   int key_fd = -1;
+  std::string dump_dir;           // absolute; empty: no programs are written
   std::vector<int> progress_fds;  // one per local rank
 };
 

@@ -15,6 +15,7 @@
 #include "runtime/agreement.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"
+#include "runtime/dump_program.h"
 #include "runtime/metrics/lines.h"
 #include "runtime/model_facts.h"
 #include "runtime/trainer.h"
@@ -82,7 +83,10 @@ class Run {
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
     agree_on_program(world, trainer_.program_text());
-    if (world.env.rank == 0) prepare_output(job.output.dir);
+    if (world.env.rank == 0) {
+      prepare_output(job.output.dir);
+      if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
+    }
     trainer_.share_parameters();
   }
 

@@ -50,6 +50,7 @@ class Trainer {
 
   const Storage& storage() const { return *storage_; }
   const Executor& executor() const { return *training_; }
+  const Executor& evaluation_executor() const { return *evaluation_; }
 
   // Parameters and running statistics as they are now, as safetensors. Throws Error(create|io).
   void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }

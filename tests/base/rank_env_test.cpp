@@ -21,6 +21,7 @@ TEST_CASE("what the launcher writes is what the worker reads") {
                            .progress_fd = 9,
                            .log_dir = "/tmp/log",
                            .device = "cuda:2",
+                           .dump_dir = "/tmp/dump",
                            .threads = 6};
   Environment environment;
   write_rank_env(written, environment);

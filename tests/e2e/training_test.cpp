@@ -72,6 +72,31 @@ TEST_CASE("the quick start's job learns the patterns on two ranks, and its last 
   CHECK(contains(launch.folder.read("log/workerlog.1"), "[Epoch 3, batch 45] loss: "));
 }
 
+TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "--dump_program=some/dump", "job.json", "train.epochs=1"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const auto dumped = [&](const std::string& name) { return launch.folder.read("some/dump/" + name); };
+  CHECK(contains(dumped("train.txt"), "parameter f1.weight f32[64,64]"));
+  CHECK(contains(dumped("train.txt"), "\nall_reduce "));
+  CHECK(contains(dumped("train.dot"), "digraph program {\n"));
+  CHECK(contains(dumped("train.dot"), "[label=\"sgd\\nf1.weight\""));
+  CHECK(contains(dumped("train.kernels.txt"), "sgd"));
+  CHECK(contains(dumped("eval.txt"), "\nfetch losses\n"));
+  CHECK_FALSE(contains(dumped("eval.txt"), "all_reduce"));
+  CHECK(contains(dumped("eval.dot"), "fetch\\nlosses"));
+  CHECK(dumped("eval.kernels.txt") != "");
+}
+
+TEST_CASE("--dump_program of a program that is no job is refused") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--dump_program=dump"}, {"exit", "0"});
+  CHECK(result.code == 2);
+  CHECK(contains(result.err, "--dump_program is for job files, and "));
+}
+
 TEST_CASE("every rank prints its own steps in the worker format") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);

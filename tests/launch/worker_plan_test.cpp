@@ -64,6 +64,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                .threads = {},
                                .store = {"127.0.0.1", 6000},
                                .key_fd = 20,
+                               .dump_dir = "/work/dump",
                                .progress_fds = {30, 31}};
   const WorkerSpec worker = plan.workers()[1];
   CHECK(worker.inherited_fds == std::vector<int>{20, 31});
@@ -78,6 +79,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                                      .progress_fd = 31,
                                                      .log_dir = "/work/out",
                                                      .device = "cpu",
+                                                     .dump_dir = "/work/dump",
                                                      .threads = 4});
 }
 
