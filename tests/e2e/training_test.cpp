@@ -49,7 +49,7 @@ std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
 
 bool trains(const Launch& launch) {
   return comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "[Epoch 1, batch 1]"); },
-                    30s);
+                    120s);
 }
 
 double test_accuracy_of(const nlohmann::json& report) { return report["train"]["test_accuracy"]; }
