@@ -3,14 +3,15 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-// The descriptor of a [N, C, H, W] tensor of these blocks.
+// The descriptor of a [N, C, H, W] tensor of these blocks, laid out like one of the same N.
 Descriptor blocked(const Shape& shape, const Descriptor& like, std::int64_t inner) {
   Descriptor made = like;
-  const std::int64_t channels = like.padded_dims[1];
-  for (int i = 2; i < 4; ++i) {
+  for (int i = 1; i < 4; ++i) {
     made.dims[i] = shape[static_cast<std::size_t>(i)];
     made.padded_dims[i] = shape[static_cast<std::size_t>(i)];
   }
+  const std::int64_t channels = (shape[1] + inner - 1) / inner * inner;
+  made.padded_dims[1] = channels;
   dnnl_dims_t& strides = made.format_desc.blocking.strides;
   strides[3] = inner;
   strides[2] = strides[3] * shape[3];
@@ -38,6 +39,17 @@ std::optional<ChannelBlocks> channel_blocks(const Value& image) {
 Layout resized_layout(const Value& image, const Shape& shape) {
   if (image.layout.plain()) return {};
   return layout_of(blocked(shape, descriptor_of(image), channel_blocks(image)->inner), kActivation);
+}
+
+std::optional<Layout> layout_of_channels(const Value& image, std::int64_t channels) {
+  const std::optional<ChannelBlocks> blocks = channel_blocks(image);
+  if (!blocks || image.layout.plain()) return std::nullopt;
+  const Descriptor descriptor = descriptor_of(image);
+  const bool whole = image.shape[1] % blocks->inner == 0 && channels % blocks->inner == 0;
+  if (descriptor.format_desc.blocking.inner_nblks == 0 || !whole) return std::nullopt;
+  Shape shape = image.shape;
+  shape[1] = channels;
+  return layout_of(blocked(shape, descriptor, blocks->inner), kActivation);
 }
 
 }  // namespace fleetrun::runtime::cpu

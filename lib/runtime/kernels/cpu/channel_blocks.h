@@ -19,4 +19,7 @@ std::optional<ChannelBlocks> channel_blocks(const Value& image);
 // The layout of `image` for a tensor with the same images and channels but other rows and columns.
 Layout resized_layout(const Value& image, const Shape& shape);
 
+// The layout of `image` for a tensor that differs in the number of channels. Empty unless both are whole blocks.
+std::optional<Layout> layout_of_channels(const Value& image, std::int64_t channels);
+
 }  // namespace fleetrun::runtime::cpu

@@ -1,8 +1,10 @@
-// Joins and parts plain tensors by copying runs: what lies side by side from the axis inwards.
+// Joins and parts tensors by copying runs: what lies side by side from the axis inwards. That is so in plain
+// tensors, and along the channels in whole blocks of them.
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "runtime/kernels/cpu/channel_blocks.h"
 #include "runtime/kernels/cpu/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
@@ -49,9 +51,35 @@ std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device&) {
   });
 }
 
+constexpr std::int64_t kChannels = 1;  // the axis
+
+// Everything in the blocks of x, if that is possible; else plain.
+LayoutChoice choose_concat(const LayoutQuery& query, Device&) {
+  const OpView& op = query.op;
+  const Value& x = op.input("x");
+  LayoutChoice choice = {{Layout(), Layout()}, {Layout()}};
+  if (op.integer("axis") != kChannels || x.shape.size() != 4) return choice;
+  const std::int64_t y_channels = op.input("y").shape[kChannels];
+  const auto y = layout_of_channels(x, y_channels);
+  const auto joined = layout_of_channels(x, x.shape[kChannels] + y_channels);
+  if (y && joined) choice = {{x.layout, *y}, {*joined}};
+  return choice;
+}
+
+LayoutChoice choose_concat_grad(const LayoutQuery& query, Device&) {
+  const OpView& op = query.op;
+  const Value& djoined = op.input("djoined");
+  LayoutChoice choice = {{Layout()}, {Layout(), Layout()}};
+  if (op.integer("axis") != kChannels || djoined.shape.size() != 4) return choice;
+  const auto dx = layout_of_channels(djoined, op.integer("split"));
+  const auto dy = layout_of_channels(djoined, djoined.shape[kChannels] - op.integer("split"));
+  if (dx && dy) choice = {{djoined.layout}, {*dx, *dy}};
+  return choice;
+}
+
 }  // namespace
 
-KernelDef concat_kernel() { return {.make = make_concat}; }
-KernelDef concat_grad_kernel() { return {.make = make_concat_grad}; }
+KernelDef concat_kernel() { return {.choose_layouts = choose_concat, .make = make_concat}; }
+KernelDef concat_grad_kernel() { return {.choose_layouts = choose_concat_grad, .make = make_concat_grad}; }
 
 }  // namespace fleetrun::runtime::cpu
