@@ -45,8 +45,10 @@ struct Data {
 void prepare_output(const std::string& folder) {
   make_directories(folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw Error(ErrorKind::create, fmt::format("output.dir is {}, which may not be written to: {}", folder,
-                                               describe_errno(errno)));
+    throw Error(
+        ErrorKind::create,
+        fmt::format("output.dir is {}, which may not be written to: {}", folder, describe_errno(errno)),
+        "output.dir=FOLDER behind the job file chooses another one");
 }
 
 LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env) {

@@ -102,8 +102,11 @@ const void* Executor::fetch(const std::string& name) const {
 
 std::string Executor::describe_kernels() const {
   std::string text;
-  for (std::size_t i = 0; i < kernels_.size(); ++i)
-    text += fmt::format("{}: {}\n", name_of(program_, program_.ops[i]), kernels_[i]->describe());
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    const std::string implementation = kernels_[i]->describe();
+    text += fmt::format("{}: {}\n", name_of(program_, program_.ops[i]),
+                        implementation.empty() ? "fleetrun" : implementation);
+  }
   return text;
 }
 

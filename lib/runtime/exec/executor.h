@@ -39,7 +39,8 @@ class Executor {
 
   const Program& program() const { return program_; }
   const Schedule& schedule() const { return schedule_; }
-  std::string describe_kernels() const;  // one line per op: its type, first output, implementation
+  std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
+                                         // "fleetrun" where the code is our own
 
  private:
   void make_kernels(const OpTable& ops);
