@@ -8,6 +8,7 @@
 #include "comm/solo.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/data/expect_error.h"
+#include "runtime/graph/program_text.h"
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
@@ -95,6 +96,31 @@ TEST_CASE("saved weights are plain, by PyTorch's names, without optimizer state"
   CHECK(shapes == wanted);
   const auto started_with = started(lenet_job(7), 1).front();
   for (const auto& [name, values] : started_with) CHECK(file.tensors.at(name).as<float>() == values);
+}
+
+TEST_CASE("running statistics are weights, what an optimizer keeps is not") {
+  const Program program = parse_program(
+      "parameter bn1.weight f32[2] constant 1.0\n"
+      "state bn1.running_mean f32[2] constant 0.0\n"
+      "state bn1.running_var f32[2] constant 1.0\n"
+      "state bn1.weight.velocity f32[2] constant 0.0 of bn1.weight\n",
+      all_ops());
+  const auto device = make_cpu_device();
+  const auto solo = comm::make_solo();
+  Storage storage(program, *device, *solo);
+  storage.write("bn1.running_mean", {3, 4});
+  CHECK_THROWS_WITH_AS(storage.write("bn1.running_var", {1}),
+                       "bn1.running_var was given 1 elements, wanted 2", Error);
+  const TemporaryFolder folder;
+  save_weights(folder / "w", program, storage);
+  const Safetensors file = read_safetensors(folder / "w");
+  CHECK(file.tensors.size() == 3);
+  CHECK(file.tensors.at("bn1.running_mean").as<float>() == std::vector<float>{3, 4});
+  CHECK(file.tensors.count("bn1.weight.velocity") == 0);
+
+  storage.write("bn1.running_mean", {0, 0});
+  load_weights(folder / "w", program, storage);
+  CHECK(storage.read("bn1.running_mean") == std::vector<float>{3, 4});
 }
 
 TEST_CASE("every rank starts with the pretrained weights, bit for bit") {
