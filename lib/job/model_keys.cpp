@@ -10,14 +10,14 @@ std::vector<Choice> models() {
   return {
       choice("mlp", ModelName::mlp),
       choice("lenet", ModelName::lenet),
-      choice("resnet20", ModelName::resnet20, Support::later),
-      choice("resnet18", ModelName::resnet18, Support::later),
-      choice("resnet34", ModelName::resnet34, Support::later),
-      choice("resnet50", ModelName::resnet50, Support::later),
-      choice("resnet101", ModelName::resnet101, Support::later),
-      choice("resnet152", ModelName::resnet152, Support::later),
-      choice("vgg16", ModelName::vgg16, Support::later),
-      choice("mobilenet_v1", ModelName::mobilenet_v1, Support::later),
+      choice("resnet20", ModelName::resnet20),
+      choice("resnet18", ModelName::resnet18),
+      choice("resnet34", ModelName::resnet34),
+      choice("resnet50", ModelName::resnet50),
+      choice("resnet101", ModelName::resnet101),
+      choice("resnet152", ModelName::resnet152),
+      choice("vgg16", ModelName::vgg16),
+      choice("mobilenet_v1", ModelName::mobilenet_v1),
   };
 }
 
