@@ -161,9 +161,11 @@ TEST_CASE("a required key that is missing") {
   CHECK(complaint("{}") ==
         "a.json:1:1: model: found nothing, wanted an object\na.json:1:1: data: found nothing, wanted an "
         "object");
-  CHECK(complaint(R"({"model": {}, "data": {"train": {"format": "idx", "images": "x"}}})") ==
-        "a.json:1:11: model.name: found nothing, wanted one of \"mlp\", \"lenet\"\n"
-        "a.json:1:33: data.train.labels: found nothing, wanted a path, as data.train.format is \"idx\"");
+  CHECK(
+      complaint(R"({"model": {}, "data": {"train": {"format": "idx", "images": "x"}}})") ==
+      "a.json:1:11: model.name: found nothing, wanted one of \"mlp\", \"lenet\", \"resnet20\", \"resnet18\", "
+      "\"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", \"mobilenet_v1\"\n"
+      "a.json:1:33: data.train.labels: found nothing, wanted a path, as data.train.format is \"idx\"");
 }
 
 TEST_CASE("keys that contradict each other") {
@@ -212,12 +214,13 @@ TEST_CASE("NUL and control characters in a text") {
 }
 
 TEST_CASE("an unknown value of a choice, and one of a later build") {
-  CHECK(
-      complaint(R"({"model": {"name": "lennet"}, "data": {"train": {"format": "tar"}}})") ==
-      "a.json:1:20: model.name: found \"lennet\", wanted one of \"mlp\", \"lenet\"; did you mean \"lenet\"?\n"
-      "a.json:1:60: data.train.format: found \"tar\", wanted one of \"image_folder\", \"cifar_bin\", "
-      "\"idx\", "
-      "\"synthetic\"");
+  CHECK(complaint(R"({"model": {"name": "lennet"}, "data": {"train": {"format": "tar"}}})") ==
+        "a.json:1:20: model.name: found \"lennet\", wanted one of \"mlp\", \"lenet\", \"resnet20\", "
+        "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
+        "\"mobilenet_v1\"; did you mean \"lenet\"?\n"
+        "a.json:1:60: data.train.format: found \"tar\", wanted one of \"image_folder\", \"cifar_bin\", "
+        "\"idx\", "
+        "\"synthetic\"");
   CHECK(complaint(good_job("\"optimizer\": {\"name\": \"lars\"}")) ==
         "a.json:4:23: optimizer.name: found \"lars\", not supported by this build, which has \"sgd\", "
         "\"momentum\", \"adam\"");

@@ -92,7 +92,9 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
   CHECK(
       to_json(property(schema, "model.dropout")) ==
       R"({"description": "share of values dropped before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
-  CHECK(to_json(at(property(schema, "model.name"), "enum")) == R"(["mlp", "lenet"])");
+  CHECK(
+      to_json(at(property(schema, "model.name"), "enum")) ==
+      R"(["mlp", "lenet", "resnet20", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1"])");
   CHECK(to_json(at(property(schema, "data.train.shape"), "minItems")) == "3");
   CHECK(to_json(at(property(schema, "data.train.shape"), "maxItems")) == "3");
   CHECK(to_json(at(property(schema, "data.use_dali"), "const")) == "false");

@@ -76,7 +76,9 @@ TEST_CASE("problems of the command line come after those of the file, in its ord
              "optimizer.learning_rate=1e309", "data.batch_size=many", "env={\"A\": 1, \"A\": \"2\"}"}) ==
         "a.json:4:11: device: found \"tpu\", wanted one of \"auto\", \"cpu\", \"cuda\"\n"
         "command line: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
-        "command line: model.name: found \"lenett\", wanted one of \"mlp\", \"lenet\"; did you mean "
+        "command line: model.name: found \"lenett\", wanted one of \"mlp\", \"lenet\", \"resnet20\", "
+        "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
+        "\"mobilenet_v1\"; did you mean "
         "\"lenet\"?\n"
         "command line: train.epochs: found an object, wanted a whole number of at least 1\n"
         "command line: output.dir: found \"../x\", wanted a path inside " +
