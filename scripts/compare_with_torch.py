@@ -151,7 +151,7 @@ def compare(name, arguments):
         norm = numpy.linalg.norm(wanted) or 1.0
         our_error = numpy.linalg.norm(ours[key] - wanted) / norm
         torch_error = numpy.linalg.norm(single[key] - wanted) / norm
-        worst.append((our_error / max(torch_error, 1e-9), our_error, torch_error, key))
+        worst.append((our_error / max(torch_error, 1e-9), our_error, torch_error, f'{key}, norm {norm:.1e}'))
     if os.environ.get('VERBOSE'):
         for entry in worst:
             print('%8.1f ours %.2e torch %.2e %s' % entry)
