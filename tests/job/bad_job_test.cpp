@@ -112,7 +112,8 @@ TEST_CASE("a value of the wrong type") {
 "data": {"train": [], "batch_size": "32", "shuffle": 1},
 "optimizer": {"learning_rate": "fast", "weight_decay": null},
 "env": {"A": 1}, "strategy": 7, "output": {"dir": ""}})") ==
-      R"(a.json:2:19: model.name: found 3, wanted one of "mlp", "lenet")"
+      R"(a.json:2:19: model.name: found 3, wanted one of "mlp", "lenet", "resnet20", "resnet18", "resnet34", )"
+      R"("resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1")"
       "\n"
       R"(a.json:2:33: model.dropout: found "0.5", wanted a number from 0 to below 1)"
       "\n"
