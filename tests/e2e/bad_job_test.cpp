@@ -4,16 +4,12 @@
 #include <filesystem>
 
 #include "e2e/launcher.h"
+#include "support/slowdown.h"
 
 namespace fleetrun {
 namespace {
 
 constexpr double kPromised_s = 0.2;
-#if defined(__SANITIZE_ADDRESS__)
-constexpr double kSlowdown = 5;  // of a program under the address sanitizer
-#else
-constexpr double kSlowdown = 1;
-#endif
 
 struct BadJob {
   std::string kind;
@@ -74,7 +70,7 @@ void check_refused(const Launch& launch, const BadJob& bad) {
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "job.json"});
   CHECK(result.code == bad.code);
   CHECK_MESSAGE(contains(result.err, bad.words), result.err);
-  CHECK(result.seconds < kPromised_s * kSlowdown);
+  CHECK(result.seconds < kPromised_s * testing::kSlowdown);
   CHECK_FALSE(launch.folder.has("log"));
   CHECK_FALSE(launch.folder.has("output"));
   CHECK(result.out.empty());

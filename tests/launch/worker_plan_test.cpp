@@ -21,7 +21,7 @@ struct Plan {
                          .program = program,
                          .environment = environment,
                          .log_dir = "out",
-                         .absolute_log_dir = "/work/out",
+                         .absolute_log_dir = "/run/out",
                          .run_id = "run-1",
                          .embedded = embedded});
   }
@@ -43,7 +43,7 @@ TEST_CASE("each rank runs the program as given, with a log of its own") {
   CHECK(workers[1].environment.get("PADDLE_TRAINER_ID") == "1");
   CHECK(workers[1].environment.get("RANK") == "1");
   CHECK(workers[1].environment.get("HOME") == "/home/me");
-  CHECK(workers[1].environment.get("TORCHELASTIC_ERROR_FILE") == "/work/out/error.1.json");
+  CHECK(workers[1].environment.get("TORCHELASTIC_ERROR_FILE") == "/run/out/error.1.json");
   CHECK(workers[1].inherited_fds.empty());
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                .threads = {},
                                .store = {"127.0.0.1", 6000},
                                .key_fd = 20,
-                               .dump_dir = "/work/dump",
+                               .dump_dir = "/run/dump",
                                .progress_fds = {30, 31}};
   const WorkerSpec worker = plan.workers()[1];
   CHECK(worker.inherited_fds == std::vector<int>{20, 31});
@@ -77,9 +77,9 @@ TEST_CASE("only our own worker is told what is ours") {
                                                      .store = {"127.0.0.1", 6000},
                                                      .key_fd = 20,
                                                      .progress_fd = 31,
-                                                     .log_dir = "/work/out",
+                                                     .log_dir = "/run/out",
                                                      .device = "cpu",
-                                                     .dump_dir = "/work/dump",
+                                                     .dump_dir = "/run/dump",
                                                      .threads = 4});
 }
 
