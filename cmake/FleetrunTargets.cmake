@@ -25,7 +25,7 @@ add_library(fleetrun_flags INTERFACE)
 target_compile_options(fleetrun_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas
   -Wno-missing-field-initializers)  # designated initialisers leave members at their defaults
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(fleetrun_flags INTERFACE -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+  target_compile_options(fleetrun_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)  # false alarms on std::string (GCC bugs 105651, 105562)
 endif()
 if(FLEETRUN_WERROR)
   target_compile_options(fleetrun_flags INTERFACE -Werror)
