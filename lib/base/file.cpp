@@ -24,6 +24,24 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   }
 }
 
+// `before_rename` gets the complete file under its temporary name.
+template <typename BeforeRename>
+void put_in_place(const std::string& path, std::string_view content, BeforeRename before_rename) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
+  try {
+    write_all(fd.get(), content, temporary);
+    before_rename(fd.get(), temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      throw Error(ErrorKind::create,
+                  fmt::format("renaming {} to {}: {}", temporary, path, describe_errno(errno)));
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, std::size_t limit) {
@@ -53,20 +71,14 @@ std::string read_file(const std::string& path, std::size_t limit) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
-  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
-  try {
-    write_all(fd.get(), content, temporary);
-    if (::fsync(fd.get()) != 0)
+  put_in_place(path, content, [](int fd, const std::string& temporary) {
+    if (::fsync(fd) != 0)
       throw Error(ErrorKind::io, fmt::format("syncing {}: {}", temporary, describe_errno(errno)));
-    if (::rename(temporary.c_str(), path.c_str()) != 0)
-      throw Error(ErrorKind::create,
-                  fmt::format("renaming {} to {}: {}", temporary, path, describe_errno(errno)));
-  } catch (const Error&) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  });
+}
+
+void replace_file(const std::string& path, std::string_view content) {
+  put_in_place(path, content, [](int, const std::string&) {});
 }
 
 void make_directories(const std::string& path) {

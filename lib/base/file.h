@@ -14,6 +14,9 @@ std::string read_file(const std::string& path, std::size_t limit);
 // Throws Error(create|io).
 void write_file_atomically(const std::string& path, std::string_view content);
 
+// The same without the sync, which may take as long as the disk is busy: for what a new run makes anew.
+void replace_file(const std::string& path, std::string_view content);
+
 // Creates the folder and its parents. Throws Error(create) that names the folder.
 void make_directories(const std::string& path);
 

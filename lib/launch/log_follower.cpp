@@ -1,10 +1,8 @@
 #include "launch/log_follower.h"
 
 #include <fcntl.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -14,9 +12,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kChunk = 64 * 1024;                    // bytes; what a pipe holds by default
-constexpr std::size_t kLongestLine = 8192;                   // bytes; longer ones are passed on in pieces
-constexpr auto kPollPause = std::chrono::milliseconds(100);  // where inotify is used up
+constexpr std::size_t kChunk = 64 * 1024;   // bytes; what a pipe holds by default
+constexpr std::size_t kLongestLine = 8192;  // bytes; longer ones are passed on in pieces
 
 }  // namespace
 
@@ -24,33 +21,10 @@ LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path
     : loop_(loop), stream_(stream), path_(std::move(path)) {
   file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_) throw file_error(errno, "following", path_);
-  watch();
 }
 
-LogFollower::~LogFollower() {
-  if (notify_) loop_.forget(notify_.get());
-}
-
-void LogFollower::watch() {
-  notify_.reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!notify_ || ::inotify_add_watch(notify_.get(), path_.c_str(), IN_MODIFY) < 0) {
-    notify_.reset();
-    look_again_later();
-    return;
-  }
-  loop_.watch_readable(notify_.get(), [this] {
-    std::array<char, 4096> events;
-    while (::read(notify_.get(), events.data(), events.size()) > 0) {
-    }
-    if (!waiting_) copy_some();
-  });
-}
-
-void LogFollower::look_again_later() {
-  loop_.call_at(Clock::now() + kPollPause, [this] {
-    if (!waiting_) copy_some();
-    look_again_later();
-  });
+void LogFollower::look() {
+  if (!waiting_) copy_some();
 }
 
 // One chunk per turn of the loop, so that a flood of text leaves room for everything else.

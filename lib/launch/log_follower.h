@@ -13,17 +13,16 @@ class LogFollower {
  public:
   // The file exists. Throws Error(io) when it cannot be read.
   LogFollower(EventLoop& loop, OutputStream& stream, std::string path);
-  ~LogFollower();
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
+
+  void look();  // there may be more
 
   // Everything up to the present end, a last line without an end included.
   // False: the reader of the stream did not take all of it.
   bool finish(const Patience& patience);
 
  private:
-  void watch();
-  void look_again_later();
   void copy_some();
   bool read_chunk();  // false at the end of the file
 
@@ -31,7 +30,6 @@ class LogFollower {
   OutputStream& stream_;
   std::string path_;
   UniqueFd file_;
-  UniqueFd notify_;
   std::string unfinished_;  // the start of a line whose end was not written yet
   bool waiting_ = false;    // for the stream
 };

@@ -12,6 +12,7 @@
 #include "launch/announcements.h"
 #include "launch/console.h"
 #include "launch/event_loop.h"
+#include "launch/folder_watch.h"
 #include "launch/log_folder.h"
 #include "launch/log_follower.h"
 #include "launch/port_guard.h"
@@ -62,7 +63,7 @@ void end_report(const ProcessGroup& group, const LogFolder& logs, ExitReport& re
 }
 
 void write_report(const LogFolder& logs, const ExitReport& report) {
-  write_file_atomically(logs.file("report.json"), report_json(report));
+  replace_file(logs.file("report.json"), report_json(report));
 }
 
 void show_end(const ExitReport& report, const Patience& patience, LogFollower& echo, Console& console) {
@@ -113,6 +114,7 @@ void supervise(const NodeRun& run, int front_fd, const LogFolder& logs, ExitRepo
   console.out.before_write([&] { progress.clear(); });
   console.err.before_write([&] { progress.clear(); });
   LogFollower echo(loop, console.out, logs.worker_log(0));
+  const FolderWatch watch(loop, logs.path(), [&] { echo.look(); });
   ProcessGroup group(loop, std::move(workers), std::move(outputs),
                      {.supervisor = {.grace = run.options.grace.value},
                       .front_fd = front_fd,

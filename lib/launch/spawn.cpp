@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,104 +11,125 @@
 #include <cerrno>
 #include <csignal>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/process/v2/posix/default_launcher.hpp>
-#include <boost/process/v2/process.hpp>
-
-#include "launch/pidfd.h"
-
 namespace fleetrun::launch {
 namespace {
 
-namespace process = boost::process::v2;
+constexpr std::size_t kChildStack = 64 * 1024;  // bytes; execve with its arguments needs a tenth of it
 
-// Runs in the child between fork and exec: system calls only.
-struct ChildSetup {
+std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// What the child between clone and exec works with. It shares our memory and we wait for it, so that nothing is
+// copied, and `error` comes back; it may make system calls only.
+struct ChildPlan {
   const SpawnRequest& request;
+  std::vector<char*> argv, environment;
   pid_t parent;
+  int error = 0;
+};
 
-  template <typename... Ignored>
-  process::error_code on_exec_setup(Ignored&&...) const {
-    if (set_up()) return {};
-    return {errno, boost::system::system_category()};
-  }
+// The parent may have gone before the request was in force: then nobody would ever end us.
+bool die_with_parent(pid_t parent) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
+  errno = ESRCH;
+  return ::getppid() == parent;
+}
 
-  // The launcher would call exit() and run the parent's exit handlers in the child.
-  template <typename... Ignored>
-  void on_exec_error(Ignored&&...) const {
-    ::_exit(127);
+bool reset_signals() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0) continue;  // numbers that libc keeps for itself
+    if (number == SIGHUP && action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(number, &action, nullptr);
   }
+  sigset_t none;
+  ::sigemptyset(&none);
+  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+}
+
+bool place_descriptors(const SpawnRequest& request) {
+  if (::dup2(request.input_fd, STDIN_FILENO) < 0 || ::dup2(request.output_fd, STDOUT_FILENO) < 0 ||
+      ::dup2(request.output_fd, STDERR_FILENO) < 0)
+    return false;
+  if (::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
+  for (const int fd : request.inherited_fds)
+    if (::fcntl(fd, F_SETFD, 0) != 0) return false;
+  return true;
+}
+
+int run_child(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  if (::setpgid(0, 0) == 0 && die_with_parent(plan.parent) && reset_signals() &&
+      place_descriptors(plan.request))
+    ::execve(plan.request.executable.c_str(), plan.argv.data(), plan.environment.data());
+  plan.error = errno;
+  ::_exit(127);
+}
+
+// While the child runs in our memory no signal may call a handler there.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  bool set_up() const {
-    return ::setpgid(0, 0) == 0 && die_with_parent() && reset_signals() && place_descriptors();
-  }
+  sigset_t before_{};
+};
 
-  // The parent may have gone before the request was in force: then nobody would ever end us.
-  bool die_with_parent() const {
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-    errno = ESRCH;
-    return ::getppid() == parent;
+class ChildStack {
+ public:
+  ChildStack()
+      : memory_(::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK,
+                       -1, 0)) {}
+  ~ChildStack() {
+    if (made()) ::munmap(memory_, kChildStack);
   }
+  ChildStack(const ChildStack&) = delete;
+  ChildStack& operator=(const ChildStack&) = delete;
 
-  static bool reset_signals() {
-    for (int number = 1; number < NSIG; ++number) {
-      struct sigaction action {};
-      if (::sigaction(number, nullptr, &action) != 0) continue;  // numbers that libc keeps for itself
-      if (number == SIGHUP && action.sa_handler == SIG_IGN) continue;
-      action = {};
-      action.sa_handler = SIG_DFL;
-      ::sigaction(number, &action, nullptr);
-    }
-    sigset_t none;
-    ::sigemptyset(&none);
-    return ::pthread_sigmask(SIG_SETMASK, &none, nullptr) == 0;
-  }
+  bool made() const { return memory_ != MAP_FAILED; }
+  void* top() const { return static_cast<char*>(memory_) + kChildStack; }
 
-  // Boost 1.81 closes only what lies above the highest descriptor on its list, so mark them all here.
-  bool place_descriptors() const {
-    if (::dup2(request.input_fd, STDIN_FILENO) < 0 || ::dup2(request.output_fd, STDOUT_FILENO) < 0 ||
-        ::dup2(request.output_fd, STDERR_FILENO) < 0)
-      return false;
-    if (::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
-    for (const int fd : request.inherited_fds)
-      if (::fcntl(fd, F_SETFD, 0) != 0) return false;
-    return true;
-  }
+ private:
+  void* memory_;
 };
 
 }  // namespace
 
 SpawnResult spawn(const SpawnRequest& request) {
-  std::vector<const char*> argv;
-  for (const std::string& argument : request.argv) argv.push_back(argument.c_str());
-  argv.push_back(nullptr);
-  std::vector<const char*> environment;
-  for (const std::string& line : request.environment) environment.push_back(line.c_str());
-  environment.push_back(nullptr);
-
-  boost::asio::io_context unused;  // Boost.Process wants one; our own loop watches the pidfd
-  process::posix::default_launcher launcher;
-  launcher.env = environment.data();
-  launcher.fd_whitelist.insert(launcher.fd_whitelist.end(), request.inherited_fds.begin(),
-                               request.inherited_fds.end());
-  process::error_code problem;
-  auto child = launcher(unused.get_executor(), problem, process::filesystem::path(request.executable),
-                        argv.data(), ChildSetup{request, ::getpid()});
+  ChildPlan plan = {.request = request,
+                    .argv = as_pointers(request.argv),
+                    .environment = as_pointers(request.environment),
+                    .parent = ::getpid()};
+  const ChildStack stack;
   SpawnResult result;
-  if (problem) {
-    result.error = problem.value();
-    // Boost 1.81 leaves a child that could not exec to the caller, as a zombie.
-    if (launcher.pid > 0) ::waitpid(launcher.pid, nullptr, 0);
+  int pidfd = -1;
+  if (stack.made()) {
+    const BlockedSignals blocked;
+    result.pid =
+        ::clone(run_child, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  }
+  if (result.pid < 0) {
+    result.error = errno;
     return result;
   }
-  result.pid = launcher.pid;
-  result.pidfd = open_pidfd(result.pid);
-  child.detach();
-  if (!result.pidfd) {
-    result.error = errno;
-    ::kill(result.pid, SIGKILL);  // still our unreaped child
+  result.pidfd.reset(pidfd);
+  if (plan.error != 0) {
     ::waitpid(result.pid, nullptr, 0);
+    return {.error = plan.error};
   }
   return result;
 }
