@@ -1,5 +1,6 @@
 #include "base/rank_env.h"
 
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -22,7 +23,29 @@ int required_int(const Environment& environment, const char* name) {
   throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be a number", name, text));
 }
 
+constexpr std::array kCommBackends = {CommBackend::automatic, CommBackend::gloo, CommBackend::shared_memory};
+
+CommBackend read_comm_backend(const Environment& environment) {
+  const std::string text = environment.get_or(kCommBackendVariable, "auto");
+  for (const CommBackend backend : kCommBackends)
+    if (text == describe(backend)) return backend;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} is \"{}\", must be auto, gloo or shm", kCommBackendVariable, text));
+}
+
 }  // namespace
+
+std::string_view describe(CommBackend backend) {
+  switch (backend) {
+    case CommBackend::automatic:
+      return "auto";
+    case CommBackend::gloo:
+      return "gloo";
+    case CommBackend::shared_memory:
+      return "shm";
+  }
+  return "?";
+}
 
 void write_rank_env(const RankEnv& rank_env, Environment& environment) {
   const auto set_int = [&](const char* name, int value) { environment.set(name, std::to_string(value)); };
@@ -41,6 +64,8 @@ void write_rank_env(const RankEnv& rank_env, Environment& environment) {
   environment.set("FLEETRUN_DEVICE", rank_env.device);
   environment.set("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
   set_int("FLEETRUN_THREADS", rank_env.threads);
+  if (rank_env.comm_backend != CommBackend::automatic)
+    environment.set(kCommBackendVariable, std::string(describe(rank_env.comm_backend)));
 }
 
 RankEnv read_rank_env(const Environment& environment) {
@@ -62,6 +87,7 @@ RankEnv read_rank_env(const Environment& environment) {
   rank_env.device = required(environment, "FLEETRUN_DEVICE");
   rank_env.dump_dir = required(environment, "FLEETRUN_DUMP_DIR");
   rank_env.threads = required_int(environment, "FLEETRUN_THREADS");
+  rank_env.comm_backend = read_comm_backend(environment);
   return rank_env;
 }
 

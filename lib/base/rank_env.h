@@ -2,11 +2,17 @@
 // Written into environment variables (FLEETRUN_*) by the launcher, read back by the worker.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "base/endpoint.h"
 #include "base/environment.h"
 
 namespace fleetrun {
+
+// How ranks reach each other; `automatic`: by shared memory when all are on one host, else by Gloo.
+enum class CommBackend { automatic, gloo, shared_memory };
+constexpr const char* kCommBackendVariable = "FLEETRUN_COMM_BACKEND";
+std::string_view describe(CommBackend backend);  // "auto", "gloo", "shm"
 
 struct RankEnv {
   int rank = 0;  // 0 .. world_size-1, over all nodes
@@ -24,6 +30,7 @@ struct RankEnv {
   std::string device = "cpu";  // "cpu" or "cuda:INDEX"
   std::string dump_dir;        // absolute: rank 0 writes its programs there; empty: nobody does
   int threads = 1;             // compute threads when the job does not say
+  CommBackend comm_backend = CommBackend::automatic;  // set by the user, not by the launcher
 
   bool operator==(const RankEnv&) const = default;
 };
@@ -31,7 +38,7 @@ struct RankEnv {
 void write_rank_env(const RankEnv& rank_env, Environment& environment);
 
 // Without FLEETRUN_RANK: the RankEnv of a single rank, as when the worker is started by hand.
-// Throws Error(usage) for a variable that is missing or is no number.
+// Throws Error(usage) for a variable that is missing, is no number or names no backend.
 RankEnv read_rank_env(const Environment& environment);
 
 }  // namespace fleetrun

@@ -21,7 +21,8 @@ struct World {
 constexpr std::chrono::milliseconds kJoinDeadline = std::chrono::seconds(300);
 
 // Reads the run key from env.key_fd, connects to the store and then with all other ranks, and says so on
-// stderr: "rank 3: joined 8 ranks in 41 ms". One rank alone may have no store (port 0). Throws
+// stderr: "rank 3: joined 8 ranks in 41 ms". Ranks of one host share memory, others talk by Gloo, unless
+// env.comm_backend says otherwise. One rank alone may have no store (port 0). Throws
 // Error(temporary) that names who is missing when the deadline passes, Error(protocol) for a wrong key or
 // another attempt.
 World join_world(const RankEnv& env, std::chrono::milliseconds deadline = kJoinDeadline);

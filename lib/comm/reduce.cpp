@@ -1,99 +1,171 @@
 #include "comm/reduce.h"
 
-#include <algorithm>
-#include <cstdint>
+#include <immintrin.h>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/half.h"
+#include "comm/reduce_loops.h"
+
+#define FLEETRUN_AVX2 [[gnu::target("avx2,f16c")]]
+#define FLEETRUN_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,f16c,prefer-vector-width=512")]]
 
 namespace fleetrun::comm {
 namespace {
 
-// How elements are kept in memory, and the type that they are computed in.
-template <typename T>
-struct Plain {
-  using Stored = T;
-  static T load(T value) { return value; }
-  static T store(T value) { return value; }
-};
-struct F16 {
-  using Stored = std::uint16_t;
-  static float load(Stored bits) { return f16_to_f32(bits); }
-  static Stored store(float value) { return f32_to_f16(value); }
-};
-struct Bf16 {
-  using Stored = std::uint16_t;
-  static float load(Stored bits) { return bf16_to_f32(bits); }
-  static Stored store(float value) { return f32_to_bf16(value); }
-};
-
-// Integers wrap around instead of overflowing.
-struct Sum {
-  float operator()(float a, float b) const { return a + b; }
-  std::int32_t operator()(std::int32_t a, std::int32_t b) const {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+// The same loops, compiled for one instruction set each.
+template <typename Format, typename Op>
+struct OnPlain {
+  using T = typename Format::Stored;
+  static void into(void* out, const void* a, const void* b, std::size_t count) {
+    reduce_loop<Format, Op>(static_cast<T*>(out), static_cast<const T*>(a), static_cast<const T*>(b), count);
   }
-  std::int64_t operator()(std::int64_t a, std::int64_t b) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  }
-};
-// A NaN on either side wins, so that no rank's NaN gets lost.
-struct Max {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a > b ? a : b;
-  }
-};
-struct Min {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a < b ? a : b;
+  static void both(void* a, void* b, std::size_t count) {
+    reduce_both_loop<Format, Op>(static_cast<T*>(a), static_cast<T*>(b), count);
   }
 };
 
 template <typename Format, typename Op>
-void reduce(void* out, const void* a, const void* b, std::size_t count) {
-  using Stored = typename Format::Stored;
-  auto* to = static_cast<Stored*>(out);
-  const auto* left = static_cast<const Stored*>(a);
-  const auto* right = static_cast<const Stored*>(b);
-  for (std::size_t i = 0; i < count; ++i)
-    to[i] = Format::store(Op()(Format::load(left[i]), Format::load(right[i])));
+struct OnAvx2 {
+  using T = typename Format::Stored;
+  FLEETRUN_AVX2 static void into(void* out, const void* a, const void* b, std::size_t count) {
+    reduce_loop<Format, Op>(static_cast<T*>(out), static_cast<const T*>(a), static_cast<const T*>(b), count);
+  }
+  FLEETRUN_AVX2 static void both(void* a, void* b, std::size_t count) {
+    reduce_both_loop<Format, Op>(static_cast<T*>(a), static_cast<T*>(b), count);
+  }
+};
+
+template <typename Format, typename Op>
+struct OnAvx512 {
+  using T = typename Format::Stored;
+  FLEETRUN_AVX512 static void into(void* out, const void* a, const void* b, std::size_t count) {
+    reduce_loop<Format, Op>(static_cast<T*>(out), static_cast<const T*>(a), static_cast<const T*>(b), count);
+  }
+  FLEETRUN_AVX512 static void both(void* a, void* b, std::size_t count) {
+    reduce_both_loop<Format, Op>(static_cast<T*>(a), static_cast<T*>(b), count);
+  }
+};
+
+// f16 has instructions of its own to convert it, which compilers do not find: they are the loop here, and the
+// arithmetic is that of f32 on a small block between them.
+template <typename Op>
+struct OnF16c {
+  using T = std::uint16_t;
+  static constexpr std::size_t kBlock = 128;  // elements
+  static constexpr std::size_t kStep = 8;     // elements of one conversion
+
+  FLEETRUN_AVX2 static void widen(float* to, const T* from) {
+    for (std::size_t i = 0; i < kBlock; i += kStep)
+      _mm256_store_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  }
+  FLEETRUN_AVX2 static void narrow(T* to, const float* from) {
+    for (std::size_t i = 0; i < kBlock; i += kStep)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm256_cvtps_ph(_mm256_load_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  }
+  FLEETRUN_AVX2 static void block(float* result, const T* a, const T* b) {
+    alignas(32) float right[kBlock];
+    widen(result, a);
+    widen(right, b);
+    reduce_loop<Plain<float>, Op>(result, result, right, kBlock);
+  }
+
+  FLEETRUN_AVX2 static void into(void* out, const void* a, const void* b, std::size_t count) {
+    auto* to = static_cast<T*>(out);
+    const auto* left = static_cast<const T*>(a);
+    const auto* right = static_cast<const T*>(b);
+    alignas(32) float result[kBlock];
+    std::size_t i = 0;
+    for (; i + kBlock <= count; i += kBlock) {
+      block(result, left + i, right + i);
+      narrow(to + i, result);
+    }
+    reduce_loop<F16, Op>(to + i, left + i, right + i, count - i);
+  }
+  FLEETRUN_AVX2 static void both(void* a, void* b, std::size_t count) {
+    auto* left = static_cast<T*>(a);
+    auto* right = static_cast<T*>(b);
+    alignas(32) float result[kBlock];
+    std::size_t i = 0;
+    for (; i + kBlock <= count; i += kBlock) {
+      block(result, left + i, right + i);
+      narrow(left + i, result);
+      narrow(right + i, result);
+    }
+    reduce_both_loop<F16, Op>(left + i, right + i, count - i);
+  }
+};
+
+template <typename Loops>
+Reduction functions_of() {
+  return {Loops::into, Loops::both};
+}
+
+template <typename Format, typename Op>
+Reduction choose_path(VectorPath path) {
+  switch (path) {
+    case VectorPath::avx512:
+      return functions_of<OnAvx512<Format, Op>>();
+    case VectorPath::avx2:
+      return functions_of<OnAvx2<Format, Op>>();
+    case VectorPath::plain:
+      break;
+  }
+  return functions_of<OnPlain<Format, Op>>();
+}
+
+template <typename Format, typename Op>
+requires std::is_same_v<Format, F16> Reduction choose_path(VectorPath path) {
+  return path == VectorPath::plain ? functions_of<OnPlain<F16, Op>>() : functions_of<OnF16c<Op>>();
 }
 
 template <typename Format>
-ReduceFunction choose(ReduceOp op) {
+Reduction choose(ReduceOp op, VectorPath path) {
   switch (op) {
     case ReduceOp::sum:
-      return reduce<Format, Sum>;
+      return choose_path<Format, Sum>(path);
     case ReduceOp::max:
-      return reduce<Format, Max>;
+      return choose_path<Format, Max>(path);
     case ReduceOp::min:
-      return reduce<Format, Min>;
+      return choose_path<Format, Min>(path);
   }
   throw Error(ErrorKind::internal, "an unknown reduction");
 }
 
+VectorPath find_vector_path() {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (!avx2) return VectorPath::plain;
+  return avx512 ? VectorPath::avx512 : VectorPath::avx2;
+}
+
 }  // namespace
 
-ReduceFunction reduce_function(DType dtype, ReduceOp op) {
+VectorPath best_vector_path() {
+  static const VectorPath path = find_vector_path();
+  return path;
+}
+
+Reduction reduction(DType dtype, ReduceOp op, VectorPath path) {
   switch (dtype) {
     case DType::f32:
-      return choose<Plain<float>>(op);
+      return choose<Plain<float>>(op, path);
     case DType::f16:
-      return choose<F16>(op);
+      return choose<F16>(op, path);
     case DType::bf16:
-      return choose<Bf16>(op);
+      return choose<Bf16>(op, path);
     case DType::i32:
-      return choose<Plain<std::int32_t>>(op);
+      return choose<Plain<std::int32_t>>(op, path);
     case DType::i64:
-      return choose<Plain<std::int64_t>>(op);
+      return choose<Plain<std::int64_t>>(op, path);
     case DType::u8:
       break;
   }
   throw Error(ErrorKind::internal, fmt::format("{} cannot be reduced", describe(dtype)));
 }
+
+ReduceFunction reduce_function(DType dtype, ReduceOp op) { return reduction(dtype, op).into; }
 
 }  // namespace fleetrun::comm

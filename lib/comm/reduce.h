@@ -1,4 +1,5 @@
-// The arithmetic of reductions, element by element, for every dtype that can be reduced.
+// The arithmetic of reductions, element by element, for every dtype that can be reduced, on the widest vectors
+// of this processor. All paths give the same bits (a NaN aside, which stays some NaN).
 #pragma once
 #include <cstddef>
 
@@ -9,8 +10,19 @@ namespace fleetrun::comm {
 
 // out[i] = a[i] op b[i]; out may be a or b. f16 and bf16 are computed in f32 and rounded once.
 using ReduceFunction = void (*)(void* out, const void* a, const void* b, std::size_t count);
+// a[i] = b[i] = a[i] op b[i].
+using ReduceBothFunction = void (*)(void* a, void* b, std::size_t count);
+
+struct Reduction {
+  ReduceFunction into = nullptr;
+  ReduceBothFunction both = nullptr;
+};
+
+enum class VectorPath { plain, avx2, avx512 };
+VectorPath best_vector_path();  // of this processor
 
 // Throws Error(internal) for a dtype without arithmetic (u8).
+Reduction reduction(DType dtype, ReduceOp op, VectorPath path = best_vector_path());
 ReduceFunction reduce_function(DType dtype, ReduceOp op);
 
 }  // namespace fleetrun::comm

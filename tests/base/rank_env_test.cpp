@@ -22,7 +22,8 @@ TEST_CASE("what the launcher writes is what the worker reads") {
                            .log_dir = "/tmp/log",
                            .device = "cuda:2",
                            .dump_dir = "/tmp/dump",
-                           .threads = 6};
+                           .threads = 6,
+                           .comm_backend = CommBackend::gloo};
   Environment environment;
   write_rank_env(written, environment);
   CHECK(read_rank_env(environment) == written);
@@ -40,6 +41,18 @@ TEST_CASE("a variable that is missing or no number is named") {
   environment.erase("FLEETRUN_WORLD_SIZE");
   CHECK_THROWS_WITH_AS(read_rank_env(environment), "FLEETRUN_WORLD_SIZE is not set, though FLEETRUN_RANK is",
                        Error);
+}
+
+TEST_CASE("the user may choose how ranks reach each other, by a known name") {
+  Environment environment;
+  write_rank_env(RankEnv(), environment);
+  CHECK_FALSE(environment.has("FLEETRUN_COMM_BACKEND"));
+  CHECK(read_rank_env(environment).comm_backend == CommBackend::automatic);
+  environment.set("FLEETRUN_COMM_BACKEND", "shm");
+  CHECK(read_rank_env(environment).comm_backend == CommBackend::shared_memory);
+  environment.set("FLEETRUN_COMM_BACKEND", "mpi");
+  CHECK_THROWS_WITH_AS(read_rank_env(environment),
+                       "FLEETRUN_COMM_BACKEND is \"mpi\", must be auto, gloo or shm", Error);
 }
 
 }  // namespace

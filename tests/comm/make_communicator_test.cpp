@@ -2,11 +2,20 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "base/run_key.h"
 #include "comm/communicator_cases.h"
+#include "comm/host_id.h"
 #include "support/run_world.h"
 #include "support/store_thread.h"
 
@@ -35,20 +44,89 @@ struct Launcher {
   StoreThread store{{.key = key, .run_id = "run-1", .attempt = 2, .world_size = world_size}};
 };
 
+void check_all_cases(int size, CommBackend backend) {
+  CAPTURE(size);
+  Launcher launcher(size);
+  testing::run_ranks(size, [&](int rank) {
+    RankEnv env = launcher.env_of(rank);
+    env.comm_backend = backend;
+    const World world = join_world(env, 20s);
+    if (world.communicator->rank() != rank || world.communicator->size() != size)
+      throw std::runtime_error("a wrong rank or size");
+    agree(world.party(), "fingerprint", {{"program", "a41f"}}, Deadline(20s));
+    testing::run_all_cases(*world.communicator);
+  });
+  CHECK(launcher.store.missing_ranks().empty());
+  CHECK(launcher.store.dropped() == 0);
+}
+
 TEST_CASE("gloo through the launcher's store: every collective, dtype and size") {
-  for (const int size : {1, 2, 4}) {
-    CAPTURE(size);
-    Launcher launcher(size);
-    testing::run_ranks(size, [&](int rank) {
-      const World world = join_world(launcher.env_of(rank), 20s);
-      if (world.communicator->rank() != rank || world.communicator->size() != size)
-        throw std::runtime_error("a wrong rank or size");
-      agree(world.party(), "fingerprint", {{"program", "a41f"}}, Deadline(20s));
-      testing::run_all_cases(*world.communicator);
-    });
-    CHECK(launcher.store.missing_ranks().empty());
-    CHECK(launcher.store.dropped() == 0);
+  for (const int size : {1, 2, 4}) check_all_cases(size, CommBackend::gloo);
+}
+
+TEST_CASE("shared memory through the launcher's store: every collective, dtype and size") {
+  for (const int size : {1, 2, 4}) check_all_cases(size, CommBackend::shared_memory);
+}
+
+// Memory that others can see is what tells the two backends apart.
+bool shares_memory(Communicator& comm) {
+  const auto memory = comm.allocate(4096);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory->data());
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) == 2 && begin <= address &&
+        address < end)
+      return line.find("memfd:fleetrun-collectives") != std::string::npos;
   }
+  return false;
+}
+
+TEST_CASE("ranks of one host share memory, unless Gloo is asked for") {
+  for (const CommBackend backend : {CommBackend::automatic, CommBackend::gloo}) {
+    Launcher launcher(2);
+    std::atomic<int> sharing = 0;
+    testing::run_ranks(2, [&](int rank) {
+      RankEnv env = launcher.env_of(rank);
+      env.comm_backend = backend;
+      const World world = join_world(env, 20s);
+      if (shares_memory(*world.communicator)) ++sharing;
+      world.communicator->barrier();
+    });
+    CHECK(sharing == (backend == CommBackend::automatic ? 2 : 0));
+  }
+}
+
+TEST_CASE("ranks in different networks use Gloo, as if they were on different hosts") {
+  // Our own network namespace for one of the threads: it cannot be made everywhere.
+  if (::geteuid() != 0) return;
+  std::string here;
+  std::string there;
+  std::thread([&] { here = host_id(); }).join();
+  bool moved = false;
+  std::thread([&] {
+    moved = ::unshare(CLONE_NEWNET) == 0;
+    there = host_id();
+  }).join();
+  CHECK(here == host_id());
+  if (moved) CHECK(there != here);
+}
+
+TEST_CASE("ranks that were told different transports say which") {
+  Launcher launcher(2);
+  std::atomic<int> named = 0;
+  testing::run_ranks(2, [&](int rank) {
+    RankEnv env = launcher.env_of(rank);
+    if (rank == 1) env.comm_backend = CommBackend::gloo;
+    try {
+      join_world(env, 20s);
+    } catch (const Error& error) {
+      if (error.message() == "ranks differ in FLEETRUN_COMM_BACKEND: rank 0 has auto, rank 1 has gloo")
+        ++named;
+    }
+  });
+  CHECK(named == 2);
 }
 
 TEST_CASE("a worker started by hand is a world of one, without key or store") {

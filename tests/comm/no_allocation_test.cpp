@@ -7,6 +7,7 @@
 
 #include "comm/gloo.h"
 #include "comm/memory_store.h"
+#include "comm/shared_memory.h"
 #include "comm/solo.h"
 #include "support/run_world.h"
 
@@ -68,6 +69,16 @@ TEST_CASE("gloo: a collective allocates nothing on the thread that calls it") {
       2,
       [&](int rank) {
         return make_gloo({.party = {store, rank, 2}, .key = key});
+      },
+      check_none);
+}
+
+TEST_CASE("shared memory: a collective allocates nothing") {
+  MemoryStore store;
+  testing::run_world(
+      2,
+      [&](int rank) {
+        return join_shared_memory({.party = {store, rank, 2}}).communicator;
       },
       check_none);
 }

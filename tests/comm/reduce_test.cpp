@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -46,6 +48,74 @@ TEST_CASE("16-bit sums are computed in f32 and rounded once") {
   CHECK(bf16_to_f32(reduce_one(DType::bf16, ReduceOp::sum, f32_to_bf16(256), f32_to_bf16(1))) == 256);
   CHECK(bf16_to_f32(reduce_one(DType::bf16, ReduceOp::sum, f32_to_bf16(256), f32_to_bf16(1.5F))) == 258);
   CHECK(std::isinf(f16_to_f32(reduce_one(DType::f16, ReduceOp::sum, f32_to_f16(60000), f32_to_f16(60000)))));
+}
+
+// Every bit pattern of a 16-bit format is among them, for both operands.
+template <typename T>
+std::vector<T> patterns(std::size_t count, std::uint64_t factor) {
+  std::vector<T> values(count);
+  std::uint64_t state = 1;
+  for (T& value : values) {
+    state = state * 6364136223846793005U + factor;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&state) + 8 - sizeof(T), sizeof(T));
+  }
+  return values;
+}
+
+bool is_nan(DType dtype, const void* value) {
+  if (dtype == DType::f32) return std::isnan(*static_cast<const float*>(value));
+  const std::uint16_t bits = *static_cast<const std::uint16_t*>(value);
+  return (dtype == DType::f16 && std::isnan(f16_to_f32(bits))) ||
+         (dtype == DType::bf16 && std::isnan(bf16_to_f32(bits)));
+}
+
+template <typename T>
+void check_same(DType dtype, const std::vector<T>& found, const std::vector<T>& wanted) {
+  int different = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (std::memcmp(&found[i], &wanted[i], sizeof(T)) != 0 &&
+        !(is_nan(dtype, &found[i]) && is_nan(dtype, &wanted[i])))
+      ++different;
+  CHECK(different == 0);
+}
+
+template <typename T>
+void check_paths(DType dtype, std::size_t count) {
+  const std::vector<T> a = patterns<T>(count, 1442695040888963407U);
+  const std::vector<T> b = patterns<T>(count, 1234567890123456789U);
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
+    std::vector<T> wanted(count);
+    reduction(dtype, op, VectorPath::plain).into(wanted.data(), a.data(), b.data(), count);
+    for (const VectorPath path : {VectorPath::plain, VectorPath::avx2, VectorPath::avx512}) {
+      if (path > best_vector_path()) continue;
+      CAPTURE(dtype);
+      CAPTURE(op);
+      CAPTURE(path);
+      const Reduction reduce = reduction(dtype, op, path);
+      std::vector<T> left = a;
+      std::vector<T> right = b;
+      reduce.into(left.data(), left.data(), right.data(), count);
+      check_same(dtype, left, wanted);
+      left = a;
+      reduce.into(right.data(), left.data(), right.data(), count);
+      check_same(dtype, right, wanted);
+      right = b;
+      reduce.both(left.data(), right.data(), count);
+      check_same(dtype, left, wanted);
+      check_same(dtype, right, wanted);
+    }
+  }
+}
+
+TEST_CASE("every vector path gives the same bits, with the result in place of either operand") {
+  for (const std::size_t count : {0, 1, 15, 129, 200'003}) {
+    CAPTURE(count);
+    check_paths<float>(DType::f32, count);
+    check_paths<std::uint16_t>(DType::f16, count);
+    check_paths<std::uint16_t>(DType::bf16, count);
+    check_paths<std::int32_t>(DType::i32, count);
+    check_paths<std::int64_t>(DType::i64, count);
+  }
 }
 
 }  // namespace
