@@ -128,6 +128,25 @@ TEST_CASE("values in place of others change nothing in a network with batch_norm
   CHECK(train(job, 1) == in_place);
 }
 
+TEST_CASE("after 20 steps of a residual network all ranks hold the same bits") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  job.data.batch_size = 8;
+  std::vector<Parameters> of_rank(2);
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    Trainer trainer(job, kFacts, *device, communicator, 1);
+    trainer.share_parameters();
+    for (int step = 0; step < kSteps; ++step) {
+      const GlobalBatch batch = make_batch(step);
+      const auto first = static_cast<std::size_t>(communicator.rank() * job.data.batch_size);
+      trainer.step({batch.images.data() + first * 3 * 12 * 12, batch.labels.data() + first}, 0.05);
+    }
+    of_rank[static_cast<std::size_t>(communicator.rank())] = parameters_of(trainer);
+  });
+  CHECK(of_rank[0].size() == 65);
+  CHECK(of_rank[0] == of_rank[1]);
+}
+
 TEST_CASE("training again with the same seed gives the same bits") {
   const job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
   CHECK(train(job, 2) == train(job, 2));

@@ -1,4 +1,4 @@
-// After warm-up a training step allocates nothing: not by malloc, not by operator new.
+// After warm-up a training step allocates nothing, not by malloc, not by operator new, and makes no primitive.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include "runtime/kernels/device.h"
 #include "runtime/trainer.h"
 #include "support/counting_malloc.h"
+#include "support/counting_primitives.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime {
@@ -20,9 +21,9 @@ constexpr int kRanks = 2;
 constexpr int kBatch = 8;
 constexpr ModelFacts kFacts = {.input_shape = {3, 16, 16}, .classes = 10};
 
-job::JobSpec lenet_job(int ops_in_flight) {
+job::JobSpec job_of(job::ModelName model, int ops_in_flight) {
   job::JobSpec job;
-  job.model.name = job::ModelName::lenet;
+  job.model.name = model;
   job.model.dropout = 0.5;
   job.data.batch_size = kBatch;
   job.strategy.execution_strategy.num_threads = ops_in_flight;
@@ -39,36 +40,48 @@ void run_steps(Trainer& trainer, const Data& data, int first, int last) {
   for (int step = first; step <= last; ++step) trainer.step(data.view(), 0.01);
 }
 
-// Of all threads of both ranks, in steps 10 to 20.
-long allocations_of_steps(const testing::MakeCommunicator& make, int ops_in_flight) {
-  std::atomic<long> allocations = -1;
+// What all threads of two ranks do in steps 10 to 20.
+struct Made {
+  long allocations = 0;
+  long primitives = 0;
+};
+
+Made made_after_warm_up(const testing::MakeCommunicator& make, const job::JobSpec& job) {
+  Made made = {-1, -1};
   std::barrier together(kRanks);
   testing::run_world(kRanks, make, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(lenet_job(ops_in_flight), kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator, 1);
     trainer.share_parameters();
     const Data data;
     run_steps(trainer, data, 1, 9);
     together.arrive_and_wait();
     std::unique_ptr<test::AllocationCount> count;
+    const long primitives = test::primitives_made();
     if (communicator.rank() == 0) count = std::make_unique<test::AllocationCount>();
     together.arrive_and_wait();
     run_steps(trainer, data, 10, 20);
     together.arrive_and_wait();
-    if (communicator.rank() == 0) allocations = count->so_far();
+    if (communicator.rank() == 0) made = {count->so_far(), test::primitives_made() - primitives};
     together.arrive_and_wait();
   });
-  return allocations;
+  return made;
 }
 
 TEST_CASE(
-    "steps 10 to 20 of two ranks allocate nothing on any thread, with one op in flight and with three") {
-  for (const int ops_in_flight : {1, 3}) {
-    auto world = comm::make_thread_world(kRanks);
-    const auto make = [&](int rank) { return std::move(world[static_cast<std::size_t>(rank)]); };
-    CAPTURE(ops_in_flight);
-    CHECK(allocations_of_steps(make, ops_in_flight) == 0);
-  }
+    "steps 10 to 20 allocate nothing and make no primitive, on any thread, with one op in flight and with "
+    "three") {
+  for (const job::ModelName model : {job::ModelName::lenet, job::ModelName::resnet20})
+    for (const int ops_in_flight : {1, 3}) {
+      const long before = test::primitives_made();
+      auto world = comm::make_thread_world(kRanks);
+      const auto make = [&](int rank) { return std::move(world[static_cast<std::size_t>(rank)]); };
+      const Made made = made_after_warm_up(make, job_of(model, ops_in_flight));
+      CAPTURE(ops_in_flight);
+      CHECK(made.allocations == 0);
+      CHECK(made.primitives == 0);
+      CHECK(test::primitives_made() > before + 10);  // those of the warm-up: the counter counts
+    }
 }
 
 TEST_CASE("steps 10 to 20 over shared memory allocate nothing on any thread") {
@@ -78,7 +91,7 @@ TEST_CASE("steps 10 to 20 over shared memory allocate nothing on any thread") {
       return comm::join_shared_memory({.party = {store, rank, kRanks}}).communicator;
     };
     CAPTURE(ops_in_flight);
-    CHECK(allocations_of_steps(make, ops_in_flight) == 0);
+    CHECK(made_after_warm_up(make, job_of(job::ModelName::lenet, ops_in_flight)).allocations == 0);
   }
 }
 
@@ -93,7 +106,7 @@ TEST_CASE("steps 10 to 20 over Gloo allocate nothing on the thread that runs the
       },
       [&](comm::Communicator& communicator) {
         const auto device = make_cpu_device();
-        Trainer trainer(lenet_job(1), kFacts, *device, communicator, 1);
+        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator, 1);
         trainer.share_parameters();
         const Data data;
         run_steps(trainer, data, 1, 9);

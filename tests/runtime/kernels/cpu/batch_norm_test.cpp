@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runtime/tensor/philox.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 
@@ -122,6 +123,48 @@ TEST_CASE("evaluation uses the running statistics and leaves them") {
   CHECK(run.get(alone.y)[3] == doctest::Approx((7 - 8) / std::sqrt(1 + 1e-5) * 2 + 1));
   CHECK(run.get(alone.mean)[0] == 8.0F);
   CHECK(run.get(alone.variance)[0] == 1.0F);
+}
+
+// The statistics that batch_norm finds for images whose channels lie far from 0, computed anew in f64.
+TEST_CASE("the statistics of a large batch are as exact as f32 can hold them, however the image lies") {
+  const auto device = make_cpu_device();
+  for (const bool blocked : {false, true}) {
+    INFO(blocked << " blocked");
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId image = builder.feed("image", {16, 16, 67, 61});
+    // A convolution of size 1 that multiplies by 1 leaves the image in its own layout.
+    const ValueId w = builder.parameter("w", {16, 16, 1, 1}, {});
+    const ValueId x =
+        blocked ? builder.op("conv", "conv2d", {{"x", image}, {"w", w}}, test::convolution(1, 0)) : image;
+    test::normalise(builder, "bn", x);
+    const ValueId mean = program.find("bn.batch_mean"), variance = program.find("bn.batch_variance");
+    REQUIRE(mean != kNone);
+    ProgramRun run(program, all_ops(), *device);
+    Floats unit(16 * 16);
+    for (std::size_t c = 0; c < 16; ++c) unit[c * 17] = 1;
+    run.set(w, unit);
+    run.set(program.find("bn.scale"), Floats(16, 1.0F));
+    constexpr std::size_t kPixels = 67 * 61;
+    Floats values(16 * 16 * kPixels);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = 10.0F + unit_float(philox(1, 2, i)[0]) * static_cast<float>(1 + i / kPixels % 16);
+    run.set(image, values);
+    run.run();
+    for (std::size_t c = 0; c < 16; ++c) {
+      double sum = 0, squares = 0;
+      const auto each = [&](auto&& body) {
+        for (std::size_t n = 0; n < 16; ++n)
+          for (std::size_t p = 0; p < kPixels; ++p) body(double{values[(n * 16 + c) * kPixels + p]});
+      };
+      each([&](double value) { sum += value; });
+      const double exact = sum / (16 * kPixels);
+      each([&](double value) { squares += (value - exact) * (value - exact); });
+      constexpr double kRounding = 1.2e-7;  // of f32: a unit in the last place
+      CHECK(std::abs(run.get(mean)[c] / exact - 1) < kRounding);
+      CHECK(std::abs(run.get(variance)[c] / (squares / (16 * kPixels)) - 1) < kRounding);
+    }
+  }
 }
 
 }  // namespace
