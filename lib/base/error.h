@@ -23,6 +23,7 @@ enum class ErrorKind : int {
   config = 78,      // job.json
   numerics = 80,    // NaN or Inf in training
   diverged = 81,    // replicas differ
+  gave_up = 93,     // starting again had no use
   timeout = 124,    // --timeout
   not_executable = 126,
   not_found = 127,

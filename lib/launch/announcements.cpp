@@ -4,6 +4,7 @@
 
 #include "launch/banner.h"
 #include "launch/report.h"
+#include "launch/signals.h"
 
 namespace fleetrun::launch {
 
@@ -35,9 +36,16 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                 fmt::format("ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was "
                             "aborted. Please check its log.",
                             verdict.ranks.size(), *verdict.rank));
-  if (std::holds_alternative<StopRequested>(event) && verdict.cause == Cause::stopped)
-    console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
-                            describe_cause(verdict, command)));
+  if (const auto* signal = std::get_if<SignalReceived>(&event))
+    if (ends_a_run(signal->signal) && verdict.cause == Cause::stopped)
+      console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
+                              describe_cause(verdict, command)));
+}
+
+void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
+                      Console& console) {
+  console.say(fmt::format("restart {} of at most {} in {:.3g} s; the logs before it are in {}/", attempt,
+                          most, std::chrono::duration<double>(delay).count(), before.logs));
 }
 
 }  // namespace fleetrun::launch

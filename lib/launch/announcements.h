@@ -7,6 +7,7 @@
 #include "launch/cluster.h"
 #include "launch/console.h"
 #include "launch/options.h"
+#include "launch/report.h"
 #include "launch/supervisor.h"
 #include "launch/worker_plan.h"
 
@@ -18,5 +19,9 @@ void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
 // Says what has to be said the moment it happens; `command` is that of a worker.
 void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,
                     Console& console);
+
+// The attempt before has ended, attempt number `attempt` begins after `delay`.
+void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
+                      Console& console);
 
 }  // namespace fleetrun::launch

@@ -22,6 +22,8 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
 struct TorchNames {
   std::string run_id;
   std::string error_file;  // where torch.distributed.elastic's @record leaves its traceback
+  int attempt = 0;
+  int max_restarts = 0;
 };
 
 // init_method="env://" and what torchrun adds.

@@ -79,7 +79,13 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
   while (true) {
     if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR)
       throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
-    for (const int number : read_signals(signals.get())) send_signal(pidfd, number);
+    for (const int number : read_signals(signals.get())) {
+      if (number == SIGCHLD)
+        reap_orphans({middle});  // as process 1 of a container we get those of everybody
+      else
+        send_signal(pidfd, number);
+      if (number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
+    }
     if (events[0].revents != 0) return end_of_middle(pidfd.get());
   }
 }
@@ -88,7 +94,7 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
 
 int run_guarded(const std::function<int(int front_fd)>& middle) {
   Pipe pipe = make_pipe();
-  const std::vector<int> handled = stop_signals();
+  const std::vector<int> handled = handled_signals();
   block_signals(handled);  // also in the middle process until it has its own descriptor for them
   const UniqueFd signals = open_signal_fd(handled);
   become_subreaper();

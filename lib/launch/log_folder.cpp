@@ -30,19 +30,36 @@ std::string read_start(int fd) {
   return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "a process of unknown number";
 }
 
-bool is_remains(const std::string& name) {
-  constexpr std::string_view kLog = "workerlog.";
-  constexpr std::string_view kError = "error.";  // error.N.json
-  if (name == "report.json" || name == "train.json" || name == "endpoints.log") return true;
-  const auto digits = [](std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(),
-                                        [](unsigned char letter) { return std::isdigit(letter) != 0; });
-  };
-  const std::string_view view = name;
-  if (view.starts_with(kLog)) return digits(view.substr(kLog.size()));
-  if (view.starts_with(kError) && view.ends_with(".json"))
-    return digits(view.substr(kError.size(), view.size() - kError.size() - 5));
-  return false;
+// The name is `start`, digits, `end`.
+bool is_numbered(std::string_view name, std::string_view start, std::string_view end) {
+  if (name.size() <= start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end))
+    return false;
+  const std::string_view number = name.substr(start.size(), name.size() - start.size() - end.size());
+  return std::all_of(number.begin(), number.end(),
+                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
+bool is_of_a_rank(std::string_view name) {
+  return is_numbered(name, "workerlog.", "") || is_numbered(name, "error.", ".json") ||
+         is_numbered(name, "stacks.", "");
+}
+
+bool is_remains(std::string_view name) {
+  return name == "report.json" || name == "train.json" || name == "endpoints.log" || is_of_a_rank(name);
+}
+
+template <typename Condition>
+std::vector<std::filesystem::path> entries(const std::string& folder, Condition condition) {
+  std::vector<std::filesystem::path> found;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
+    if (condition(entry.path().filename().string())) found.push_back(entry.path());
+  return found;
+}
+
+void remove_files(const std::vector<std::filesystem::path>& files) {
+  for (const std::string path : files)
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw cannot_create(path, errno);
 }
 
 }  // namespace
@@ -74,12 +91,23 @@ void LogFolder::lock() {
 }
 
 void LogFolder::remove_remains() const {
-  std::vector<std::string> remains;
-  std::error_code problem;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, problem))
-    if (is_remains(entry.path().filename())) remains.push_back(entry.path());
-  for (const std::string& path : remains)
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw cannot_create(path, errno);
+  remove_files(entries(path_, is_remains));
+  for (const auto& attempt :
+       entries(path_, [](std::string_view name) { return is_numbered(name, "attempt-", ""); })) {
+    remove_files(entries(attempt, is_of_a_rank));
+    std::error_code not_empty;  // with what somebody else put there
+    std::filesystem::remove(attempt, not_empty);
+  }
+}
+
+void LogFolder::keep_attempt(int attempt) const {
+  const std::string folder = file(fmt::format("attempt-{}", attempt));
+  make_directories(folder);
+  for (const auto& path : entries(path_, is_of_a_rank)) {
+    std::error_code problem;
+    std::filesystem::rename(path, folder / path.filename(), problem);
+    if (problem) throw cannot_create(folder, problem.value());
+  }
 }
 
 UniqueFd LogFolder::open_worker_log(int rank) const {

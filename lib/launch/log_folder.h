@@ -18,6 +18,8 @@ class LogFolder {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
 
+  // Moves what the ranks wrote to attempt-K/. Throws Error(create).
+  void keep_attempt(int attempt) const;
   // Empty, for writing. Throws Error(create).
   UniqueFd open_worker_log(int rank) const;
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;

@@ -33,6 +33,13 @@ int parse_count(const std::string& source, const std::string& text) {
   return count;
 }
 
+int parse_restarts(const std::string& source, const std::string& text) {
+  int count = 0;
+  if (!parse_whole(text, count) || count < 0 || count > kMostRanks)
+    throw bad_value(source, text, fmt::format("a whole number between 0 and {}", kMostRanks));
+  return count;
+}
+
 std::uint16_t parse_port(const std::string& source, const std::string& text) {
   std::uint16_t port = 0;
   if (!parse_whole(text, port) || port == 0) throw bad_value(source, text, "a port between 1 and 65535");
@@ -46,11 +53,22 @@ Clock::duration parse_seconds(const std::string& source, const std::string& text
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text) {
+  const Clock::duration time = parse_seconds(source, text);
+  return time == Clock::duration::zero() ? std::nullopt : std::optional(time);
+}
+
 job::DeviceChoice parse_device(const std::string& source, const std::string& text) {
   if (text == "auto") return job::DeviceChoice::automatic;
   if (text == "cpu") return job::DeviceChoice::cpu;
   if (text == "cuda") return job::DeviceChoice::cuda;
   throw bad_value(source, text, "cpu, cuda or auto");
+}
+
+bool parse_cgroup(const std::string& source, const std::string& text) {
+  if (text == "auto") return true;
+  if (text == "none") return false;
+  throw bad_value(source, text, "auto or none");
 }
 
 }  // namespace fleetrun::launch

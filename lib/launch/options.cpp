@@ -129,10 +129,28 @@ std::vector<Flag> flags_of(LaunchOptions& options) {
       {"--job_id", "PADDLE_JOB_ID", "Name of the run (default: default)", assign(options.job_id, as_text)},
       {"--grace", "", "Seconds between SIGTERM and SIGKILL for workers that are stopped (default: 10)",
        assign(options.grace, parse_seconds)},
+      {"--timeout", "", "Seconds after which the run is ended with code 124 (default: none)",
+       assign(options.timeout, parse_deadline)},
+      {"--max_restart", "PADDLE_MAX_RESTART", "Restarts of all ranks after a failure (default: 0)",
+       assign(options.max_restart, parse_restarts)},
+      {"--restart_delay", "",
+       "Seconds before the first restart, doubled while restarts do not help (default: 1)",
+       assign(options.restart_delay, parse_seconds)},
+      {"--hang_timeout", "",
+       "Seconds without output and work of any rank that count as a hang, 0 for never (default: never; for a "
+       "job.json max(30 s, 5 times its 99th percentile step))",
+       assign(options.hang_timeout, parse_deadline)},
+      {"--log_rule", "", "'REGEX within 60s': without a log line that matches for so long the run hangs",
+       assign(options.log_rule, parse_log_rule)},
+      {"--early_exit_wait", "",
+       "Seconds that ranks may run on when one has finished, 0 for ever (default: for ever; 60 for a "
+       "job.json)",
+       assign(options.early_exit_wait, parse_deadline)},
+      {"--cgroup", "", "auto (default) or none: whether the workers get a cgroup of their own",
+       assign(options.cgroup, parse_cgroup)},
       {"--run_mode", "PADDLE_RUN_MODE", "collective", run_mode()},
       {"--nnodes", "PADDLE_NNODES", "Number of nodes, 1", only({"1", "1:1"}, "more than one node is")},
       {"--rank", "PADDLE_RANK", "Rank of this node, 0", only({"0", "-1"}, "more than one node is")},
-      {"--max_restart", "PADDLE_MAX_RESTART", "Restarts after a failure, 0", only({"0"}, "restarting is")},
   };
   for (const char* name : kServerFlags)
     flags.push_back({name, "", "", refused("parameter-server training is not supported yet")});

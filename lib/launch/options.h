@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "job/job_spec.h"
 #include "launch/clock.h"
+#include "launch/log_rule.h"
 
 namespace fleetrun::launch {
 
@@ -35,6 +36,13 @@ struct LaunchOptions {
   Setting<std::string> dump_program;  // "": off
   Setting<std::string> job_id{"default"};
   Setting<Clock::duration> grace{std::chrono::seconds(10)};
+  Setting<std::optional<Clock::duration>> timeout;
+  Setting<int> max_restart{0};
+  Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
+  Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
+  Setting<std::optional<LogRule>> log_rule;
+  Setting<std::optional<Clock::duration>> early_exit_wait;  // from a flag, none means for ever
+  Setting<bool> cgroup{true};
 
   std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
   std::string program;                  // script, job file or program, as given

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "launch/orphans.h"
@@ -35,18 +36,15 @@ UniqueFd worker_input() {
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(EventLoop& loop, std::vector<WorkerSpec> workers, std::vector<UniqueFd> logs,
-                           ProcessGroupOptions options)
+ProcessGroup::ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions options)
     : loop_(loop),
-      workers_(std::move(workers)),
-      logs_(std::move(logs)),
       options_(std::move(options)),
-      supervisor_(static_cast<int>(workers_.size()), options_.supervisor),
-      records_(workers_.size()),
-      pidfds_(workers_.size()) {}
+      supervisor_(ranks, options_.supervisor),
+      records_(static_cast<std::size_t>(ranks)),
+      pidfds_(static_cast<std::size_t>(ranks)) {}
 
 ProcessGroup::~ProcessGroup() {
-  clean_up();
+  end_processes();
   if (signals_) loop_.forget(signals_.get());
   if (options_.front_fd >= 0) loop_.forget(options_.front_fd);
 }
@@ -54,21 +52,20 @@ ProcessGroup::~ProcessGroup() {
 const Verdict& ProcessGroup::run_until_done() {
   watch_signals();
   watch_front();
-  start_all();
+  perform(supervisor_.start(Clock::now()));
   if (!supervisor_.done()) loop_.run();
-  clean_up();
+  end_processes();
   return supervisor_.verdict();
 }
 
 void ProcessGroup::watch_signals() {
-  std::vector<int> signals = stop_signals();
-  signals.push_back(SIGCHLD);
+  const std::vector<int> signals = handled_signals();
   block_signals(signals);
   signals_ = open_signal_fd(signals);
   loop_.watch_readable(signals_.get(), [this] {
     for (const int number : read_signals(signals_.get())) {
       if (number != SIGCHLD) {
-        dispatch(StopRequested{number});
+        tell(SignalReceived{number});
         continue;
       }
       std::vector<pid_t> leaders;
@@ -80,40 +77,65 @@ void ProcessGroup::watch_signals() {
 
 bool ProcessGroup::stop_requested() const {
   const std::vector<int> signals = read_signals(signals_.get());
-  return std::any_of(signals.begin(), signals.end(), [](int number) { return number != SIGCHLD; });
+  return std::any_of(signals.begin(), signals.end(), ends_a_run);
 }
 
 void ProcessGroup::watch_front() {
   if (options_.front_fd < 0) return;
   loop_.watch_readable(options_.front_fd, [this] {  // nobody writes there: it can only be the end
     loop_.forget(options_.front_fd);
-    dispatch(FrontLost{});
+    tell(FrontLost{});
   });
 }
 
-void ProcessGroup::start_all() {
+void ProcessGroup::tell(const Event& event) {
+  if (supervisor_.done()) return;
+  const Actions actions = supervisor_.on(event, Clock::now());
+  if (options_.observe) options_.observe(event, supervisor_.verdict());
+  perform(actions);
+  if (supervisor_.done()) loop_.stop();
+}
+
+void ProcessGroup::perform(const Actions& actions) {
+  for (const Action& action : actions) std::visit([this](const auto& what) { act(what); }, action);
+  if (left_alone_.empty()) return;
+  options_.say(fmt::format("rank {} would end by this signal and was not sent it",
+                           fmt::join(std::exchange(left_alone_, {}), ", ")));
+}
+
+void ProcessGroup::act(const StartAttempt& action) {
+  Attempt attempt = options_.prepare(action.attempt);
   const UniqueFd input = worker_input();
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const WorkerSpec& worker = workers_[i];
+  may_have_processes_ = true;
+  if (options_.use_cgroup) cgroup_ = RunCgroup::make();
+  records_.assign(records_.size(), {});
+  for (std::size_t i = 0; i < attempt.workers.size(); ++i) {
+    const WorkerSpec& worker = attempt.workers[i];
     records_[i].started = std::chrono::system_clock::now();
     SpawnResult result = spawn({.executable = worker.executable,
                                 .argv = worker.argv,
                                 .environment = worker.environment.lines(),
                                 .input_fd = input.get(),
-                                .output_fd = logs_[i].get(),
+                                .output_fd = attempt.logs[i].get(),
+                                .cgroup_fd = cgroup_ ? cgroup_->folder_fd() : -1,
                                 .inherited_fds = worker.inherited_fds});
     if (result.error != 0) {
-      dispatch(SpawnFailed{static_cast<int>(i), result.error});
+      tell(SpawnFailed{static_cast<int>(i), result.error});
       return;
     }
     records_[i].pid = result.pid;
     pidfds_[i] = std::move(result.pidfd);
-    logs_[i].reset();
+    attempt.logs[i].reset();
     loop_.watch_readable(pidfds_[i].get(), [this, i] { on_exit(i); });
   }
 }
 
-// The leader stays a zombie until clean_up, so that its number still means its process group.
+void ProcessGroup::act(const EndAttempt& action) {
+  end_processes();
+  options_.attempt_ended(action.delay);
+}
+
+// The leader stays a zombie until end_processes, so that its number still means its process group.
 void ProcessGroup::on_exit(std::size_t rank) {
   siginfo_t info{};
   if (::waitid(P_PIDFD, static_cast<id_t>(pidfds_[rank].get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -122,14 +144,7 @@ void ProcessGroup::on_exit(std::size_t rank) {
   records_[rank].ended = std::chrono::system_clock::now();
   loop_.forget(pidfds_[rank].get());
   pidfds_[rank].reset();
-  dispatch(WorkerExited{static_cast<int>(rank), ExitStatus::from_siginfo(info)});
-}
-
-void ProcessGroup::dispatch(const Event& event) {
-  for (const Action& action : supervisor_.on(event, Clock::now()))
-    std::visit([this](const auto& what) { act(what); }, action);
-  if (options_.observe) options_.observe(event, supervisor_.verdict());
-  if (supervisor_.done()) loop_.stop();
+  tell(WorkerExited{static_cast<int>(rank), ExitStatus::from_siginfo(info)});
 }
 
 // A stopped process gets its SIGTERM only when it goes on.
@@ -137,28 +152,52 @@ void ProcessGroup::act(const Terminate& action) {
   const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(action.rank));
   if (!pidfd) return;
   send_signal(pidfd, SIGTERM);
-  send_signal(pidfd, SIGCONT);
+  signal_group(action.rank, SIGCONT);
+}
+
+void ProcessGroup::act(const TerminateGroup& action) {
+  signal_group(action.rank, SIGTERM);
+  signal_group(action.rank, SIGCONT);
 }
 
 void ProcessGroup::act(const Kill& action) {
-  const auto rank = static_cast<std::size_t>(action.rank);
-  if (pidfds_.at(rank)) send_signal(pidfds_[rank], SIGKILL);
-  if (records_[rank].pid > 0) ::killpg(records_[rank].pid, SIGKILL);  // unreaped: see on_exit
+  const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(action.rank));
+  if (pidfd) send_signal(pidfd, SIGKILL);
+  signal_group(action.rank, SIGKILL);
 }
+
+void ProcessGroup::act(const PassOn& action) {
+  const auto rank = static_cast<std::size_t>(action.rank);
+  if (!pidfds_.at(rank)) return;
+  if (would_end(records_[rank].pid, action.signal))
+    left_alone_.push_back(action.rank);
+  else
+    send_signal(pidfds_[rank], action.signal);
+}
+
+void ProcessGroup::act(const Pause& action) { signal_group(action.rank, SIGSTOP); }
+void ProcessGroup::act(const Resume& action) { signal_group(action.rank, SIGCONT); }
+void ProcessGroup::act(const CallRoll&) { options_.call_roll(); }
 
 void ProcessGroup::act(const WakeAt& action) {
-  loop_.call_at(action.time, [this] { dispatch(Woke{}); });
+  loop_.call_at(action.time, [this] { tell(Woke{}); });
 }
 
-void ProcessGroup::clean_up() {
-  if (std::exchange(clean_, true)) return;
+void ProcessGroup::signal_group(int rank, int signal) const {
+  const pid_t leader = records_.at(static_cast<std::size_t>(rank)).pid;
+  if (leader > 0) ::killpg(leader, signal);  // unreaped: see on_exit
+}
+
+void ProcessGroup::end_processes() {
+  if (!std::exchange(may_have_processes_, false)) return;
   for (UniqueFd& pidfd : pidfds_) {
     if (pidfd) loop_.forget(pidfd.get());
     pidfd.reset();
   }
-  for (const WorkerRecord& record : records_)
-    if (record.pid > 0) ::killpg(record.pid, SIGKILL);  // unreaped so far: see on_exit
+  if (cgroup_) cgroup_->kill_all();
+  for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(kSweepPatience);
+  cgroup_.reset();
 }
 
 }  // namespace fleetrun::launch

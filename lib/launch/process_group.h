@@ -4,10 +4,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/run_cgroup.h"
 #include "launch/supervisor.h"
 #include "launch/worker_plan.h"
 
@@ -18,49 +20,69 @@ struct WorkerRecord {
   std::chrono::system_clock::time_point started, ended;
 };
 
+// What one attempt at the run starts.
+struct Attempt {
+  std::vector<WorkerSpec> workers;
+  std::vector<UniqueFd> logs;  // stdout and stderr of each worker, in the same order
+};
+
 struct ProcessGroupOptions {
   SupervisorOptions supervisor;
-  int front_fd = -1;  // at its end the front process is gone
-  // Called after each event, with what is known by then.
+  int front_fd = -1;       // at its end the front process is gone
+  bool use_cgroup = true;  // where one can be made
+  std::function<Attempt(int attempt)> prepare;
+  // Called after each event, with what is known by then, and before anything is done about it.
   std::function<void(const Event& event, const Verdict& verdict)> observe;
+  // All processes of an attempt are gone, and another one will follow after `delay`.
+  std::function<void(Clock::duration delay)> attempt_ended;
+  // Starts to find out what each rank is doing; RollCalled tells the end.
+  std::function<void()> call_roll;
+  std::function<void(std::string_view line)> say;
 };
 
 class ProcessGroup {
  public:
-  // `logs`: stdout and stderr of each worker, in the same order.
-  ProcessGroup(EventLoop& loop, std::vector<WorkerSpec> workers, std::vector<UniqueFd> logs,
-               ProcessGroupOptions options);
+  ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions options);
   ~ProcessGroup();  // ends what still runs
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   // Runs the loop until no worker and no descendant of one is left, or one resists SIGKILL.
   const Verdict& run_until_done();
-  const std::vector<WorkerRecord>& records() const { return records_; }
+  void tell(const Event& event);  // what others found out
+  const Verdict& verdict() const { return supervisor_.verdict(); }
+  const std::vector<WorkerRecord>& records() const { return records_; }  // of the present attempt
   const std::vector<pid_t>& survivors() const { return survivors_; }
   bool stop_requested() const;  // since the last event: for what is still to do when all workers are gone
 
  private:
-  void start_all();
   void watch_signals();
   void watch_front();
-  void dispatch(const Event& event);
+  void perform(const Actions& actions);
+  void act(const StartAttempt& action);
+  void act(const EndAttempt& action);
   void act(const Terminate& action);
+  void act(const TerminateGroup& action);
   void act(const Kill& action);
+  void act(const PassOn& action);
+  void act(const Pause& action);
+  void act(const Resume& action);
+  void act(const CallRoll& action);
   void act(const WakeAt& action);
+  void signal_group(int rank, int signal) const;
   void on_exit(std::size_t rank);
-  void clean_up();
+  void end_processes();
 
   EventLoop& loop_;
-  std::vector<WorkerSpec> workers_;
-  std::vector<UniqueFd> logs_;
   ProcessGroupOptions options_;
   Supervisor supervisor_;
   std::vector<WorkerRecord> records_;
-  std::vector<UniqueFd> pidfds_;  // while the leader runs
+  std::vector<UniqueFd> pidfds_;       // while the leader runs
+  std::vector<int> left_alone_;        // ranks that do not handle the signal that was to be passed on
+  std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   UniqueFd signals_;
   std::vector<pid_t> survivors_;
-  bool clean_ = false;
+  bool may_have_processes_ = false;
 };
 
 }  // namespace fleetrun::launch

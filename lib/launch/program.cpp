@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -32,11 +31,11 @@ bool is_executable(const std::string& path) { return is_file(path) && ::access(p
 
 // The first executable file on PATH; else the first file there is, so that its mode can be complained about.
 std::optional<std::string> search_path(const std::string& name, const Environment& environment) {
+  if (auto tool = find_tool(name, environment)) return tool;
   std::optional<std::string> found;
   std::istringstream folders(environment.get_or("PATH", kDefaultPath));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_executable(path)) return path;
     if (!found && is_file(path)) found = path;
   }
   const std::string here = "./" + name;
@@ -103,6 +102,15 @@ Program find_program(const std::string& name, const std::vector<std::string>& ar
     return {kind, find_executable(name, environment), joined({name}, arguments)};
   check_script(name);
   return {kind, find_executable("python3", environment), joined({"python3", "-u", name}, arguments)};
+}
+
+std::optional<std::string> find_tool(const std::string& name, const Environment& environment) {
+  std::istringstream folders(environment.get_or("PATH", kDefaultPath));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_executable(path)) return path;
+  }
+  return std::nullopt;
 }
 
 }  // namespace fleetrun::launch

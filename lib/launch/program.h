@@ -1,5 +1,6 @@
 // What the workers run: our own worker program for a job file, Python for a script, anything else as it is.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,8 @@ Program find_worker(const std::vector<std::string>& arguments);
 // Finds what is to be executed and looks whether it can be. Throws Error(not_found|not_executable).
 Program find_program(const std::string& name, const std::vector<std::string>& arguments,
                      const Environment& environment);
+
+// A program on PATH that other parts of fleetrun can do without.
+std::optional<std::string> find_tool(const std::string& name, const Environment& environment);
 
 }  // namespace fleetrun::launch

@@ -1,9 +1,5 @@
 #include "launch/report.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <ctime>
 
@@ -12,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/unique_fd.h"
+#include "launch/last_lines.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -20,11 +16,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 using WallTime = std::chrono::system_clock::time_point;
 
-constexpr off_t kTailBytes = 16 * 1024;  // enough for the last lines of any readable log
+constexpr std::string_view kPlainLetters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%^";
 
 std::string_view describe(Cause cause) {
-  constexpr std::array<std::string_view, 6> kNames = {"finished", "exited",  "killed",
-                                                      "spawn",    "stopped", "front_lost"};
+  constexpr std::array<std::string_view, 9> kNames = {
+      "finished", "exited", "killed", "spawn", "stopped", "front_lost", "hung", "timed_out", "early_exit"};
   return kNames.at(static_cast<std::size_t>(cause));
 }
 
@@ -60,6 +57,11 @@ double seconds_between(WallTime start, WallTime end) {
   return std::chrono::duration<double>(end - start).count();
 }
 
+std::string_view cause_word(const ExitReport& report) {
+  if (report.error) return "error";
+  return report.evidence.out_of_memory ? "oom" : describe(report.verdict.cause);
+}
+
 Json describe_rank(const ExitReport& report, std::size_t rank) {
   const RankVerdict& verdict = report.verdict.ranks.at(rank);
   Json json = {{"rank", rank}, {"role", describe(verdict.role)}};
@@ -78,22 +80,45 @@ Json describe_rank(const ExitReport& report, std::size_t rank) {
   return json;
 }
 
-std::string printable(std::string line) {
-  for (char& letter : line) {
-    const auto code = static_cast<unsigned char>(letter);
-    if ((code < 0x20 && letter != '\t') || code == 0x7f) letter = '?';
+std::string fact_lines(const ExitReport& report) {
+  std::string text;
+  for (const std::string& fact : report.evidence.facts) text += fmt::format("fleetrun: {}\n", fact);
+  return text;
+}
+
+std::string describe_exception(const DeathEvidence& evidence) {
+  if (evidence.exception_place.empty()) return evidence.exception;
+  return fmt::format("{} ({})", evidence.exception, evidence.exception_place);
+}
+
+// As a shell would take them, cut where it gets long.
+std::string shell_words(const std::vector<std::string>& words) {
+  constexpr std::size_t kMost = 200;
+  std::string text;
+  for (const std::string& word : words) {
+    const bool plain = !word.empty() && word.find_first_not_of(kPlainLetters) == std::string::npos;
+    std::string quoted;
+    for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+    text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
   }
-  return line;
+  return printable(text.size() <= kMost ? text : text.substr(0, kMost) + " ...");
 }
 
 std::string failed_rank_text(const ExitReport& report) {
   const auto rank = static_cast<std::size_t>(*report.verdict.rank);
   std::string text = fmt::format("fleetrun: {}", describe_cause(report.verdict, report.command));
-  if (rank < report.workers.size() && report.workers[rank].pid > 0)
-    text += fmt::format(" (pid {}, after {:.1f} s)", report.workers[rank].pid,
+  const bool spawned = report.verdict.cause != Cause::spawn;
+  const auto& status = report.verdict.ranks.at(rank).status;
+  if (spawned && status && rank < report.workers.size())
+    text += fmt::format(" (pid {}{}, after {:.1f} s)", report.workers[rank].pid,
+                        report.host.empty() ? "" : " on " + report.host,
                         seconds_between(report.workers[rank].started, report.workers[rank].ended));
   text += "\n";
-  if (report.verdict.cause == Cause::spawn) return text;
+  if (!spawned) return text + fact_lines(report);
+  text += fmt::format("fleetrun: it ran: {}\n", shell_words(report.command));
+  if (!report.evidence.exception.empty())
+    text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
+  text += fact_lines(report);
   if (report.last_lines.empty()) return text + fmt::format("fleetrun: {} is empty\n", report.logs.at(rank));
   text += fmt::format("fleetrun: the last lines of {}:\n", report.logs.at(rank));
   for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
@@ -113,6 +138,10 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
     case Cause::spawn:
       return fmt::format("rank {} could not be started: {}: {}", *verdict.rank,
                          command.empty() ? "" : command.front(), describe_errno(verdict.spawn_error));
+    case Cause::hung:
+    case Cause::timed_out:
+    case Cause::early_exit:
+      return verdict.why;
     case Cause::exited:
     case Cause::killed:
       break;
@@ -122,11 +151,19 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
                      verdict.cause == Cause::killed ? ", not by fleetrun" : "");
 }
 
+std::string describe_failure(const ExitReport& report) {
+  std::string text = describe_cause(report.verdict, report.command);
+  if (report.evidence.out_of_memory) text += ", out of memory";
+  if (!report.evidence.exception.empty()) text += ": " + describe_exception(report.evidence);
+  return text;
+}
+
 std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   if (verdict.cause == Cause::finished) return "";
-  std::string text = verdict.rank ? failed_rank_text(report)
-                                  : fmt::format("fleetrun: {}\n", describe_cause(verdict, report.command));
+  const bool failed = verdict.rank && verdict.cause != Cause::early_exit;
+  std::string text = failed ? failed_rank_text(report)
+                            : fmt::format("fleetrun: {}\n", describe_cause(verdict, report.command));
   for (const int rank : ranks_with(verdict, Role::failed_after))
     text += fmt::format("fleetrun: rank {} {} after it was told to stop\n", rank,
                         verdict.ranks[static_cast<std::size_t>(rank)].status->describe());
@@ -134,6 +171,9 @@ std::string describe(const ExitReport& report) {
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
   if (const auto left = ranks_with(verdict, Role::running); !left.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
+  if (verdict.crash_loop)
+    text +=
+        fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", verdict.attempt + 1);
   if (!report.survivors.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: pid {}\n", fmt::join(report.survivors, ", "));
   return text;
@@ -142,45 +182,36 @@ std::string describe(const ExitReport& report) {
 std::string report_json(const ExitReport& report) {
   Json json = {{"fleetrun", FLEETRUN_VERSION}, {"run_id", report.run_id}, {"job_id", report.job_id}};
   const Verdict& verdict = report.verdict;
-  json["cause"] = report.error ? "error" : describe(verdict.cause);
-  json["message"] = report.error ? *report.error : describe_cause(verdict, report.command);
+  json["cause"] = cause_word(report);
+  json["message"] = report.error ? *report.error : describe_failure(report);
   json["exit_code"] = verdict.exit_code;
   json["first_failed_rank"] = verdict.rank ? Json(*verdict.rank) : Json();
   json["stop_signal"] = verdict.cause == Cause::stopped ? Json(verdict.signal) : Json();
   json["started"] = utc_time(report.started);
   json["ended"] = utc_time(report.ended);
   json["seconds"] = seconds_between(report.started, report.ended);
+  json["host"] = report.host;
   json["command"] = report.command;
   json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < verdict.ranks.size(); ++rank)
     json["ranks"].push_back(describe_rank(report, rank));
   json["last_lines"] = report.last_lines;
+  json["exception"] = report.evidence.exception.empty() ? Json() : Json(describe_exception(report.evidence));
+  json["evidence"] = report.evidence.facts;
+  json["roll_call"] = report.roll_call;
+  json["crash_loop"] = verdict.crash_loop;
+  json["earlier_attempts"] = Json::array();
+  for (const AttemptRecord& attempt : report.attempts)
+    json["earlier_attempts"].push_back({{"message", attempt.message},
+                                        {"exit_code", attempt.exit_code},
+                                        {"ended", utc_time(attempt.ended)},
+                                        {"logs", attempt.logs}});
   json["survivors"] = report.survivors;
   if (!report.train.empty()) {
     const Json train = Json::parse(report.train, nullptr, false);
     json["train"] = train.is_discarded() ? Json("train.json is not valid JSON") : train;
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::vector<std::string> read_last_lines(const std::string& path, std::size_t count) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat facts {};
-  if (!fd || ::fstat(fd.get(), &facts) != 0) return {};
-  const off_t start = std::max<off_t>(0, facts.st_size - kTailBytes);
-  std::string text(static_cast<std::size_t>(facts.st_size - start), '\0');
-  const ssize_t got = ::pread(fd.get(), text.data(), text.size(), start);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  std::vector<std::string> lines;
-  std::size_t end = text.size();
-  if (end > 0 && text[end - 1] == '\n') --end;
-  while (end > 0 && lines.size() < count) {
-    const std::size_t before = text.rfind('\n', end - 1);
-    const std::size_t first = before == std::string::npos ? 0 : before + 1;
-    lines.insert(lines.begin(), printable(text.substr(first, end - first)));
-    end = before == std::string::npos ? 0 : before;
-  }
-  return lines;
 }
 
 }  // namespace fleetrun::launch

@@ -5,19 +5,32 @@
 #include <string>
 #include <vector>
 
+#include "launch/death_evidence.h"
 #include "launch/process_group.h"
 #include "launch/supervisor.h"
 
 namespace fleetrun::launch {
 
+// An attempt that was followed by another one.
+struct AttemptRecord {
+  std::string message;
+  int exit_code = 0;
+  std::string logs;  // folder
+  std::chrono::system_clock::time_point ended;
+};
+
 struct ExitReport {
-  std::string run_id, job_id;
+  std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
   std::vector<std::string> logs;     // of each rank, as people see the path
   std::vector<WorkerRecord> workers;
   Verdict verdict;
   std::vector<pid_t> survivors;         // not even SIGKILL ended them
   std::vector<std::string> last_lines;  // of the log of the first failure
+  MemoryCgroup memory_before;           // as the run began
+  DeathEvidence evidence;               // of the first failure
+  std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
+  std::vector<AttemptRecord> attempts;  // before the one that the rest tells of
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none
   std::chrono::system_clock::time_point started, ended;
@@ -29,9 +42,9 @@ std::string describe(const ExitReport& report);
 // One line, the moment the first failure is noticed: "rank 1 exited with code 3".
 std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command);
 
-std::string report_json(const ExitReport& report);
+// The same with what the evidence adds: "..., out of memory", "...: ValueError: bad batch (train.py:12, in main)".
+std::string describe_failure(const ExitReport& report);
 
-// The last `count` lines of a file, control characters replaced; none when it cannot be read.
-std::vector<std::string> read_last_lines(const std::string& path, std::size_t count);
+std::string report_json(const ExitReport& report);
 
 }  // namespace fleetrun::launch

@@ -2,38 +2,53 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <csignal>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "launch/announcements.h"
+#include "launch/attempts.h"
 #include "launch/console.h"
+#include "launch/death_evidence.h"
 #include "launch/event_loop.h"
 #include "launch/folder_watch.h"
+#include "launch/hang_monitor.h"
+#include "launch/last_lines.h"
 #include "launch/log_folder.h"
 #include "launch/log_follower.h"
-#include "launch/port_guard.h"
 #include "launch/process_group.h"
 #include "launch/progress_line.h"
 #include "launch/report.h"
+#include "launch/roll_caller.h"
 #include "launch/runtime_support.h"
-#include "launch/worker_plan.h"
 
 namespace fleetrun::launch {
 namespace {
 
 using WallClock = std::chrono::system_clock;
 
-constexpr std::size_t kLastLines = 20;                     // of a failed rank's log, as one screen takes
+constexpr std::size_t kLastLines = 30;                     // of a failed rank's log, as one screen takes
+constexpr auto kEarlyExitWait = std::chrono::seconds(60);  // ranks of a job end together
 constexpr auto kReaderPatience = std::chrono::seconds(2);  // for a reader of our output that takes nothing
+constexpr int kLooks = 10;                                 // at the ranks within the time of a hang
+constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 
 std::string make_run_id(const LaunchOptions& options) {
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch());
   return fmt::format("{}-{:x}-{:x}", options.job_id.value, now.count(), ::getpid());
+}
+
+std::string host_name() {
+  char name[256] = "";  // longer than HOST_NAME_MAX
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 ExitReport begin_report(const NodeRun& run) {
@@ -42,6 +57,8 @@ ExitReport begin_report(const NodeRun& run) {
   report.run_id = make_run_id(run.options);
   report.job_id = run.options.job_id.value;
   report.command = run.program.argv;
+  report.host = host_name();
+  report.memory_before = read_memory_cgroup();
   return report;
 }
 
@@ -53,11 +70,39 @@ std::string read_train_report(const LogFolder& logs) {
   }
 }
 
-void end_report(const ProcessGroup& group, const LogFolder& logs, ExitReport& report) {
+// What is known of the present attempt; before its processes are gone or its logs are moved.
+void report_attempt(const ProcessGroup& group, const LogFolder& logs, ExitReport& report) {
+  report.verdict = group.verdict();
   report.workers = group.records();
   report.survivors = group.survivors();
-  if (report.verdict.rank)
-    report.last_lines = read_last_lines(logs.worker_log(*report.verdict.rank), kLastLines);
+  report.last_lines.clear();
+  report.evidence = {};
+  if (!report.verdict.rank) return;
+  const int rank = *report.verdict.rank;
+  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
+  report.last_lines = read_last_lines(logs.worker_log(rank), kLastLines);
+  if (!status || status->ok()) return;
+  report.evidence = gather_evidence({.rank = rank,
+                                     .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
+                                     .status = *status,
+                                     .log = logs.worker_log(rank),
+                                     .error_file = logs.file(fmt::format("error.{}.json", rank)),
+                                     .last_lines = report.last_lines,
+                                     .memory_before = report.memory_before});
+}
+
+void keep_attempt(const ProcessGroup& group, const LogFolder& logs, ExitReport& report) {
+  report_attempt(group, logs, report);
+  report.attempts.push_back({.message = describe_failure(report),
+                             .exit_code = report.verdict.exit_code,
+                             .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
+                             .ended = WallClock::now()});
+}
+
+void end_report(const ProcessGroup& group, const LogFolder& logs, const RollCaller& roll,
+                ExitReport& report) {
+  report_attempt(group, logs, report);
+  report.roll_call = roll.lines();
   report.train = read_train_report(logs);
   report.ended = WallClock::now();
 }
@@ -75,57 +120,124 @@ void show_end(const ExitReport& report, const Patience& patience, LogFollower& e
   console.err.drain(patience);
 }
 
-std::optional<EmbeddedPlan> plan_embedded(const NodeRun& run, const std::optional<RuntimeSupport>& support) {
-  if (!run.job) return std::nullopt;
-  EmbeddedPlan plan = support->plan(run.job->spec);
-  const std::string& dump_dir = run.options.dump_program.value;
-  if (!dump_dir.empty()) plan.dump_dir = std::filesystem::absolute(dump_dir).string();
-  return plan;
+HangMonitor::Options hang_options(const NodeRun& run, const LogFolder& logs) {
+  const auto& timeout = run.options.hang_timeout;
+  HangMonitor::Options options;
+  HangOptions& watch = options.watch;
+  watch.silence = timeout.value;
+  watch.steps = run.job && (timeout.value || timeout.origin == Origin::fallback);
+  watch.step_bound = timeout.value;
+  if (const auto& rule = run.options.log_rule.value) {
+    options.rules.push_back(*rule);
+    watch.rules.push_back({rule->text, rule->within});
+  }
+  for (const Clock::duration bound : {timeout.value.value_or(kLookEvery * kLooks),
+                                      watch.rules.empty() ? kLookEvery * kLooks : watch.rules.front().time})
+    watch.look_every = std::clamp<Clock::duration>(bound / kLooks, kLookOften, watch.look_every);
+  for (int rank = 0; rank < run.cluster.local_size(); ++rank) options.logs.push_back(logs.worker_log(rank));
+  return options;
 }
 
-// Fills the report as far as it comes, also when it throws.
-void supervise(const NodeRun& run, int front_fd, const LogFolder& logs, ExitReport& report) {
-  EventLoop loop;
-  Console console(loop);
-  const HeldPorts ports = hold_ports(run.cluster);
-  logs.write_endpoints(ports.endpoints.ranks);
-  std::optional<RuntimeSupport> support;
-  if (run.job)
-    support.emplace(loop, run.cluster.local_size(), report.run_id,
-                    [&](std::string_view line) { console.say(line); });
-  std::vector<WorkerSpec> workers = plan_workers({.cluster = run.cluster,
-                                                  .endpoints = ports.endpoints,
-                                                  .program = run.program,
-                                                  .environment = run.environment,
-                                                  .log_dir = logs.path(),
-                                                  .absolute_log_dir = logs.absolute(),
-                                                  .run_id = report.run_id,
-                                                  .embedded = plan_embedded(run, support)});
-  std::vector<UniqueFd> outputs;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    outputs.push_back(logs.open_worker_log(static_cast<int>(i)));
-    report.logs.push_back(workers[i].log_path);
-  }
-  announce_start(run.options, run.cluster, workers, console);
-  if (run.job)
-    for (const std::string& note : run.job->notes) console.say(note);
-  const std::vector<ProgressPagePtr> no_pages;
-  ProgressLine progress(loop, support ? support->pages() : no_pages);
-  console.out.before_write([&] { progress.clear(); });
-  console.err.before_write([&] { progress.clear(); });
-  LogFollower echo(loop, console.out, logs.worker_log(0));
-  const FolderWatch watch(loop, logs.path(), [&] { echo.look(); });
-  ProcessGroup group(loop, std::move(workers), std::move(outputs),
-                     {.supervisor = {.grace = run.options.grace.value},
-                      .front_fd = front_fd,
-                      .observe = [&](const Event& event, const Verdict& verdict) {
-                        announce_event(event, verdict, report.command, console);
-                      }});
-  report.verdict = group.run_until_done();
-  end_report(group, logs, report);
-  write_report(logs, report);  // before the console, which may take its time
-  show_end(report, {kReaderPatience, [&] { return group.stop_requested(); }}, echo, console);
+SupervisorOptions supervisor_options(const NodeRun& run) {
+  const LaunchOptions& options = run.options;
+  const auto& wait = options.early_exit_wait;
+  const bool by_default = run.job && wait.origin == Origin::fallback;
+  return {.grace = options.grace.value,
+          .timeout = options.timeout.value,
+          .early_exit_wait = by_default ? kEarlyExitWait : wait.value,
+          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
 }
+
+// One run from its first attempt to its report. Everything that lives as long as the run, and what happens between
+// the parts.
+class Supervision {
+ public:
+  Supervision(const NodeRun& run, int front_fd, const LogFolder& logs, ExitReport& report)
+      : run_(run),
+        logs_(logs),
+        report_(report),
+        console_(loop_),
+        support_(make_support()),
+        attempts_(run, logs, report.run_id, support_.get()),
+        progress_(loop_, pages()),
+        folder_(loop_, logs.path(), [this] { echos_.back()->look(); }),
+        group_(loop_, run.cluster.local_size(),
+               {.supervisor = supervisor_options(run),
+                .front_fd = front_fd,
+                .use_cgroup = run.options.cgroup.value,
+                .prepare = [this](int attempt) { return prepare(attempt); },
+                .observe = [this](const Event& event, const Verdict& verdict) { observe(event, verdict); },
+                .attempt_ended = [this](Clock::duration delay) { end_attempt(delay); },
+                .call_roll = [this] { roll_.call([this] { group_.tell(RollCalled{}); }); },
+                .say = [this](std::string_view line) { console_.say(line); }}),
+        roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
+        hangs_(loop_, hang_options(run, logs), group_, pages()) {
+    console_.out.before_write([this] { progress_.clear(); });
+    console_.err.before_write([this] { progress_.clear(); });
+    for (int rank = 0; rank < run.cluster.local_size(); ++rank) report.logs.push_back(logs.worker_log(rank));
+  }
+
+  void run() {
+    group_.run_until_done();
+    end_report(group_, logs_, roll_, report_);
+    write_report(logs_, report_);  // before the console, which may take its time
+    show_end(report_, patience(), *echos_.back(), console_);
+  }
+
+ private:
+  std::unique_ptr<RuntimeSupport> make_support() {
+    if (!run_.job) return nullptr;
+    return std::make_unique<RuntimeSupport>(loop_, run_.cluster.local_size(), report_.run_id,
+                                            [this](std::string_view line) { console_.say(line); });
+  }
+
+  const std::vector<ProgressPagePtr>& pages() const { return support_ ? support_->pages() : no_pages_; }
+  Patience patience() const {
+    return {kReaderPatience, [this] { return group_.stop_requested(); }};
+  }
+
+  Attempt prepare(int number) {
+    Attempt attempt = attempts_.prepare(number);
+    if (number == 0) {
+      announce_start(run_.options, run_.cluster, attempt.workers, console_);
+      if (run_.job)
+        for (const std::string& note : run_.job->notes) console_.say(note);
+    }
+    hangs_.follow_new_logs();
+    echos_.push_back(std::make_unique<LogFollower>(loop_, console_.out, logs_.worker_log(0)));
+    return attempt;
+  }
+
+  void observe(const Event& event, const Verdict& verdict) {
+    announce_event(event, verdict, report_.command, console_);
+    const auto* signal = std::get_if<SignalReceived>(&event);
+    if (signal != nullptr && signal->signal == SIGTSTP) hangs_.pause();
+    if (signal != nullptr && signal->signal == SIGCONT) hangs_.resume();
+  }
+
+  void end_attempt(Clock::duration delay) {
+    keep_attempt(group_, logs_, report_);
+    echos_.back()->finish(patience());
+    console_.err.write(describe(report_));
+    announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
+                     report_.attempts.back(), console_);
+  }
+
+  const NodeRun& run_;
+  const LogFolder& logs_;
+  ExitReport& report_;
+  const std::vector<ProgressPagePtr> no_pages_;
+  EventLoop loop_;
+  Console console_;
+  std::unique_ptr<RuntimeSupport> support_;
+  Attempts attempts_;
+  ProgressLine progress_;
+  FolderWatch folder_;
+  ProcessGroup group_;
+  RollCaller roll_;
+  HangMonitor hangs_;
+  std::vector<std::unique_ptr<LogFollower>> echos_;  // of every attempt: the loop may still call earlier ones
+};
 
 }  // namespace
 
@@ -133,7 +245,7 @@ int run_node(const NodeRun& run, int front_fd) {
   ExitReport report = begin_report(run);
   const LogFolder logs(run.options.log_dir.value);
   try {
-    supervise(run, front_fd, logs, report);
+    Supervision(run, front_fd, logs, report).run();
   } catch (const Error& error) {
     if (report.ended != WallClock::time_point()) throw;  // the report was complete, and could not be written
     report.error = error.message();

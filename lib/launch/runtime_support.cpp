@@ -6,10 +6,7 @@ namespace fleetrun::launch {
 
 RuntimeSupport::RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
                                std::function<void(std::string_view line)> say) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    page_fds_.push_back(make_progress_fd());
-    pages_.push_back(map_new_progress_page(page_fds_.back().get()));
-  }
+  make_pages(ranks);
   if (ranks == 1) return;
   StoreServerOptions options;
   options.key = make_run_key();
@@ -18,6 +15,21 @@ RuntimeSupport::RuntimeSupport(EventLoop& loop, int ranks, const std::string& ru
   options.say = std::move(say);
   key_fd_ = put_run_key(options.key);
   store_ = std::make_unique<StoreServer>(loop.context(), std::move(options));
+}
+
+void RuntimeSupport::make_pages(int ranks) {
+  page_fds_.clear();
+  pages_.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    page_fds_.push_back(make_progress_fd());
+    pages_.push_back(map_new_progress_page(page_fds_.back().get()));
+  }
+}
+
+void RuntimeSupport::begin_attempt(int attempt) {
+  const int ranks = static_cast<int>(pages_.size());
+  make_pages(ranks);
+  if (store_) store_->begin_attempt(attempt, ranks);
 }
 
 EmbeddedPlan RuntimeSupport::plan(const job::JobSpec& job) const {

@@ -22,10 +22,13 @@ class RuntimeSupport {
   RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
                  std::function<void(std::string_view line)> say);
 
+  void begin_attempt(int attempt);  // new pages; the store lets in ranks of this attempt only
   EmbeddedPlan plan(const job::JobSpec& job) const;
   const std::vector<ProgressPagePtr>& pages() const { return pages_; }
 
  private:
+  void make_pages(int ranks);
+
   UniqueFd key_fd_;
   std::unique_ptr<StoreServer> store_;
   std::vector<UniqueFd> page_fds_;

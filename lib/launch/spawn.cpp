@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 
 namespace fleetrun::launch {
 namespace {
@@ -24,13 +27,13 @@ std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// What the child between clone and exec works with. It shares our memory and we wait for it, so that nothing is
-// copied, and `error` comes back; it may make system calls only.
+// What the child between clone and exec works with. It shares our memory, or where it enters a cgroup has a copy, and
+// we wait for it; it may make system calls only.
 struct ChildPlan {
   const SpawnRequest& request;
   std::vector<char*> argv, environment;
   pid_t parent;
-  int error = 0;
+  int* error;  // in memory that is shared in either case
 };
 
 // The parent may have gone before the request was in force: then nobody would ever end us.
@@ -69,7 +72,7 @@ int run_child(void* argument) {
   if (::setpgid(0, 0) == 0 && die_with_parent(plan.parent) && reset_signals() &&
       place_descriptors(plan.request))
     ::execve(plan.request.executable.c_str(), plan.argv.data(), plan.environment.data());
-  plan.error = errno;
+  *plan.error = errno;
   ::_exit(127);
 }
 
@@ -92,7 +95,7 @@ class BlockedSignals {
 class ChildStack {
  public:
   ChildStack()
-      : memory_(::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK,
+      : memory_(::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_STACK,
                        -1, 0)) {}
   ~ChildStack() {
     if (made()) ::munmap(memory_, kChildStack);
@@ -102,34 +105,52 @@ class ChildStack {
 
   bool made() const { return memory_ != MAP_FAILED; }
   void* top() const { return static_cast<char*>(memory_) + kChildStack; }
+  int* bottom() const { return static_cast<int*>(memory_); }  // never reached as stack
 
  private:
   void* memory_;
 };
 
+// A process that is put into a cgroup later makes the kernel wait for all processors, 10 ms and more; libc 2.36 has
+// no function for the call that makes it there, and only one for children with memory of their own.
+pid_t clone_into_cgroup(ChildPlan& plan, int cgroup, int& pidfd) {
+  clone_args arguments{};
+  arguments.flags = CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(cgroup);
+  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  if (pid == 0) run_child(&plan);
+  return static_cast<pid_t>(pid);
+}
+
 }  // namespace
 
 SpawnResult spawn(const SpawnRequest& request) {
+  const ChildStack stack;
+  if (!stack.made()) return {.error = errno};
   ChildPlan plan = {.request = request,
                     .argv = as_pointers(request.argv),
                     .environment = as_pointers(request.environment),
-                    .parent = ::getpid()};
-  const ChildStack stack;
+                    .parent = ::getpid(),
+                    .error = stack.bottom()};
   SpawnResult result;
   int pidfd = -1;
-  if (stack.made()) {
+  {
     const BlockedSignals blocked;
-    result.pid =
-        ::clone(run_child, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+    if (request.cgroup_fd >= 0) result.pid = clone_into_cgroup(plan, request.cgroup_fd, pidfd);
+    if (result.pid < 0)
+      result.pid =
+          ::clone(run_child, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   }
   if (result.pid < 0) {
     result.error = errno;
     return result;
   }
   result.pidfd.reset(pidfd);
-  if (plan.error != 0) {
+  if (*plan.error != 0) {
     ::waitpid(result.pid, nullptr, 0);
-    return {.error = plan.error};
+    return {.error = *plan.error};
   }
   return result;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+
+#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -27,20 +30,31 @@ bool obeyed(const ExitStatus& status) {
   return status.ok() || status.exit_code() == 128 + SIGTERM || status.exit_code() == 128 + SIGKILL;
 }
 
+double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
 }  // namespace
 
-Supervisor::Supervisor(int ranks, SupervisorOptions options) : options_(options) {
+Supervisor::Supervisor(int ranks, SupervisorOptions options) : options_(options), restarts_(options.restart) {
   verdict_.ranks.resize(static_cast<std::size_t>(ranks));
 }
 
-bool Supervisor::done() const {
-  return phase_ == Phase::given_up ||
-         std::none_of(verdict_.ranks.begin(), verdict_.ranks.end(),
-                      [](const RankVerdict& rank) { return rank.role == Role::running; });
+Actions Supervisor::start(TimePoint now) {
+  if (options_.timeout) timeout_at_ = now + *options_.timeout;
+  return begin_attempt(now);
 }
 
 Actions Supervisor::on(const Event& event, TimePoint now) {
+  if (done()) return {};
   return std::visit([&](const auto& what) { return handle(what, now); }, event);
+}
+
+Actions Supervisor::begin_attempt(TimePoint now) {
+  phase_ = Phase::running;
+  restart_in_.reset();
+  early_exit_at_.reset();
+  started_ = now;
+  if (!timeout_at_) return {StartAttempt{verdict_.attempt}};
+  return {WakeAt{*timeout_at_}, StartAttempt{verdict_.attempt}};
 }
 
 Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
@@ -49,11 +63,13 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   rank.ended = now;
   if (phase_ != Phase::running) {
     rank.role = obeyed(event.status) ? Role::stopped : Role::failed_after;
-    return {};
+    return end_of_ranks(now);
   }
   if (event.status.ok()) {
     rank.role = Role::finished;
-    return {};
+    if (!any_running() || !options_.early_exit_wait || early_exit_at_) return end_of_ranks(now);
+    early_exit_at_ = now + *options_.early_exit_wait;
+    return {WakeAt{*early_exit_at_}};
   }
   rank.role = Role::cause;
   verdict_.cause = event.status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
@@ -65,7 +81,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
 Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
   for (std::size_t i = static_cast<std::size_t>(event.rank); i < verdict_.ranks.size(); ++i)
     verdict_.ranks[i] = {.role = Role::never_started, .status = {}, .ended = now};
-  if (phase_ != Phase::running) return {};
+  if (phase_ != Phase::running) return end_of_ranks(now);
   verdict_.cause = Cause::spawn;
   verdict_.rank = event.rank;
   verdict_.spawn_error = event.error;
@@ -73,19 +89,49 @@ Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
   return stop(now);
 }
 
-Actions Supervisor::handle(const StopRequested& event, TimePoint now) {
-  if (done()) return {};
+Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
+  switch (event.signal) {
+    case SIGTSTP:
+      return for_each_running<Pause>();
+    case SIGCONT:
+      return for_each_running<Resume>();
+    case SIGQUIT:
+      return phase_ == Phase::running ? Actions{CallRoll{}} : Actions();
+    case SIGUSR1:
+    case SIGUSR2:
+      return for_each_running<PassOn>(event.signal);
+    default:
+      return end_by_signal(event.signal, now);
+  }
+}
+
+Actions Supervisor::end_by_signal(int signal, TimePoint now) {
+  no_restart_ = true;
+  restart_in_.reset();
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::stopped;
-    verdict_.signal = event.signal;
-    verdict_.exit_code = 128 + event.signal;
+    verdict_.signal = signal;
+    verdict_.exit_code = 128 + signal;
     return stop(now);
   }
-  return phase_ == Phase::stopping && event.signal == SIGINT ? kill(now) : Actions();
+  if (phase_ == Phase::diagnosing) return stop(now);
+  if (phase_ == Phase::pausing) phase_ = Phase::ended;
+  const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
+  return stopping && signal == SIGINT ? kill(now) : Actions();
+}
+
+Actions Supervisor::handle(const HangFound& event, TimePoint now) {
+  if (phase_ != Phase::running) return {};
+  return diagnose(Cause::hung, ErrorKind::temporary, event.why, now);
+}
+
+Actions Supervisor::handle(const RollCalled&, TimePoint now) {
+  return phase_ == Phase::diagnosing ? stop(now) : Actions();
 }
 
 Actions Supervisor::handle(const FrontLost&, TimePoint now) {
-  if (done()) return {};
+  no_restart_ = true;
+  restart_in_.reset();
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::front_lost;
     verdict_.exit_code = 128 + SIGKILL;
@@ -94,17 +140,79 @@ Actions Supervisor::handle(const FrontLost&, TimePoint now) {
 }
 
 Actions Supervisor::handle(const Woke&, TimePoint now) {
-  if (done() || phase_ == Phase::running || now < deadline_) return {};
-  if (phase_ == Phase::stopping) return kill(now);
-  phase_ = Phase::given_up;
+  if (phase_ == Phase::running) return wake_while_running(now);
+  if (now < deadline_) return {};
+  switch (phase_) {
+    case Phase::diagnosing:
+      return stop(now);
+    case Phase::stopping:
+      return stop_groups(now);
+    case Phase::stopping_groups:
+      return kill(now);
+    case Phase::pausing:
+      verdict_ = {.attempt = verdict_.attempt + 1, .ranks = std::vector<RankVerdict>(verdict_.ranks.size())};
+      return begin_attempt(now);
+    default:
+      phase_ = Phase::ended;
+      return {};
+  }
+}
+
+Actions Supervisor::wake_while_running(TimePoint now) {
+  if (timeout_at_ && now >= *timeout_at_)
+    return diagnose(Cause::timed_out, ErrorKind::timeout,
+                    fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout)), now);
+  if (early_exit_at_ && now >= *early_exit_at_) return fail_early_exit(now);
   return {};
 }
 
+Actions Supervisor::fail_early_exit(TimePoint now) {
+  const auto first = std::min_element(
+      verdict_.ranks.begin(), verdict_.ranks.end(), [](const RankVerdict& a, const RankVerdict& b) {
+        return a.role == Role::finished && (b.role != Role::finished || a.ended < b.ended);
+      });
+  verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
+  return diagnose(Cause::early_exit, ErrorKind::temporary,
+                  fmt::format("rank {} finished {:g} s ago and others still run", *verdict_.rank,
+                              in_seconds(*options_.early_exit_wait)),
+                  now);
+}
+
+// The run is lost, but first what every rank is doing.
+Actions Supervisor::diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now) {
+  verdict_.cause = cause;
+  verdict_.why = std::move(why);
+  verdict_.exit_code = static_cast<int>(kind);
+  phase_ = Phase::diagnosing;
+  deadline_ = now + options_.roll_call_wait;
+  return {WakeAt{deadline_}, CallRoll{}};
+}
+
 Actions Supervisor::stop(TimePoint now) {
+  decide_restart(now);
   phase_ = Phase::stopping;
   deadline_ = now + options_.grace;
   Actions actions = for_each_running<Terminate>();
-  if (!actions.empty()) actions.push_back(WakeAt{deadline_});
+  if (actions.empty()) return end_of_ranks(now);
+  actions.push_back(WakeAt{deadline_});
+  return actions;
+}
+
+void Supervisor::decide_restart(TimePoint now) {
+  const bool failed = verdict_.cause == Cause::exited || verdict_.cause == Cause::killed ||
+                      verdict_.cause == Cause::hung || verdict_.cause == Cause::early_exit;
+  if (!failed || no_restart_) return;
+  restart_in_ = restarts_.after(verdict_.exit_code, now - started_);
+  if (restart_in_ || !restarts_.crash_loop()) return;
+  verdict_.crash_loop = true;
+  verdict_.exit_code = static_cast<int>(ErrorKind::gave_up);
+}
+
+Actions Supervisor::stop_groups(TimePoint now) {
+  phase_ = Phase::stopping_groups;
+  deadline_ = now + options_.group_grace;
+  Actions actions = for_each_running<TerminateGroup>();
+  actions.push_back(WakeAt{deadline_});
   return actions;
 }
 
@@ -112,15 +220,33 @@ Actions Supervisor::kill(TimePoint now) {
   phase_ = Phase::killing;
   deadline_ = now + options_.kill_wait;
   Actions actions = for_each_running<Kill>();
-  if (!actions.empty()) actions.push_back(WakeAt{deadline_});
+  if (actions.empty()) return end_of_ranks(now);
+  actions.push_back(WakeAt{deadline_});
   return actions;
 }
 
-template <typename Act>
-Actions Supervisor::for_each_running() const {
+Actions Supervisor::end_of_ranks(TimePoint now) {
+  if (any_running()) return {};
+  if (phase_ == Phase::diagnosing) return {};  // its end comes by RollCalled, and decides about a restart
+  if (!restart_in_) {
+    phase_ = Phase::ended;
+    return {};
+  }
+  phase_ = Phase::pausing;
+  deadline_ = now + *restart_in_;
+  return {EndAttempt{*restart_in_}, WakeAt{deadline_}};
+}
+
+bool Supervisor::any_running() const {
+  return std::any_of(verdict_.ranks.begin(), verdict_.ranks.end(),
+                     [](const RankVerdict& rank) { return rank.role == Role::running; });
+}
+
+template <typename Act, typename... More>
+Actions Supervisor::for_each_running(More... more) const {
   Actions actions;
   for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
-    if (verdict_.ranks[i].role == Role::running) actions.push_back(Act{static_cast<int>(i)});
+    if (verdict_.ranks[i].role == Role::running) actions.push_back(Act{static_cast<int>(i), more...});
   return actions;
 }
 

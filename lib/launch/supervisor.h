@@ -1,19 +1,24 @@
 // What to do when something happens to the workers: a state machine without clock, processes or files.
 //
-//   running   --a rank fails--------> stopping: the other ranks are asked to end
-//   running   --we are asked to end-> stopping
-//   stopping  --the grace is over, or asked again--> killing: what is left is killed
-//   killing   --the kill wait is over--------------> given up: somebody did not even die of SIGKILL
-//   any       --no rank runs-------> done
+//   running    --a rank fails, we are asked to end----------> stopping: the leaders of the ranks are asked to end
+//   running    --no progress, --timeout---------------------> diagnosing: the roll is called, then stopping
+//   stopping   --the grace is over--------------------------> stopping groups: their whole groups are asked
+//   stopping.. --that is over, or Ctrl-C again--------------> killing: what is left is killed
+//   killing    --the kill wait is over----------------------> ended: somebody did not even die of SIGKILL
+//   any        --no rank runs, and there may be a restart---> pausing, then running again
+//   any        --no rank runs-------------------------------> ended
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
 #pragma once
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "launch/clock.h"
 #include "launch/exit_status.h"
+#include "launch/restart_policy.h"
 
 namespace fleetrun::launch {
 
@@ -26,30 +31,63 @@ struct SpawnFailed {  // this rank; the ranks after it are never started
   int rank = 0;
   int error = 0;  // errno
 };
-struct StopRequested {  // somebody sent us this signal
+struct SignalReceived {  // somebody sent us this signal
   int signal = 0;
 };
-struct FrontLost {};  // the front process is gone: nobody waits for us any more
-struct Woke {};       // a time given by WakeAt has come
-using Event = std::variant<WorkerExited, SpawnFailed, StopRequested, FrontLost, Woke>;
+struct HangFound {  // by the HangWatch
+  std::string why;  // "no output and no work for 60 s"
+};
+struct RollCalled {};  // the roll that CallRoll asked for is complete
+struct FrontLost {};   // the front process is gone: nobody waits for us any more
+struct Woke {};        // a time given by WakeAt has come
+using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke>;
 
 // Actions.
+struct StartAttempt {  // all ranks, with new ports
+  int attempt = 0;
+  bool operator==(const StartAttempt&) const = default;
+};
+struct EndAttempt {  // nothing of it may be left; `delay` until the next one
+  Clock::duration delay;
+  bool operator==(const EndAttempt&) const = default;
+};
 struct Terminate {  // ask the leader of the rank to end
   int rank = 0;
   bool operator==(const Terminate&) const = default;
+};
+struct TerminateGroup {  // ask every process of the rank's group to end
+  int rank = 0;
+  bool operator==(const TerminateGroup&) const = default;
 };
 struct Kill {  // end the whole process group of the rank
   int rank = 0;
   bool operator==(const Kill&) const = default;
 };
+struct PassOn {  // to the leader of the rank, if that would not end it
+  int rank = 0;
+  int signal = 0;
+  bool operator==(const PassOn&) const = default;
+};
+struct Pause {  // the whole group of the rank
+  int rank = 0;
+  bool operator==(const Pause&) const = default;
+};
+struct Resume {
+  int rank = 0;
+  bool operator==(const Resume&) const = default;
+};
+struct CallRoll {  // find out what each rank is doing; RollCalled answers
+  bool operator==(const CallRoll&) const = default;
+};
 struct WakeAt {
   TimePoint time;
   bool operator==(const WakeAt&) const = default;
 };
-using Action = std::variant<Terminate, Kill, WakeAt>;
+using Action = std::variant<StartAttempt, EndAttempt, Terminate, TerminateGroup, Kill, PassOn, Pause, Resume,
+                            CallRoll, WakeAt>;
 using Actions = std::vector<Action>;
 
-enum class Cause { finished, exited, killed, spawn, stopped, front_lost };
+enum class Cause { finished, exited, killed, spawn, stopped, front_lost, hung, timed_out, early_exit };
 enum class Role {
   running,        // also: did not die of SIGKILL in time
   finished,       // ended with 0 by itself
@@ -65,45 +103,72 @@ struct RankVerdict {
   TimePoint ended;
 };
 
-// Why the run ended. `rank` is set for exited, killed and spawn.
+// Why the attempt ended. `rank` is set for exited, killed, spawn and early_exit.
 struct Verdict {
   Cause cause = Cause::finished;
   std::optional<int> rank;
   int signal = 0;       // stopped: by which signal
   int spawn_error = 0;  // spawn: errno
+  std::string why;      // hung, timed_out, early_exit: in words
   int exit_code = 0;
+  int attempt = 0;
+  bool crash_loop = false;  // starting again had no use: exit_code says so, not what the worker said
   std::vector<RankVerdict> ranks;
 };
 
 struct SupervisorOptions {
-  Clock::duration grace = std::chrono::seconds(10);      // between SIGTERM and SIGKILL
-  Clock::duration kill_wait = std::chrono::seconds(30);  // how long a killed process may take to go
+  Clock::duration grace = std::chrono::seconds(10);  // between SIGTERM to the leaders and to their groups
+  Clock::duration group_grace = std::chrono::milliseconds(500);  // from there to SIGKILL
+  Clock::duration kill_wait = std::chrono::seconds(30);          // how long a killed process may take to go
+  Clock::duration roll_call_wait = std::chrono::seconds(10);     // as long as a debugger takes for its stacks
+  std::optional<Clock::duration> timeout;                        // of the whole run
+  std::optional<Clock::duration> early_exit_wait;  // how long ranks may run when one has finished
+  RestartPolicy restart;
 };
 
 class Supervisor {
  public:
   Supervisor(int ranks, SupervisorOptions options);
 
+  Actions start(TimePoint now);
   Actions on(const Event& event, TimePoint now);
-  bool done() const;  // no rank runs, or we gave up waiting for one
-  const Verdict& verdict() const { return verdict_; }
+  bool done() const { return phase_ == Phase::ended; }
+  bool running() const { return phase_ == Phase::running; }
+  const Verdict& verdict() const { return verdict_; }  // of the present attempt
 
  private:
-  enum class Phase { running, stopping, killing, given_up };
+  enum class Phase { running, diagnosing, stopping, stopping_groups, killing, pausing, ended };
 
   Actions handle(const WorkerExited& event, TimePoint now);
   Actions handle(const SpawnFailed& event, TimePoint now);
-  Actions handle(const StopRequested& event, TimePoint now);
+  Actions handle(const SignalReceived& event, TimePoint now);
+  Actions handle(const HangFound& event, TimePoint now);
+  Actions handle(const RollCalled& event, TimePoint now);
   Actions handle(const FrontLost& event, TimePoint now);
   Actions handle(const Woke& event, TimePoint now);
+
+  Actions begin_attempt(TimePoint now);
+  Actions end_by_signal(int signal, TimePoint now);
+  Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
+  Actions fail_early_exit(TimePoint now);
+  Actions wake_while_running(TimePoint now);
   Actions stop(TimePoint now);
+  void decide_restart(TimePoint now);
+  Actions stop_groups(TimePoint now);
   Actions kill(TimePoint now);
-  template <typename Act>
-  Actions for_each_running() const;
+  Actions end_of_ranks(TimePoint now);
+  bool any_running() const;
+  template <typename Act, typename... More>
+  Actions for_each_running(More... more) const;
 
   SupervisorOptions options_;
+  RestartCounter restarts_;
   Phase phase_ = Phase::running;
-  TimePoint deadline_;  // of stopping and killing
+  std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
+  bool no_restart_ = false;                    // we were asked to end
+  TimePoint deadline_;                         // of every phase but running
+  TimePoint started_;                          // the present attempt
+  std::optional<TimePoint> timeout_at_, early_exit_at_;
   Verdict verdict_;
 };
 

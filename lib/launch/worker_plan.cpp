@@ -28,7 +28,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .local_size = cluster.local_size(),
                       .node_rank = cluster.node_rank,
                       .nodes = cluster.nodes,
-                      .attempt = 0,
+                      .attempt = request.attempt,
                       .run_id = request.run_id,
                       .store = embedded.store,
                       .key_fd = embedded.key_fd,
@@ -60,7 +60,14 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
   worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
   write_paddle_environment(cluster, request.endpoints, rank, worker.environment);
   const std::string error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank);
-  write_torch_environment(cluster, request.endpoints, rank, {request.run_id, error_file}, worker.environment);
+  write_torch_environment(cluster, request.endpoints, rank,
+                          {.run_id = request.run_id,
+                           .error_file = error_file,
+                           .attempt = request.attempt,
+                           .max_restarts = request.max_restarts},
+                          worker.environment);
+  if (request.program.kind == ProgramKind::python)
+    worker.environment.set_if_absent("PYTHONFAULTHANDLER", "1");  // a traceback at SIGSEGV and its kin
   if (request.embedded) write_embedded(request, rank, local_rank, worker);
   return worker;
 }

@@ -40,6 +40,8 @@ struct PlanRequest {
   std::string log_dir;             // as the user wrote it
   std::string absolute_log_dir;
   std::string run_id;
+  int attempt = 0;
+  int max_restarts = 0;
   std::optional<EmbeddedPlan> embedded;
 };
 

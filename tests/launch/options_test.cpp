@@ -111,15 +111,31 @@ TEST_CASE("a bad value is quoted, with its flag or variable") {
   CHECK(error_of({"--help=1", "x"}) == "--help takes no value");
 }
 
-TEST_CASE("what needs several nodes or restarts is refused by name, and its harmless values are taken") {
+TEST_CASE("what needs several nodes is refused by name, and its harmless values are taken") {
   CHECK(error_of({"--nnodes=2", "x"}) ==
         "--nnodes is \"2\": more than one node is not supported by this build");
   CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
         "PADDLE_NNODES is \"2:4\": more than one node is not supported by this build");
-  CHECK(error_of({"--max_restart=3", "x"}) ==
-        "--max_restart is \"3\": restarting is not supported by this build");
   CHECK(error_of({"--elastic_level=1", "x"}) == "--elastic_level: not supported by this build");
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
+}
+
+TEST_CASE("what ends a run or starts it again has its times and counts") {
+  const LaunchOptions given =
+      parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60", "--hang_timeout=0",
+             "--early_exit_wait=5", "--log_rule=loss within 10s", "--cgroup=none", "x"});
+  CHECK(given.max_restart.value == 3);
+  CHECK(given.restart_delay.value == std::chrono::milliseconds(500));
+  CHECK(given.timeout.value == std::chrono::seconds(60));
+  CHECK_FALSE(given.hang_timeout.value);
+  CHECK(given.hang_timeout.origin == Origin::flag);
+  CHECK(given.early_exit_wait.value == std::chrono::seconds(5));
+  CHECK(given.log_rule.value->within == std::chrono::seconds(10));
+  CHECK_FALSE(given.cgroup.value);
+  CHECK(parse({"x"}, with("PADDLE_MAX_RESTART", "2")).max_restart.value == 2);
+  CHECK(error_of({"--max_restart=many", "x"}) ==
+        "--max_restart is \"many\", must be a whole number between 0 and 65536");
+  CHECK(error_of({"--cgroup=yes", "x"}) == "--cgroup is \"yes\", must be auto or none");
 }
 
 TEST_CASE("parameter-server flags are known and answered") {

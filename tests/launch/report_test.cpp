@@ -6,18 +6,15 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "support/temporary_folder.h"
-
 namespace fleetrun::launch {
 namespace {
-
-using Words = std::vector<std::string>;
 
 ExitReport report_of(int ranks) {
   ExitReport report;
   report.run_id = "run-1";
   report.job_id = "mine";
-  report.command = {"train"};
+  report.host = "node-a";
+  report.command = {"train", "--name", "a b"};
   const std::chrono::system_clock::time_point start(std::chrono::milliseconds(1611067852007));
   report.started = start;
   report.ended = start + std::chrono::milliseconds(1500);
@@ -45,7 +42,8 @@ TEST_CASE("when all went well there is nothing to say") { CHECK(describe(report_
 
 TEST_CASE("a failure is told in one block: who, how, where, what it said, who was stopped") {
   CHECK(describe(failed_report()) ==
-        "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid 101, after 1.2 s)\n"
+        "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid 101 on node-a, after 1.2 s)\n"
+        "fleetrun: it ran: train --name 'a b'\n"
         "fleetrun: the last lines of log/workerlog.1:\n"
         "    almost\n"
         "    there\n"
@@ -121,20 +119,46 @@ TEST_CASE("text that is no UTF-8 does not spoil the report") {
   CHECK(nlohmann::json::accept(report_json(report)));
 }
 
-TEST_CASE("the last lines of a log are found, whatever is in it") {
-  const TemporaryFolder folder;
-  folder.write("log", "one\ntwo\n\nthree");
-  CHECK(read_last_lines(folder / "log", 3) == Words{"two", "", "three"});
-  CHECK(read_last_lines(folder / "log", 9) == Words{"one", "two", "", "three"});
-  folder.write("log", "a\x1b[31mred\tx\r\n");
-  CHECK(read_last_lines(folder / "log", 1) == Words{"a?[31mred\tx?"});
-  folder.write("log", "\n");
-  CHECK(read_last_lines(folder / "log", 5).empty());
-  folder.write("log", "");
-  CHECK(read_last_lines(folder / "log", 5).empty());
-  CHECK(read_last_lines(folder / "missing", 5).empty());
-  folder.write("log", std::string(100000, 'x') + "\nend\n");
-  CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
+TEST_CASE("what is known beyond the exit status stands beside it, for people and programs") {
+  ExitReport report = failed_report();
+  report.evidence = {.out_of_memory = true,
+                     .exception = "MemoryError",
+                     .exception_place = "train.py:3, in main",
+                     .facts = {"out of memory: limit 64 MiB"}};
+  CHECK(describe(report).find("fleetrun: MemoryError (train.py:3, in main)\n"
+                              "fleetrun: out of memory: limit 64 MiB\n"
+                              "fleetrun: the last lines of") != std::string::npos);
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["cause"] == "oom");
+  CHECK(
+      json["message"] ==
+      "rank 1 was killed by SIGKILL (9), not by fleetrun, out of memory: MemoryError (train.py:3, in main)");
+  CHECK(json["exception"] == "MemoryError (train.py:3, in main)");
+  CHECK(json["evidence"][0] == "out of memory: limit 64 MiB");
+}
+
+TEST_CASE("earlier attempts and a crash loop are told") {
+  ExitReport report = failed_report();
+  report.verdict.attempt = 1;
+  report.verdict.crash_loop = true;
+  report.attempts = {{.message = "rank 0 exited with code 3", .exit_code = 3, .logs = "log/attempt-0"}};
+  CHECK(describe(report).find("fleetrun: gave up after 2 attempts: restarting does not help\n") !=
+        std::string::npos);
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["crash_loop"] == true);
+  CHECK(json["earlier_attempts"][0]["message"] == "rank 0 exited with code 3");
+  CHECK(json["earlier_attempts"][0]["logs"] == "log/attempt-0");
+}
+
+TEST_CASE("a hang is told in the words of what was seen, with the roll call for programs") {
+  ExitReport report = report_of(2);
+  report.verdict.cause = Cause::hung;
+  report.verdict.why = "no rank writes anything or works for 60 s";
+  report.roll_call = {"rank 0  waiting"};
+  CHECK(describe(report) == "fleetrun: no rank writes anything or works for 60 s\n");
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["cause"] == "hung");
+  CHECK(json["roll_call"][0] == "rank 0  waiting");
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+#include "launch/attempts.h"
+
+#include <filesystem>
+
+namespace fleetrun::launch {
+namespace {
+
+EmbeddedPlan plan_embedded(const NodeRun& run, const RuntimeSupport& support) {
+  EmbeddedPlan plan = support.plan(run.job->spec);
+  const std::string& dump_dir = run.options.dump_program.value;
+  if (!dump_dir.empty()) plan.dump_dir = std::filesystem::absolute(dump_dir).string();
+  return plan;
+}
+
+}  // namespace
+
+Attempts::Attempts(const NodeRun& run, const LogFolder& logs, const std::string& run_id,
+                   RuntimeSupport* support)
+    : run_(run), logs_(logs), run_id_(run_id), support_(support) {}
+
+Attempt Attempts::prepare(int attempt) {
+  if (attempt > 0) {
+    logs_.keep_attempt(attempt - 1);
+    if (support_ != nullptr) support_->begin_attempt(attempt);
+  }
+  ports_ = {};  // before new ones: a port that the user named is to be held again
+  ports_ = hold_ports(run_.cluster);
+  logs_.write_endpoints(ports_.endpoints.ranks);
+  Attempt made = {.workers = plan(attempt), .logs = {}};
+  for (int i = 0; i < run_.cluster.local_size(); ++i) made.logs.push_back(logs_.open_worker_log(i));
+  return made;
+}
+
+std::vector<WorkerSpec> Attempts::plan(int attempt) const {
+  std::optional<EmbeddedPlan> embedded;
+  if (support_ != nullptr) embedded = plan_embedded(run_, *support_);
+  return plan_workers({.cluster = run_.cluster,
+                       .endpoints = ports_.endpoints,
+                       .program = run_.program,
+                       .environment = run_.environment,
+                       .log_dir = logs_.path(),
+                       .absolute_log_dir = logs_.absolute(),
+                       .run_id = run_id_,
+                       .attempt = attempt,
+                       .max_restarts = run_.options.max_restart.value,
+                       .embedded = std::move(embedded)});
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,34 @@
+// What each attempt at the run needs anew: ports, logs, progress pages, and the workers planned with them.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/log_folder.h"
+#include "launch/port_guard.h"
+#include "launch/process_group.h"
+#include "launch/run_node.h"
+#include "launch/runtime_support.h"
+
+namespace fleetrun::launch {
+
+class Attempts {
+ public:
+  // All outlive it; `support` is null without the embedded runtime.
+  Attempts(const NodeRun& run, const LogFolder& logs, const std::string& run_id, RuntimeSupport* support);
+
+  // Keeps the logs of the attempt before in log/attempt-K/.
+  Attempt prepare(int attempt);
+
+ private:
+  std::vector<WorkerSpec> plan(int attempt) const;
+
+  const NodeRun& run_;
+  const LogFolder& logs_;
+  const std::string& run_id_;
+  RuntimeSupport* support_;
+  HeldPorts ports_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,233 @@
+#include "launch/death_evidence.h"
+
+#include <sys/klog.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "launch/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostErrorBytes = 1024 * 1024;  // of an error file
+constexpr std::size_t kKernelLogBytes =
+    1024 * 1024;                                  // the usual size of the kernel's ring is 128 KiB to 1 MiB
+constexpr std::uint64_t kAlmostFull = 64 * 1024;  // bytes left, fewer than a page of log
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says so with a number near 2^63
+
+std::string mebibytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+// "oom_kill 3" among lines of "name value".
+std::uint64_t value_of(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  std::string key;
+  for (std::uint64_t value = 0; lines >> key >> value;)
+    if (key == name) return value;
+  return 0;
+}
+
+std::uint64_t number_in(const std::string& path) {
+  return std::strtoull(read_kernel_file(path).c_str(), nullptr, 10);  // "max" is 0: no limit
+}
+
+// The folder of this process in the hierarchy whose line in /proc/self/cgroup has `controllers`.
+std::string own_folder(const std::string& controllers, const std::string& mount) {
+  std::istringstream lines(read_kernel_file("/proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos || line.substr(first + 1, second - first - 1) != controllers) continue;
+    for (const std::string& folder :
+         {mount + line.substr(second + 1), mount})  // a container may see only its own
+      if (std::filesystem::exists(folder)) return folder;
+  }
+  return "";
+}
+
+struct Space {
+  std::uint64_t size = 0, free = 0;
+};
+
+std::optional<Space> space_of(const std::string& path) {
+  struct statvfs facts {};
+  if (::statvfs(path.c_str(), &facts) != 0 || facts.f_blocks == 0) return std::nullopt;
+  return Space{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+}
+
+std::string kernel_log() {
+  std::string text(kKernelLogBytes, '\0');
+  constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL
+  const int count = ::klogctl(kReadAll, text.data(), static_cast<int>(text.size()));
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
+  const MemoryCgroup now = read_memory_cgroup();
+  const std::string line = find_oom_kill(kernel_log(), scene.pid);
+  if (!line.empty()) evidence.facts.push_back("the kernel's log says: " + line);
+  const bool counted = now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills;
+  evidence.out_of_memory = counted || !line.empty();
+  if (!counted) return;
+  std::string text = fmt::format(
+      "out of memory: the kernel ended {} process{} of this memory cgroup during the run",
+      now.kills - scene.memory_before.kills, now.kills - scene.memory_before.kills == 1 ? "" : "es");
+  if (now.limit > 0) text += fmt::format(", limit {}", mebibytes(now.limit));
+  if (now.peak > 0) text += fmt::format(", peak {}", mebibytes(now.peak));
+  evidence.facts.push_back(text + fmt::format(" ({})", now.folder));
+}
+
+void look_for_full_shared_memory(DeathEvidence& evidence) {
+  const auto space = space_of("/dev/shm");
+  if (!space || space->free > space->size / 20) return;
+  evidence.facts.push_back(
+      fmt::format("/dev/shm is full: {} of {} are left; a bus error is how a process learns of that",
+                  mebibytes(space->free), mebibytes(space->size)));
+}
+
+void look_for_full_log_disk(const DeathScene& scene, DeathEvidence& evidence) {
+  const auto space = space_of(scene.log);
+  if (space && space->free < kAlmostFull)
+    evidence.facts.push_back(fmt::format(
+        "log disk full: {} bytes are left for {}; the last lines may be missing", space->free, scene.log));
+}
+
+// Where core(5) says that it lies, when it is a plain name.
+void look_for_core(const DeathScene& scene, DeathEvidence& evidence) {
+  std::string pattern = read_kernel_file("/proc/sys/kernel/core_pattern");
+  if (!pattern.empty() && pattern.back() == '\n') pattern.pop_back();
+  if (pattern.starts_with('|')) {
+    evidence.facts.push_back(
+        fmt::format("core dumps go to the program {}", pattern.substr(1, pattern.find(' ') - 1)));
+    return;
+  }
+  if (const auto place = pattern.find("%p"); place != std::string::npos)
+    pattern.replace(place, 2, std::to_string(scene.pid));
+  for (const std::string& path : {pattern, fmt::format("{}.{}", pattern, scene.pid)})
+    if (std::filesystem::exists(path)) {
+      evidence.facts.push_back("core file: " + std::filesystem::absolute(path).lexically_normal().string());
+      return;
+    }
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0)
+    evidence.facts.emplace_back("no core file: the limit is 0 (ulimit -c unlimited allows one)");
+}
+
+bool makes_core(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGQUIT || signal == SIGSYS || signal == SIGTRAP;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+// `  File "/home/me/train.py", line 12, in main`
+std::string place_in(const std::string& line) {
+  constexpr std::string_view kFile = "File \"";
+  const std::string text = trimmed(line);
+  if (!text.starts_with(kFile)) return "";
+  const auto end = text.find("\", line ");
+  if (end == std::string::npos) return "";
+  const std::string path = text.substr(kFile.size(), end - kFile.size());
+  const std::string rest = text.substr(end + 8);
+  const auto comma = rest.find(',');
+  return fmt::format("{}:{}{}", path, rest.substr(0, comma),
+                     comma == std::string::npos ? "" : rest.substr(comma));
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+MemoryCgroup read_memory_cgroup() {
+  MemoryCgroup group;
+  if (group.folder = own_folder("memory", "/sys/fs/cgroup/memory"); !group.folder.empty()) {  // version 1
+    group.kills = value_of(read_kernel_file(group.folder + "/memory.oom_control"), "oom_kill");
+    group.limit = number_in(group.folder + "/memory.limit_in_bytes");
+    group.peak = number_in(group.folder + "/memory.max_usage_in_bytes");
+    if (group.limit >= kNoLimit) group.limit = 0;
+  } else if (group.folder = own_folder("", "/sys/fs/cgroup"); !group.folder.empty()) {
+    group.kills = value_of(read_kernel_file(group.folder + "/memory.events"), "oom_kill");
+    group.limit = number_in(group.folder + "/memory.max");
+    group.peak = number_in(group.folder + "/memory.peak");
+  }
+  return group;
+}
+
+DeathEvidence gather_evidence(const DeathScene& scene) {
+  DeathEvidence evidence;
+  find_traceback(scene.last_lines, evidence);
+  try {
+    read_error_file(read_file(scene.error_file, kMostErrorBytes), evidence);
+  } catch (const Error&) {
+    // Most programs write none.
+  }
+  const bool killed = scene.status.how == ExitStatus::How::signaled;
+  if (killed && scene.status.value == SIGKILL) look_for_oom(scene, evidence);
+  if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
+  if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
+  look_for_full_log_disk(scene, evidence);
+  return evidence;
+}
+
+// A traceback ends with the first line that is not indented.
+void find_traceback(const std::vector<std::string>& lines, DeathEvidence& evidence) {
+  const auto start = std::find(lines.rbegin(), lines.rend(), "Traceback (most recent call last):").base();
+  if (start == lines.begin()) return;
+  for (auto line = start; line != lines.end(); ++line) {
+    if (line->empty() || line->front() == ' ') {
+      if (std::string place = place_in(*line); !place.empty()) evidence.exception_place = std::move(place);
+    } else {
+      evidence.exception = *line;
+      return;
+    }
+  }
+}
+
+// {"message": {"message": "ValueError: ...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}
+void read_error_file(const std::string& text, DeathEvidence& evidence) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("message")) return;
+  const auto& message = json["message"];
+  if (message.is_string()) evidence.exception = message;
+  if (!message.is_object()) return;
+  if (message.contains("message") && message["message"].is_string()) evidence.exception = message["message"];
+  if (!message.contains("extraInfo") || !message["extraInfo"].is_object()) return;
+  const auto stack = message["extraInfo"].find("py_callstack");
+  if (stack == message["extraInfo"].end() || !stack->is_string()) return;
+  for (const std::string& line : split_lines(*stack))
+    if (std::string place = place_in(line); !place.empty()) evidence.exception_place = std::move(place);
+}
+
+std::string find_oom_kill(const std::string& kernel_log, pid_t pid) {
+  const std::string wanted = fmt::format("Killed process {} ", pid);
+  std::string found;
+  for (const std::string& line : split_lines(kernel_log))
+    if (line.find(wanted) != std::string::npos) found = line.substr(line.find(wanted));
+  return found;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,117 @@
+#include "launch/hang_monitor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "launch/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostNewBytes = 1024 * 1024;  // of one log and look: of a flood only the end is read
+constexpr std::size_t kLongestLine = 1024;          // std::regex takes stack for every letter
+
+Clock::duration processor_time(pid_t root) {
+  std::uint64_t ticks = 0;
+  for (const pid_t pid : list_process_tree(root))
+    if (const auto stat = read_process_stat(pid)) ticks += stat->cpu_ticks;
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return std::chrono::milliseconds(1000 * ticks / per_second);
+}
+
+// What was appended since the last look, or its end.
+std::string read_new(int file) {
+  struct stat facts {};
+  const off_t at = ::lseek(file, 0, SEEK_CUR);
+  if (::fstat(file, &facts) != 0 || facts.st_size <= at) return "";
+  const off_t from = std::max(at, facts.st_size - static_cast<off_t>(kMostNewBytes));
+  std::string text(static_cast<std::size_t>(facts.st_size - from), '\0');
+  ::lseek(file, from, SEEK_SET);
+  const ssize_t count = ::read(file, text.data(), text.size());
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+}  // namespace
+
+HangMonitor::HangMonitor(EventLoop& loop, Options options, ProcessGroup& group,
+                         const std::vector<ProgressPagePtr>& pages)
+    : loop_(loop),
+      options_(std::move(options)),
+      group_(group),
+      pages_(pages),
+      watch_(options_.watch, static_cast<int>(options_.logs.size())),
+      tails_(options_.logs.size()) {
+  if (options_.watch.any()) look_later();
+}
+
+void HangMonitor::follow_new_logs() {
+  watch_.forgive();
+  for (std::size_t i = 0; i < tails_.size(); ++i)
+    tails_[i] = {UniqueFd(::open(options_.logs[i].c_str(), O_RDONLY | O_CLOEXEC)), ""};
+}
+
+void HangMonitor::resume() {
+  paused_ = false;
+  watch_.forgive();
+}
+
+void HangMonitor::look_later() {
+  loop_.call_at(Clock::now() + options_.watch.look_every, [this] {
+    if (!paused_) look();
+    look_later();
+  });
+}
+
+void HangMonitor::look() {
+  if (const auto why = watch_.look(sample(), Clock::now())) group_.tell(HangFound{*why});
+}
+
+HangSample HangMonitor::sample() {
+  HangSample sample;
+  sample.rules_matched.resize(options_.rules.size());
+  for (std::size_t i = 0; i < tails_.size(); ++i) {
+    sample.ranks.push_back(sample_rank(i));
+    if (!options_.rules.empty()) match_rules(tails_[i], sample.rules_matched);
+  }
+  return sample;
+}
+
+RankSample HangMonitor::sample_rank(std::size_t rank) const {
+  RankSample sample;
+  const pid_t pid = group_.records()[rank].pid;
+  sample.running = pid > 0 && group_.verdict().ranks[rank].role == Role::running;
+  if (!sample.running) return sample;
+  struct stat facts {};
+  if (tails_[rank].file && ::fstat(tails_[rank].file.get(), &facts) == 0)
+    sample.log_bytes = static_cast<std::uint64_t>(facts.st_size);
+  if (const auto stat = read_process_stat(pid)) sample.stopped = stat->state == 'T' || stat->state == 't';
+  if (options_.watch.silence) sample.worked = processor_time(pid);
+  if (rank >= pages_.size()) return sample;
+  const ProgressPage& page = *pages_[rank];
+  const Phase phase = page.phase.load(std::memory_order_relaxed);
+  sample.training = phase == Phase::training || phase == Phase::evaluating;
+  sample.step = page.step.load(std::memory_order_relaxed);
+  sample.beat = page.heartbeat_ns.load(std::memory_order_relaxed);
+  return sample;
+}
+
+void HangMonitor::match_rules(LogTail& tail, std::vector<bool>& matched) const {
+  if (!tail.file) return;
+  const std::string text = std::exchange(tail.unfinished, "") + read_new(tail.file.get());
+  std::size_t start = 0;
+  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    const std::string line = text.substr(start, std::min(end - start, kLongestLine));
+    for (std::size_t i = 0; i < matched.size(); ++i)
+      matched[i] = matched[i] || std::regex_search(line, options_.rules[i].pattern);
+    start = end + 1;
+  }
+  tail.unfinished = text.substr(start, kLongestLine);
+}
+
+}  // namespace fleetrun::launch

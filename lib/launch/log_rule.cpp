@@ -1,0 +1,30 @@
+#include "launch/log_rule.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/option_values.h"
+
+namespace fleetrun::launch {
+
+LogRule parse_log_rule(const std::string& source, const std::string& text) {
+  constexpr std::string_view kWithin = " within ";
+  const auto place = text.rfind(kWithin);
+  if (place == std::string::npos || place == 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is \"{}\", must be \"REGEX within SECONDSs\"", source, text),
+                "for example --log_rule='loss: within 60s'");
+  std::string seconds = text.substr(place + kWithin.size());
+  if (seconds.ends_with('s')) seconds.pop_back();
+  LogRule rule = {.text = text, .pattern = {}, .within = parse_seconds(source, seconds)};
+  if (rule.within == Clock::duration::zero())
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must give more than 0 seconds", source, text));
+  try {
+    rule.pattern.assign(text.substr(0, place), std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\": {}", source, text, error.what()));
+  }
+  return rule;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,36 @@
+// Calls the roll: says what each rank is doing, and has the stacks written beside the logs.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/progress_page.h"
+#include "launch/console.h"
+#include "launch/log_folder.h"
+#include "launch/process_group.h"
+#include "launch/stack_dump.h"
+
+namespace fleetrun::launch {
+
+class RollCaller {
+ public:
+  struct Sources {  // all outlive it
+    const ProcessGroup& group;
+    const LogFolder& logs;
+    const std::vector<ProgressPagePtr>& pages;
+    Console& console;
+  };
+
+  RollCaller(EventLoop& loop, const Environment& environment, Sources sources);
+
+  void call(std::function<void()> done);
+  const std::vector<std::string>& lines() const { return lines_; }  // of the last call
+
+ private:
+  Sources sources_;
+  StackDump stacks_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,124 @@
+#include "launch/run_cgroup.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::string_view kPrefix = "fleetrun-";
+constexpr auto kEmptyPatience = std::chrono::milliseconds(500);  // for killed processes to leave the group
+constexpr auto kLookAgain = std::chrono::milliseconds(1);
+
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+void kill_by(const UniqueFd& kill) { [[maybe_unused]] const ssize_t written = ::write(kill.get(), "1", 1); }
+
+// A group can be removed when the last of its processes is gone.
+void remove_when_empty(const std::string& path) {
+  const auto deadline = std::chrono::steady_clock::now() + kEmptyPatience;
+  while (::rmdir(path.c_str()) != 0 && errno == EBUSY && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(kLookAgain);
+}
+
+// Ends the group when the process that holds the other end of the pipe dies.
+[[noreturn]] void stand_guard(int pipe_end, int kill_fd, const std::string& path) {
+  ::dup2(pipe_end, 0);
+  ::dup2(kill_fd, 1);
+  ::close_range(2, ~0U, 0);
+  char nothing = 0;
+  while (::read(0, &nothing, 1) < 0 && errno == EINTR) {
+  }
+  [[maybe_unused]] const ssize_t written = ::write(1, "1", 1);
+  remove_when_empty(path);
+  ::_exit(0);
+}
+
+void end_abandoned(const std::string& parent) {
+  DIR* folder = ::opendir(parent.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (!std::string_view(entry->d_name).starts_with(kPrefix)) continue;
+    const std::string path = parent + "/" + entry->d_name;
+    const UniqueFd group(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!group || ::flock(group.get(), LOCK_EX | LOCK_NB) != 0) continue;  // its launcher lives
+    const UniqueFd kill(::openat(group.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+    if (kill) kill_by(kill);
+    remove_when_empty(path);
+  }
+  ::closedir(folder);
+}
+
+}  // namespace
+
+std::unique_ptr<RunCgroup> RunCgroup::make() {
+  const std::string parent = cgroup2_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
+  if (parent.empty()) return nullptr;
+  end_abandoned(parent);
+  std::unique_ptr<RunCgroup> made(new RunCgroup(fmt::format("{}/{}{}", parent, kPrefix, ::getpid())));
+  return made->usable() ? std::move(made) : nullptr;
+}
+
+RunCgroup::RunCgroup(std::string path) : path_(std::move(path)) {
+  if (::mkdir(path_.c_str(), 0755) != 0 && errno != EEXIST) return;
+  folder_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_ || ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  kill_.reset(::openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+  if (usable()) post_guard();
+}
+
+void RunCgroup::post_guard() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  const UniqueFd read_end(ends[0]);
+  guard_.reset(ends[1]);
+  if (::fork() == 0) stand_guard(read_end.get(), kill_.get(), path_);
+}
+
+RunCgroup::~RunCgroup() { remove_when_empty(path_); }
+
+void RunCgroup::kill_all() const { kill_by(kill_); }
+
+std::string cgroup2_folder(const std::string& mountinfo, const std::string& cgroup) {
+  std::string group;
+  for (const std::string& line : split(cgroup, '\n'))
+    if (line.starts_with("0::")) group = line.substr(3);
+  if (group.empty() || group.starts_with("/..")) return "";
+  for (const std::string& line : split(mountinfo, '\n')) {
+    if (line.find(" - cgroup2 ") == std::string::npos) continue;
+    const std::vector<std::string> fields = split(line, ' ');  // id parent device root mount-point ...
+    if (fields.size() < 5) continue;
+    const std::string& root = fields[3];
+    if (root != "/" && !group.starts_with(root)) continue;
+    const std::string below = root == "/" ? group : group.substr(root.size());
+    return below == "/" ? fields[4] : fields[4] + below;
+  }
+  return "";
+}
+
+}  // namespace fleetrun::launch

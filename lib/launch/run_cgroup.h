@@ -1,0 +1,38 @@
+// A cgroup of the version 2 hierarchy for the workers, where one can be made: no process leaves it by a new session
+// or a double fork, and the kernel ends all of it at once. A small guard process ends it when this process is killed.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+
+class RunCgroup {
+ public:
+  // Below the cgroup of this process; null where that cannot be written or the kernel is older than 5.14.
+  // Ends what launchers that were killed together with their guard left there.
+  static std::unique_ptr<RunCgroup> make();
+  ~RunCgroup();  // takes the folder away; the guard is a child of this process like others
+  RunCgroup(const RunCgroup&) = delete;
+  RunCgroup& operator=(const RunCgroup&) = delete;
+
+  int folder_fd() const { return folder_.get(); }
+  void kill_all() const;
+
+ private:
+  explicit RunCgroup(std::string path);
+  bool usable() const { return static_cast<bool>(kill_); }
+  void post_guard();
+
+  std::string path_;
+  UniqueFd folder_;  // locked while we live
+  UniqueFd kill_;
+  UniqueFd guard_;  // at its end the guard acts
+};
+
+// The folder of this process's cgroup in the version 2 hierarchy, by the texts of /proc/self/mountinfo and
+// /proc/self/cgroup; "" when there is none.
+std::string cgroup2_folder(const std::string& mountinfo, const std::string& cgroup);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,29 @@
+#include "launch/log_rule.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("a log rule is a pattern and a time") {
+  const LogRule rule = parse_log_rule("--log_rule", R"(loss within \d+ within 1.5s)");
+  CHECK(std::regex_search("the loss within 12", rule.pattern));
+  CHECK_FALSE(std::regex_search("the loss", rule.pattern));
+  CHECK(rule.within == Clock::duration(1500ms));
+  CHECK(parse_log_rule("--log_rule", "x within 60").within == Clock::duration(60s));
+}
+
+TEST_CASE("what is no rule is refused with the text that was given") {
+  for (const char* text :
+       {"", "loss", "loss within", "loss within abc", "loss within 0s", "( within 5s", " within 5s"})
+    CHECK_THROWS_AS(parse_log_rule("--log_rule", text), Error);
+  CHECK_THROWS_WITH(parse_log_rule("--log_rule", "loss"),
+                    "--log_rule is \"loss\", must be \"REGEX within SECONDSs\"");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch
