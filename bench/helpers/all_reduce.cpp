@@ -1,7 +1,7 @@
 // Times all_reduce of f32 sums between forked ranks, one on each core in turn:
 //   bench_all_reduce TRANSPORT RANKS BYTES ROUNDS
-//     TRANSPORT: shared (memory of the communicator, shared), private (std::vector, shared memory between),
-//                gloo (std::vector, Gloo over loopback)
+//     TRANSPORT: shared (memory of the communicator, shared), private (memory of each rank alone, shared memory between),
+//                gloo (memory of each rank alone, Gloo over loopback)
 // Prints "MEDIAN P90 MIN" in microseconds, as rank 0 saw them.
 #include <sched.h>
 #include <sys/wait.h>
@@ -23,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "base/run_key.h"
+#include "comm/aligned_memory.h"
 #include "comm/gloo.h"
 #include "comm/shared_memory.h"
 
@@ -109,13 +110,9 @@ void run_rank(const Arguments& arguments, int rank, const RunKey& key, const std
   FolderStore store(folder);
   const auto comm = connect(arguments, {store, rank, arguments.ranks}, key);
   const std::size_t count = arguments.bytes / sizeof(float);
-  std::unique_ptr<Memory> shared;
-  std::vector<float> own;
-  if (arguments.transport == "shared")
-    shared = comm->allocate(arguments.bytes);
-  else
-    own.resize(count);
-  const BufferView buffer{shared ? shared->data() : own.data(), count, DType::f32};
+  const auto memory = arguments.transport == "shared" ? comm->allocate(arguments.bytes)
+                                                      : make_aligned_memory(arguments.bytes);
+  const BufferView buffer{memory->data(), count, DType::f32};
   check_sum(*comm, buffer);
   const std::vector<double> times = time_rounds(*comm, buffer, arguments.rounds);
   if (rank == 0)

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,8 +31,14 @@ std::size_t whole_pages(std::size_t bytes) {
   throw Error(ErrorKind::os, fmt::format("{}: {}", doing, describe_errno(errno)));
 }
 
-// Room for `bytes` more, found now and not by a SIGBUS later.
+// Room for `bytes` more, found now and not by a SIGBUS later. The limit of file sizes holds here too, and its
+// signal ends a process.
 void extend(int fd, std::uint64_t start, std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && start + bytes > limit.rlim_cur)
+    throw Error(ErrorKind::os,
+                fmt::format("finding {} bytes of shared memory: files may have {} bytes (ulimit -f)", bytes,
+                            limit.rlim_cur));
   int done = 0;
   do done = ::fallocate(fd, 0, static_cast<off_t>(start), static_cast<off_t>(bytes));
   while (done != 0 && errno == EINTR);

@@ -1,6 +1,7 @@
 // Shared memory between processes, as workers have it.
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ using Body = std::function<void(Communicator&)>;
 // Ranks as forked processes, from before this one has any thread; they learn the store's port by a pipe.
 class ProcessWorld {
  public:
-  ProcessWorld(int size, const Body& body) : size_(size) {
+  ProcessWorld(int size, const Body& body, CommBackend backend = CommBackend::shared_memory)
+      : size_(size), backend_(backend) {
     if (::pipe(port_pipe_) != 0) throw std::runtime_error("no pipe");
     for (int rank = 0; rank < size; ++rank) {
       const pid_t pid = ::fork();
@@ -68,7 +70,7 @@ class ProcessWorld {
                                       .run_id = "run",
                                       .store = {"127.0.0.1", port},
                                       .key_fd = key_fd_.get(),
-                                      .comm_backend = CommBackend::shared_memory},
+                                      .comm_backend = backend_},
                                      20s);
       body(*world.communicator);
       return 0;
@@ -79,6 +81,7 @@ class ProcessWorld {
   }
 
   const int size_;
+  const CommBackend backend_;
   const RunKey key_ = make_run_key();
   const UniqueFd key_fd_ = put_run_key(key_);
   int port_pipe_[2] = {-1, -1};
@@ -117,6 +120,31 @@ TEST_CASE("shared memory between processes: a rank that is killed is named withi
   CHECK(world.wait(2) == 0);
   CHECK(world.wait(1) == 128 + SIGKILL);
   CHECK(world.wait(0) == 0);
+}
+
+// What this process and its children inherit until the end of the test.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("processes that cannot share memory use Gloo, unless shared memory was asked for") {
+  const FileSizeLimit limit(64 << 10);
+  for (const CommBackend backend : {CommBackend::automatic, CommBackend::shared_memory}) {
+    ProcessWorld world(
+        2, [](Communicator& comm) { comm.barrier(); }, backend);
+    const int wanted = backend == CommBackend::automatic ? 0 : 1;
+    CHECK(world.wait(1) == wanted);
+    CHECK(world.wait(0) == wanted);
+  }
 }
 
 }  // namespace

@@ -72,6 +72,23 @@ TEST_CASE("the quick start's job learns the patterns on two ranks, and its last 
   CHECK(contains(launch.folder.read("log/workerlog.1"), "[Epoch 3, batch 45] loss: "));
 }
 
+TEST_CASE("two ranks end with the same weights, bit by bit, whether they share memory or use Gloo") {
+  const auto weights_by = [](const std::string& backend) {
+    const Launch launch;
+    launch.folder.write("job.json", kLongJob);
+    ChildOptions options = launch.options();
+    options.environment["FLEETRUN_COMM_BACKEND"] = backend;
+    const ChildResult result = run_child({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.epochs=2",
+                                          "optimizer.name=momentum", "train.log_every=100"},
+                                         options);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return launch.folder.read("output/model.safetensors");
+  };
+  const std::string by_shared_memory = weights_by("shm");
+  CHECK_FALSE(by_shared_memory.empty());
+  CHECK(by_shared_memory == weights_by("gloo"));
+}
+
 TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
