@@ -6,24 +6,14 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
-#include "base/suggest.h"
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"
+#include "launch/option_help.h"
+#include "launch/subcommands.h"
 
 namespace fleetrun {
 namespace {
-
-constexpr const char* kHelp = R"(usage: fleetrun config [--json] JOB.json [KEY.PATH=VALUE...]
-       fleetrun config --schema | --keys | --help
-
-Shows what holds for each key of a job and where that comes from. Nothing is started.
-
-  --json      as JSON
-  --schema    the JSON Schema of job files, for editors
-  --keys      all keys with type, default and meaning, as a Markdown table
-  --help      this text
-)";
 
 struct ConfigOptions {
   enum class Show { values, json, schema, keys, help };
@@ -34,44 +24,22 @@ struct ConfigOptions {
 
 using Show = ConfigOptions::Show;
 
-struct Flag {
-  const char* name;
-  Show show;
-};
-constexpr Flag kFlags[] = {{"--json", Show::json},
-                           {"--schema", Show::schema},
-                           {"--keys", Show::keys},
-                           {"--help", Show::help},
-                           {"-h", Show::help}};
-
-Show parse_flag(const std::string& word) {
-  std::vector<std::string> names;
-  for (const Flag& flag : kFlags) {
-    if (word == flag.name) return flag.show;
-    names.emplace_back(flag.name);
-  }
-  const auto meant = closest(word, names);
-  throw Error(ErrorKind::usage,
-              fmt::format("found the unknown flag {}{}", word,
-                          meant ? fmt::format("; did you mean {}?", *meant) : ""),
-              "fleetrun config --help");
+Show what_to_show(const launch::FoundFlags& found) {
+  if (found.has("--help")) return Show::help;
+  if (found.has("--keys")) return Show::keys;
+  if (found.has("--schema")) return Show::schema;
+  return found.has("--json") ? Show::json : Show::values;
 }
 
 ConfigOptions parse_config_options(const std::vector<std::string>& arguments) {
-  ConfigOptions options;
-  for (const std::string& word : arguments) {
-    if (options.file.empty() && word.starts_with('-'))
-      options.show = std::max(options.show, parse_flag(word));
-    else if (options.file.empty())
-      options.file = word;
-    else if (word == "--json")
-      options.show = std::max(options.show, Show::json);
-    else
-      options.overrides.push_back(word);
-  }
+  const launch::FoundFlags found = find_flags(launch::subcommand("config"), arguments);
+  ConfigOptions options{.show = what_to_show(found)};
   const bool needs_file = options.show == Show::values || options.show == Show::json;
-  if (needs_file && options.file.empty())
+  if (needs_file && found.rest.empty())
     throw Error(ErrorKind::usage, "found no job file, wanted one", "fleetrun config --help");
+  if (found.rest.empty()) return options;
+  options.file = found.rest.front();
+  options.overrides.assign(found.rest.begin() + 1, found.rest.end());
   return options;
 }
 
@@ -110,7 +78,7 @@ std::string values_as_json(const job::ParsedJob& job) {
 std::string answer(const ConfigOptions& options) {
   switch (options.show) {
     case Show::help:
-      return kHelp;
+      return subcommand_help(launch::subcommand("config"));
     case Show::schema:
       return to_json_lines(job::job_schema());
     case Show::keys:

@@ -16,11 +16,21 @@
 namespace fleetrun {
 namespace {
 
+struct Command {
+  const char* name;
+  int (*run)(const std::vector<std::string>& arguments);
+};
+constexpr Command kCommands[] = {
+    {"config", run_config_command},
+    {"export", run_export_command},
+    {"completion", run_completion_command},
+    {"man", run_man_command},
+};
+
 int run(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments.front() == "config")
-    return run_config_command({arguments.begin() + 1, arguments.end()});
-  if (!arguments.empty() && arguments.front() == "export")
-    return run_export_command({arguments.begin() + 1, arguments.end()});
+  for (const Command& command : kCommands)
+    if (!arguments.empty() && arguments.front() == command.name)
+      return command.run({arguments.begin() + 1, arguments.end()});
   const Environment environment = Environment::of_this_process();
   const launch::CommandLine line = launch::parse_launch_options(arguments, environment);
   if (line.answer) {

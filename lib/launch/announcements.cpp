@@ -13,16 +13,16 @@ void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
   const bool cuda = cluster.device == Device::cuda;
   console.out.write(configuration_banner(options));
   if (!options.mode_flags.empty())
-    console.log("INFO",
+    console.log(LogLevel::info,
                 fmt::format("Run collective {}mode. gpu arguments:{}, cuda count:{}", cuda ? "gpu " : "",
                             python_list(options.mode_flags), cluster.visible_gpus.size()));
   console.out.write(cuda ? "launch train in GPU mode\n" : "launch train in CPU mode\n");
-  if (!cluster.note.empty()) console.log("INFO", cluster.note);
-  console.log("INFO",
+  if (!cluster.note.empty()) console.log(LogLevel::info, cluster.note);
+  console.log(LogLevel::info,
               fmt::format("Local start {} processes. First process distributed environment info (Only "
                           "For Debug): \n{}",
                           workers.size(), environment_table(workers.front().environment)));
-  console.log("INFO",
+  console.log(LogLevel::info,
               fmt::format("details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and "
                           "detail running logs maybe found in {0}/workerlog.0",
                           options.log_dir.value));
@@ -32,7 +32,7 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                     Console& console) {
   const auto* exited = std::get_if<WorkerExited>(&event);
   if (exited != nullptr && verdict.rank == exited->rank)
-    console.log("ERROR",
+    console.log(LogLevel::error,
                 fmt::format("ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was "
                             "aborted. Please check its log.",
                             verdict.ranks.size(), *verdict.rank));

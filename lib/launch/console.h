@@ -4,17 +4,19 @@
 #include <string_view>
 
 #include "launch/event_loop.h"
+#include "launch/options.h"
 #include "launch/output_stream.h"
 
 namespace fleetrun::launch {
 
 struct Console {
-  explicit Console(EventLoop& loop);
+  Console(EventLoop& loop, LogLevel least);  // lines of the log below `least` are left out
 
-  void log(std::string_view level, std::string_view message);  // as the original writes to its log
-  void say(std::string_view message);                          // "fleetrun: <message>"
+  void log(LogLevel level, std::string_view message);  // as the original writes to its log
+  void say(std::string_view message);                  // "fleetrun: <message>"
 
   OutputStream out, err;
+  LogLevel least;
 };
 
 }  // namespace fleetrun::launch

@@ -1,5 +1,7 @@
 #include "launch/option_values.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 
@@ -10,7 +12,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr int kMostRanks = 65536;       // more processes than a kernel starts by default (pid_max 32768)
+constexpr int kMostRanks = 65536;  // more processes than a kernel starts by default (pid_max 32768)
+constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 constexpr double kMostSeconds = 1.0e7;  // four months, and far from the clock's own limit
 
 template <typename Number>
@@ -65,10 +68,42 @@ job::DeviceChoice parse_device(const std::string& source, const std::string& tex
   throw bad_value(source, text, "cpu, cuda or auto");
 }
 
-bool parse_cgroup(const std::string& source, const std::string& text) {
-  if (text == "auto") return true;
-  if (text == "none") return false;
+UseCgroup parse_cgroup(const std::string& source, const std::string& text) {
+  if (text == "auto") return UseCgroup::automatic;
+  if (text == "none") return UseCgroup::none;
   throw bad_value(source, text, "auto or none");
 }
+
+LogLevel parse_log_level(const std::string& source, const std::string& text) {
+  const auto found = std::find(kLogLevels.begin(), kLogLevels.end(), text);
+  if (found == kLogLevels.end()) throw bad_value(source, text, "DEBUG, INFO, WARNING, ERROR or CRITICAL");
+  return static_cast<LogLevel>(found - kLogLevels.begin());
+}
+
+std::string parse_text_or_json(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "text" || text == "json") return text.empty() ? "text" : text;
+  throw bad_value(source, text, "text or json");
+}
+
+std::string show_value(const std::string& value) { return value; }
+std::string show_value(int value) { return std::to_string(value); }
+std::string show_value(Clock::duration value) {
+  return fmt::format("{}", std::chrono::duration<double>(value).count());
+}
+std::string show_value(job::DeviceChoice value) {
+  switch (value) {
+    case job::DeviceChoice::cpu:
+      return "cpu";
+    case job::DeviceChoice::cuda:
+      return "cuda";
+    case job::DeviceChoice::automatic:
+      break;
+  }
+  return "auto";
+}
+std::string show_value(LogLevel value) { return std::string(kLogLevels.at(static_cast<std::size_t>(value))); }
+std::string show_value(UseCgroup value) { return value == UseCgroup::none ? "none" : "auto"; }
+std::string show_value(const LogRule& value) { return value.text; }
+std::string show_value(const Endpoint& value) { return value.describe(); }
 
 }  // namespace fleetrun::launch

@@ -1,11 +1,13 @@
-// From the text of a flag or variable to its value. Every error names the flag and quotes the text.
+// From the text of a flag or variable to its value, and back. Every error names the flag and quotes the text.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "base/endpoint.h"
 #include "job/job_spec.h"
 #include "launch/clock.h"
+#include "launch/options.h"
 
 namespace fleetrun::launch {
 
@@ -16,6 +18,22 @@ std::uint16_t parse_port(const std::string& source, const std::string& text);  /
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 job::DeviceChoice parse_device(const std::string& source, const std::string& text);
-bool parse_cgroup(const std::string& source, const std::string& text);  // auto, none
+UseCgroup parse_cgroup(const std::string& source, const std::string& text);  // auto, none
+LogLevel parse_log_level(const std::string& source, const std::string& text);
+std::string parse_text_or_json(const std::string& source, const std::string& text);  // "": text
+
+// As the user would write it; "" when there is no value.
+std::string show_value(const std::string& value);
+std::string show_value(int value);
+std::string show_value(Clock::duration value);  // in seconds
+std::string show_value(job::DeviceChoice value);
+std::string show_value(LogLevel value);
+std::string show_value(UseCgroup value);
+std::string show_value(const LogRule& value);
+std::string show_value(const Endpoint& value);
+template <typename T>
+std::string show_value(const std::optional<T>& value) {
+  return value ? show_value(*value) : "";
+}
 
 }  // namespace fleetrun::launch

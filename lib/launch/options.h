@@ -1,4 +1,4 @@
-// What the user said on the command line and in the environment, and where each value came from.
+// What the user said on the command line, in the environment and in a file, and where each value came from.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,19 +11,14 @@
 #include "job/job_spec.h"
 #include "launch/clock.h"
 #include "launch/log_rule.h"
+#include "launch/option.h"
 
 namespace fleetrun::launch {
 
-enum class Origin { fallback, environment, flag };
+enum class UseCgroup { automatic, none };
+enum class LogLevel { debug, info, warning, error, critical };
 
-template <typename T>
-struct Setting {
-  T value{};
-  Origin origin = Origin::fallback;
-  std::string source;  // as the user knows it: "--gpus", "PADDLE_DEVICES"; empty for a fallback
-};
-
-// The defaults are written here and nowhere else.
+// The defaults are written here and nowhere else; what each value is for stands in option_table.cpp.
 struct LaunchOptions {
   Setting<std::optional<std::string>> gpus;
   Setting<std::optional<int>> nproc_per_node;
@@ -33,6 +28,7 @@ struct LaunchOptions {
   Setting<std::optional<std::uint16_t>> start_port;
   Setting<job::DeviceChoice> device{job::DeviceChoice::automatic};
   Setting<std::string> log_dir{"log"};
+  Setting<LogLevel> log_level{LogLevel::info};
   Setting<std::string> dump_program;  // "": off
   Setting<std::string> job_id{"default"};
   Setting<Clock::duration> grace{std::chrono::seconds(10)};
@@ -42,7 +38,9 @@ struct LaunchOptions {
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
   Setting<std::optional<LogRule>> log_rule;
   Setting<std::optional<Clock::duration>> early_exit_wait;  // from a flag, none means for ever
-  Setting<bool> cgroup{true};
+  Setting<UseCgroup> cgroup{UseCgroup::automatic};
+  Setting<std::string> show_config;  // "text", "json"; "": off
+  Setting<std::string> config;       // "": no file
 
   std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
   std::string program;                  // script, job file or program, as given
@@ -51,11 +49,11 @@ struct LaunchOptions {
 
 struct CommandLine {
   LaunchOptions options;
-  std::optional<std::string> answer;  // --help, --version: what to print instead of launching
+  std::optional<std::string> answer;  // --help, --version, --show_config: what to print instead of launching
 };
 
-// `arguments` without the program's own name. Flag > environment > default.
-// Throws Error(usage).
+// `arguments` without the program's own name. Flag > environment > file > default.
+// Throws Error(usage), and Error(config) for a bad file.
 CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace fleetrun::launch

@@ -116,7 +116,7 @@ void show_end(const ExitReport& report, const Patience& patience, LogFollower& e
   console.err.write(describe(report));
   if (!all_shown)
     console.say(fmt::format("nobody reads our output; the rest of it is in {}", report.logs.front()));
-  if (report.verdict.cause == Cause::finished) console.log("INFO", "Local processes completed.");
+  if (report.verdict.cause == Cause::finished) console.log(LogLevel::info, "Local processes completed.");
   console.err.drain(patience);
 }
 
@@ -156,7 +156,7 @@ class Supervision {
       : run_(run),
         logs_(logs),
         report_(report),
-        console_(loop_),
+        console_(loop_, run.options.log_level.value),
         support_(make_support()),
         attempts_(run, logs, report.run_id, support_.get()),
         progress_(loop_, pages()),
@@ -164,7 +164,7 @@ class Supervision {
         group_(loop_, run.cluster.local_size(),
                {.supervisor = supervisor_options(run),
                 .front_fd = front_fd,
-                .use_cgroup = run.options.cgroup.value,
+                .use_cgroup = run.options.cgroup.value != UseCgroup::none,
                 .prepare = [this](int attempt) { return prepare(attempt); },
                 .observe = [this](const Event& event, const Verdict& verdict) { observe(event, verdict); },
                 .attempt_ended = [this](Clock::duration delay) { end_attempt(delay); },

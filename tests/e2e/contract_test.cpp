@@ -118,6 +118,14 @@ TEST_CASE("stdout has the banner and the first rank's lines, stderr the table") 
   CHECK(launch.folder.read("log/endpoints.log").starts_with("PADDLE_TRAINER_ENDPOINTS: \n127.0.0.1:"));
 }
 
+TEST_CASE("a log level leaves out the lines below it") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--log_level=WARNING"}, {"print", "hello"});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out.ends_with("hello\n"));
+}
+
 TEST_CASE("a worker starts clean: no foreign descriptor, no blocked or ignored signal") {
   const Launch launch;
   CHECK(launch.run({"--nproc_per_node=2"}, {"descriptors", "signals"}).code == 0);

@@ -116,7 +116,10 @@ TEST_CASE("what needs several nodes is refused by name, and its harmless values 
         "--nnodes is \"2\": more than one node is not supported by this build");
   CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
         "PADDLE_NNODES is \"2:4\": more than one node is not supported by this build");
-  CHECK(error_of({"--elastic_level=1", "x"}) == "--elastic_level: not supported by this build");
+  CHECK(error_of({"--elastic_level=1", "x"}) ==
+        "--elastic_level is \"1\": elastic training is not supported by this build");
+  CHECK(error_of({"--elastic_server=e:1", "x"}) == "--elastic_server: not supported by this build");
+  CHECK(parse({"--elastic_level=-1", "--legacy=False", "--sort_ip=True", "x"}).program == "x");
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
 }
 
@@ -131,7 +134,7 @@ TEST_CASE("what ends a run or starts it again has its times and counts") {
   CHECK(given.hang_timeout.origin == Origin::flag);
   CHECK(given.early_exit_wait.value == std::chrono::seconds(5));
   CHECK(given.log_rule.value->within == std::chrono::seconds(10));
-  CHECK_FALSE(given.cgroup.value);
+  CHECK(given.cgroup.value == UseCgroup::none);
   CHECK(parse({"x"}, with("PADDLE_MAX_RESTART", "2")).max_restart.value == 2);
   CHECK(error_of({"--max_restart=many", "x"}) ==
         "--max_restart is \"many\", must be a whole number between 0 and 65536");
@@ -156,6 +159,20 @@ TEST_CASE("help and version are answers, whatever else is there") {
   const std::string help = *parse_launch_options({"--gpus=0", "-h"}, {}).answer;
   CHECK(help.find("--nproc_per_node") != std::string::npos);
   CHECK(help.find("--server_num") == std::string::npos);
+}
+
+TEST_CASE("a log level is one of the original's") {
+  CHECK(parse({"--log_level=WARNING", "x"}).log_level.value == LogLevel::warning);
+  CHECK(parse({"x"}, with("PADDLE_LOG_LEVEL", "DEBUG")).log_level.value == LogLevel::debug);
+  CHECK(error_of({"--log_level=loud", "x"}) ==
+        "--log_level is \"loud\", must be DEBUG, INFO, WARNING, ERROR or CRITICAL");
+}
+
+TEST_CASE("an optional value stands behind an equals sign only") {
+  const CommandLine line = parse_launch_options({"--show_config", "json", "x"}, {});
+  CHECK(line.answer->starts_with("gpus "));
+  CHECK(parse_launch_options({"--show_config=json", "x"}, {}).answer->starts_with("{"));
+  CHECK(error_of({"--show_config=xml", "x"}) == "--show_config is \"xml\", must be text or json");
 }
 
 TEST_CASE("seconds may have a fraction") {

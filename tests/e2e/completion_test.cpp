@@ -1,0 +1,99 @@
+// The completions in the shells that they are for; a shell that is not installed is said to be skipped.
+#include <algorithm>
+#include <sstream>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+bool has_program(const std::string& name) {
+  if (run_child({"/bin/sh", "-c", "command -v " + name}).code == 0) return true;
+  MESSAGE("skipped: " << name << " is not installed");
+  return false;
+}
+
+std::string completion_for(const std::string& shell) {
+  const ChildResult result = run_child({FLEETRUN_BINARY, "completion", shell});
+  CHECK(result.code == 0);
+  return result.out;
+}
+
+// What bash offers for the last of the words.
+std::vector<std::string> offered_by_bash(const TemporaryFolder& folder, const std::string& words) {
+  const std::string script =
+      "source ./completion; COMP_WORDS=(" + words +
+      "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _fleetrun; printf '%s\\n' \"${COMPREPLY[@]}\"";
+  const ChildResult result = run_child({"/bin/bash", "--norc", "-c", script}, {.folder = folder.path()});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  std::vector<std::string> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);)
+    if (!line.empty()) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST_CASE("bash completes flags, their values, subcommands and their flags") {
+  if (!has_program("bash")) return;
+  const TemporaryFolder folder;
+  folder.write("completion", completion_for("bash"));
+  folder.write("train.py", "");
+  CHECK(offered_by_bash(folder, "fleetrun --nproc") == Words{"--nproc_per_node"});
+  CHECK(offered_by_bash(folder, "fleetrun --device c") == Words{"cpu", "cuda"});
+  CHECK(offered_by_bash(folder, "fleetrun --device = c") == Words{"cpu", "cuda"});
+  CHECK(offered_by_bash(folder, "fleetrun --device =") == Words{"auto", "cpu", "cuda"});
+  CHECK(offered_by_bash(folder, "fleetrun --nproc_per_node 2 --device = cpu tr") == Words{"train.py"});
+  CHECK(offered_by_bash(folder, "fleetrun con") == Words{"config"});
+  CHECK(offered_by_bash(folder, "fleetrun completion z") == Words{"zsh"});
+  CHECK(offered_by_bash(folder, "fleetrun config --k") == Words{"--keys"});
+  CHECK(offered_by_bash(folder, "fleetrun train.py --gpu").empty());  // the script's own business
+}
+
+TEST_CASE("zsh and fish read their completions") {
+  for (const char* shell : {"zsh", "fish"}) {
+    if (!has_program(shell)) continue;
+    const TemporaryFolder folder;
+    folder.write("completion", completion_for(shell));
+    const ChildResult result =
+        run_child({"/usr/bin/env", shell, "-n", "completion"}, {.folder = folder.path()});
+    CHECK(result.code == 0);
+    CHECK(result.err.empty());
+  }
+}
+
+TEST_CASE("fish offers what starts a command line, and nothing of ours behind a script") {
+  if (!has_program("fish")) return;
+  const TemporaryFolder folder;
+  folder.write("completion", completion_for("fish"));
+  const auto offered = [&](const std::string& line) {
+    return run_child({"/usr/bin/env", "fish", "-N", "-c", "source ./completion; complete -C '" + line + "'"},
+                     {.folder = folder.path()})
+        .out;
+  };
+  CHECK(contains(offered("fleetrun --nproc"), "--nproc_per_node\t"));
+  CHECK(contains(offered("fleetrun --device="), "--device=cuda"));
+  CHECK(contains(offered("fleetrun comp"), "completion\t"));
+  CHECK_FALSE(contains(offered("fleetrun train.py --nproc"), "--nproc_per_node"));
+}
+
+TEST_CASE("another shell is refused") {
+  const ChildResult result = run_child({FLEETRUN_BINARY, "completion", "tcsh"});
+  CHECK(result.code == 2);
+  CHECK(result.err == "fleetrun: error: the shell is \"tcsh\", must be bash, zsh or fish\n");
+}
+
+TEST_CASE("man reads the manual page without a warning") {
+  if (!has_program("man")) return;
+  const TemporaryFolder folder;
+  folder.write("fleetrun.1", run_child({FLEETRUN_BINARY, "man"}).out);
+  const ChildResult result = run_child({"/usr/bin/env", "man", "-l", "--warnings", "./fleetrun.1"},
+                                       {.folder = folder.path(), .environment = {{"MANWIDTH", "100"}}});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  CHECK(contains(result.out, "--nproc_per_node N"));
+}
+
+}  // namespace
+}  // namespace fleetrun
