@@ -13,6 +13,20 @@
 namespace fleetrun::launch {
 namespace {
 
+using Words = std::vector<std::string>;
+
+// Of the line that begins with that word.
+Words words_of(const std::string& first, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream stream(line);
+    Words words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (!words.empty() && words.front() == first) return words;
+  }
+  return {};
+}
+
 std::string answer_to(const std::vector<std::string>& words, const Environment& environment = {}) {
   return parse_launch_options(words, environment).answer.value_or("no answer");
 }
