@@ -42,7 +42,9 @@ class Trainer {
   void share_parameters();
 
   void step(const BatchView& batch, double learning_rate);
-  Score score() const;  // of the last step's batch, this rank's part
+  std::vector<OpTime> step_timed(const BatchView& batch, double learning_rate,
+                                 int repeats);  // Executor::run_timed
+  Score score() const;                          // of the last step's batch, this rank's part
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);
@@ -56,6 +58,8 @@ class Trainer {
   void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }
 
  private:
+  void bind(const BatchView& batch, double learning_rate);
+
   comm::Communicator& communicator_;
   std::string program_text_;
   std::unique_ptr<Storage> storage_;

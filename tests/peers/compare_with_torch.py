@@ -109,6 +109,17 @@ def load(model, weights):
     return model
 
 
+def learn_statistics(model, images):
+    """Sets the running statistics to those of a batch, so that evaluation carries a signal to the logits."""
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    for momentum in (1.0, 0.1):
+        for layer in layers:
+            layer.momentum = momentum
+        if momentum == 1.0:
+            with torch.no_grad():
+                model.train()(torch.tensor(images))
+
+
 def torch_steps(model, weights, batches, dtype):
     """The same tensors as step_probe writes, as float64."""
     torch.set_default_dtype(dtype)
@@ -180,12 +191,16 @@ def judge(kind, runs):
 
 
 def exchanged(arguments, folder, model, batches):
-    """Our exported weights in PyTorch: both evaluate them to the same logits."""
+    """Our exported weights in PyTorch: how far apart the logits are to which both evaluate them. An untrained model has no
+    statistics yet: PyTorch adds them."""
     subprocess.run([f'{arguments.build}/bin/fleetrun', 'export', 'job.json', 'exported.safetensors'], cwd=folder,
                    check=True, stdout=subprocess.DEVNULL)
     weights = read_safetensors(f'{folder}/exported.safetensors')
     torch.set_default_dtype(torch.float32)
-    load(model.float(), weights).eval()
+    load(model.float(), weights)
+    learn_statistics(model, batches['images'][0])
+    weights = weights_of(model)
+    model.eval()
     with torch.no_grad():
         theirs = model(torch.tensor(batches['images'][0])).numpy()
     ours = fleetrun_steps(arguments, folder, weights, {key: value[:1] for key, value in batches.items()})
@@ -196,12 +211,13 @@ def one_run(name, seed, arguments, folder):
     """Gives the errors by kind of tensor, and how far apart logits are when weights go from one to the other."""
     torch.manual_seed(seed)
     model = make_model(name)
-    weights = weights_of(model)
     side = 224 if name == 'vgg16' else arguments.side
     generator = numpy.random.default_rng(seed)
     shape = (arguments.steps, arguments.batch)
     batches = {'images': generator.standard_normal((*shape, 3, side, side), numpy.float32),
                'labels': generator.integers(0, CLASSES, shape, numpy.int32)}
+    learn_statistics(model, batches['images'][0])
+    weights = weights_of(model)
     write_job(arguments, name, seed, folder, batches)
     ours = fleetrun_steps(arguments, folder, weights, batches)
     single = torch_steps(model, weights, batches, torch.float32)

@@ -1,5 +1,8 @@
 #include "runtime/exec/executor.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -7,10 +10,15 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::string name_of(const Program& program, const Op& op) {
+std::string output_name(const Program& program, const Op& op) {
   for (const ValueId id : op.outputs)
-    if (id != kNone) return fmt::format("{} ({})", op.type, program.value(id).name);
-  return op.type;
+    if (id != kNone) return program.value(id).name;
+  return "";
+}
+
+std::string name_of(const Program& program, const Op& op) {
+  const std::string output = output_name(program, op);
+  return output.empty() ? op.type : fmt::format("{} ({})", op.type, output);
 }
 
 }  // namespace
@@ -79,6 +87,26 @@ void Executor::run() {
   device_.enter_thread(options_.team);
   runner_->run();
   ++context_.step;
+}
+
+std::vector<OpTime> Executor::run_timed(int repeats) {
+  using Clock = std::chrono::steady_clock;
+  device_.enter_thread(options_.team);
+  std::vector<OpTime> times;
+  std::vector<double> of_op(static_cast<std::size_t>(repeats));
+  for (std::size_t id = 0; id < program_.ops.size(); ++id) {
+    for (double& seconds : of_op) {
+      const auto start = Clock::now();
+      run_op(static_cast<OpId>(id));
+      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+    const auto median = of_op.begin() + repeats / 2;
+    std::nth_element(of_op.begin(), median, of_op.end());
+    const Op& op = program_.ops[id];
+    times.push_back({op.type, output_name(program_, op), *median});
+  }
+  ++context_.step;
+  return times;
 }
 
 void Executor::run_op(OpId id) {

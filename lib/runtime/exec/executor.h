@@ -14,6 +14,13 @@
 
 namespace fleetrun::runtime {
 
+// How long one op took.
+struct OpTime {
+  std::string type;  // "conv2d"
+  std::string name;  // of its first output
+  double seconds = 0;
+};
+
 struct ExecutorOptions {
   int threads = 1;  // ops in flight
   int team = 1;     // compute threads of each
@@ -33,6 +40,11 @@ class Executor {
 
   // One step. Throws the first error of any op, naming the op; the executor can run again afterwards.
   void run();
+
+  // One step on the calling thread alone, each op `repeats` times in a row: the median of its times, by op. With one
+  // repeat it is a step like any other; with several, ops find their inputs in the caches, and what updates in place
+  // (parameters, statistics) is updated that often. Not between ranks: they would have to repeat alike.
+  std::vector<OpTime> run_timed(int repeats);
 
   // A fetched value after a run, in plain layout.
   const void* fetch(const std::string& name) const;

@@ -1,0 +1,317 @@
+// bench_primitive_sum REPEATS JOB.json [KEY.PATH=VALUE ...]
+//
+// The limit that oneDNN's kernels set for a training step: every primitive that the job's model needs, timed by itself, warm,
+// in the layout that it likes best, times how often it occurs. Each convolution takes the fastest algorithm in each
+// direction (direct, or Winograd for 3x3 of stride 1); batch_norm has the relu behind it fused in. Left out: reorders, loss,
+// memory, dispatch, cold caches. Prints JSON: sum_ms, and parts_ms by kind.
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <omp.h>
+
+#include "job/parse_job.h"
+#include "runtime/build_program.h"
+#include "runtime/model_facts.h"
+#include "runtime/ops/window.h"
+
+namespace {
+
+using namespace fleetrun;
+using namespace fleetrun::runtime;
+using Clock = std::chrono::steady_clock;
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+using Arguments = std::unordered_map<int, dnnl::memory>;
+
+constexpr auto kNever = std::numeric_limits<double>::infinity();
+constexpr float kEpsilon = 1e-5F;
+
+dnnl::memory::desc described(const Shape& shape, Tag tag) { return {shape, Type::f32, tag}; }
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(int repeats) : repeats_(repeats) {}
+
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+
+  dnnl::memory memory(const dnnl::memory::desc& desc) const {
+    dnnl::memory made(desc, engine);
+    auto* floats = static_cast<float*>(made.get_data_handle());
+    for (std::size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
+      floats[i] = 0.01F + static_cast<float>(i * 7919 % 512) * 1e-4F;
+    return made;
+  }
+
+  double time(const std::function<void()>& run) const {
+    run();
+    std::vector<double> times;
+    for (int i = 0; i < repeats_; ++i) {
+      const auto start = Clock::now();
+      run();
+      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    }
+    std::nth_element(times.begin(), times.begin() + repeats_ / 2, times.end());
+    return times[static_cast<std::size_t>(repeats_ / 2)];
+  }
+
+  double time(const dnnl::primitive& primitive, const Arguments& arguments) {
+    return time([&] {
+      primitive.execute(stream_, arguments);
+      stream_.wait();
+    });
+  }
+
+ private:
+  int repeats_;
+  dnnl::stream stream_{engine};
+};
+
+// Times one op and its gradients, in milliseconds by kind.
+using Parts = std::map<std::string, double>;
+
+class Sum {
+ public:
+  Sum(const Program& program, int repeats) : program_(program), watch_(repeats) {}
+
+  Parts run() {
+    for (const Op& op : program_.ops) {
+      if (op.role != Role::forward) continue;
+      const std::string what = key(op);
+      const auto found = known_.find(what);
+      const Parts parts = found != known_.end() ? found->second : (known_[what] = time(op));
+      for (const auto& [kind, milliseconds] : parts) sum_[kind] += milliseconds;
+    }
+    std::size_t parameters = 0;
+    for (const ValueId id : program_.of_kind(ValueKind::parameter))
+      parameters += static_cast<std::size_t>(count_of(program_.value(id).shape));
+    sum_["momentum"] = momentum(parameters);
+    return sum_;
+  }
+
+ private:
+  const Shape& shape(const Op& op, std::size_t input) const {
+    return program_.value(op.inputs.at(input)).shape;
+  }
+  const Shape& result(const Op& op) const { return program_.value(op.outputs.at(0)).shape; }
+
+  bool relu_follows(const Op& op) const {
+    return std::ranges::any_of(program_.ops, [&](const Op& reader) {
+      return reader.type == "relu" && reader.inputs.at(0) == op.outputs.at(0);
+    });
+  }
+
+  // Ops of one key take the same time. The first convolution needs no gradient of its input.
+  std::string key(const Op& op) const {
+    std::string key = op.type + (relu_follows(op) ? " relu" : "");
+    for (const ValueId id : op.inputs)
+      if (id != kNone) key += describe(program_.value(id).shape);
+    for (const auto& [name, value] : op.attributes) key += describe(value);
+    return key;
+  }
+
+  Parts time(const Op& op) {
+    if (op.type == "conv2d") return convolution(op);
+    if (op.type == "batch_norm") return batch_norm(op);
+    if (op.type == "elementwise_add") return residual(count_of(result(op)));
+    if (op.type == "pool2d") return pool(op);
+    if (op.type == "fc") return fc(op);
+    return {};  // a relu is part of what stands before it; the loss is small
+  }
+
+  Parts convolution(const Op& op) {
+    using namespace dnnl;
+    const OpView view(find_op(all_ops(), "conv2d"), program_, op);
+    const Shape& x = shape(op, 0);
+    const Shape& w = shape(op, 1);
+    const ops::Window window = ops::read_window(view, w[2], w[3]);
+    const std::int64_t groups = view.integer("groups");
+    const Shape w_view = groups == 1 ? w : Shape{groups, w[0] / groups, w[1], w[2], w[3]};
+    const memory::dims strides(window.strides.begin(), window.strides.end()),
+        before(window.before.begin(), window.before.end()), after(window.after.begin(), window.after.end());
+    const bool first = program_.value(op.inputs[0]).kind == ValueKind::feed;
+    memory::desc source = described(x, first ? Tag::nchw : Tag::any),
+                 target = described(result(op), Tag::any);
+    const memory::desc weights = described(w_view, Tag::any);
+    double forward = kNever, data = first ? 0 : kNever, gradient = kNever;
+    for (const auto algorithm : {algorithm::convolution_direct, algorithm::convolution_winograd}) {
+      const bool winograd = algorithm == algorithm::convolution_winograd;
+      if (winograd && !(w[2] == 3 && w[3] == 3 && strides[0] == 1 && groups == 1 && !first)) continue;
+      try {
+        const convolution_forward::primitive_desc made(
+            {prop_kind::forward_training, algorithm, source, weights, target, strides, before, after},
+            watch_.engine);
+        source = made.src_desc(), target = made.dst_desc();
+        const memory s = watch_.memory(source), t = watch_.memory(target),
+                     k = watch_.memory(made.weights_desc());
+        forward =
+            std::min(forward, watch_.time(convolution_forward(made),
+                                          {{DNNL_ARG_SRC, s}, {DNNL_ARG_WEIGHTS, k}, {DNNL_ARG_DST, t}}));
+        if (!first) {
+          const convolution_backward_data::primitive_desc back(
+              {algorithm, source, weights, target, strides, before, after}, watch_.engine, made);
+          data = std::min(data, watch_.time(convolution_backward_data(back),
+                                            {{DNNL_ARG_DIFF_DST, t},
+                                             {DNNL_ARG_WEIGHTS, watch_.memory(back.weights_desc())},
+                                             {DNNL_ARG_DIFF_SRC, s}}));
+        }
+        const convolution_backward_weights::primitive_desc back(
+            {algorithm, source, weights, target, strides, before, after}, watch_.engine, made);
+        gradient = std::min(gradient,
+                            watch_.time(convolution_backward_weights(back),
+                                        {{DNNL_ARG_SRC, s},
+                                         {DNNL_ARG_DIFF_DST, t},
+                                         {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(back.diff_weights_desc())}}));
+      } catch (const dnnl::error&) {
+        if (!winograd) throw;  // not every shape has a Winograd
+      }
+    }
+    return {{"conv forward", forward}, {"conv data", data}, {"conv weights", gradient}};
+  }
+
+  Parts batch_norm(const Op& op) {
+    using namespace dnnl;
+    const bool relu = relu_follows(op);
+    const auto flags = normalization_flags::use_scale | normalization_flags::use_shift |
+                       (relu ? normalization_flags::fuse_norm_relu : normalization_flags::none);
+    const Shape& x = shape(op, 0);
+    const memory::desc image = described(x, Tag::nChw16c), channels({x[1]}, Type::f32, Tag::x);
+    const batch_normalization_forward::primitive_desc forward(
+        {prop_kind::forward_training, image, kEpsilon, flags}, watch_.engine);
+    Arguments arguments = {
+        {DNNL_ARG_SRC, watch_.memory(image)},      {DNNL_ARG_DST, watch_.memory(image)},
+        {DNNL_ARG_MEAN, watch_.memory(channels)},  {DNNL_ARG_VARIANCE, watch_.memory(channels)},
+        {DNNL_ARG_SCALE, watch_.memory(channels)}, {DNNL_ARG_SHIFT, watch_.memory(channels)}};
+    if (relu) arguments[DNNL_ARG_WORKSPACE] = memory(forward.workspace_desc(), watch_.engine);
+    const double forward_time = watch_.time(batch_normalization_forward(forward), arguments);
+    const batch_normalization_backward::primitive_desc backward(
+        {prop_kind::backward, image, image, kEpsilon, flags}, watch_.engine, forward);
+    arguments[DNNL_ARG_DIFF_DST] = arguments[DNNL_ARG_DST];
+    arguments[DNNL_ARG_DIFF_SRC] = watch_.memory(image);
+    arguments[DNNL_ARG_DIFF_SCALE] = watch_.memory(channels);
+    arguments[DNNL_ARG_DIFF_SHIFT] = watch_.memory(channels);
+    return {{"batch_norm forward", forward_time},
+            {"batch_norm backward", watch_.time(batch_normalization_backward(backward), arguments)}};
+  }
+
+  // By hand, one pass each: add with its relu, the relu's gradient, and the sum of both branches' gradients.
+  Parts residual(std::int64_t count) {
+    const auto n = static_cast<std::size_t>(count);
+    std::vector<float> a(n, 1.0F), b(n, 2.0F), c(n);
+    float *x = a.data(), *y = b.data(), *z = c.data();
+    double time = watch_.time([&] {
+#pragma omp parallel for simd
+      for (std::size_t i = 0; i < n; ++i) z[i] = std::max(x[i] + y[i], 0.0F);
+    });
+    time += watch_.time([&] {
+#pragma omp parallel for simd
+      for (std::size_t i = 0; i < n; ++i) y[i] = z[i] > 0 ? x[i] : 0;
+    });
+    time += watch_.time([&] {
+#pragma omp parallel for simd
+      for (std::size_t i = 0; i < n; ++i) y[i] += x[i];
+    });
+    return {{"add and relu", time}};
+  }
+
+  Parts pool(const Op& op) {
+    using namespace dnnl;
+    const OpView view(find_op(all_ops(), "pool2d"), program_, op);
+    const Shape& x = shape(op, 0);
+    const Shape kernel = std::get<Shape>(op.attributes.at("kernel"));
+    const ops::Window window = ops::read_window(view, kernel[0], kernel[1]);
+    const memory::dims strides(window.strides.begin(), window.strides.end()),
+        before(window.before.begin(), window.before.end()), after(window.after.begin(), window.after.end());
+    const bool most = std::get<std::string>(op.attributes.at("kind")) == "max";
+    const auto kind = most ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding;
+    const memory::desc source = described(x, Tag::nChw16c), target = described(result(op), Tag::nChw16c);
+    const pooling_forward::primitive_desc forward(
+        {prop_kind::forward_training, kind, source, target, strides, kernel, before, after}, watch_.engine);
+    const memory s = watch_.memory(source), t = watch_.memory(target);
+    Arguments arguments = {
+        {DNNL_ARG_SRC, s}, {DNNL_ARG_DST, t}, {DNNL_ARG_DIFF_DST, t}, {DNNL_ARG_DIFF_SRC, s}};
+    if (most) arguments[DNNL_ARG_WORKSPACE] = memory(forward.workspace_desc(), watch_.engine);
+    const pooling_backward::primitive_desc backward({kind, source, target, strides, kernel, before, after},
+                                                    watch_.engine, forward);
+    return {{"pool", watch_.time(pooling_forward(forward), arguments) +
+                         watch_.time(pooling_backward(backward), arguments)}};
+  }
+
+  Parts fc(const Op& op) {
+    using namespace dnnl;
+    const Shape& w = shape(op, 1);
+    const std::int64_t rows = shape(op, 0)[0];
+    const memory::desc source = described({rows, w[1]}, Tag::any), weights = described(w, Tag::any),
+                       target = described({rows, w[0]}, Tag::any);
+    const inner_product_forward::primitive_desc forward(
+        {prop_kind::forward_training, source, weights, target}, watch_.engine);
+    const memory s = watch_.memory(forward.src_desc()), t = watch_.memory(forward.dst_desc());
+    double time = watch_.time(
+        inner_product_forward(forward),
+        {{DNNL_ARG_SRC, s}, {DNNL_ARG_WEIGHTS, watch_.memory(forward.weights_desc())}, {DNNL_ARG_DST, t}});
+    const inner_product_backward_data::primitive_desc data({forward.src_desc(), weights, forward.dst_desc()},
+                                                           watch_.engine, forward);
+    time += watch_.time(inner_product_backward_data(data),
+                        {{DNNL_ARG_DIFF_DST, t},
+                         {DNNL_ARG_WEIGHTS, watch_.memory(data.weights_desc())},
+                         {DNNL_ARG_DIFF_SRC, s}});
+    const inner_product_backward_weights::primitive_desc gradient(
+        {forward.src_desc(), weights, forward.dst_desc()}, watch_.engine, forward);
+    time += watch_.time(inner_product_backward_weights(gradient),
+                        {{DNNL_ARG_SRC, s},
+                         {DNNL_ARG_DIFF_DST, t},
+                         {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(gradient.diff_weights_desc())}});
+    return {{"fc", time}};
+  }
+
+  double momentum(std::size_t n) {
+    std::vector<float> weights(n), gradients(n, 1e-3F), velocities(n);
+    float *w = weights.data(), *g = gradients.data(), *v = velocities.data();
+    return watch_.time([&] {
+#pragma omp parallel for simd
+      for (std::size_t i = 0; i < n; ++i) {
+        v[i] = 0.9F * v[i] + g[i];
+        w[i] -= 0.01F * v[i];
+      }
+    });
+  }
+
+  const Program& program_;
+  Stopwatch watch_;
+  std::map<std::string, Parts> known_;
+  Parts sum_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) {
+    std::cerr << "usage: bench_primitive_sum REPEATS JOB.json [KEY.PATH=VALUE ...]\n";
+    return 2;
+  }
+  try {
+    const job::JobSpec job = job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec;
+    omp_set_num_threads(job.train.threads.value_or(1));
+    const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), 1);
+    double sum = 0;
+    std::vector<std::string> parts;
+    for (const auto& [kind, milliseconds] : Sum(program, std::stoi(arguments[1])).run()) {
+      parts.push_back(fmt::format("\"{}\": {:.3f}", kind, milliseconds));
+      sum += milliseconds;
+    }
+    fmt::print("{{\"sum_ms\": {:.3f}, \"parts_ms\": {{{}}}}}\n", sum, fmt::join(parts, ", "));
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "bench_primitive_sum: error: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""The peer of bench/step: training steps of PyTorch on one batch of noise, channels last. Prints JSON: step_ms, peak_mib, and
+notes on what makes this PyTorch slower than it could be.
+
+usage: torch_step.py MODEL BATCH SIDE THREADS STEPS
+"""
+import json
+import os
+import resource
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+import torchvision
+
+WARM_UP = 2
+
+
+class BasicBlock(torch.nn.Module):
+    """Of He et al. 2015, with a projection where the size changes."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = torch.nn.BatchNorm2d(outputs)
+        self.conv2 = torch.nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = torch.nn.BatchNorm2d(outputs)
+        self.downsample = torch.nn.Sequential()
+        if stride != 1:
+            self.downsample = torch.nn.Sequential(torch.nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                                  torch.nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)), inplace=True)))
+        return F.relu(y + self.downsample(x), inplace=True)
+
+
+def resnet20():
+    layers = [torch.nn.Conv2d(3, 16, 3, 1, 1, bias=False), torch.nn.BatchNorm2d(16), torch.nn.ReLU(inplace=True)]
+    inputs = 16
+    for outputs, stride in ((16, 1), (32, 2), (64, 2)):
+        for block in range(3):
+            layers.append(BasicBlock(inputs, outputs, stride if block == 0 else 1))
+            inputs = outputs
+    return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 10))
+
+
+def notes():
+    with open('/proc/self/maps', encoding='utf-8') as maps:
+        if 'openblas' not in maps.read():
+            yield 'PyTorch without OpenBLAS: apt-get install libopenblas0-openmp'
+    if 'OPENBLAS_CORETYPE' in os.environ:
+        yield 'OPENBLAS_CORETYPE is set'
+
+
+def main():
+    name, batch, side, threads, steps = sys.argv[1], *map(int, sys.argv[2:6])
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = resnet20() if name == 'resnet20' else getattr(torchvision.models, name)()
+    model = model.to(memory_format=torch.channels_last)
+    images = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
+    labels = torch.randint(0, 10, (batch,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
+    times = []
+    for _ in range(WARM_UP + steps):
+        start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        times.append((time.perf_counter() - start) * 1000)
+    print(json.dumps({'step_ms': times[WARM_UP:], 'notes': list(notes()),
+                      'peak_mib': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+if __name__ == '__main__':
+    main()

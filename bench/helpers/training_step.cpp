@@ -1,0 +1,92 @@
+// bench_training_step STEPS JOB.json [KEY.PATH=VALUE ...]
+//
+// Trains the job's model on one batch of noise, again and again, and prints as JSON: step_ms, each step's time after a
+// warm-up; peak_mib, the most memory that the process held; op_ms, the times of all ops by kind, each op run by itself
+// with its inputs in the caches.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <iostream>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "comm/solo.h"
+#include "job/parse_job.h"
+#include "runtime/kernels/device.h"
+#include "runtime/model_facts.h"
+#include "runtime/tensor/philox.h"
+#include "runtime/trainer.h"
+
+namespace {
+
+using namespace fleetrun;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWarmUp = 2;
+constexpr int kRepeats = 5;  // of each op by itself
+constexpr double kLearningRate = 1e-3;
+
+struct Noise {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+
+  Noise(const runtime::ModelFacts& facts, int batch)
+      : images(static_cast<std::size_t>(batch * facts.input_shape[0] * facts.input_shape[1] *
+                                        facts.input_shape[2])),
+        labels(static_cast<std::size_t>(batch)) {
+    for (std::size_t i = 0; i < images.size(); ++i)
+      images[i] = 2 * runtime::unit_float(runtime::philox(1, 1, i)[0]) - 1;
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      labels[i] =
+          static_cast<std::int32_t>(runtime::philox(1, 2, i)[0] % static_cast<std::uint32_t>(facts.classes));
+  }
+  runtime::BatchView view() const { return {images.data(), labels.data()}; }
+};
+
+double peak_mib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void measure(int steps, const job::JobSpec& job) {
+  const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
+  const auto device = runtime::make_cpu_device();
+  const auto solo = comm::make_solo();
+  runtime::Trainer trainer(job, facts, *device, *solo, job.train.threads.value_or(1));
+  const Noise noise(facts, job.data.batch_size);
+  std::vector<double> milliseconds;
+  for (int step = -kWarmUp; step < steps; ++step) {
+    const auto start = Clock::now();
+    trainer.step(noise.view(), kLearningRate);
+    if (step >= 0)
+      milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  const double peak = peak_mib();
+  std::map<std::string, double> kinds;
+  for (const runtime::OpTime& op : trainer.step_timed(noise.view(), kLearningRate, kRepeats))
+    kinds[op.type] += op.seconds * 1000;
+  std::vector<std::string> op_ms;
+  for (const auto& [kind, time] : kinds) op_ms.push_back(fmt::format("\"{}\": {:.3f}", kind, time));
+  fmt::print("{{\"step_ms\": [{:.3f}], \"peak_mib\": {:.0f}, \"op_ms\": {{{}}}}}\n",
+             fmt::join(milliseconds, ", "), peak, fmt::join(op_ms, ", "));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) {
+    std::cerr << "usage: bench_training_step STEPS JOB.json [KEY.PATH=VALUE ...]\n";
+    return 2;
+  }
+  try {
+    measure(std::stoi(arguments[1]),
+            job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "bench_training_step: error: " << error.what() << '\n';
+    return 1;
+  }
+}
