@@ -22,10 +22,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Awake, a rank answers within a microsecond; from sleep it takes some tens. With a core for each rank it stays
-// on its own: who yields it to somebody else may not have it back for milliseconds. With fewer cores than
-// ranks, those that are waited for need them.
-constexpr microseconds kAwakeTime{100};
+// Awake, a rank answers within a microsecond; from sleep it takes some tens. At first it keeps its core, if
+// there is one for each rank; then it lets others have it, for the one that it waits for may be among them.
+constexpr microseconds kPauseTime{20};
+constexpr microseconds kAwakeTime{200};
 constexpr int kLooksPerClock = 32;  // which takes as long as one of them or two
 // How soon a rank is noticed that died without a word: promised is 1 s.
 constexpr milliseconds kSleepSlice{100};
@@ -49,7 +49,10 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 }  // namespace
 
 SharedMeeting::SharedMeeting(int rank, std::vector<Place> places, milliseconds deadline)
-    : rank_(rank), places_(std::move(places)), deadline_(deadline), has_core_(enough_cores(places_.size())) {
+    : rank_(rank),
+      places_(std::move(places)),
+      deadline_(deadline),
+      pause_time_(enough_cores(places_.size()) ? kPauseTime : microseconds(0)) {
   for (const Place& place : places_) processes_.push_back({.fd = place.process, .events = POLLIN});
 }
 
@@ -83,15 +86,16 @@ bool SharedMeeting::has_come(int rank) const {
 }
 
 bool SharedMeeting::comes_while_awake(int rank) const {
-  const Clock::time_point end = Clock::now() + kAwakeTime;
-  do {
-    if (!has_core_) ::sched_yield();
-    for (int i = 0; i < kLooksPerClock && has_core_; ++i) {
+  const Clock::time_point start = Clock::now();
+  for (Clock::duration waited{}; waited < kAwakeTime; waited = Clock::now() - start) {
+    const bool keep_core = waited < pause_time_;
+    if (!keep_core) ::sched_yield();
+    for (int i = 0; i < kLooksPerClock && keep_core; ++i) {
       if (has_come(rank)) return true;
       __builtin_ia32_pause();
     }
     if (has_come(rank)) return true;
-  } while (Clock::now() < end);
+  }
   return false;
 }
 

@@ -78,8 +78,8 @@ class SharedMeeting {
   const int rank_;
   const std::vector<Place> places_;
   const std::chrono::milliseconds deadline_;
-  const bool has_core_;            // one for each rank
-  std::vector<pollfd> processes_;  // by rank
+  const std::chrono::microseconds pause_time_;  // for which a waiting rank keeps its core
+  std::vector<pollfd> processes_;               // by rank
   std::uint32_t meeting_ = 0;
 };
 
