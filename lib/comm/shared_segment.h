@@ -70,7 +70,7 @@ class PeerSegment {
   std::byte* front() const { return front_.data(); }
   // Maps the piece when it is met for the first time. Throws Error(os).
   std::byte* at(const SharedPlace& place);
-  // Whether the process that owns it has ended.
+  // A pidfd of its owner: readable when that process has ended.
   int process() const { return process_.get(); }
 
  private:
@@ -78,7 +78,7 @@ class PeerSegment {
     std::uint64_t start = 0;
     Mapping mapping;
   };
-  UniqueFd process_;  // a pidfd: no other process can take its number
+  UniqueFd process_;  // unlike a pid, it cannot come to mean another process
   UniqueFd fd_;
   Mapping front_;
   std::vector<Piece> pieces_;
