@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "launch/banner.h"
+#include "launch/core_binding.h"
 #include "launch/report.h"
 #include "launch/signals.h"
 
@@ -26,6 +27,9 @@ void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
               fmt::format("details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and "
                           "detail running logs maybe found in {0}/workerlog.0",
                           options.log_dir.value));
+  for (const WorkerSpec& worker : workers)
+    if (!worker.cpus.empty())
+      console.say(fmt::format("rank {} runs on the cores {}", worker.rank, describe_cpus(worker.cpus)));
 }
 
 void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,

@@ -26,23 +26,27 @@ Attempt Attempts::prepare(int attempt) {
   ports_ = {};  // before new ones: a port that the user named is to be held again
   ports_ = hold_ports(run_.cluster);
   logs_.write_endpoints(ports_.endpoints.ranks);
-  Attempt made = {.workers = plan(attempt), .logs = {}};
+  Attempt made = {.workers = plan_attempt(run_, attempt, ports_.endpoints, run_id_, support_), .logs = {}};
   for (int i = 0; i < run_.cluster.local_size(); ++i) made.logs.push_back(logs_.open_worker_log(i));
   return made;
 }
 
-std::vector<WorkerSpec> Attempts::plan(int attempt) const {
+std::vector<WorkerSpec> plan_attempt(const NodeRun& run, int attempt, const Endpoints& endpoints,
+                                     const std::string& run_id, const RuntimeSupport* support) {
   std::optional<EmbeddedPlan> embedded;
-  if (support_ != nullptr) embedded = plan_embedded(run_, *support_);
-  return plan_workers({.cluster = run_.cluster,
-                       .endpoints = ports_.endpoints,
-                       .program = run_.program,
-                       .environment = run_.environment,
-                       .log_dir = logs_.path(),
-                       .absolute_log_dir = logs_.absolute(),
-                       .run_id = run_id_,
+  if (support != nullptr) embedded = plan_embedded(run, *support);
+  const std::string& log_dir = run.options.log_dir.value;
+  return plan_workers({.cluster = run.cluster,
+                       .endpoints = endpoints,
+                       .program = run.program,
+                       .wrapped = run.wrapped,
+                       .nccl = run.options.nccl.value,
+                       .environment = run.environment,
+                       .log_dir = log_dir,
+                       .absolute_log_dir = std::filesystem::absolute(log_dir).lexically_normal(),
+                       .run_id = run_id,
                        .attempt = attempt,
-                       .max_restarts = run_.options.max_restart.value,
+                       .max_restarts = run.options.max_restart.value,
                        .embedded = std::move(embedded)});
 }
 

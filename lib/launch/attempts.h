@@ -13,6 +13,10 @@
 
 namespace fleetrun::launch {
 
+// The workers of one attempt; decided, not done. `support` is null without the embedded runtime.
+std::vector<WorkerSpec> plan_attempt(const NodeRun& run, int attempt, const Endpoints& endpoints,
+                                     const std::string& run_id, const RuntimeSupport* support);
+
 class Attempts {
  public:
   // All outlive it; `support` is null without the embedded runtime.
@@ -22,8 +26,6 @@ class Attempts {
   Attempt prepare(int attempt);
 
  private:
-  std::vector<WorkerSpec> plan(int attempt) const;
-
   const NodeRun& run_;
   const LogFolder& logs_;
   const std::string& run_id_;

@@ -107,6 +107,14 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
     place_on_cpu(cluster, options, host);
   cluster.start_port = options.start_port.value;
   cluster.master = resolve_master(options, host);
+  cluster.hold_ports = !options.no_port_hold.value;
+  if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
+  for (const DebugRank& debug : options.debug_rank.value)
+    if (debug.rank >= cluster.world_size())
+      throw usage(fmt::format("{} names rank {}, the run has {} ranks", options.debug_rank.source, debug.rank,
+                              cluster.world_size()));
+  const std::string source = options.console.source.empty() ? "--console" : options.console.source;
+  cluster.shown_ranks = options.console.value.below(cluster.local_size(), source);
   return cluster;
 }
 

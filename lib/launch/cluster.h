@@ -27,7 +27,10 @@ struct ClusterSpec {
   std::vector<std::vector<int>> device_ids;  // of each local rank, indexes into visible_gpus or worker slots
   std::optional<std::uint16_t> start_port;
   std::optional<Endpoint> master;
-  std::string note;  // of the GPU mapping, printed as it is
+  std::vector<std::vector<int>> cpus;  // of each local rank; empty: not bound
+  bool hold_ports = true;
+  std::vector<int> shown_ranks;  // whose logs go to the console; local ranks
+  std::string note;              // of the GPU mapping, printed as it is
 
   int local_size() const { return static_cast<int>(device_ids.size()); }
   int world_size() const { return nodes * local_size(); }

@@ -39,6 +39,7 @@ void write_devices(const ClusterSpec& cluster, int rank, Environment& environmen
   environment.set("PADDLE_WORLD_DEVICE_IDS", describe_world_devices(cluster));
   if (cluster.device == Device::cuda) {
     environment.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(cluster.visible_gpus, ",")));
+    environment.set_if_absent("CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // as nvidia-smi and --gpus count
     return;
   }
   environment.set("PADDLE_DISTRI_BACKEND", "gloo");

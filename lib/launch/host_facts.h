@@ -3,12 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "launch/core_binding.h"
+
 namespace fleetrun::launch {
 
 struct HostFacts {
   std::vector<std::string> addresses;  // IPv4, loopback included
   int gpus = 0;                        // device files /dev/nvidia0, /dev/nvidia1, ...
   int cores = 1;                       // in our affinity mask
+  std::vector<CpuPlace> cpus;          // of that mask; only probed when ranks are to be bound
   bool cuda_plugin = false;            // libfleetrun_cuda.so lies beside our libraries
 };
 

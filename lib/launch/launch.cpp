@@ -1,5 +1,7 @@
 #include "launch/launch.h"
 
+#include <cstdio>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,8 +10,11 @@
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "launch/cluster.h"
+#include "launch/core_binding.h"
+#include "launch/dry_run.h"
 #include "launch/guardian.h"
 #include "launch/host_facts.h"
+#include "launch/preflight.h"
 #include "launch/program.h"
 #include "launch/run_node.h"
 
@@ -34,16 +39,34 @@ ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
   return {.embedded_runtime = true, .device = job->spec.device};
 }
 
+std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,
+                                     const Environment& environment) {
+  std::map<int, Program> wrapped;
+  for (const DebugRank& debug : options.debug_rank.value)
+    wrapped[debug.rank] = wrap_program(debug.wrapper, program, environment);
+  return wrapped;
+}
+
+HostFacts probe(const LaunchOptions& options) {
+  HostFacts host = probe_host();
+  if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
+  return host;
+}
+
 }  // namespace
 
 int launch(const LaunchOptions& options, const Environment& environment) {
   const std::optional<job::ParsedJob> job = read_job(options);
   const Program program = find_program(options.program, options.arguments, environment);
-  const HostFacts host = probe_host();
-  const ClusterSpec cluster = resolve_cluster(options, host, needs_of(job), environment);
-  return run_guarded([&](int front_fd) {
-    return run_node({options, environment, program, job, cluster}, front_fd);
-  });
+  const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
+  const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
+  const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
+  const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
+  if (!options.dry_run.value.empty()) {
+    std::fputs(dry_run(run).c_str(), stdout);
+    return 0;
+  }
+  return run_guarded([&](int front_fd) { return run_node(run, front_fd); });
 }
 
 }  // namespace fleetrun::launch

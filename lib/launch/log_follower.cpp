@@ -12,13 +12,12 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kChunk = 64 * 1024;   // bytes; what a pipe holds by default
-constexpr std::size_t kLongestLine = 8192;  // bytes; longer ones are passed on in pieces
+constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by default
 
 }  // namespace
 
-LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path)
-    : loop_(loop), stream_(stream), path_(std::move(path)) {
+LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path, LogText text)
+    : loop_(loop), stream_(stream), path_(std::move(path)), text_(std::move(text)) {
   file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_) throw file_error(errno, "following", path_);
 }
@@ -43,14 +42,7 @@ bool LogFollower::read_chunk() {
   const ssize_t count = ::read(file_.get(), chunk.data(), chunk.size());
   if (count <= 0) return false;
   chunk.resize(static_cast<std::size_t>(count));
-  const auto last_end = chunk.rfind('\n');
-  if (last_end == std::string::npos) {
-    unfinished_ += chunk;
-  } else {
-    stream_.write(unfinished_ + chunk.substr(0, last_end + 1));
-    unfinished_ = chunk.substr(last_end + 1);
-  }
-  if (unfinished_.size() > kLongestLine) stream_.write(std::exchange(unfinished_, ""));
+  stream_.write(text_.take(chunk, Clock::now()));
   return true;
 }
 
@@ -59,7 +51,7 @@ bool LogFollower::finish(const Patience& patience) {
     if (!stream_.drain(patience)) return false;
     if (!read_chunk()) break;
   }
-  stream_.write(std::exchange(unfinished_, ""));
+  stream_.write(text_.finish());
   return stream_.drain(patience);
 }
 

@@ -1,10 +1,11 @@
-// Copies a log file to a stream as it grows, in whole lines. The file's writer is never held up: when the
+// Copies a log file to a stream as it grows, as LogText shows it. The file's writer is never held up: when the
 // stream has no room the copy waits, and goes on from there.
 #pragma once
 #include <string>
 
 #include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/log_text.h"
 #include "launch/output_stream.h"
 
 namespace fleetrun::launch {
@@ -12,7 +13,7 @@ namespace fleetrun::launch {
 class LogFollower {
  public:
   // The file exists. Throws Error(io) when it cannot be read.
-  LogFollower(EventLoop& loop, OutputStream& stream, std::string path);
+  LogFollower(EventLoop& loop, OutputStream& stream, std::string path, LogText text = LogText());
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
@@ -30,8 +31,8 @@ class LogFollower {
   OutputStream& stream_;
   std::string path_;
   UniqueFd file_;
-  std::string unfinished_;  // the start of a line whose end was not written yet
-  bool waiting_ = false;    // for the stream
+  LogText text_;
+  bool waiting_ = false;  // for the stream
 };
 
 }  // namespace fleetrun::launch

@@ -20,7 +20,8 @@ std::string key_of(const Option& option) { return option.name().substr(2); }
 
 // Shown flags with a value; a file that names another file is none.
 bool may_be_in_a_file(const Option& option) {
-  return option.show != nullptr && !option.is_called("--config") && !option.is_called("--show_config");
+  return option.show != nullptr && !option.is_called("--config") && !option.is_called("--show_config") &&
+         !option.is_called("--dry_run");
 }
 
 const Option* option_for(const std::string& key, const std::vector<Option>& table) {

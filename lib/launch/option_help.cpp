@@ -65,7 +65,8 @@ std::string_view describe(Origin origin) {
 std::vector<const Option*> with_values(const std::vector<Option>& table) {
   std::vector<const Option*> options;
   for (const Option& option : table)
-    if (option.show != nullptr && !option.is_called("--show_config")) options.push_back(&option);
+    if (option.show != nullptr && !option.is_called("--show_config") && !option.is_called("--dry_run"))
+      options.push_back(&option);
   return options;
 }
 

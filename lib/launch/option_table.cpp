@@ -67,6 +67,33 @@ Option value(const std::string& names, std::string argument, std::string variabl
   return option;
 }
 
+// A flag that may come several times, each with one item of a list.
+template <typename T, typename Parse>
+Option list(const std::string& names, std::string argument, Setting<std::vector<T>>& setting, Parse parse,
+            std::string help) {
+  Option option{.names = names_of(names), .argument = std::move(argument), .help = std::move(help)};
+  option.repeats = true;
+  option.set = [&setting, parse](const std::string& text, const Source& source) {
+    setting.value.push_back(parse(source.name, text));
+    setting.origin = source.origin;
+    setting.source = source.name;
+  };
+  option.show = [&setting] { return show_value(setting.value); };
+  option.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
+  return option;
+}
+
+Option on_or_off(const std::string& name, Setting<bool>& setting, std::string help) {
+  Option option{.names = {name}, .help = std::move(help)};
+  option.takes = Option::Takes::nothing;
+  option.set = [&setting](const std::string& text, const Source& source) {
+    setting = {parse_switch(source.name, text), source.origin, source.name};
+  };
+  option.show = [&setting] { return setting.value ? "true" : ""; };
+  option.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
+  return option;
+}
+
 // A feature of several nodes or of later versions: only the values that mean "without it" are taken.
 Option only(const std::string& name, std::vector<std::string> allowed, std::string variable,
             const std::string& feature, std::string help) {
@@ -145,6 +172,17 @@ std::vector<Option> worker_options(LaunchOptions& options) {
             "Number of workers; GPUs are split evenly over them"),
       one_of({"auto", "cpu", "cuda"}, value("--device", "DEVICE", "", options.device, parse_device,
                                             "cpu, cuda, or auto: cuda where there is one")),
+      one_of({"cores", "none"},
+             with_optional_value(
+                 value("--bind", "WHAT", "", options.bind, parse_binding,
+                       "cores: each rank gets its share of the cores that we may use, and they are "
+                       "printed; none: all ranks share all"))),
+      list("--debug_rank", "RANK=COMMAND", options.debug_rank, parse_debug_rank,
+           "Puts a command in front of the program of one rank: 3='gdbserver :2345', 0='valgrind -q'; it has "
+           "the "
+           "rank's log as output"),
+      list("--nccl", "NAME=VALUE", options.nccl, parse_nccl_setting,
+           "An NCCL variable of the workers; it wins over the job's env, which wins over the environment"),
       value("--job_id", "NAME", "PADDLE_JOB_ID", options.job_id, as_text, "Name of the run"),
       run_mode(),
       only("--nnodes", {"1", "1:1"}, "PADDLE_NNODES", "more than one node is", "Number of nodes, 1"),
@@ -162,11 +200,20 @@ std::vector<Option> address_options(LaunchOptions& options) {
             "First port of the workers, the others follow it; without it free ones are taken"),
       value("--master", "HOST:PORT", "", options.master, as_endpoint,
             "For MASTER_ADDR and MASTER_PORT, on this host"),
+      on_or_off(
+          "--no_port_hold", options.no_port_hold,
+          "Only choose ports and do not hold them, for programs that listen with neither SO_REUSEADDR nor "
+          "SO_REUSEPORT"),
   };
 }
 
 std::vector<Option> log_options(LaunchOptions& options) {
   return {
+      one_of({"all", "none"}, value("--console", "RANKS", "", options.console, parse_ranks,
+                                    "Ranks whose logs are shown as they grow: 0,3 or 4-7, all, or none")),
+      value("--log_prefix", "TEMPLATE", "", options.log_prefix, parse_log_prefix,
+            "In front of each line that is shown, of {rank}, {local_rank}, {host}, {time} and {attempt}; "
+            "without it \"[{rank}] \" when several ranks are shown"),
       completing(Option::Completes::folders,
                  value("--log_dir", "FOLDER", "PADDLE_LOG_DIR", options.log_dir, as_text,
                        "Folder of workerlog.N, endpoints.log and report.json")),
@@ -209,6 +256,11 @@ std::vector<Option> supervision_options(LaunchOptions& options) {
 
 std::vector<Option> look_options(LaunchOptions& options) {
   return {
+      one_of({"text", "json"},
+             with_optional_value(
+                 value("--dry_run", "FORMAT", "", options.dry_run, parse_text_or_json,
+                       "Print the command line and the variables of each rank, as text for a shell or "
+                       "as json, and start nothing"))),
       one_of({"text", "json"},
              with_optional_value(value("--show_config", "FORMAT", "", options.show_config, parse_text_or_json,
                                        "Show what each flag is and where that comes from, as text or json"))),

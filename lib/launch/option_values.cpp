@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -68,6 +70,39 @@ job::DeviceChoice parse_device(const std::string& source, const std::string& tex
   throw bad_value(source, text, "cpu, cuda or auto");
 }
 
+Binding parse_binding(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "cores") return Binding::cores;
+  if (text == "none") return Binding::none;
+  throw bad_value(source, text, "cores or none");
+}
+
+DebugRank parse_debug_rank(const std::string& source, const std::string& text) {
+  const auto equals = std::min(text.find('='), text.size());
+  DebugRank debug;
+  if (equals == text.size() || !parse_whole(text.substr(0, equals), debug.rank) || debug.rank < 0)
+    throw bad_value(source, text, "a rank and a command, like 3='gdb --args'");
+  debug.wrapper = split_words(source, text.substr(equals + 1));
+  if (debug.wrapper.empty()) throw bad_value(source, text, "a rank and a command, like 3='gdb --args'");
+  return debug;
+}
+
+std::string parse_nccl_setting(const std::string& source, const std::string& text) {
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string name = text.substr(0, equals);
+  const bool good = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
+    return std::isupper(letter) != 0 || std::isdigit(letter) != 0 || letter == '_';
+  });
+  if (equals == text.size() || !good || !name.starts_with("NCCL_"))
+    throw bad_value(source, text, "a variable of NCCL and its value, like NCCL_DEBUG=INFO");
+  return text;
+}
+
+bool parse_switch(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "true") return true;
+  if (text == "false") return false;
+  throw bad_value(source, text, "true or false");
+}
+
 UseCgroup parse_cgroup(const std::string& source, const std::string& text) {
   if (text == "auto") return UseCgroup::automatic;
   if (text == "none") return UseCgroup::none;
@@ -102,8 +137,20 @@ std::string show_value(job::DeviceChoice value) {
   return "auto";
 }
 std::string show_value(LogLevel value) { return std::string(kLogLevels.at(static_cast<std::size_t>(value))); }
+std::string show_value(Binding value) { return value == Binding::cores ? "cores" : "none"; }
+std::string show_value(const DebugRank& value) {
+  return fmt::format("{}={}", value.rank, quote_words(value.wrapper));
+}
+std::string show_value(const std::vector<std::string>& values) { return quote_words(values); }
+std::string show_value(const std::vector<DebugRank>& values) {
+  std::vector<std::string> texts;
+  for (const DebugRank& value : values) texts.push_back(show_value(value));
+  return quote_words(texts);
+}
 std::string show_value(UseCgroup value) { return value == UseCgroup::none ? "none" : "auto"; }
 std::string show_value(const LogRule& value) { return value.text; }
+std::string show_value(const LogPrefix& value) { return value.text; }
+std::string show_value(const RankSet& value) { return value.text; }
 std::string show_value(const Endpoint& value) { return value.describe(); }
 
 }  // namespace fleetrun::launch

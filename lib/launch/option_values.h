@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/endpoint.h"
 #include "job/job_spec.h"
@@ -18,7 +19,11 @@ std::uint16_t parse_port(const std::string& source, const std::string& text);  /
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 job::DeviceChoice parse_device(const std::string& source, const std::string& text);
-UseCgroup parse_cgroup(const std::string& source, const std::string& text);  // auto, none
+Binding parse_binding(const std::string& source, const std::string& text);           // none, cores; "": cores
+DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args
+std::string parse_nccl_setting(const std::string& source, const std::string& text);  // NCCL_DEBUG=INFO
+bool parse_switch(const std::string& source, const std::string& text);               // "" and true: true
+UseCgroup parse_cgroup(const std::string& source, const std::string& text);          // auto, none
 LogLevel parse_log_level(const std::string& source, const std::string& text);
 std::string parse_text_or_json(const std::string& source, const std::string& text);  // "": text
 
@@ -29,7 +34,13 @@ std::string show_value(Clock::duration value);  // in seconds
 std::string show_value(job::DeviceChoice value);
 std::string show_value(LogLevel value);
 std::string show_value(UseCgroup value);
+std::string show_value(Binding value);
+std::string show_value(const DebugRank& value);
+std::string show_value(const std::vector<std::string>& values);
+std::string show_value(const std::vector<DebugRank>& values);
 std::string show_value(const LogRule& value);
+std::string show_value(const LogPrefix& value);
+std::string show_value(const RankSet& value);
 std::string show_value(const Endpoint& value);
 template <typename T>
 std::string show_value(const std::optional<T>& value) {

@@ -10,13 +10,22 @@
 #include "base/environment.h"
 #include "job/job_spec.h"
 #include "launch/clock.h"
+#include "launch/log_prefix.h"
 #include "launch/log_rule.h"
 #include "launch/option.h"
+#include "launch/rank_set.h"
 
 namespace fleetrun::launch {
 
+enum class Binding { none, cores };
 enum class UseCgroup { automatic, none };
 enum class LogLevel { debug, info, warning, error, critical };
+
+// --debug_rank 3='gdb --args': the words that stand in front of the program of one rank.
+struct DebugRank {
+  int rank = 0;
+  std::vector<std::string> wrapper;
+};
 
 // The defaults are written here and nowhere else; what each value is for stands in option_table.cpp.
 struct LaunchOptions {
@@ -28,9 +37,15 @@ struct LaunchOptions {
   Setting<std::optional<std::uint16_t>> start_port;
   Setting<job::DeviceChoice> device{job::DeviceChoice::automatic};
   Setting<std::string> log_dir{"log"};
+  Setting<RankSet> console{{.text = "0", .ranges = {{0, 0}}}};
+  Setting<std::optional<LogPrefix>> log_prefix;
   Setting<LogLevel> log_level{LogLevel::info};
   Setting<std::string> dump_program;  // "": off
   Setting<std::string> job_id{"default"};
+  Setting<Binding> bind{Binding::none};
+  Setting<std::vector<DebugRank>> debug_rank;
+  Setting<std::vector<std::string>> nccl;  // "NCCL_DEBUG=INFO"
+  Setting<bool> no_port_hold;
   Setting<Clock::duration> grace{std::chrono::seconds(10)};
   Setting<std::optional<Clock::duration>> timeout;
   Setting<int> max_restart{0};
@@ -39,6 +54,7 @@ struct LaunchOptions {
   Setting<std::optional<LogRule>> log_rule;
   Setting<std::optional<Clock::duration>> early_exit_wait;  // from a flag, none means for ever
   Setting<UseCgroup> cgroup{UseCgroup::automatic};
+  Setting<std::string> dry_run;      // "text", "json"; "": off
   Setting<std::string> show_config;  // "text", "json"; "": off
   Setting<std::string> config;       // "": no file
 

@@ -83,8 +83,8 @@ void OutputStream::flush() {
   waiting_ = broken_ ? "" : std::string(left);
   if (!waiting_.empty())
     loop_.when_writable(fd_.get(), [this] { flush(); });
-  else if (on_idle_)
-    std::exchange(on_idle_, nullptr)();
+  else
+    for (const auto& callback : std::exchange(on_idle_, {})) callback();
 }
 
 bool OutputStream::drain(const Patience& patience) {

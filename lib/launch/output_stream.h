@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "launch/clock.h"
@@ -31,7 +32,7 @@ class OutputStream {
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }
   // Called once when everything was written or dropped.
-  void when_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
+  void when_idle(std::function<void()> callback) { on_idle_.push_back(std::move(callback)); }
 
   // Writes what waits, as long as that has sense. False: some is left.
   bool drain(const Patience& patience);
@@ -50,7 +51,8 @@ class OutputStream {
   bool terminal_ = false;
   bool broken_ = false;
   std::string waiting_;
-  std::function<void()> before_write_, on_idle_;
+  std::function<void()> before_write_;
+  std::vector<std::function<void()>> on_idle_;
 };
 
 }  // namespace fleetrun::launch

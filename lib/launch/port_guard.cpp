@@ -58,11 +58,11 @@ UniqueFd claim(std::uint16_t port) {
   return fd;
 }
 
-std::uint16_t hold(std::uint16_t wanted, std::vector<UniqueFd>& holders) {
+std::uint16_t hold(std::uint16_t wanted, HeldPorts& held) {
   UniqueFd socket = bind_socket(wanted);
   const std::uint16_t port = port_of(socket);
-  holders.push_back(claim(port));
-  holders.push_back(std::move(socket));
+  held.claims.push_back(claim(port));
+  held.holders.push_back(std::move(socket));
   return port;
 }
 
@@ -80,13 +80,15 @@ std::uint16_t nth_port(const ClusterSpec& cluster, int index) {
 HeldPorts hold_ports(const ClusterSpec& cluster) {
   HeldPorts held;
   for (int i = 0; i < cluster.local_size(); ++i)
-    held.endpoints.ranks.push_back({cluster.host, hold(nth_port(cluster, i), held.holders)});
+    held.endpoints.ranks.push_back({cluster.host, hold(nth_port(cluster, i), held)});
   if (cluster.master) {
     held.endpoints.master = *cluster.master;
-    hold(cluster.master->port, held.holders);
+    hold(cluster.master->port, held);
   } else {
-    held.endpoints.master = {cluster.host, hold(nth_port(cluster, cluster.local_size()), held.holders)};
+    held.endpoints.master = {cluster.host, hold(nth_port(cluster, cluster.local_size()), held)};
   }
+  if (!cluster.hold_ports)
+    held.holders.clear();  // all at once: a port that was free again could be chosen twice
   return held;
 }
 

@@ -12,7 +12,8 @@ namespace fleetrun::launch {
 
 struct HeldPorts {
   Endpoints endpoints;
-  std::vector<UniqueFd> holders;
+  std::vector<UniqueFd> claims;   // among launchers
+  std::vector<UniqueFd> holders;  // against everybody else; none with --no_port_hold
 };
 
 // One port per rank of this node and one for the master. Throws Error(temporary) when a port that the user

@@ -118,6 +118,7 @@ void ProcessGroup::act(const StartAttempt& action) {
                                 .input_fd = input.get(),
                                 .output_fd = attempt.logs[i].get(),
                                 .cgroup_fd = cgroup_ ? cgroup_->folder_fd() : -1,
+                                .cpus = worker.cpus,
                                 .inherited_fds = worker.inherited_fds});
     if (result.error != 0) {
       tell(SpawnFailed{static_cast<int>(i), result.error});

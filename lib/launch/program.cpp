@@ -113,4 +113,11 @@ std::optional<std::string> find_tool(const std::string& name, const Environment&
   return std::nullopt;
 }
 
+Program wrap_program(const std::vector<std::string>& wrapper, const Program& program,
+                     const Environment& environment) {
+  std::vector<std::string> argv = joined(wrapper, program.argv);
+  argv.at(wrapper.size()) = program.executable;
+  return {program.kind, find_executable(wrapper.front(), environment), std::move(argv)};
+}
+
 }  // namespace fleetrun::launch

@@ -29,4 +29,8 @@ Program find_program(const std::string& name, const std::vector<std::string>& ar
 // A program on PATH that other parts of fleetrun can do without.
 std::optional<std::string> find_tool(const std::string& name, const Environment& environment);
 
+// The program with the words of another one in front of it. Throws Error(not_found|not_executable).
+Program wrap_program(const std::vector<std::string>& wrapper, const Program& program,
+                     const Environment& environment);
+
 }  // namespace fleetrun::launch

@@ -15,13 +15,13 @@
 #include "launch/announcements.h"
 #include "launch/attempts.h"
 #include "launch/console.h"
+#include "launch/console_view.h"
 #include "launch/death_evidence.h"
 #include "launch/event_loop.h"
 #include "launch/folder_watch.h"
 #include "launch/hang_monitor.h"
 #include "launch/last_lines.h"
 #include "launch/log_folder.h"
-#include "launch/log_follower.h"
 #include "launch/process_group.h"
 #include "launch/progress_line.h"
 #include "launch/report.h"
@@ -38,6 +38,7 @@ constexpr auto kEarlyExitWait = std::chrono::seconds(60);  // ranks of a job end
 constexpr auto kReaderPatience = std::chrono::seconds(2);  // for a reader of our output that takes nothing
 constexpr int kLooks = 10;                                 // at the ranks within the time of a hang
 constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
+constexpr const char* kUsualPrefix = "[{rank}] ";          // when lines of several ranks are shown
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 
 std::string make_run_id(const LaunchOptions& options) {
@@ -111,8 +112,8 @@ void write_report(const LogFolder& logs, const ExitReport& report) {
   replace_file(logs.file("report.json"), report_json(report));
 }
 
-void show_end(const ExitReport& report, const Patience& patience, LogFollower& echo, Console& console) {
-  const bool all_shown = echo.finish(patience);
+void show_end(const ExitReport& report, const Patience& patience, ConsoleView& view, Console& console) {
+  const bool all_shown = view.finish(patience);
   console.err.write(describe(report));
   if (!all_shown)
     console.say(fmt::format("nobody reads our output; the rest of it is in {}", report.logs.front()));
@@ -160,7 +161,7 @@ class Supervision {
         support_(make_support()),
         attempts_(run, logs, report.run_id, support_.get()),
         progress_(loop_, pages()),
-        folder_(loop_, logs.path(), [this] { echos_.back()->look(); }),
+        folder_(loop_, logs.path(), [this] { views_.back()->look(); }),
         group_(loop_, run.cluster.local_size(),
                {.supervisor = supervisor_options(run),
                 .front_fd = front_fd,
@@ -181,7 +182,7 @@ class Supervision {
     group_.run_until_done();
     end_report(group_, logs_, roll_, report_);
     write_report(logs_, report_);  // before the console, which may take its time
-    show_end(report_, patience(), *echos_.back(), console_);
+    show_end(report_, patience(), *views_.back(), console_);
   }
 
  private:
@@ -199,13 +200,25 @@ class Supervision {
   Attempt prepare(int number) {
     Attempt attempt = attempts_.prepare(number);
     if (number == 0) {
+      for (const std::string& warning : run_.warnings) console_.say("warning: " + warning);
       announce_start(run_.options, run_.cluster, attempt.workers, console_);
       if (run_.job)
         for (const std::string& note : run_.job->notes) console_.say(note);
     }
     hangs_.follow_new_logs();
-    echos_.push_back(std::make_unique<LogFollower>(loop_, console_.out, logs_.worker_log(0)));
+    views_.push_back(view_logs(number));
     return attempt;
+  }
+
+  std::unique_ptr<ConsoleView> view_logs(int attempt) {
+    const std::vector<int>& ranks = run_.cluster.shown_ranks;
+    std::vector<ConsoleSource> sources;
+    for (const int rank : ranks)
+      sources.push_back({logs_.worker_log(rank),
+                         {.rank = rank, .local_rank = rank, .host = report_.host, .attempt = attempt}});
+    const LogPrefix usual = {ranks.size() > 1 ? kUsualPrefix : ""};
+    const LogPrefix prefix = run_.options.log_prefix.value.value_or(usual);
+    return std::make_unique<ConsoleView>(loop_, console_.out, prefix, sources);
   }
 
   void observe(const Event& event, const Verdict& verdict) {
@@ -217,7 +230,7 @@ class Supervision {
 
   void end_attempt(Clock::duration delay) {
     keep_attempt(group_, logs_, report_);
-    echos_.back()->finish(patience());
+    views_.back()->finish(patience());
     console_.err.write(describe(report_));
     announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
                      report_.attempts.back(), console_);
@@ -236,7 +249,7 @@ class Supervision {
   ProcessGroup group_;
   RollCaller roll_;
   HangMonitor hangs_;
-  std::vector<std::unique_ptr<LogFollower>> echos_;  // of every attempt: the loop may still call earlier ones
+  std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 // The run as the middle process sees it: from the log folder to the report.
 #pragma once
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/environment.h"
 #include "job/parse_job.h"
@@ -15,7 +18,9 @@ struct NodeRun {
   const Environment& environment;
   const Program& program;
   const std::optional<job::ParsedJob>& job;
+  const std::map<int, Program>& wrapped;  // of ranks with --debug_rank
   const ClusterSpec& cluster;
+  const std::vector<std::string>& warnings;  // of what was looked at before
 };
 
 // The exit code of the run. `front_fd` reaches its end when the front process is gone.

@@ -67,9 +67,17 @@ bool place_descriptors(const SpawnRequest& request) {
   return true;
 }
 
+bool bind_to_cpus(const SpawnRequest& request) {
+  if (request.cpus.empty()) return true;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int cpu : request.cpus) CPU_SET(cpu, &mask);
+  return ::sched_setaffinity(0, sizeof mask, &mask) == 0;
+}
+
 int run_child(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
-  if (::setpgid(0, 0) == 0 && die_with_parent(plan.parent) && reset_signals() &&
+  if (::setpgid(0, 0) == 0 && die_with_parent(plan.parent) && bind_to_cpus(plan.request) && reset_signals() &&
       place_descriptors(plan.request))
     ::execve(plan.request.executable.c_str(), plan.argv.data(), plan.environment.data());
   *plan.error = errno;

@@ -17,8 +17,9 @@ struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value"
   int input_fd = 0;
-  int output_fd = 1;   // stdout and stderr
-  int cgroup_fd = -1;  // folder of the cgroup to start in, if that can be; -1: none
+  int output_fd = 1;      // stdout and stderr
+  int cgroup_fd = -1;     // folder of the cgroup to start in, if that can be; -1: none
+  std::vector<int> cpus;  // that it may use; empty: ours
   std::vector<int> inherited_fds;
 };
 

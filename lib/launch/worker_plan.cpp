@@ -11,7 +11,13 @@ namespace {
 
 int threads_per_rank(const PlanRequest& request) {
   if (request.embedded && request.embedded->threads) return *request.embedded->threads;
+  if (!request.cluster.cpus.empty()) return static_cast<int>(request.cluster.cpus.front().size());
   return std::max(1, request.cluster.cores / request.cluster.local_size());
+}
+
+const Program& program_of(const PlanRequest& request, int rank) {
+  const auto wrapped = request.wrapped.find(rank);
+  return wrapped == request.wrapped.end() ? request.program : wrapped->second;
 }
 
 std::string describe_device(const ClusterSpec& cluster, int local_rank) {
@@ -50,13 +56,19 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
   const ClusterSpec& cluster = request.cluster;
   const int rank = cluster.node_rank * cluster.local_size() + local_rank;
   WorkerSpec worker = {.rank = rank,
-                       .executable = request.program.executable,
-                       .argv = request.program.argv,
+                       .executable = program_of(request, rank).executable,
+                       .argv = program_of(request, rank).argv,
                        .environment = request.environment,
                        .log_path = fmt::format("{}/workerlog.{}", request.log_dir, local_rank),
+                       .cpus = {},
                        .inherited_fds = {}};
+  if (!cluster.cpus.empty()) worker.cpus = cluster.cpus.at(static_cast<std::size_t>(local_rank));
   if (request.embedded)
     for (const auto& [name, value] : request.embedded->job_environment) worker.environment.set(name, value);
+  for (const std::string& setting : request.nccl) {
+    const auto equals = setting.find('=');
+    worker.environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
   worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
   write_paddle_environment(cluster, request.endpoints, rank, worker.environment);
   const std::string error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank);

@@ -30,7 +30,8 @@ Variables paddle(const ClusterSpec& cluster, int rank, Environment environment =
 }
 
 TEST_CASE("a Paddle worker on a GPU gets the whole contract and nothing else") {
-  CHECK(paddle(gpu_cluster(), 1) == Variables{{"CUDA_VISIBLE_DEVICES", "4,5"},
+  CHECK(paddle(gpu_cluster(), 1) == Variables{{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
+                                              {"CUDA_VISIBLE_DEVICES", "4,5"},
                                               {"FLAGS_selected_gpus", "1"},
                                               {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:59371"},
                                               {"PADDLE_GLOBAL_RANK", "1"},

@@ -19,6 +19,8 @@ struct Plan {
     return plan_workers({.cluster = cluster,
                          .endpoints = endpoints,
                          .program = program,
+                         .wrapped = wrapped,
+                         .nccl = nccl,
                          .environment = environment,
                          .log_dir = "out",
                          .absolute_log_dir = "/run/out",
@@ -29,6 +31,8 @@ struct Plan {
   ClusterSpec cluster;
   Endpoints endpoints;
   Program program;
+  std::map<int, Program> wrapped;
+  std::vector<std::string> nccl;
   Environment environment;
   std::optional<EmbeddedPlan> embedded;
 };

@@ -1,0 +1,24 @@
+#include "launch/console_view.h"
+
+namespace fleetrun::launch {
+
+ConsoleView::ConsoleView(EventLoop& loop, OutputStream& stream, const LogPrefix& prefix,
+                         const std::vector<ConsoleSource>& sources) {
+  for (const ConsoleSource& source : sources) {
+    std::function<std::string()> front;
+    if (!prefix.text.empty()) front = [prefix, place = source.place] { return expand(prefix, place); };
+    followers_.push_back(std::make_unique<LogFollower>(loop, stream, source.path, LogText(std::move(front))));
+  }
+}
+
+void ConsoleView::look() {
+  for (const auto& follower : followers_) follower->look();
+}
+
+bool ConsoleView::finish(const Patience& patience) {
+  for (const auto& follower : followers_)
+    if (!follower->finish(patience)) return false;
+  return true;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,33 @@
+// The logs of the ranks that the user wants to see, on our stdout as they grow.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/event_loop.h"
+#include "launch/log_follower.h"
+#include "launch/log_prefix.h"
+#include "launch/output_stream.h"
+
+namespace fleetrun::launch {
+
+struct ConsoleSource {
+  std::string path;  // of a log
+  LinePlace place;
+};
+
+class ConsoleView {
+ public:
+  // The files exist. Without a prefix the lines stand as they are. Throws Error(io) when a file cannot be read.
+  ConsoleView(EventLoop& loop, OutputStream& stream, const LogPrefix& prefix,
+              const std::vector<ConsoleSource>& sources);
+
+  void look();  // there may be more
+  // Everything up to the present ends. False: the reader of the stream did not take all of it.
+  bool finish(const Patience& patience);
+
+ private:
+  std::vector<std::unique_ptr<LogFollower>> followers_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,33 @@
+// Which of a log's bytes people see, and how: whole lines; of a progress bar that rewrites its line, the last state, and
+// while it runs one state a second; no escape sequences; other control characters as '?'. All other bytes stay.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launch/clock.h"
+
+namespace fleetrun::launch {
+
+class LogText {
+ public:
+  // `prefix` is asked for each piece of text and stands in front of each of its lines.
+  explicit LogText(std::function<std::string()> prefix = {});
+
+  std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
+  std::string finish();  // the rest: a line without an end gets one if it has a prefix
+
+ private:
+  std::string show(std::string_view lines) const;
+  void show_progress(TimePoint now, std::string& text);
+
+  std::function<std::string()> prefix_;
+  std::string unfinished_;  // the start of a line whose end was not written yet
+  TimePoint shown_progress_{};
+};
+
+// A line as LogText shows it, without its end.
+std::string clean_line(std::string_view line);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,21 @@
+// What is probably wrong with the NCCL variables of the workers: told before NCCL hangs or slows down because of it.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fleetrun::launch {
+
+struct NetworkFacts {
+  std::vector<std::string> interfaces;  // "lo", "eth0", ...
+  std::vector<std::string> loopbacks;   // those of them
+  bool infiniband_up = false;           // some port of an InfiniBand or RoCE device is active
+};
+
+NetworkFacts probe_network(const std::string& root = "");  // `root` stands before /sys in tests
+
+// One text for each thing to look at. `variables` are all that the workers get.
+std::vector<std::string> lint_nccl(const std::map<std::string, std::string>& variables,
+                                   const NetworkFacts& network, int nodes);
+
+}  // namespace fleetrun::launch

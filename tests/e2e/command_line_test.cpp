@@ -1,0 +1,130 @@
+// Flags that change what a worker is, or only show it.
+#include <algorithm>
+#include <sstream>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--nproc_per_node=2", "--dry_run", "--nccl=NCCL_DEBUG=INFO"},
+                                        {"print", "two words", "env"});
+  CHECK(result.code == 0);
+  CHECK(result.err.empty());
+  CHECK_FALSE(launch.folder.has("log"));
+  std::istringstream lines(result.out);
+  std::string first, second, third;
+  std::getline(lines, first);
+  std::getline(lines, second);
+  CHECK_FALSE(std::getline(lines, third));
+  CHECK(contains(first, " NCCL_DEBUG=INFO "));
+  CHECK(contains(first, " RANK=0 "));
+  CHECK(first.ends_with(" > log/workerlog.0 2>&1  # rank 0"));
+  // The shell starts the very same worker.
+  launch.folder.write("run.sh", "mkdir log\n" + second + "\n");
+  CHECK(run_child({"/bin/sh", "run.sh"}, launch.options()).code == 0);
+  const std::string log = launch.folder.read("log/workerlog.1");
+  CHECK(log.starts_with("two words\n"));
+  CHECK(contains(log, "\nPADDLE_TRAINER_ID=1\n"));
+  CHECK(contains(log, "\nWORLD_SIZE=2\n"));
+}
+
+TEST_CASE("a dry run as JSON says the same to programs") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment = {{"http_proxy", "http://proxy"}};
+  const ChildResult result =
+      run_child(Launch::command({"--nproc_per_node=2", "--dry_run=json", "--bind"}, {"x"}), options);
+  CHECK(result.code == 0);
+  const auto json = nlohmann::json::parse(result.out);
+  REQUIRE(json.size() == 2);
+  CHECK(json[1]["rank"] == 1);
+  CHECK(json[1]["argv"] == nlohmann::json{FAKE_WORKER, "x"});
+  CHECK(json[1]["set"]["LOCAL_RANK"] == "1");
+  CHECK(json[1]["unset"] == nlohmann::json{"http_proxy"});
+  CHECK(json[1]["log"] == "log/workerlog.1");
+  CHECK_FALSE(json[1]["cpus"].get<std::string>().empty());
+}
+
+TEST_CASE("bound ranks run on their cores, which are printed") {
+  const Launch launch;
+  launch.folder.write("show.sh", "grep Cpus_allowed_list /proc/self/status; echo $OMP_NUM_THREADS\n");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--bind", "/bin/sh", "show.sh"});
+  CHECK(result.code == 0);
+  for (const int rank : {0, 1}) {
+    const std::string said = "fleetrun: rank " + std::to_string(rank) + " runs on the cores ";
+    const auto place = result.err.find(said);
+    REQUIRE(place != std::string::npos);
+    const std::string cores =
+        result.err.substr(place + said.size(), result.err.find('\n', place) - place - said.size());
+    CHECK(contains(launch.folder.read("log/workerlog." + std::to_string(rank)),
+                   "Cpus_allowed_list:\t" + cores + "\n"));
+  }
+}
+
+TEST_CASE("a command can stand in front of one rank") {
+  const Launch launch;
+  const ChildResult result =
+      launch.run({"--nproc_per_node=2", "--debug_rank=1=/usr/bin/env 'EXTRA=a b'"}, {"env"});
+  CHECK(result.code == 0);
+  CHECK(contains(launch.folder.read("log/workerlog.1"), "EXTRA=a b\n"));
+  CHECK_FALSE(contains(launch.folder.read("log/workerlog.0"), "EXTRA="));
+  CHECK(launch.run({"--debug_rank=4=env"}, {}).err ==
+        "fleetrun: error: --debug_rank names rank 4, the run has 1 ranks\n");
+  CHECK(launch.run({"--debug_rank=0=no-such-debugger"}, {}).code == 127);
+}
+
+TEST_CASE(
+    "NCCL variables come from the flag, the job's env and the environment, and doubtful ones are told") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment = {{"NCCL_DEBUG", "WARN"}, {"NCCL_SOKET_IFNAME", "eth0"}};
+  const ChildResult result =
+      run_child(Launch::command({"--nccl=NCCL_DEBUG=INFO", "--nccl", "NCCL_ALGO=Ring"}, {"env"}), options);
+  CHECK(result.code == 0);
+  const std::string log = launch.folder.read("log/workerlog.0");
+  CHECK(contains(log, "NCCL_DEBUG=INFO\n"));
+  CHECK(contains(log, "NCCL_ALGO=Ring\n"));
+  CHECK(
+      contains(result.err,
+               "fleetrun: warning: NCCL_SOKET_IFNAME is no variable that NCCL is known to read; did you mean "
+               "NCCL_SOCKET_IFNAME?\n"));
+  CHECK(launch.run({"--nccl=DEBUG=INFO"}, {}).code == 2);
+}
+
+TEST_CASE("ports that are not held can be taken by programs that ask for nothing") {
+  const Launch launch;
+  launch.folder.write("listen.py",
+                      "import os, socket\n"
+                      "s = socket.socket()\n"
+                      "s.bind(('127.0.0.1', int(os.environ['MASTER_PORT'])))\n"
+                      "s.listen()\n");
+  if (run_child({"/bin/sh", "-c", "command -v python3"}).code != 0) {
+    MESSAGE("skipped: python3 is not installed");
+    return;
+  }
+  CHECK(launch.run_words({"--no_port_hold", "listen.py"}).code == 0);
+  CHECK(launch.run_words({"listen.py"}).code == 1);
+}
+
+TEST_CASE("two runs at the same time in the same folder: the second is refused, in another one it works") {
+  const Launch launch;
+  ChildProcess first(
+      Launch::command({"--nproc_per_node=2", "--start_port=38170"}, {"ready", "up", "sleep", "20"}),
+      launch.options());
+  launch.pid_in("up");
+  const ChildResult second = launch.run({}, {});
+  CHECK(second.code == 73);
+  CHECK(contains(second.err, "log/ is in use by fleetrun, pid "));
+  CHECK(launch.run({"--log_dir=other", "--nproc_per_node=2"}, {}).code == 0);
+  const ChildResult same_ports = launch.run({"--log_dir=third", "--start_port=38171"}, {});
+  CHECK(same_ports.code == 75);
+  CHECK(contains(same_ports.err, "port 38171 is held by another fleetrun"));
+  first.send(SIGTERM);
+  CHECK(first.wait().code == 143);
+}
+
+}  // namespace
+}  // namespace fleetrun

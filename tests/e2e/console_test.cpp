@@ -1,0 +1,61 @@
+// The console view: whose lines are shown, and how.
+#include <algorithm>
+#include <sstream>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+// Behind the banner, sorted: the order between ranks is a matter of chance.
+Words shown_lines(const std::string& out) {
+  Words lines;
+  std::istringstream text(out.substr(out.find("CPU mode\n") + 9));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+TEST_CASE("chosen ranks are shown, told apart by their numbers") {
+  const Launch launch;
+  const Words rank = {"only", "1", "print", "one"};
+  CHECK(shown_lines(launch.run({"--nproc_per_node=3", "--console=1"}, rank).out) == Words{"one"});
+  CHECK(shown_lines(launch.run({"--nproc_per_node=3", "--console=all"}, {"print", "x"}).out) ==
+        Words{"[0] x", "[1] x", "[2] x"});
+  CHECK(shown_lines(launch.run({"--nproc_per_node=3", "--console=none"}, {"print", "x"}).out).empty());
+  CHECK(shown_lines(launch
+                        .run({"--nproc_per_node=3", "--console=0-1", "--log_prefix={local_rank}/{attempt}: "},
+                             {"print", "x"})
+                        .out) == Words{"0/0: x", "1/0: x"});
+}
+
+TEST_CASE("a rank that the run does not have cannot be shown") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--nproc_per_node=2", "--console=5"}, {});
+  CHECK(result.code == 2);
+  CHECK(result.err == "fleetrun: error: --console lists rank 5, the run has the ranks 0 to 1\n");
+}
+
+TEST_CASE("nothing is lost of two ranks that write much at once, and every line is whole") {
+  const Launch launch;
+  const ChildResult result =
+      launch.run({"--nproc_per_node=2", "--console=all", "--log_prefix={rank}"}, {"flood", "2000000"});
+  CHECK(result.code == 0);
+  const Words lines = shown_lines(result.out);
+  REQUIRE(lines.size() == 40000);
+  CHECK(lines.front() == "0" + std::string(99, 'x'));
+  CHECK(lines[19999] == lines.front());
+  CHECK(lines[20000] == "1" + std::string(99, 'x'));
+  CHECK(lines.back() == lines[20000]);
+}
+
+TEST_CASE("the log keeps every byte, the console shows what people can read") {
+  const Launch launch;
+  launch.folder.write("bar.sh", R"(printf '\033[31mred\033[0m\n 1%%\r 2%%\r 3%%\nend\001')");
+  const ChildResult result = launch.run_words({"/bin/sh", "bar.sh"});
+  CHECK(result.out.ends_with("CPU mode\nred\n 3%\nend?"));
+  CHECK(launch.folder.read("log/workerlog.0") == "\x1b[31mred\x1b[0m\n 1%\r 2%\r 3%\nend\x01");
+}
+
+}  // namespace
+}  // namespace fleetrun

@@ -1,0 +1,28 @@
+#include "launch/shell_words.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST_CASE("words are cut at spaces outside of quotes") {
+  const auto words = [](const std::string& text) { return split_words("--debug_rank", text); };
+  CHECK(words("  gdb   --args ") == Words{"gdb", "--args"});
+  CHECK(words(R"(sh -c 'a "b" $c' "d 'e' \"f\"" g\ h '')") ==
+        Words{"sh", "-c", "a \"b\" $c", "d 'e' \"f\"", "g h", ""});
+  CHECK(words("").empty());
+  CHECK_THROWS_WITH_AS(words("gdb 'x"), "--debug_rank is \"gdb 'x\": a quote is not closed", Error);
+}
+
+TEST_CASE("a shell reads quoted words back as they were") {
+  const Words words = {"plain-word_1.2/3:4,5=6", "", "two words", "it's", "$HOME", "a\nb", "*", "a;b", "\\"};
+  CHECK(quote_word(words[0]) == words[0]);
+  CHECK(split_words("", quote_words(words)) == words);
+}
+
+}  // namespace
+}  // namespace fleetrun::launch
