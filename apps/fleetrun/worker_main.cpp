@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/crash_trace.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -44,6 +45,15 @@ void run_export(const std::vector<std::string>& arguments) {
   std::cout << "weights: " << output << std::endl;
 }
 
+// A training does not fail because there is no room for what is said about it.
+void write_train_report(const std::string& log_dir, const std::string& text) {
+  try {
+    write_file_atomically(log_dir + "/train.json", text);
+  } catch (const Error& error) {
+    std::cerr << who() << ": " << error.message() << std::endl;
+  }
+}
+
 void run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
   if (arguments.front() == "--export") return run_export(arguments);
@@ -56,7 +66,7 @@ void run(const std::vector<std::string>& arguments) {
   comm::World world = comm::join_world(env);
   const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
   if (env.rank != 0) return;
-  if (!env.log_dir.empty()) write_file_atomically(env.log_dir + "/train.json", runtime::to_json(report));
+  if (!env.log_dir.empty()) write_train_report(env.log_dir, runtime::to_json(report));
   std::cout << runtime::describe_memory(report) << std::endl;
   std::cout << runtime::describe(report) << std::endl;
 }
@@ -70,6 +80,7 @@ int main(int argc, char** argv) {
     std::fputs(fleetrun::kUsage, stdout);
     return 0;
   }
+  fleetrun::install_crash_trace(fleetrun::who());
   try {
     fleetrun::run(arguments);
     return 0;

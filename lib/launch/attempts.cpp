@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "launch/limits.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -27,6 +29,8 @@ Attempt Attempts::prepare(int attempt) {
   ports_ = hold_ports(run_.cluster);
   logs_.write_endpoints(ports_.endpoints.ranks);
   Attempt made = {.workers = plan_attempt(run_, attempt, ports_.endpoints, run_id_, support_), .logs = {}};
+  environment_ = made.workers.front().environment;
+  check_argument_sizes(made.workers.front().argv, environment_);
   for (int i = 0; i < run_.cluster.local_size(); ++i) made.logs.push_back(logs_.open_worker_log(i));
   return made;
 }

@@ -24,6 +24,7 @@ class Attempts {
 
   // Keeps the logs of the attempt before in log/attempt-K/.
   Attempt prepare(int attempt);
+  const Environment& environment() const { return environment_; }  // of rank 0, as last planned
 
  private:
   const NodeRun& run_;
@@ -31,6 +32,7 @@ class Attempts {
   const std::string& run_id_;
   RuntimeSupport* support_;
   HeldPorts ports_;
+  Environment environment_;
 };
 
 }  // namespace fleetrun::launch

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "launch/cgroup_files.h"
 #include "launch/proc_files.h"
 
 namespace fleetrun::launch {
@@ -42,22 +42,8 @@ std::uint64_t value_of(const std::string& text, const std::string& name) {
   return 0;
 }
 
-std::uint64_t number_in(const std::string& path) {
-  return std::strtoull(read_kernel_file(path).c_str(), nullptr, 10);  // "max" is 0: no limit
-}
-
-// The folder of this process in the hierarchy whose line in /proc/self/cgroup has `controllers`.
-std::string own_folder(const std::string& controllers, const std::string& mount) {
-  std::istringstream lines(read_kernel_file("/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos || line.substr(first + 1, second - first - 1) != controllers) continue;
-    for (const std::string& folder :
-         {mount + line.substr(second + 1), mount})  // a container may see only its own
-      if (std::filesystem::exists(folder)) return folder;
-  }
-  return "";
-}
+// "max" is 0: no limit.
+std::uint64_t as_number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
 struct Space {
   std::uint64_t size = 0, free = 0;
@@ -101,10 +87,8 @@ void look_for_full_shared_memory(DeathEvidence& evidence) {
 }
 
 void look_for_full_log_disk(const DeathScene& scene, DeathEvidence& evidence) {
-  const auto space = space_of(scene.log);
-  if (space && space->free < kAlmostFull)
-    evidence.facts.push_back(fmt::format(
-        "log disk full: {} bytes are left for {}; the last lines may be missing", space->free, scene.log));
+  if (is_disk_full(scene.log))
+    evidence.facts.push_back(fmt::format("log disk full: the last lines of {} may be missing", scene.log));
 }
 
 // Where core(5) says that it lies, when it is a plain name.
@@ -164,17 +148,21 @@ std::vector<std::string> split_lines(const std::string& text) {
 
 MemoryCgroup read_memory_cgroup() {
   MemoryCgroup group;
-  if (group.folder = own_folder("memory", "/sys/fs/cgroup/memory"); !group.folder.empty()) {  // version 1
-    group.kills = value_of(read_kernel_file(group.folder + "/memory.oom_control"), "oom_kill");
-    group.limit = number_in(group.folder + "/memory.limit_in_bytes");
-    group.peak = number_in(group.folder + "/memory.max_usage_in_bytes");
-    if (group.limit >= kNoLimit) group.limit = 0;
-  } else if (group.folder = own_folder("", "/sys/fs/cgroup"); !group.folder.empty()) {
-    group.kills = value_of(read_kernel_file(group.folder + "/memory.events"), "oom_kill");
-    group.limit = number_in(group.folder + "/memory.max");
-    group.peak = number_in(group.folder + "/memory.peak");
-  }
+  group.folder = own_cgroup_folder("memory");
+  if (group.folder.empty()) return group;
+  const auto read = [&](const char* name) { return read_kernel_file(group.folder + name); };
+  const std::string events = read("/memory.events");
+  const bool version_2 = !events.empty();
+  group.kills = value_of(version_2 ? events : read("/memory.oom_control"), "oom_kill");
+  group.limit = as_number(read(version_2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  group.peak = as_number(read(version_2 ? "/memory.peak" : "/memory.max_usage_in_bytes"));
+  if (group.limit >= kNoLimit) group.limit = 0;
   return group;
+}
+
+bool is_disk_full(const std::string& path) {
+  const auto space = space_of(path);
+  return space && space->free < kAlmostFull;
 }
 
 DeathEvidence gather_evidence(const DeathScene& scene) {

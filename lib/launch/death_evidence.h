@@ -36,6 +36,8 @@ struct DeathEvidence {
   std::vector<std::string> facts;  // one sentence each
 };
 
+bool is_disk_full(const std::string& path);  // less room than a page of log takes
+
 DeathEvidence gather_evidence(const DeathScene& scene);
 
 // The exception at the end of the last Python traceback in these lines, and the innermost place that it names.

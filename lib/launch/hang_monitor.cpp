@@ -51,6 +51,7 @@ HangMonitor::HangMonitor(EventLoop& loop, Options options, ProcessGroup& group,
 }
 
 void HangMonitor::follow_new_logs() {
+  if (!options_.watch.any()) return;
   watch_.forgive();
   for (std::size_t i = 0; i < tails_.size(); ++i)
     tails_[i] = {UniqueFd(::open(options_.logs[i].c_str(), O_RDONLY | O_CLOEXEC)), ""};

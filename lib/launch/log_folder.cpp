@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr const char* kLockName = ".lock";
+constexpr const char* kReserveName = ".reserve";
+constexpr off_t kReserveBytes = 64 * 1024;  // a report has about 500 per rank
 
 Error cannot_create(const std::string& path, int code) {
   return Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(code)),
@@ -45,7 +48,8 @@ bool is_of_a_rank(std::string_view name) {
 }
 
 bool is_remains(std::string_view name) {
-  return name == "report.json" || name == "train.json" || name == "endpoints.log" || is_of_a_rank(name);
+  return name == kReserveName || name == "report.json" || name == "train.json" || name == "endpoints.log" ||
+         is_of_a_rank(name);
 }
 
 template <typename Condition>
@@ -72,7 +76,10 @@ LogFolder::LogFolder(std::string path) : path_(std::move(path)) {
   }
   lock();
   remove_remains();
+  reserve();
 }
+
+LogFolder::~LogFolder() { release_reserve(); }
 
 std::string LogFolder::absolute() const { return std::filesystem::absolute(path_).lexically_normal(); }
 
@@ -84,11 +91,24 @@ void LogFolder::lock() {
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     throw Error(ErrorKind::create, fmt::format("{}/ is in use by {}", path_, read_start(lock_.get())),
                 "--log_dir chooses another folder for this run");
-  const std::string text = fmt::format("fleetrun, pid {}", ::getpid());
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char since[16] = "";
+  std::strftime(since, sizeof since, "%H:%M:%S", &local);
+  const std::string text = fmt::format("fleetrun, pid {}, since {}", ::getpid(), since);
   if (::ftruncate(lock_.get(), 0) != 0 ||
       ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     throw cannot_create(path, errno);
 }
+
+// Where it cannot be had, the report takes its chance.
+void LogFolder::reserve() const {
+  const UniqueFd fd(::open(file(kReserveName).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
+  if (fd) ::fallocate(fd.get(), 0, 0, kReserveBytes);
+}
+
+void LogFolder::release_reserve() const { ::unlink(file(kReserveName).c_str()); }
 
 void LogFolder::remove_remains() const {
   remove_files(entries(path_, is_remains));

@@ -13,6 +13,10 @@ class LogFolder {
   // Makes the folder, locks it, and removes what an earlier run left. Throws Error(create).
   explicit LogFolder(std::string path);
 
+  ~LogFolder();
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+
   const std::string& path() const { return path_; }  // as the user wrote it
   std::string absolute() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
@@ -22,10 +26,12 @@ class LogFolder {
   void keep_attempt(int attempt) const;
   // Empty, for writing. Throws Error(create).
   UniqueFd open_worker_log(int rank) const;
+  void release_reserve() const;  // gives room to the report where logs have filled the disk
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
 
  private:
   void lock();
+  void reserve() const;
   void remove_remains() const;
 
   std::string path_;

@@ -47,6 +47,12 @@ bool LogFollower::read_chunk() {
 }
 
 bool LogFollower::finish(const Patience& patience) {
+  const bool all = copy_rest(patience);
+  file_.reset();
+  return all;
+}
+
+bool LogFollower::copy_rest(const Patience& patience) {
   while (true) {
     if (!stream_.drain(patience)) return false;
     if (!read_chunk()) break;

@@ -19,13 +19,14 @@ class LogFollower {
 
   void look();  // there may be more
 
-  // Everything up to the present end, a last line without an end included.
+  // Everything up to the present end, a last line without an end included; nothing is copied after that.
   // False: the reader of the stream did not take all of it.
   bool finish(const Patience& patience);
 
  private:
   void copy_some();
   bool read_chunk();  // false at the end of the file
+  bool copy_rest(const Patience& patience);
 
   EventLoop& loop_;
   OutputStream& stream_;

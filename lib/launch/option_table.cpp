@@ -232,6 +232,8 @@ std::vector<Option> supervision_options(LaunchOptions& options) {
   return {
       value("--grace", "SECONDS", "", options.grace, parse_seconds,
             "Between SIGTERM and SIGKILL for workers that are stopped"),
+      value("--kill_wait", "SECONDS", "", options.kill_wait, parse_seconds,
+            "How long to wait for workers to be gone after SIGKILL"),
       value("--timeout", "SECONDS", "", options.timeout, parse_deadline,
             "Time after which the run is ended with code 124; without it there is none"),
       value("--max_restart", "N", "PADDLE_MAX_RESTART", options.max_restart, parse_restarts,
@@ -245,8 +247,7 @@ std::vector<Option> supervision_options(LaunchOptions& options) {
       value("--log_rule", "RULE", "", options.log_rule, parse_log_rule,
             "'REGEX within 60s': without a log line that matches for so long the run hangs"),
       value("--early_exit_wait", "SECONDS", "", options.early_exit_wait, parse_deadline,
-            "Time that ranks may run on when one has finished, 0 for ever; without it for ever, and 60 for a "
-            "job.json"),
+            "Time that ranks may run on when one has finished; without it for ever"),
       one_of({"auto", "none"},
              value("--cgroup", "CHOICE", "", options.cgroup, parse_cgroup,
                    "auto or none: whether the workers get a cgroup of their own, where one can "

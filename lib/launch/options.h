@@ -47,12 +47,13 @@ struct LaunchOptions {
   Setting<std::vector<std::string>> nccl;  // "NCCL_DEBUG=INFO"
   Setting<bool> no_port_hold;
   Setting<Clock::duration> grace{std::chrono::seconds(10)};
+  Setting<Clock::duration> kill_wait{std::chrono::seconds(30)};
   Setting<std::optional<Clock::duration>> timeout;
   Setting<int> max_restart{0};
   Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
   Setting<std::optional<LogRule>> log_rule;
-  Setting<std::optional<Clock::duration>> early_exit_wait;  // from a flag, none means for ever
+  Setting<std::optional<Clock::duration>> early_exit_wait;
   Setting<UseCgroup> cgroup{UseCgroup::automatic};
   Setting<std::string> dry_run;      // "text", "json"; "": off
   Setting<std::string> show_config;  // "text", "json"; "": off

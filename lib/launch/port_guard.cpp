@@ -11,12 +11,18 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/port_owner.h"
 
 namespace fleetrun::launch {
 namespace {
 
 Error port_error(std::uint16_t port, const std::string& what, int code) {
   return Error(ErrorKind::temporary, fmt::format("port {} {}: {}", port, what, describe_errno(code)));
+}
+
+Error taken(std::uint16_t port, int code) {
+  const std::string owner = code == EADDRINUSE ? describe_port_owner(port) : "";
+  return port_error(port, owner.empty() ? "cannot be held" : "is taken by " + owner, code);
 }
 
 // Bound to every address, because a worker may listen on any of them. Port 0: the kernel picks one.
@@ -31,7 +37,7 @@ UniqueFd bind_socket(std::uint16_t port) {
   address.sin_addr.s_addr = htonl(INADDR_ANY);
   address.sin_port = htons(port);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw port_error(port, "cannot be held", errno);
+    throw taken(port, errno);
   return fd;
 }
 

@@ -99,8 +99,11 @@ void ProcessGroup::tell(const Event& event) {
 void ProcessGroup::perform(const Actions& actions) {
   for (const Action& action : actions) std::visit([this](const auto& what) { act(what); }, action);
   if (left_alone_.empty()) return;
-  options_.say(fmt::format("rank {} would end by this signal and was not sent it",
-                           fmt::join(std::exchange(left_alone_, {}), ", ")));
+  std::vector<int> ranks;
+  for (const PassOn& left : left_alone_) ranks.push_back(left.rank);
+  options_.say(fmt::format("{} was not passed on to {} {}, which it would end",
+                           describe_signal(std::exchange(left_alone_, {}).front().signal),
+                           ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
 }
 
 void ProcessGroup::act(const StartAttempt& action) {
@@ -171,7 +174,7 @@ void ProcessGroup::act(const PassOn& action) {
   const auto rank = static_cast<std::size_t>(action.rank);
   if (!pidfds_.at(rank)) return;
   if (would_end(records_[rank].pid, action.signal))
-    left_alone_.push_back(action.rank);
+    left_alone_.push_back(action);
   else
     send_signal(pidfds_[rank], action.signal);
 }
@@ -197,7 +200,7 @@ void ProcessGroup::end_processes() {
   }
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
-  survivors_ = end_all_children(kSweepPatience);
+  survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait));
   cgroup_.reset();
 }
 

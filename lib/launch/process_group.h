@@ -78,7 +78,7 @@ class ProcessGroup {
   Supervisor supervisor_;
   std::vector<WorkerRecord> records_;
   std::vector<UniqueFd> pidfds_;       // while the leader runs
-  std::vector<int> left_alone_;        // ranks that do not handle the signal that was to be passed on
+  std::vector<PassOn> left_alone_;     // what was not passed on, because the rank does not handle it
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   UniqueFd signals_;
   std::vector<pid_t> survivors_;

@@ -110,9 +110,10 @@ std::string failed_rank_text(const ExitReport& report) {
   const bool spawned = report.verdict.cause != Cause::spawn;
   const auto& status = report.verdict.ranks.at(rank).status;
   if (spawned && status && rank < report.workers.size())
-    text += fmt::format(" (pid {}{}, after {:.1f} s)", report.workers[rank].pid,
+    text += fmt::format(" (pid {}{}, after {:.1f} s{})", report.workers[rank].pid,
                         report.host.empty() ? "" : " on " + report.host,
-                        seconds_between(report.workers[rank].started, report.workers[rank].ended));
+                        seconds_between(report.workers[rank].started, report.workers[rank].ended),
+                        report.step ? fmt::format(", at step {}", *report.step) : "");
   text += "\n";
   if (!spawned) return text + fact_lines(report);
   text += fmt::format("fleetrun: it ran: {}\n", shell_words(report.command));
@@ -174,8 +175,8 @@ std::string describe(const ExitReport& report) {
   if (verdict.crash_loop)
     text +=
         fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", verdict.attempt + 1);
-  if (!report.survivors.empty())
-    text += fmt::format("fleetrun: still there after SIGKILL: pid {}\n", fmt::join(report.survivors, ", "));
+  for (const std::string& process : report.survivors)
+    text += fmt::format("fleetrun: still there after SIGKILL: {}\n", process);
   return text;
 }
 
@@ -199,6 +200,8 @@ std::string report_json(const ExitReport& report) {
   json["exception"] = report.evidence.exception.empty() ? Json() : Json(describe_exception(report.evidence));
   json["evidence"] = report.evidence.facts;
   json["roll_call"] = report.roll_call;
+  json["step"] = report.step ? Json(*report.step) : Json();
+  json["log_disk_full"] = report.log_disk_full;
   json["crash_loop"] = verdict.crash_loop;
   json["earlier_attempts"] = Json::array();
   for (const AttemptRecord& attempt : report.attempts)

@@ -1,6 +1,7 @@
 // How a run ended, for people on stderr and for programs in log/report.json.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,11 +26,14 @@ struct ExitReport {
   std::vector<std::string> logs;     // of each rank, as people see the path
   std::vector<WorkerRecord> workers;
   Verdict verdict;
-  std::vector<pid_t> survivors;         // not even SIGKILL ended them
+  std::vector<std::string>
+      survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
   std::vector<std::string> last_lines;  // of the log of the first failure
   MemoryCgroup memory_before;           // as the run began
   DeathEvidence evidence;               // of the first failure
   std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
+  std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
+  bool log_disk_full = false;           // during the run: lines of logs are missing
   std::vector<AttemptRecord> attempts;  // before the one that the rest tells of
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none

@@ -97,6 +97,13 @@ void read_process_facts(RankFacts& facts) {
   if (facts.wait == "0") facts.wait.clear();
 }
 
+std::string describe_stuck(pid_t pid) {
+  RankFacts facts = {.pid = pid};
+  read_process_facts(facts);
+  return fmt::format("pid {}, {}{}", pid, describe_state(facts.state),
+                     facts.wait.empty() ? "" : " in " + facts.wait);
+}
+
 std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks) {
   std::vector<std::string> lines;
   for (const RankFacts& rank : ranks) lines.push_back(describe_rank(rank));

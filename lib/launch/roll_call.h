@@ -29,6 +29,9 @@ struct RankFacts {
 // Reads state, wait and worked of a running rank.
 void read_process_facts(RankFacts& facts);
 
+// "pid 7, waiting for a device (D) in request_wait_answer": of a process that will not go.
+std::string describe_stuck(pid_t pid);
+
 // One line per rank, and a last one that names the odd rank when there is one.
 std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks);
 

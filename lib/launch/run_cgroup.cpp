@@ -7,14 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
+#include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
+
+#include "launch/cgroup_files.h"
+#include "launch/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -23,24 +26,14 @@ constexpr std::string_view kPrefix = "fleetrun-";
 constexpr auto kEmptyPatience = std::chrono::milliseconds(500);  // for killed processes to leave the group
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
-std::string text_of(const char* path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
 void kill_by(const UniqueFd& kill) { [[maybe_unused]] const ssize_t written = ::write(kill.get(), "1", 1); }
 
-// A group can be removed when the last of its processes is gone.
-void remove_when_empty(const std::string& path) {
+// A group can be removed when the last of its processes is gone, and the groups that these made (a launcher that a
+// worker starts makes one).
+void remove_when_empty(const std::filesystem::path& path) {
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator(path, gone))
+    if (entry.is_directory(gone)) remove_when_empty(entry.path());
   const auto deadline = std::chrono::steady_clock::now() + kEmptyPatience;
   while (::rmdir(path.c_str()) != 0 && errno == EBUSY && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(kLookAgain);
@@ -77,7 +70,8 @@ void end_abandoned(const std::string& parent) {
 }  // namespace
 
 std::unique_ptr<RunCgroup> RunCgroup::make() {
-  const std::string parent = cgroup2_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
+  const std::string parent =
+      cgroup2_folder(read_kernel_file("/proc/self/mountinfo"), read_kernel_file("/proc/self/cgroup"));
   if (parent.empty()) return nullptr;
   end_abandoned(parent);
   std::unique_ptr<RunCgroup> made(new RunCgroup(fmt::format("{}/{}{}", parent, kPrefix, ::getpid())));
@@ -103,22 +97,5 @@ void RunCgroup::post_guard() {
 RunCgroup::~RunCgroup() { remove_when_empty(path_); }
 
 void RunCgroup::kill_all() const { kill_by(kill_); }
-
-std::string cgroup2_folder(const std::string& mountinfo, const std::string& cgroup) {
-  std::string group;
-  for (const std::string& line : split(cgroup, '\n'))
-    if (line.starts_with("0::")) group = line.substr(3);
-  if (group.empty() || group.starts_with("/..")) return "";
-  for (const std::string& line : split(mountinfo, '\n')) {
-    if (line.find(" - cgroup2 ") == std::string::npos) continue;
-    const std::vector<std::string> fields = split(line, ' ');  // id parent device root mount-point ...
-    if (fields.size() < 5) continue;
-    const std::string& root = fields[3];
-    if (root != "/" && !group.starts_with(root)) continue;
-    const std::string below = root == "/" ? group : group.substr(root.size());
-    return below == "/" ? fields[4] : fields[4] + below;
-  }
-  return "";
-}
 
 }  // namespace fleetrun::launch

@@ -31,8 +31,4 @@ class RunCgroup {
   UniqueFd guard_;  // at its end the guard acts
 };
 
-// The folder of this process's cgroup in the version 2 hierarchy, by the texts of /proc/self/mountinfo and
-// /proc/self/cgroup; "" when there is none.
-std::string cgroup2_folder(const std::string& mountinfo, const std::string& cgroup);
-
 }  // namespace fleetrun::launch

@@ -21,10 +21,12 @@
 #include "launch/folder_watch.h"
 #include "launch/hang_monitor.h"
 #include "launch/last_lines.h"
+#include "launch/limits.h"
 #include "launch/log_folder.h"
 #include "launch/process_group.h"
 #include "launch/progress_line.h"
 #include "launch/report.h"
+#include "launch/roll_call.h"
 #include "launch/roll_caller.h"
 #include "launch/runtime_support.h"
 
@@ -34,9 +36,10 @@ namespace {
 using WallClock = std::chrono::system_clock;
 
 constexpr std::size_t kLastLines = 30;                     // of a failed rank's log, as one screen takes
-constexpr auto kEarlyExitWait = std::chrono::seconds(60);  // ranks of a job end together
 constexpr auto kReaderPatience = std::chrono::seconds(2);  // for a reader of our output that takes nothing
-constexpr int kLooks = 10;                                 // at the ranks within the time of a hang
+constexpr auto kLookAtDiskEvery = std::chrono::seconds(10);
+constexpr auto kTellDiskEvery = std::chrono::minutes(1);
+constexpr int kLooks = 10;  // at the ranks within the time of a hang
 constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
 constexpr const char* kUsualPrefix = "[{rank}] ";          // when lines of several ranks are shown
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
@@ -71,15 +74,19 @@ std::string read_train_report(const LogFolder& logs) {
   }
 }
 
-// What is known of the present attempt; before its processes are gone or its logs are moved.
-void report_attempt(const ProcessGroup& group, const LogFolder& logs, ExitReport& report) {
+// What is known of the present attempt; before its logs are moved.
+void report_attempt(const ProcessGroup& group, const LogFolder& logs,
+                    const std::vector<ProgressPagePtr>& pages, ExitReport& report) {
   report.verdict = group.verdict();
   report.workers = group.records();
-  report.survivors = group.survivors();
+  report.survivors.clear();
+  for (const pid_t pid : group.survivors()) report.survivors.push_back(describe_stuck(pid));
   report.last_lines.clear();
   report.evidence = {};
+  report.step.reset();
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
+  if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   report.last_lines = read_last_lines(logs.worker_log(rank), kLastLines);
   if (!status || status->ok()) return;
@@ -92,17 +99,14 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs, ExitReport
                                      .memory_before = report.memory_before});
 }
 
-void keep_attempt(const ProcessGroup& group, const LogFolder& logs, ExitReport& report) {
-  report_attempt(group, logs, report);
+void keep_attempt(const LogFolder& logs, ExitReport& report) {
   report.attempts.push_back({.message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
                              .ended = WallClock::now()});
 }
 
-void end_report(const ProcessGroup& group, const LogFolder& logs, const RollCaller& roll,
-                ExitReport& report) {
-  report_attempt(group, logs, report);
+void end_report(const LogFolder& logs, const RollCaller& roll, ExitReport& report) {
   report.roll_call = roll.lines();
   report.train = read_train_report(logs);
   report.ended = WallClock::now();
@@ -141,11 +145,10 @@ HangMonitor::Options hang_options(const NodeRun& run, const LogFolder& logs) {
 
 SupervisorOptions supervisor_options(const NodeRun& run) {
   const LaunchOptions& options = run.options;
-  const auto& wait = options.early_exit_wait;
-  const bool by_default = run.job && wait.origin == Origin::fallback;
   return {.grace = options.grace.value,
+          .kill_wait = options.kill_wait.value,
           .timeout = options.timeout.value,
-          .early_exit_wait = by_default ? kEarlyExitWait : wait.value,
+          .early_exit_wait = options.early_exit_wait.value,
           .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
 }
 
@@ -179,9 +182,12 @@ class Supervision {
   }
 
   void run() {
+    look_at_disk_later();
     group_.run_until_done();
-    end_report(group_, logs_, roll_, report_);
-    write_report(logs_, report_);  // before the console, which may take its time
+    report_present_attempt();
+    end_report(logs_, roll_, report_);
+    look_at_disk();
+    try_to_write_report();  // before the console, which may take its time
     show_end(report_, patience(), *views_.back(), console_);
   }
 
@@ -228,8 +234,44 @@ class Supervision {
     if (signal != nullptr && signal->signal == SIGCONT) hangs_.resume();
   }
 
+  void report_present_attempt() {
+    report_attempt(group_, logs_, pages(), report_);
+    if (report_.verdict.cause != Cause::spawn) return;
+    const std::string limit =
+        describe_spawn_limit(report_.verdict.spawn_error, report_.command, attempts_.environment());
+    if (!limit.empty()) report_.evidence.facts.push_back(limit);
+  }
+
+  // Workers write their logs themselves, so that we can only see that the disk has no room.
+  void look_at_disk() {
+    if (!is_disk_full(logs_.path())) return;
+    if (!std::exchange(report_.log_disk_full, true) || Clock::now() - disk_told_ >= kTellDiskEvery) {
+      disk_told_ = Clock::now();
+      console_.say(
+          fmt::format("log disk full: lines of the ranks that do not fit in {}/ are lost", logs_.path()));
+    }
+  }
+
+  void look_at_disk_later() {
+    loop_.call_at(Clock::now() + kLookAtDiskEvery, [this] {
+      look_at_disk();
+      look_at_disk_later();
+    });
+  }
+
+  // A run does not fail because its report does not fit on the disk.
+  void try_to_write_report() {
+    logs_.release_reserve();
+    try {
+      write_report(logs_, report_);
+    } catch (const Error& error) {
+      console_.say(error.message());
+    }
+  }
+
   void end_attempt(Clock::duration delay) {
-    keep_attempt(group_, logs_, report_);
+    report_present_attempt();
+    keep_attempt(logs_, report_);
     views_.back()->finish(patience());
     console_.err.write(describe(report_));
     announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
@@ -240,6 +282,7 @@ class Supervision {
   const LogFolder& logs_;
   ExitReport& report_;
   const std::vector<ProgressPagePtr> no_pages_;
+  TimePoint disk_told_;
   EventLoop loop_;
   Console console_;
   std::unique_ptr<RuntimeSupport> support_;
@@ -255,6 +298,7 @@ class Supervision {
 }  // namespace
 
 int run_node(const NodeRun& run, int front_fd) {
+  raise_descriptor_limit(run.cluster.local_size());
   ExitReport report = begin_report(run);
   const LogFolder logs(run.options.log_dir.value);
   try {

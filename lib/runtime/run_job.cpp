@@ -101,8 +101,8 @@ class Run {
       if (test_loader_ && job_.train.eval_every > 0 && ((epoch + 1) % job_.train.eval_every == 0 || last))
         evaluate(epoch);
     }
+    page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
     if (world_.env.rank == 0) save_weights();
-    page_.phase = Phase::finished;
     return report();
   }
 

@@ -72,11 +72,11 @@ TEST_CASE("what resisted SIGKILL is named") {
   report.verdict.cause = Cause::stopped;
   report.verdict.signal = SIGTERM;
   report.verdict.ranks[1] = {Role::running, {}, {}};
-  report.survivors = {4711};
+  report.survivors = {"pid 4711, waiting for a device (D)"};
   CHECK(describe(report) ==
         "fleetrun: stopped by SIGTERM (15)\n"
         "fleetrun: still there after SIGKILL: rank 1\n"
-        "fleetrun: still there after SIGKILL: pid 4711\n");
+        "fleetrun: still there after SIGKILL: pid 4711, waiting for a device (D)\n");
 }
 
 TEST_CASE("the report for programs has the same facts") {

@@ -1,4 +1,4 @@
-#include "launch/run_cgroup.h"
+#include "launch/cgroup_files.h"
 
 #include <doctest/doctest.h>
 

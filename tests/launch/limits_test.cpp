@@ -1,0 +1,38 @@
+#include "launch/limits.h"
+
+#include <cerrno>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+Environment with(const std::string& name, std::size_t bytes) {
+  Environment environment;
+  environment.set("HOME", "/home/me");
+  environment.set(name, std::string(bytes, 'x'));
+  return environment;
+}
+
+TEST_CASE("a variable or argument that is too long for Linux is named with its size") {
+  CHECK_NOTHROW(check_argument_sizes({"train", std::string(131071, 'x')}, with("BIG", 131067)));
+  CHECK_THROWS_WITH(check_argument_sizes({"train"}, with("BIG", 131068)),
+                    "the environment variable BIG has 131072 bytes, Linux passes on at most 131071");
+  CHECK_THROWS_AS(check_argument_sizes({std::string(131072, 'x')}, {}), Error);
+}
+
+TEST_CASE("an environment that is too large in all is told with its largest part") {
+  CHECK(describe_spawn_limit(E2BIG, {"train", "x"}, with("BIG", 1000)) ==
+        "arguments have 8 bytes and the environment 1019, most of them in BIG (1004); Linux passes on a "
+        "quarter of the "
+        "stack limit (ulimit -s)");
+}
+
+TEST_CASE("an error that has nothing to do with limits has no words") {
+  CHECK(describe_spawn_limit(ENOENT, {"train"}, {}).empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::launch
