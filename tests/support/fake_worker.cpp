@@ -1,27 +1,34 @@
 // A worker for tests of the launcher: does what its arguments say, one after the other.
 //
-//   exit N            ends with code N                  print TEXT        one line to stdout
-//   signal N          sends itself signal N             env               prints its environment
-//   sleep SECONDS     waits                             args              prints the arguments that follow,
-//   one a line ignore-term       from now on                       descriptors       prints the open ones
-//   above 2 only RANK         the rest is for that rank only    signals           prints what it ignores or
-//   blocks child             starts a child that sleeps in its process group daemon FILE       starts one in
-//   a session of its own that ignores TERM and HUP, and writes its pid pid FILE          writes its own pid
-//   ready FILE        makes the file flood BYTES       writes lines of 100 bytes         on-term N ends with
-//   code N at SIGTERM
+//   exit N             ends with code N                   print TEXT         one line to stdout
+//   signal N           sends itself signal N              env                prints its environment
+//   sleep SECONDS      waits                              args               prints the arguments that follow
+//   ignore-term        from now on                        descriptors        prints the open ones above 2
+//   only RANK          the rest is for that rank only     signals            prints what it ignores or blocks
+//   child              starts one that sleeps in its group
+//   daemon FILE        starts one in a session of its own that ignores TERM and HUP, and writes its pid
+//   pid FILE           writes its own pid                 ready FILE         makes the file
+//   flood BYTES        writes lines of 100 bytes          on-term N          ends with code N at SIGTERM
+//   on-usr1 TEXT       writes it at SIGUSR1               spin               computes for ever
+//   spawn-for-ever     a child each millisecond           bomb               children that do the same
+//   use-memory BYTES   takes and touches them             close              its standard descriptors
+//   leave-group        goes into its parent's             parents-descriptors  counts them
 #include <dirent.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 namespace {
 
-int code_at_term = 0;  // of the handler, which can be given nothing else
+int code_at_term = 0;  // of the handlers, which can be given nothing else
+const char* text_at_usr1 = "";
+volatile long spins = 0;
 
 std::string with_rank(std::string name) {
   const char* rank = std::getenv("PADDLE_TRAINER_ID");
@@ -86,6 +93,51 @@ void flood(long bytes) {
   for (long written = 0; written < bytes; written += 100) std::puts(line.c_str());
 }
 
+// Children that ignore SIGTERM, some in sessions of their own, one each millisecond for ever.
+void spawn_for_ever() {
+  ::signal(SIGTERM, SIG_IGN);
+  ::signal(SIGCHLD, SIG_IGN);
+  for (int i = 0;; ++i) {
+    if (::fork() == 0) {
+      if (i % 2 == 1) ::setsid();
+      wait_for_ever();
+    }
+    ::usleep(1000);
+  }
+}
+
+// Every process starts another one as fast as it can; the surroundings have to set a limit.
+void bomb() {
+  ::signal(SIGTERM, SIG_IGN);
+  while (true)
+    if (::fork() < 0) ::usleep(1000);
+}
+
+void use_memory(long bytes) {
+  char* memory = static_cast<char*>(std::malloc(static_cast<std::size_t>(bytes)));
+  for (long i = 0; i < bytes; i += 4096) memory[i] = 1;
+  std::printf("used %p\n", static_cast<void*>(memory));
+}
+
+void spin() {
+  while (true) spins = spins + 1;
+}
+
+void close_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+}
+
+// Out of the process group that the launcher made, into the launcher's own.
+void leave_group() { ::setpgid(0, ::getpgid(::getppid())); }
+
+void print_parents_descriptors() {
+  const std::string path = "/proc/" + std::to_string(::getppid()) + "/fd";
+  int count = 0;
+  DIR* folder = ::opendir(path.c_str());
+  while (folder != nullptr && ::readdir(folder) != nullptr) ++count;
+  std::printf("parent has %d\n", count);
+}
+
 void run(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& what = words[i];
@@ -107,6 +159,19 @@ void run(const std::vector<std::string>& words) {
       code_at_term = std::atoi(next().c_str());
       ::signal(SIGTERM, [](int) { ::_exit(code_at_term); });
     }
+    if (what == "on-usr1") {
+      text_at_usr1 = words.at(++i).c_str();
+      ::signal(SIGUSR1, [](int) {
+        [[maybe_unused]] const ssize_t written = ::write(1, text_at_usr1, std::strlen(text_at_usr1));
+      });
+    }
+    if (what == "spawn-for-ever") spawn_for_ever();
+    if (what == "bomb") bomb();
+    if (what == "use-memory") use_memory(std::atol(next().c_str()));
+    if (what == "spin") spin();
+    if (what == "close") close_standard_descriptors();
+    if (what == "leave-group") leave_group();
+    if (what == "parents-descriptors") print_parents_descriptors();
     if (what == "env")
       for (char** line = ::environ; *line != nullptr; ++line) std::puts(*line);
     if (what == "args")

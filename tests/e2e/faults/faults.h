@@ -1,0 +1,83 @@
+// What the cases of the fault matrix have in common. Their numbers: W workers, L launcher, P ports and folders,
+// D disk, L-n logs.
+#pragma once
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "e2e/faults/test_cgroup.h"
+#include "e2e/launcher.h"
+#include "support/slowdown.h"
+
+// A case that this machine cannot show is left out, and that is seen.
+#define LEAVE_OUT(reason)            \
+  do {                               \
+    MESSAGE("left out: " << reason); \
+    return;                          \
+  } while (false)
+
+namespace fleetrun {
+
+// Bounds that the user is promised; FLEETRUN_TEST_SLOWNESS makes them longer on a slow machine.
+inline std::chrono::milliseconds within(std::chrono::milliseconds time) {
+  const char* slowness = std::getenv("FLEETRUN_TEST_SLOWNESS");
+  const double factor = testing::kSlowdown * (slowness == nullptr ? 1 : std::atof(slowness));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time * factor);
+}
+inline double seconds_within(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(within(time)).count();
+}
+
+inline bool is_root() { return ::geteuid() == 0; }
+
+// A launch whose workers run a shell script; in it, "$FAKE ..." is the fake worker and $RANK the rank.
+struct ScriptLaunch : Launch {
+  Words script_command(Words flags, const std::string& script) const {
+    folder.write("worker.sh", std::string("FAKE=") + FAKE_WORKER + "\n" + script);
+    flags.insert(flags.begin(), FLEETRUN_BINARY);
+    flags.insert(flags.end(), {"/bin/sh", "worker.sh"});
+    return flags;
+  }
+  ChildResult run_script(const Words& flags, const std::string& script) const {
+    return run_child(script_command(flags, script), options());
+  }
+  // Before the launcher, in the shell that becomes it.
+  ChildResult run_after(const std::string& preparation, const Words& command) const {
+    Words words = {"/bin/sh", "-c", preparation + " && exec \"$@\"", "sh"};
+    words.insert(words.end(), command.begin(), command.end());
+    return run_child(words, options());
+  }
+};
+
+// The parent of a worker: the middle process of its launcher.
+inline pid_t parent_of(pid_t worker) {
+  std::ifstream stat("/proc/" + std::to_string(worker) + "/stat");
+  std::string number, name, state;
+  pid_t parent = 0;
+  stat >> number >> name >> state >> parent;
+  REQUIRE(parent > 1);
+  return parent;
+}
+
+inline char state_of(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  stat >> number >> name >> state;
+  return state.empty() ? '?' : state.front();
+}
+
+inline bool gone(pid_t pid, std::chrono::milliseconds limit) {
+  return comes_true([&] { return !is_alive(pid); }, within(limit));
+}
+
+// A job that trains until somebody ends it.
+inline const std::string kEndlessJob = R"({
+  "model": {"name": "mlp", "hidden": [8]},
+  "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 4, 4], "classes": 4}, "batch_size": 8},
+  "optimizer": {"name": "sgd", "learning_rate": 0.001},
+  "train": {"epochs": 100000000, "log_every": 1}
+})";
+
+}  // namespace fleetrun

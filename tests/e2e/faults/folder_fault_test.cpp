@@ -1,0 +1,166 @@
+// P: ports and folders that two runs want; D: disks.
+#include <netinet/in.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+
+#include "e2e/faults/faults.h"
+
+namespace fleetrun {
+namespace {
+
+int listen_somewhere(std::uint16_t& port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  socklen_t size = sizeof address;
+  const bool bound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(fd, 1) == 0 &&
+                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  port = ntohs(address.sin_port);
+  if (bound) return fd;
+  ::close(fd);
+  return -1;
+}
+
+TEST_CASE("P1: nobody gets a port between its choice and its use") {
+  const ScriptLaunch launch;
+  ChildProcess process(
+      launch.script_command({"--nproc_per_node=2"},
+                            "echo $PADDLE_TRAINER_ENDPOINTS > new.$RANK; mv new.$RANK ports.$RANK\n"
+                            "while [ ! -e go ]; do sleep 0.01; done\n"),
+      launch.options());
+  REQUIRE(
+      comes_true([&] { return launch.folder.has("ports.0") || launch.folder.has("ports.1"); }, within(5s)));
+  const std::string text = launch.folder.read(launch.folder.has("ports.0") ? "ports.0" : "ports.1");
+  for (int i = 0; i < 1000; ++i) {
+    auto port = static_cast<std::uint16_t>(std::atoi(text.c_str() + text.find(':') + 1));
+    REQUIRE(listen_somewhere(port) == -1);
+  }
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
+}
+
+TEST_CASE(
+    "P1: a port that the user wants and another program has is code 75, with that program's number and "
+    "name") {
+  std::uint16_t port = 0;
+  const int holder = listen_somewhere(port);
+  REQUIRE(holder >= 0);
+  const Launch launch;
+  const ChildResult result = launch.run({"--start_port=" + std::to_string(port)}, {"ready", "started"});
+  CHECK(result.code == 75);
+  CHECK(contains(result.err, "fleetrun: error: port " + std::to_string(port) + " is taken by pid " +
+                                 std::to_string(::getpid()) + " ("));
+  CHECK(contains(result.err, "fault_test"));
+  CHECK_FALSE(launch.folder.has("started"));
+  CHECK(launch.report()["exit_code"] == 75);
+  ::close(holder);
+}
+
+TEST_CASE("P2: two runs with the defaults do not disturb each other") {
+  const Launch first, second;
+  const Words command = Launch::command({"--nproc_per_node=4"}, {"sleep", "0.2", "exit", "0"});
+  ChildProcess one(command, first.options()), other(command, second.options());
+  CHECK(one.wait().code == 0);
+  CHECK(other.wait().code == 0);
+  CHECK(first.folder.read("log/endpoints.log") != second.folder.read("log/endpoints.log"));
+}
+
+TEST_CASE("P3: a second run in the same folder is refused with 73, and changes nothing of the first") {
+  const Launch launch;
+  ChildProcess first(Launch::command({}, {"print", "first", "ready", "up", "on-term", "0", "sleep", "100"}),
+                     launch.options());
+  launch.pid_in("up");
+  const ChildResult second = launch.run({}, {"print", "second"});
+  CHECK(second.code == 73);
+  CHECK(contains(second.err, "fleetrun: error: log/ is in use by fleetrun, pid "));
+  CHECK(contains(second.err, ", since "));
+  CHECK(contains(second.err, "--log_dir"));
+  CHECK(launch.run({"--log_dir=other"}, {"print", "third"}).code == 0);
+  first.send(SIGTERM);
+  CHECK(first.wait().code == 143);
+  CHECK(launch.folder.read("log/workerlog.0") == "first\n");
+}
+
+TEST_CASE("P4: the lock of a run that was killed holds nobody up") {
+  const Launch launch;
+  ChildProcess first(Launch::command({}, {"pid", "pid", "sleep", "100"}), launch.options());
+  ::kill(parent_of(launch.pid_in("pid")), SIGKILL);
+  CHECK(first.wait().code == 137);
+  CHECK(launch.run({}, {"print", "again"}).code == 0);
+  CHECK(launch.folder.read("log/workerlog.0") == "again\n");
+}
+
+// A shell line that gives the launcher a file system of its own for its logs.
+bool can_mount() { return run_child({"/usr/bin/unshare", "-m", "/bin/true"}).code == 0; }
+ChildResult run_mounted(const Launch& launch, const std::string& options, const Words& command) {
+  std::filesystem::create_directory(launch.folder / "log");
+  Words words = {
+      "/usr/bin/unshare",
+      "-m",
+      "/bin/sh",
+      "-c",
+      "mount -t tmpfs -o " + options +
+          " tmpfs log && \"$@\"; code=$?; cp log/report.json . 2>/dev/null; tail -c 200 log/workerlog.1 > "
+          "end.1 2>/dev/null; exit $code",
+      "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return run_child(words, launch.options());
+}
+
+TEST_CASE("D1: a log disk that is full costs lines, and neither the run nor its report") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
+  const Launch launch;
+  const ChildResult result = run_mounted(
+      launch, "size=1m",
+      Launch::command({"--nproc_per_node=2"}, {"flood", "3000000", "ready", "done.%r", "exit", "0"}));
+  CHECK(result.code == 0);
+  CHECK(launch.folder.has("done.0"));
+  CHECK(
+      contains(result.err, "fleetrun: log disk full: lines of the ranks that do not fit in log/ are lost\n"));
+  const auto report = nlohmann::json::parse(launch.folder.read("report.json"));
+  CHECK(report["log_disk_full"] == true);
+  CHECK(report["exit_code"] == 0);
+}
+
+TEST_CASE("D1: the embedded runtime goes on training though its log has no room") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
+  const Launch launch;
+  launch.folder.write("job.json", kEndlessJob);
+  const ChildResult result = run_mounted(launch, "size=256k",
+                                         {FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", "job.json",
+                                          "train.epochs=600", "output.dir=" + launch.folder / "output"});
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "log disk full"));
+  CHECK(launch.folder.has("output/model.safetensors"));
+}
+
+TEST_CASE("D1: a program that fails on a full log disk is told with that cause") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
+  const ScriptLaunch launch;
+  const ChildResult result = run_mounted(
+      launch, "size=1m",
+      launch.script_command({}, "while echo line line line line line line line; do :; done; exit 9\n"));
+  CHECK(result.code == 9);
+  CHECK(contains(result.err, "fleetrun: log disk full: the last lines of log/workerlog.0 may be missing\n"));
+}
+
+TEST_CASE("D2: logs that cannot be written are code 73 before any rank starts") {
+  const Launch launch;
+  launch.folder.write("log", "a file in the way");
+  const ChildResult file = launch.run({}, {"ready", "started"});
+  CHECK(file.code == 73);
+  CHECK(contains(file.err, "log"));
+  CHECK(contains(file.err, "--log_dir chooses another folder for the logs"));
+  CHECK_FALSE(launch.folder.has("started"));
+  std::filesystem::remove(launch.folder / "log");
+  if (!is_root() || !can_mount()) LEAVE_OUT("a read-only file system cannot be mounted here");
+  const ChildResult read_only = run_mounted(launch, "ro,size=1m", Launch::command({}, {"ready", "started"}));
+  CHECK(read_only.code == 73);
+  CHECK(contains(read_only.err, "Read-only file system (errno 30)"));
+  CHECK_FALSE(launch.folder.has("started"));
+}
+
+}  // namespace
+}  // namespace fleetrun
