@@ -30,12 +30,13 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::string describe_flow(const Value& value) {
-  return fmt::format("{}\\n{}{}{}", escaped(value.name), describe(value.dtype), describe(value.shape),
+std::string described(const Value& value) {
+  return fmt::format("{} {}{}{}", escaped(value.name), describe(value.dtype), describe(value.shape),
                      value.layout.plain() ? "" : "@" + escaped(value.layout.name));
 }
 
-// Grows the text op by op, in the order in which they run.
+// Grows the text op by op, in the order in which they run. Edges carry no labels and what no op wrote is drawn anew at
+// each reader, and the search for good places ends early: else Graphviz takes minutes for a network.
 class Picture {
  public:
   explicit Picture(const Program& program) : program_(program) {}
@@ -43,25 +44,23 @@ class Picture {
   std::string draw() {
     for (OpId id = 0; id < static_cast<OpId>(program_.ops.size()); ++id) draw_op(id);
     for (const ValueId id : program_.fetches) draw_fetch(id);
-    return "digraph program {\n  node [shape=box, style=filled, fillcolor=white];\n" + text_ + "}\n";
+    return "digraph program {\n  splines=line;\n  nslimit=0.1;\n  node [shape=box, style=filled, "
+           "fillcolor=white];\n" +
+           text_ + "}\n";
   }
 
  private:
   void draw_op(OpId id) {
     const Op& op = program_.op(id);
     const std::string node = fmt::format("op{}", id);
-    text_ += fmt::format("  {} [label=\"{}\\n{}\", fillcolor=\"{}\"];\n", node, escaped(op.type),
-                         escaped(first_output(op)), colour_of(op.role));
+    std::string label = escaped(op.type);
+    for (const ValueId output : op.outputs)
+      if (output != kNone) label += "\\n" + described(program_.value(output));
+    text_ += fmt::format("  {} [label=\"{}\", fillcolor=\"{}\"];\n", node, label, colour_of(op.role));
     for (const ValueId input : op.inputs)
       if (input != kNone) draw_edge(input, node);
     for (const ValueId output : op.outputs)
-      if (output != kNone) sources_[output] = node;
-  }
-
-  std::string first_output(const Op& op) const {
-    for (const ValueId output : op.outputs)
-      if (output != kNone) return program_.value(output).name;
-    return "";
+      if (output != kNone) writers_[output] = node;
   }
 
   void draw_fetch(ValueId id) {
@@ -71,23 +70,19 @@ class Picture {
     draw_edge(id, node);
   }
 
+  // From the op that wrote the value last; from an ellipse of its own when none did.
   void draw_edge(ValueId id, const std::string& to) {
-    const std::string from = source_of(id);
-    text_ += fmt::format("  {} -> {} [label=\"{}\"];\n", from, to, describe_flow(program_.value(id)));
-  }
-
-  // The node that wrote the value last; an ellipse when no op did.
-  const std::string& source_of(ValueId id) {
-    const auto [source, is_new] = sources_.try_emplace(id, fmt::format("value{}", id));
-    if (is_new)
-      text_ += fmt::format("  {} [label=\"{}\\n{}\", shape=ellipse];\n", source->second,
-                           describe(program_.value(id).kind), escaped(program_.value(id).name));
-    return source->second;
+    const auto writer = writers_.find(id);
+    const std::string from = writer != writers_.end() ? writer->second : fmt::format("value{}_{}", id, to);
+    if (writer == writers_.end())
+      text_ += fmt::format("  {} [label=\"{}\\n{}\", shape=ellipse];\n", from,
+                           describe(program_.value(id).kind), described(program_.value(id)));
+    text_ += fmt::format("  {} -> {};\n", from, to);
   }
 
   const Program& program_;
   std::string text_;
-  std::map<ValueId, std::string> sources_;
+  std::map<ValueId, std::string> writers_;
 };
 
 }  // namespace
