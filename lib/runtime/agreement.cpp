@@ -2,27 +2,25 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
-#include <dnnl.hpp>
 
 #include "base/error.h"
 #include "runtime/kernels/cpu/instruction_set.h"
+#include "runtime/load_plugin.h"
 
 namespace fleetrun::runtime {
 namespace {
-
-std::string onednn_version() {
-  const dnnl_version_t* version = dnnl_version();
-  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
-}
 
 comm::Deadline join_deadline() { return comm::Deadline(comm::kJoinDeadline); }
 
 }  // namespace
 
-std::unique_ptr<Device> make_agreed_device(const comm::World& world) {
-  if (world.env.device != "cpu")
-    throw Error(ErrorKind::config, fmt::format("device {} is not supported by this build", world.env.device),
-                "choose --device=cpu");
+std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::StrategySpec& strategy) {
+  const std::string& device = world.env.device;
+  if (device != "cpu") {
+    const PluginOptions options = plugin_options(device, strategy, Environment::of_this_process());
+    return with_context("preparing device " + device,
+                        [&] { return load_plugin(cuda_plugin_path()).make_device(options); });
+  }
   unsigned common = instruction_sets();
   if (world.env.world_size > 1)
     for (const std::string& theirs :
@@ -32,11 +30,12 @@ std::unique_ptr<Device> make_agreed_device(const comm::World& world) {
   return make_cpu_device();
 }
 
-void agree_on_program(const comm::World& world, const std::string& program_text) {
+void agree_on_program(const comm::World& world, const Device& device, const std::string& program_text) {
   if (world.env.world_size == 1) return;
   comm::agree(world.party(), "program",
               {{"fleetrun version", FLEETRUN_VERSION},
-               {"oneDNN version", onednn_version()},
+               {"device", device.name()},
+               {"libraries", device.version()},
                {"world size", std::to_string(world.env.world_size)},
                {"program", fmt::format("{:016x}", XXH3_64bits(program_text.data(), program_text.size()))}},
               join_deadline());

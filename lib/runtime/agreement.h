@@ -4,16 +4,17 @@
 #include <string>
 
 #include "comm/make_communicator.h"
+#include "job/job_spec.h"
 #include "runtime/kernels/device.h"
 
 namespace fleetrun::runtime {
 
-// The device that the launcher chose for this rank, held to what every rank's processor has.
-// Throws Error(config) for a device that this build does not have.
-std::unique_ptr<Device> make_agreed_device(const comm::World& world);
+// The device that the launcher chose for this rank: the CPU, held to what every rank's processor has, or CUDA from its
+// plug-in. Throws Error(config) for a device that this installation does not have.
+std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::StrategySpec& strategy = {});
 
-// Throws Error(protocol) on every rank when the ranks' programs (with layouts), versions or world sizes
-// differ, saying what differs between whom.
-void agree_on_program(const comm::World& world, const std::string& program_text);
+// Throws Error(protocol) on every rank when the ranks' programs (with layouts), devices, versions or world
+// sizes differ, saying what differs between whom.
+void agree_on_program(const comm::World& world, const Device& device, const std::string& program_text);
 
 }  // namespace fleetrun::runtime

@@ -74,9 +74,11 @@ class Run {
         world_(world),
         page_(page),
         out_(out),
-        device_(make_agreed_device(world)),
+        device_(make_agreed_device(world, job.strategy)),
+        of_device_(device_->make_communicator(world.party(), 0)),
+        communicator_(of_device_ ? *of_device_ : *world.communicator),
         data_(job.data),
-        trainer_(job, resolve_model_facts(job.model, *data_.train), *device_, *world.communicator,
+        trainer_(job, resolve_model_facts(job.model, *data_.train), *device_, communicator_,
                  job.train.threads.value_or(world.env.threads)),
         loader_(*data_.train, training_loader(job, world.env)),
         steps_per_epoch_(loader_.batches_per_epoch()) {
@@ -84,7 +86,7 @@ class Run {
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
-    agree_on_program(world, trainer_.program_text());
+    agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
@@ -129,7 +131,7 @@ class Run {
     if (batch % job_.train.log_every == 0) log(epoch, batch, speed);
     ++steps_;
     page_.step = static_cast<std::uint64_t>(steps_);
-    page_.last_collective = world_.communicator->collectives();
+    page_.last_collective = communicator_.collectives();
     page_.images_per_second = speed;
     page_.beat();
   }
@@ -193,6 +195,8 @@ class Run {
   ProgressPage& page_;
   std::ostream& out_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<comm::Communicator> of_device_;  // null: that of the world serves
+  comm::Communicator& communicator_;
   Data data_;
   Trainer trainer_;
   Loader loader_;

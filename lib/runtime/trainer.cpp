@@ -47,13 +47,13 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
   evaluation_ =
       std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_, communicator, options);
-  training_->bind("learning_rate", &learning_rate_);
 }
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
 
 void Trainer::bind(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);
+  training_->bind("learning_rate", &learning_rate_);
   training_->bind("image", batch.images);
   training_->bind("label", batch.labels);
 }

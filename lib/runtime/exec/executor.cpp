@@ -32,6 +32,7 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
   arena_ = device_.allocate(schedule_.arena_bytes);
   resolve_addresses(storage);
   context_ = {.data = addresses_.data(), .seed = options_.seed, .communicator = &communicator};
+  if (Streams* streams = device_.streams()) use_streams(*streams);
   runner_ = std::make_unique<GraphRunner>(
       schedule_.graph, RunnerOptions{.threads = options_.threads,
                                      .run_task = [this](int task) { run_op(task); },
@@ -54,7 +55,8 @@ std::vector<OpMemory> Executor::memory_of_ops(const OpTable& ops) const {
   std::vector<OpMemory> memory(program_.ops.size());
   for (std::size_t i = 0; i < memory.size(); ++i) {
     memory[i].scratch_bytes = kernels_[i]->scratch_bytes();
-    if (!options_.share_in_place) continue;
+    if (!options_.share_in_place || !device_.kernels().find(program_.ops[i].type)->second.shares_in_place)
+      continue;
     const OpView op(find_op(ops, program_.ops[i].type), program_, program_.ops[i]);
     for (const auto& [output, input] : op.def().may_share)
       memory[i].may_share.emplace_back(op.output_id(output), op.input_id(input));
@@ -75,29 +77,50 @@ void Executor::resolve_addresses(const Storage& storage) {
   }
 }
 
+void Executor::use_streams(Streams& streams) {
+  order_ = std::make_unique<StreamOrder>(plan_streams(program_, schedule_.graph), streams);
+  feeds_ = std::make_unique<Feeds>(program_, device_);
+  for (const ValueId id : program_.fetches)
+    fetched_[id] = streams.allocate_staging(program_.value(id).bytes());
+}
+
 void Executor::bind(const std::string& name, const void* data) {
   const ValueId id = program_.find(name);
   if (id == kNone || program_.value(id).kind != ValueKind::feed)
     throw Error(ErrorKind::internal, fmt::format("{} is no feed of the program", name));
-  addresses_[static_cast<std::size_t>(id)] =
-      const_cast<void*>(data);  // no op writes a feed: verify() saw to it
+  // No op writes a feed: verify() saw to it.
+  addresses_[static_cast<std::size_t>(id)] = feeds_ ? feeds_->put(id, data) : const_cast<void*>(data);
+}
+
+void Executor::begin_run() {
+  device_.enter_thread(options_.team);
+  if (order_) order_->begin();
+}
+
+void Executor::end_run() {
+  if (order_) order_->end();
+  if (feeds_) feeds_->release();
+  ++context_.step;
 }
 
 void Executor::run() {
-  device_.enter_thread(options_.team);
+  begin_run();
   runner_->run();
-  ++context_.step;
+  end_run();
 }
 
 std::vector<OpTime> Executor::run_timed(int repeats) {
   using Clock = std::chrono::steady_clock;
-  device_.enter_thread(options_.team);
+  begin_run();
+  Streams* const streams = device_.streams();
+  if (streams != nullptr) streams->synchronise();
   std::vector<OpTime> times;
   std::vector<double> of_op(static_cast<std::size_t>(repeats));
   for (std::size_t id = 0; id < program_.ops.size(); ++id) {
     for (double& seconds : of_op) {
       const auto start = Clock::now();
       run_op(static_cast<OpId>(id));
+      if (streams != nullptr) streams->synchronise();
       seconds = std::chrono::duration<double>(Clock::now() - start).count();
     }
     const auto median = of_op.begin() + repeats / 2;
@@ -105,7 +128,7 @@ std::vector<OpTime> Executor::run_timed(int repeats) {
     const Op& op = program_.ops[id];
     times.push_back({op.type, output_name(program_, op), *median});
   }
-  ++context_.step;
+  end_run();
   return times;
 }
 
@@ -114,7 +137,10 @@ void Executor::run_op(OpId id) {
   context.scratch =
       static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[static_cast<std::size_t>(id)];
   try {
+    if (order_) order_->before(id);
+    if (order_) context.stream = order_->stream_of(id);
     kernels_[static_cast<std::size_t>(id)]->run(context);
+    if (order_) order_->after(id);
   } catch (const Error& error) {
     throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
   }
@@ -125,7 +151,14 @@ const void* Executor::fetch(const std::string& name) const {
   if (id == kNone || !program_.value(id).layout.plain())
     throw Error(ErrorKind::internal,
                 fmt::format("{} cannot be fetched: there is no such value in plain layout", name));
-  return addresses_[static_cast<std::size_t>(id)];
+  const void* const found = addresses_[static_cast<std::size_t>(id)];
+  Streams* const streams = device_.streams();
+  if (streams == nullptr) return found;
+  const auto host = fetched_.find(id);
+  if (host == fetched_.end())
+    throw Error(ErrorKind::internal, fmt::format("{} is not fetched by the program", name));
+  streams->download(found, host->second->data(), program_.value(id).bytes());
+  return host->second->data();
 }
 
 std::string Executor::describe_kernels() const {

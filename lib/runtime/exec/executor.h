@@ -1,14 +1,17 @@
 // Runs a program again and again: kernels prepared, memory planned, order fixed. One run allocates nothing.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "runtime/exec/feeds.h"
 #include "runtime/exec/graph_runner.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/exec/storage.h"
+#include "runtime/exec/stream_order.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/device.h"
 
@@ -34,11 +37,12 @@ class Executor {
   Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
            comm::Communicator& communicator, const ExecutorOptions& options);
 
-  // Where the next runs find a feed: plain memory of the feed's size, kept by the caller.
-  // Throws Error(internal) when `name` is no feed.
+  // Where the next runs find a feed: plain memory of the feed's size, kept by the caller. A device with streams copies
+  // it at once: what the caller writes there later needs another bind. Throws Error(internal) when `name` is no feed.
   void bind(const std::string& name, const void* data);
 
-  // One step. Throws the first error of any op, naming the op; the executor can run again afterwards.
+  // One step. Throws the first error of any op, naming the op; the executor can run again afterwards. With streams
+  // it returns when everything has been given to the device.
   void run();
 
   // One step on the calling thread alone, each op `repeats` times in a row: the median of its times, by op. With one
@@ -46,7 +50,7 @@ class Executor {
   // (parameters, statistics) is updated that often. Not between ranks: they would have to repeat alike.
   std::vector<OpTime> run_timed(int repeats);
 
-  // A fetched value after a run, in plain layout.
+  // A fetched value after a run, in plain layout, in memory of the host. With streams it waits for the device.
   const void* fetch(const std::string& name) const;
 
   const Program& program() const { return program_; }
@@ -58,7 +62,10 @@ class Executor {
   void make_kernels(const OpTable& ops);
   std::vector<OpMemory> memory_of_ops(const OpTable& ops) const;
   void resolve_addresses(const Storage& storage);
+  void use_streams(Streams& streams);
   void run_op(OpId id);
+  void begin_run();
+  void end_run();
 
   Program program_;
   Device& device_;
@@ -68,6 +75,10 @@ class Executor {
   std::unique_ptr<comm::Memory> arena_;
   std::vector<void*> addresses_;  // by ValueId
   RunContext context_;
+  // On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
+  std::unique_ptr<StreamOrder> order_;
+  std::unique_ptr<Feeds> feeds_;
+  std::map<ValueId, std::unique_ptr<comm::Memory>> fetched_;
   std::unique_ptr<GraphRunner> runner_;  // last: its threads use all of the above
 };
 

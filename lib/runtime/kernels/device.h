@@ -5,8 +5,10 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/exchange.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/streams.h"
 
 namespace fleetrun::runtime {
 
@@ -14,6 +16,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // "CPU", "CUDA": as errors say it
+  virtual std::string version()
+      const = 0;  // of the libraries behind its kernels, equal where their results are
   virtual const KernelTable& kernels() const = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
 
@@ -23,6 +27,13 @@ class Device {
 
   // Called by each executor thread before it makes or runs kernels: its share of the compute threads.
   virtual void enter_thread(int team) = 0;
+
+  // Null: kernels are done when they return, and the device's memory is the host's.
+  virtual Streams* streams() { return nullptr; }
+
+  // For collectives on this device's memory (and the host's): number `index` works on its own stream.
+  // Null: the host's communicators serve. Every rank calls it alike.
+  virtual std::unique_ptr<comm::Communicator> make_communicator(const comm::Party&, int) { return nullptr; }
 };
 
 struct CpuOptions {

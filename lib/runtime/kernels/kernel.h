@@ -25,6 +25,7 @@ struct RunContext {
   std::uint64_t step = 0;       // counts runs; random ops draw from (seed, step, element)
   std::uint64_t seed = 0;
   comm::Communicator* communicator = nullptr;  // communication ops only
+  int stream = 0;                              // kComputeStream or another one; see streams.h
 };
 
 // One op, prepared once: primitives created, pointers looked up by value id.
@@ -52,6 +53,8 @@ struct LayoutQuery {
 struct KernelDef {
   LayoutChoice (*choose_layouts)(const LayoutQuery&, Device&) = nullptr;  // null: everything plain
   std::unique_ptr<Kernel> (*make)(const OpView&, Device&) = nullptr;
+  bool shares_in_place =
+      true;  // false: it reads inputs after it began to write, whatever OpDef::may_share allows
 };
 
 using KernelTable = std::map<std::string, KernelDef, std::less<>>;

@@ -14,9 +14,11 @@ struct DropoutDraw {
   std::uint32_t below = 0;  // a word below this is dropped: p * 2^32
 
   // One word for each of the elements 4*block .. 4*block+3 (row-major), compared with `below`.
-  std::array<std::uint32_t, 4> words(std::uint64_t block) const {
-    constexpr int kStepBits = 40;  // of the counter's upper half; a step a millisecond fills them in 30 years
-    return philox(seed, (static_cast<std::uint64_t>(key) << kStepBits) ^ step, block);
+  std::array<std::uint32_t, 4> words(std::uint64_t block) const { return philox(seed, high(), block); }
+
+  std::uint64_t high() const {     // half of the counter
+    constexpr int kStepBits = 40;  // a step a millisecond fills them in 30 years
+    return (static_cast<std::uint64_t>(key) << kStepBits) ^ step;
   }
 };
 

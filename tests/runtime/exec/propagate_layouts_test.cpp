@@ -41,6 +41,7 @@ LayoutChoice like_first(const LayoutQuery& query, Device&) {
 class PaperDevice : public Device {
  public:
   std::string name() const override { return "PAPER"; }
+  std::string version() const override { return "1"; }
   const KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t) override { return nullptr; }
   void to_plain(const Value&, const void*, void*) override {}

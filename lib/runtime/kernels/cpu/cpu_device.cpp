@@ -87,6 +87,11 @@ CpuDevice::CpuDevice(const CpuOptions& options)
   engine_.reset(engine);
 }
 
+std::string CpuDevice::version() const {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
 std::unique_ptr<comm::Memory> CpuDevice::allocate(std::size_t bytes) {
   return std::make_unique<HostMemory>(bytes);
 }

@@ -64,6 +64,7 @@ TEST_CASE("a kernel of another device is refused") {
   class Elsewhere : public Device {
    public:
     std::string name() const override { return "elsewhere"; }
+    std::string version() const override { return "1"; }
     const KernelTable& kernels() const override { return none_; }
     std::unique_ptr<comm::Memory> allocate(std::size_t) override { return nullptr; }
     void to_plain(const Value&, const void*, void*) override {}

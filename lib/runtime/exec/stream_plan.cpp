@@ -1,0 +1,65 @@
+#include "runtime/exec/stream_plan.h"
+
+#include <algorithm>
+
+#include "runtime/kernels/streams.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// Which ops have to end before each op, directly or by way of others.
+class Ancestors {
+ public:
+  explicit Ancestors(const TaskGraph& graph)
+      : before_(graph.size(), std::vector<bool>(graph.size())), direct_(graph.size()) {
+    for (std::size_t op = 0; op < graph.size(); ++op) {
+      for (const OpId successor : graph.successors[op]) {
+        const auto after = static_cast<std::size_t>(successor);
+        direct_[after].push_back(op);
+        for (std::size_t i = 0; i < op; ++i)
+          if (before_[op][i]) before_[after][i] = true;
+        before_[after][op] = true;
+      }
+    }
+  }
+
+  // Direct ones, without those that another one waits for anyway.
+  std::vector<std::size_t> last_before(std::size_t op) const {
+    std::vector<std::size_t> last;
+    for (const std::size_t candidate : direct_[op])
+      if (std::none_of(direct_[op].begin(), direct_[op].end(),
+                       [&](std::size_t other) { return before_[other][candidate]; }))
+        last.push_back(candidate);
+    return last;
+  }
+
+ private:
+  std::vector<std::vector<bool>> before_;         // [op][other]
+  std::vector<std::vector<std::size_t>> direct_;  // by op
+};
+
+}  // namespace
+
+StreamPlan plan_streams(const Program& program, const TaskGraph& graph) {
+  const std::size_t ops = program.ops.size();
+  StreamPlan plan = {
+      std::vector<int>(ops), std::vector<std::vector<OpId>>(ops), std::vector<bool>(ops), {}, {}};
+  for (std::size_t i = 0; i < ops; ++i)
+    plan.stream[i] = program.ops[i].role == Role::communication ? kFirstCommunicatorStream : kComputeStream;
+  const Ancestors ancestors(graph);
+  for (std::size_t i = 0; i < ops; ++i) {
+    for (const std::size_t other : ancestors.last_before(i)) {
+      if (plan.stream[other] == plan.stream[i]) continue;
+      plan.waits[i].push_back(static_cast<OpId>(other));
+      plan.marked[other] = true;
+    }
+    if (plan.stream[i] == kComputeStream) continue;
+    if (graph.dependencies[i] == 0) plan.first.push_back(static_cast<OpId>(i));
+    if (!graph.successors[i].empty()) continue;
+    plan.last.push_back(static_cast<OpId>(i));
+    plan.marked[i] = true;
+  }
+  return plan;
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,44 @@
+// How the host works with a device that works beside it: queues of work, marks in them, and copies between
+// memory that only one of the two can reach. Work given to one stream is done in its order, after the call has
+// returned; work of different streams is ordered by events alone.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include "comm/communicator.h"
+
+namespace fleetrun::runtime {
+
+constexpr int kComputeStream = 0;
+constexpr int kCopyStream = 1;               // feeds on their way to the device
+constexpr int kFirstCommunicatorStream = 2;  // communicator i works on stream kFirstCommunicatorStream + i
+
+// A mark in a stream. One that was never recorded holds nobody back.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(int stream) = 0;     // behind all work given to the stream so far
+  virtual void hold_back(int stream) = 0;  // work given to the stream from now on starts behind the mark
+  virtual void wait() = 0;                 // until the device has reached the mark
+};
+
+class Streams {
+ public:
+  virtual ~Streams() = default;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Memory of the host from which the device can copy by itself.
+  virtual std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) = 0;
+
+  // Gives a copy to the stream: `staging` is kept as it is until that is done.
+  virtual void upload(const void* staging, void* data, std::size_t bytes, int stream) = 0;
+
+  // Copies behind what the compute stream was given, and returns when that is done. Throws what went wrong in it:
+  // Error(data) for a label that is no class.
+  virtual void download(const void* data, void* host, std::size_t bytes) = 0;
+
+  // Returns when the work of all streams is done; throws what went wrong in it.
+  virtual void synchronise() = 0;
+};
+
+}  // namespace fleetrun::runtime

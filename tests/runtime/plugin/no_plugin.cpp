@@ -1,0 +1,2 @@
+// A library that is no plug-in.
+int not_a_plugin() { return 0; }
