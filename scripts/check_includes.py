@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "lib/comm": ["lib/base"],
     "lib/launch": ["lib/job", "lib/base"],
     "lib/runtime": ["lib/comm", "lib/job", "lib/base"],
+    "lib/cuda": ["lib/runtime", "lib/comm", "lib/base"],
     "apps": ["lib/launch", "lib/runtime", "lib/comm", "lib/job", "lib/base"],
 }
 
@@ -43,6 +44,7 @@ THIRD_PARTY = [
     (re.compile(r"^gloo/"), ["lib/comm"], HEAVY),
     (re.compile(r"^(dnnl|oneapi/dnnl/)"), ["lib/runtime"], LIGHT),
     (re.compile(r"^(turbojpeg|jpeglib|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
+    (re.compile(r"^(cuda|cudnn|cublas|nccl)\w*\.h$"), ["lib/cuda"], LIGHT),
     (re.compile(r"^openssl/"), ["lib/base", "lib/launch", "lib/comm"], HEAVY),
 ]
 

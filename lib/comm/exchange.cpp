@@ -113,4 +113,18 @@ std::vector<std::optional<std::string>> roll_call(const Party& party, const std:
   return states;
 }
 
+std::string blame(const std::vector<std::optional<std::string>>& states, int our_rank) {
+  const int size = static_cast<int>(states.size());
+  std::vector<int> silent;
+  for (int other = 0; other < size; ++other)
+    if (other != our_rank && !states[static_cast<std::size_t>(other)]) silent.push_back(other);
+  const auto& ours = states[static_cast<std::size_t>(our_rank)];
+  if (!ours) return "it is not known which rank was waited for, for the store is gone too";
+  if (!silent.empty()) return fmt::format("waited for rank {}", fmt::join(silent, ", "));
+  for (int other = 0; other < size; ++other)
+    if (states[static_cast<std::size_t>(other)] != ours)
+      return fmt::format("rank {} failed in {}", other, *states[static_cast<std::size_t>(other)]);
+  return "all ranks are there, but their connection broke";
+}
+
 }  // namespace fleetrun::comm

@@ -34,4 +34,8 @@ void agree(const Party& party, const std::string& name, const Facts& facts, Dead
 std::vector<std::optional<std::string>> roll_call(const Party& party, const std::string& name,
                                                   const std::string& state, Deadline deadline);
 
+// Which rank a failure of ours comes from, by a roll call: one that does not answer is the one that was waited for; else
+// one that is somewhere else than we are. "waited for rank 2"
+std::string blame(const std::vector<std::optional<std::string>>& states, int our_rank);
+
 }  // namespace fleetrun::comm

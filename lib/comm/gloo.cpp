@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gloo/context.h>
 
 #include "base/error.h"
@@ -127,21 +126,7 @@ class GlooCommunicator : public CollectiveCommunicator {
         roll_call(options_.party, fmt::format("gloo {} failed", options_.name),
                   fmt::format("collective {}, {}", number_, what), Deadline(kRollCallDeadline));
     return Error(ErrorKind::temporary, fmt::format("rank {}: collective {}, {}: {} ({})", rank(), number_,
-                                                   what, blame(states), gloo_says));
-  }
-
-  // A rank that does not answer is the one that was waited for; else one that is somewhere else than we are.
-  std::string blame(const std::vector<std::optional<std::string>>& states) const {
-    std::vector<int> silent;
-    for (int other = 0; other < size(); ++other)
-      if (other != rank() && !states[static_cast<std::size_t>(other)]) silent.push_back(other);
-    const auto& ours = states[static_cast<std::size_t>(rank())];
-    if (!ours) return "it is not known which rank was waited for, for the store is gone too";
-    if (!silent.empty()) return fmt::format("waited for rank {}", fmt::join(silent, ", "));
-    for (int other = 0; other < size(); ++other)
-      if (states[static_cast<std::size_t>(other)] != ours)
-        return fmt::format("rank {} failed in {}", other, *states[static_cast<std::size_t>(other)]);
-    return "all ranks are there, but their connection broke";
+                                                   what, blame(states, rank()), gloo_says));
   }
 
   const GlooOptions options_;

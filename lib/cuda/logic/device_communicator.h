@@ -1,0 +1,66 @@
+// Collectives by a library that works on a stream of the device (NCCL): ids through the store, no call that blocks,
+// errors that come later asked for while waiting, and a deadline on every wait.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "comm/collective_communicator.h"
+#include "comm/deadline.h"
+#include "comm/exchange.h"
+
+namespace fleetrun::cuda {
+
+// The library, one communicator of it. No call waits for another rank.
+class CollectiveLibrary {
+ public:
+  enum class State { done, busy, failed };
+
+  virtual ~CollectiveLibrary() = default;
+  virtual std::string make_id() = 0;  // that all ranks have to join with
+  virtual void begin_join(const std::string& id, int rank, int size) = 0;
+  // Gives it to the stream; true when there is something left for the host to do behind it.
+  virtual bool begin(const comm::Collective& collective) = 0;
+  virtual State calls() = 0;          // of all calls so far; `failed` also when it was found out later
+  virtual State work() = 0;           // of what the stream was given
+  virtual void finish() = 0;          // what is left for the host when the work is done
+  virtual void abort() = 0;           // the communicator is of no more use; the stream is free again
+  virtual std::string problem() = 0;  // why something failed, in the library's words
+  virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;
+};
+
+struct DeviceCommunicatorOptions {
+  comm::Party party;       // its store must outlive the communicator
+  std::string name = "0";  // apart from other communicators of the same ranks
+  bool wait = true;  // all_reduce returns when it is done; else, on the device's memory, when it is given to
+                     // its stream
+  std::chrono::milliseconds join_deadline = std::chrono::seconds(300);
+  std::chrono::milliseconds collective_deadline = std::chrono::seconds(300);
+};
+
+class DeviceCommunicator : public comm::CollectiveCommunicator {
+ public:
+  // Returns when this rank has joined all others. Throws Error(temporary) that says what the library says.
+  DeviceCommunicator(std::unique_ptr<CollectiveLibrary> library, const DeviceCommunicatorOptions& options);
+  ~DeviceCommunicator() override;
+
+  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override { return library_->allocate(bytes); }
+
+  // Asked while somebody waits for the device: throws as a collective that was not waited for would have.
+  void poll();
+
+ private:
+  void run(const comm::Collective& collective, std::uint64_t number) override;
+  void wait_for(CollectiveLibrary::State (CollectiveLibrary::*state)());
+  [[noreturn]] void fail(const std::string& problem);
+
+  std::unique_ptr<CollectiveLibrary> library_;
+  const DeviceCommunicatorOptions options_;
+  comm::Collective collective_;  // the last one begun
+  std::uint64_t number_ = 0;     // of that; 0: joining
+  comm::Deadline deadline_;      // of that
+  bool pending_ = false;         // begun and not known to be done
+  bool aborted_ = false;
+};
+
+}  // namespace fleetrun::cuda
