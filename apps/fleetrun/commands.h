@@ -13,6 +13,12 @@ int run_config_command(const std::vector<std::string>& arguments);
 // fleetrun export job.json [key.path=value...] OUT.safetensors: the weights that a job starts with.
 int run_export_command(const std::vector<std::string>& arguments);
 
+// fleetrun logs: what the ranks of a run wrote. fleetrun ps, stop, signal: what a running fleetrun is asked.
+int run_logs_command(const std::vector<std::string>& arguments);
+int run_ps_command(const std::vector<std::string>& arguments);
+int run_stop_command(const std::vector<std::string>& arguments);
+int run_signal_command(const std::vector<std::string>& arguments);
+
 // fleetrun completion bash|zsh|fish, fleetrun man: what a shell and man(1) read.
 int run_completion_command(const std::vector<std::string>& arguments);
 int run_man_command(const std::vector<std::string>& arguments);

@@ -23,6 +23,10 @@ struct Command {
 constexpr Command kCommands[] = {
     {"config", run_config_command},
     {"export", run_export_command},
+    {"logs", run_logs_command},
+    {"ps", run_ps_command},
+    {"stop", run_stop_command},
+    {"signal", run_signal_command},
     {"completion", run_completion_command},
     {"man", run_man_command},
 };

@@ -68,6 +68,11 @@ void remove_files(const std::vector<std::filesystem::path>& files) {
 
 }  // namespace
 
+bool is_in_use(const std::string& path) {
+  const UniqueFd lock(::open((path + "/" + kLockName).c_str(), O_RDONLY | O_CLOEXEC));
+  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 LogFolder::LogFolder(std::string path) : path_(std::move(path)) {
   try {
     make_directories(path_);

@@ -8,6 +8,9 @@
 
 namespace fleetrun::launch {
 
+// A fleetrun uses the folder now.
+bool is_in_use(const std::string& path);
+
 class LogFolder {
  public:
   // Makes the folder, locks it, and removes what an earlier run left. Throws Error(create).

@@ -22,6 +22,8 @@ LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path
   if (!file_) throw file_error(errno, "following", path_);
 }
 
+void LogFollower::start_at(std::int64_t place) { ::lseek(file_.get(), place, SEEK_SET); }
+
 void LogFollower::look() {
   if (!waiting_) copy_some();
 }

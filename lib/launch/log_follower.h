@@ -1,6 +1,7 @@
 // Copies a log file to a stream as it grows, as LogText shows it. The file's writer is never held up: when the
 // stream has no room the copy waits, and goes on from there.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -17,7 +18,8 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  void look();  // there may be more
+  void start_at(std::int64_t place);  // in bytes; before anything else
+  void look();                        // there may be more
 
   // Everything up to the present end, a last line without an end included; nothing is copied after that.
   // False: the reader of the stream did not take all of it.

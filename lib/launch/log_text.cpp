@@ -65,7 +65,8 @@ std::string clean_line(std::string_view line) {
   return clean;
 }
 
-LogText::LogText(std::function<std::string()> prefix) : prefix_(std::move(prefix)) {}
+LogText::LogText(std::function<std::string()> prefix, std::function<bool(const std::string& line)> wanted)
+    : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
 
 std::string LogText::take(std::string_view bytes, TimePoint now) {
   const auto last_end = bytes.rfind('\n');
@@ -103,17 +104,16 @@ std::string LogText::finish() {
 }
 
 std::string LogText::show(std::string_view lines) const {
-  if (!prefix_ && is_plain(lines)) return std::string(lines);
+  if (!prefix_ && !wanted_ && is_plain(lines)) return std::string(lines);
   const std::string prefix = prefix_ ? prefix_() : "";
   std::string text;
   text.reserve(lines.size() + prefix.size());
   while (!lines.empty()) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
-    text += prefix;
-    text += clean_line(lines.substr(0, end));
-    if (end == lines.size()) break;
-    text += '\n';
-    lines.remove_prefix(end + 1);
+    const std::string line = clean_line(lines.substr(0, end));
+    const bool has_end = end < lines.size();
+    if (!wanted_ || wanted_(line)) text += prefix + line + (has_end ? "\n" : "");
+    lines.remove_prefix(has_end ? end + 1 : end);
   }
   return text;
 }

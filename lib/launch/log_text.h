@@ -12,8 +12,10 @@ namespace fleetrun::launch {
 
 class LogText {
  public:
-  // `prefix` is asked for each piece of text and stands in front of each of its lines.
-  explicit LogText(std::function<std::string()> prefix = {});
+  // `prefix` is asked for each piece of text and stands in front of each of its lines; only lines for which `wanted`
+  // is true are shown. Both may be empty.
+  explicit LogText(std::function<std::string()> prefix = {},
+                   std::function<bool(const std::string& line)> wanted = {});
 
   std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
   std::string finish();  // the rest: a line without an end gets one if it has a prefix
@@ -23,6 +25,7 @@ class LogText {
   void show_progress(TimePoint now, std::string& text);
 
   std::function<std::string()> prefix_;
+  std::function<bool(const std::string& line)> wanted_;
   std::string unfinished_;  // the start of a line whose end was not written yet
   TimePoint shown_progress_{};
 };

@@ -72,6 +72,13 @@ bool FoundFlags::has(std::string_view name) const {
                      [&](const FoundFlag& flag) { return flag.option->is_called(name); });
 }
 
+std::optional<std::string> FoundFlags::value(std::string_view name) const {
+  std::optional<std::string> text;
+  for (const FoundFlag& flag : flags)
+    if (flag.option->is_called(name)) text = flag.text;
+  return text;
+}
+
 FoundFlags find_flags(const std::vector<Option>& options, const Words& words) {
   FoundFlags found;
   auto word = words.begin();

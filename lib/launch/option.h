@@ -2,6 +2,7 @@
 // completion and the man page all come from such rows.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,7 @@ struct FoundFlags {
   std::vector<std::string> rest;  // from the first word that is no flag on, or behind "--"
 
   bool has(std::string_view name) const;
+  std::optional<std::string> value(std::string_view name) const;  // the last one
 };
 
 // The flags in front of the first other word. Dashes may stand for underscores; nothing is abbreviated.

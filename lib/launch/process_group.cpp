@@ -96,6 +96,11 @@ void ProcessGroup::tell(const Event& event) {
   if (supervisor_.done()) loop_.stop();
 }
 
+bool ProcessGroup::send(int rank, int signal) const {
+  const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(rank));
+  return pidfd && send_signal(pidfd, signal);
+}
+
 void ProcessGroup::perform(const Actions& actions) {
   for (const Action& action : actions) std::visit([this](const auto& what) { act(what); }, action);
   if (left_alone_.empty()) return;

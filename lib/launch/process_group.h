@@ -49,7 +49,8 @@ class ProcessGroup {
 
   // Runs the loop until no worker and no descendant of one is left, or one resists SIGKILL.
   const Verdict& run_until_done();
-  void tell(const Event& event);  // what others found out
+  void tell(const Event& event);          // what others found out
+  bool send(int rank, int signal) const;  // to its leader; false when that does not run
   const Verdict& verdict() const { return supervisor_.verdict(); }
   const std::vector<WorkerRecord>& records() const { return records_; }  // of the present attempt
   const std::vector<pid_t>& survivors() const { return survivors_; }

@@ -16,6 +16,8 @@
 #include "launch/attempts.h"
 #include "launch/console.h"
 #include "launch/console_view.h"
+#include "launch/control_requests.h"
+#include "launch/control_server.h"
 #include "launch/death_evidence.h"
 #include "launch/event_loop.h"
 #include "launch/folder_watch.h"
@@ -23,6 +25,7 @@
 #include "launch/last_lines.h"
 #include "launch/limits.h"
 #include "launch/log_folder.h"
+#include "launch/log_times.h"
 #include "launch/process_group.h"
 #include "launch/progress_line.h"
 #include "launch/report.h"
@@ -164,7 +167,8 @@ class Supervision {
         support_(make_support()),
         attempts_(run, logs, report.run_id, support_.get()),
         progress_(loop_, pages()),
-        folder_(loop_, logs.path(), [this] { views_.back()->look(); }),
+        times_(loop_, logs.path(), run.cluster.local_size()),
+        folder_(loop_, logs.path(), [this] { look_at_logs(); }),
         group_(loop_, run.cluster.local_size(),
                {.supervisor = supervisor_options(run),
                 .front_fd = front_fd,
@@ -175,7 +179,10 @@ class Supervision {
                 .call_roll = [this] { roll_.call([this] { group_.tell(RollCalled{}); }); },
                 .say = [this](std::string_view line) { console_.say(line); }}),
         roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
-        hangs_(loop_, hang_options(run, logs), group_, pages()) {
+        hangs_(loop_, hang_options(run, logs), group_, pages()),
+        control_{group_, logs, report, pages()},
+        control_server_(loop_, logs.path(),
+                        [this](const std::string& request) { return control_.answer(request); }) {
     console_.out.before_write([this] { progress_.clear(); });
     console_.err.before_write([this] { progress_.clear(); });
     for (int rank = 0; rank < run.cluster.local_size(); ++rank) report.logs.push_back(logs.worker_log(rank));
@@ -212,8 +219,14 @@ class Supervision {
         for (const std::string& note : run_.job->notes) console_.say(note);
     }
     hangs_.follow_new_logs();
+    times_.begin_attempt();
     views_.push_back(view_logs(number));
     return attempt;
+  }
+
+  void look_at_logs() {
+    times_.look();
+    views_.back()->look();
   }
 
   std::unique_ptr<ConsoleView> view_logs(int attempt) {
@@ -288,10 +301,13 @@ class Supervision {
   std::unique_ptr<RuntimeSupport> support_;
   Attempts attempts_;
   ProgressLine progress_;
+  LogTimes times_;
   FolderWatch folder_;
   ProcessGroup group_;
   RollCaller roll_;
   HangMonitor hangs_;
+  RunControl control_;
+  ControlServer control_server_;
   std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
 };
 

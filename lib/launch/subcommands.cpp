@@ -11,13 +11,26 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::array kLaterSubcommands = {"bench", "check", "doctor", "logs", "ps", "signal", "stop"};
+constexpr std::array kLaterSubcommands = {"bench", "check", "doctor"};
 
 Option flag(std::vector<std::string> names, std::string help) {
   Option option{.names = std::move(names), .help = std::move(help)};
   option.takes = Option::Takes::nothing;
   return option;
 }
+
+Option with_value(std::vector<std::string> names, std::string argument, std::string help) {
+  return {.names = std::move(names), .argument = std::move(argument), .help = std::move(help)};
+}
+
+Option log_dir_flag() {
+  Option option = with_value({"--log_dir"}, "FOLDER", "Log folder of the run, log without it");
+  option.variable = "PADDLE_LOG_DIR";
+  option.completes = Option::Completes::folders;
+  return option;
+}
+
+Option rank_flag(std::string help) { return with_value({"--rank"}, "RANKS", std::move(help)); }
 
 Option help_flag() { return flag({"--help", "-h"}, "Show how the subcommand is used"); }
 
@@ -34,6 +47,32 @@ std::vector<Subcommand> make_subcommands() {
        "Write the weights that a job starts with",
        {help_flag()},
        {}},
+      {"logs",
+       "[flags]",
+       "Show the logs of a run, as they grow or after it",
+       {flag({"--follow", "-f"}, "Go on until the run is over"),
+        rank_flag("Of these ranks only: 0,3 or 4-7; without it of all"),
+        with_value({"--since"}, "TIME",
+                   "Only what was written since then: 30s, 10m, 2h or 1d ago, or 14:30[:00] today"),
+        with_value({"--grep"}, "REGEX", "Only lines that match"),
+        with_value({"--log_prefix"}, "TEMPLATE", "In front of each line, as for a run"), log_dir_flag(),
+        help_flag()},
+       {}},
+      {"ps",
+       "[flags]",
+       "Show the ranks of a run: process, state, CPU time, memory, and when they last wrote to their logs",
+       {flag({"--json"}, "As JSON"), log_dir_flag(), help_flag()},
+       {}},
+      {"stop",
+       "[flags]",
+       "Stop a run as SIGTERM to fleetrun would, and wait for its end",
+       {flag({"--now"}, "Kill what runs, without the grace period"), log_dir_flag(), help_flag()},
+       {}},
+      {"signal",
+       "SIGNAL [flags]",
+       "Send a signal (USR1, HUP, 10, ...) to the ranks of a run",
+       {rank_flag("To these ranks only"), log_dir_flag(), help_flag()},
+       {"HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"}},
       {"completion",
        "bash|zsh|fish",
        "Print what completes fleetrun's command line in that shell",

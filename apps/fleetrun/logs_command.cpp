@@ -1,0 +1,134 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "commands.h"
+#include "launch/event_loop.h"
+#include "launch/folder_watch.h"
+#include "launch/log_folder.h"
+#include "launch/log_follower.h"
+#include "launch/log_query.h"
+#include "launch/log_times.h"
+#include "launch/option_help.h"
+#include "launch/output_stream.h"
+#include "launch/subcommands.h"
+#include "run_folder.h"
+
+namespace fleetrun {
+namespace {
+
+using namespace launch;
+
+constexpr auto kLookPause = std::chrono::seconds(1);  // between looks whether the run is over or begins anew
+constexpr auto kReaderTime = std::chrono::hours(1000);  // a reader may read as slowly as it likes
+
+std::uint64_t inode_of(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;
+}
+
+// Shows logs, and while the run goes on what is added to them.
+class LogViewer {
+ public:
+  explicit LogViewer(const LogQuery& query) : query_(query), out_(loop_, STDOUT_FILENO) {
+    for (const int rank : ranks_with_logs(query.folder))
+      if (!query.ranks || query.ranks->contains(rank)) logs_.push_back({.rank = rank});
+    for (Log& log : logs_) open(log);
+    if (!query.since) return;
+    for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.rank, *query.since));
+  }
+
+  void show() {
+    const bool follow = query_.follow && is_in_use(query_.folder);
+    if (follow) {
+      const FolderWatch watch(loop_, query_.folder, [this] { look(); });
+      look();
+      look_again_later();
+      loop_.run();
+    }
+    for (const Log& log : logs_) log.follower->finish({kReaderTime, [] { return false; }});
+  }
+
+ private:
+  struct Log {
+    int rank = 0;
+    std::uint64_t inode = 0;
+    LogFollower* follower = nullptr;
+  };
+
+  std::string path_of(const Log& log) const {
+    return fmt::format("{}/workerlog.{}", query_.folder, log.rank);
+  }
+
+  LogText text_of(const Log& log) const {
+    const LogPrefix usual = {logs_.size() > 1 ? "[{rank}] " : ""};
+    const LogPrefix prefix = query_.prefix.value_or(usual);
+    std::function<std::string()> front;
+    const LinePlace place = {.rank = log.rank, .local_rank = log.rank};
+    if (!prefix.text.empty()) front = [prefix, place] { return expand(prefix, place); };
+    std::function<bool(const std::string&)> wanted;
+    if (query_.pattern)
+      wanted = [pattern = *query_.pattern](const std::string& line) {
+        return std::regex_search(line, pattern);
+      };
+    return LogText(std::move(front), std::move(wanted));
+  }
+
+  void open(Log& log) {
+    log.inode = inode_of(path_of(log));
+    followers_.push_back(std::make_unique<LogFollower>(loop_, out_, path_of(log), text_of(log)));
+    log.follower = followers_.back().get();
+  }
+
+  void look() {
+    for (const Log& log : logs_) log.follower->look();
+  }
+
+  void look_again_later() {
+    loop_.call_at(Clock::now() + kLookPause, [this] {
+      if (!is_in_use(query_.folder)) return loop_.stop();
+      for (Log& log : logs_) follow_next_attempt(log);
+      look();
+      look_again_later();
+    });
+  }
+
+  // A restart moves the log away and begins another one.
+  void follow_next_attempt(Log& log) {
+    const std::uint64_t inode = inode_of(path_of(log));
+    if (inode == 0 || inode == log.inode) return;
+    log.follower->finish({kReaderTime, [] { return false; }});
+    open(log);
+  }
+
+  const LogQuery& query_;
+  EventLoop loop_;
+  OutputStream out_;
+  std::vector<Log> logs_;
+  std::vector<std::unique_ptr<LogFollower>> followers_;  // also earlier ones: the loop may still call them
+};
+
+}  // namespace
+
+int run_logs_command(const std::vector<std::string>& arguments) {
+  const Subcommand& self = subcommand("logs");
+  const FoundFlags found = find_flags(self, arguments);
+  if (found.has("--help")) {
+    std::fputs(subcommand_help(self).c_str(), stdout);
+    return 0;
+  }
+  if (!found.rest.empty())
+    throw Error(ErrorKind::usage, "found " + found.rest.front() + ", wanted flags only",
+                "fleetrun logs --help");
+  const LogQuery query = parse_log_query(found, run_folder(found), std::chrono::system_clock::now());
+  LogViewer(query).show();
+  return 0;
+}
+
+}  // namespace fleetrun

@@ -1,0 +1,24 @@
+// What a running fleetrun can be asked through its socket, as JSON on one line, and what it answers.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/progress_page.h"
+#include "launch/log_folder.h"
+#include "launch/process_group.h"
+#include "launch/report.h"
+
+namespace fleetrun::launch {
+
+struct RunControl {  // all outlive it
+  ProcessGroup& group;
+  const LogFolder& logs;
+  const ExitReport& report;
+  const std::vector<ProgressPagePtr>& pages;  // none without the embedded runtime
+
+  // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": [0, 3]}; no ranks: all.
+  // The answer to what is no such request is {"error": "..."}.
+  std::string answer(const std::string& request) const;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,51 @@
+// The socket log/.control: who runs as the same user may ask a running fleetrun for its ranks, stop it, or have a
+// signal sent. One line of text in, one line out, then the connection closes.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "launch/event_loop.h"
+
+namespace fleetrun::launch {
+
+constexpr const char* kControlName = ".control";
+
+class ControlServer {
+ public:
+  // Gets a request without its line end, gives the answer.
+  using Answer = std::function<std::string(const std::string& request)>;
+
+  // Where the folder's file system has no sockets there is none, and that is no error.
+  ControlServer(EventLoop& loop, const std::string& folder, Answer answer);
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  bool listens() const { return static_cast<bool>(socket_); }
+
+ private:
+  using PeerId = std::uint64_t;
+  struct Peer {
+    UniqueFd fd;
+    std::string request;
+  };
+
+  void welcome();
+  void read_from(PeerId id);
+  void drop(PeerId id);
+
+  EventLoop& loop_;
+  std::string path_;
+  Answer answer_;
+  UniqueFd socket_;
+  std::map<PeerId, Peer> peers_;
+  PeerId last_id_ = 0;
+};
+
+// Asks the run that uses `folder`; throws Error(missing) when none does, Error(io) when it does not answer.
+std::string ask_run(const std::string& folder, const std::string& request);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,104 @@
+#include "launch/log_query.h"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using WallClock = std::chrono::system_clock;
+using std::chrono::seconds;
+
+constexpr std::string_view kLogName = "workerlog.";
+
+std::optional<seconds> unit_of(char letter) {
+  switch (letter) {
+    case 's':
+      return seconds(1);
+    case 'm':
+      return seconds(60);
+    case 'h':
+      return seconds(3600);
+    case 'd':
+      return seconds(24 * 3600);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<seconds> as_duration(const std::string& text) {
+  constexpr int kMost = 100'000'000;  // three years in seconds; far from the clock's limit in days
+  if (text.empty()) return std::nullopt;
+  const auto unit = unit_of(text.back());
+  int count = -1;
+  const char* end = text.data() + text.size() - 1;
+  const auto [stop, problem] = std::from_chars(text.data(), end, count);
+  if (!unit || problem != std::errc{} || stop != end || count < 0 || count > kMost) return std::nullopt;
+  return count * *unit;
+}
+
+std::optional<WallClock::time_point> as_time_of_day(const std::string& text, WallClock::time_point now) {
+  const std::time_t present = WallClock::to_time_t(now);
+  std::tm local{};
+  ::localtime_r(&present, &local);
+  local.tm_sec = 0;
+  const char* end = ::strptime(text.c_str(), "%H:%M", &local);
+  if (end != nullptr && *end == ':') end = ::strptime(end, ":%S", &local);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return WallClock::from_time_t(std::mktime(&local));
+}
+
+std::regex parse_pattern(const std::string& source, const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is \"{}\", no regular expression: {}", source, text, error.what()));
+  }
+}
+
+}  // namespace
+
+WallClock::time_point parse_since(const std::string& source, const std::string& text,
+                                  WallClock::time_point now) {
+  if (const auto ago = as_duration(text)) return now - *ago;
+  if (const auto time = as_time_of_day(text, now)) return *time;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} is \"{}\", must be a time ago like 30s, 10m, 2h, 1d, or today's like 14:30",
+                          source, text));
+}
+
+LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, WallClock::time_point now) {
+  LogQuery query{.folder = folder, .follow = found.has("--follow")};
+  if (const auto text = found.value("--rank")) query.ranks = parse_ranks("--rank", *text);
+  if (const auto text = found.value("--since")) query.since = parse_since("--since", *text, now);
+  if (const auto text = found.value("--grep")) query.pattern = parse_pattern("--grep", *text);
+  if (const auto text = found.value("--log_prefix")) query.prefix = parse_log_prefix("--log_prefix", *text);
+  return query;
+}
+
+std::vector<int> ranks_with_logs(const std::string& folder) {
+  std::vector<int> ranks;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
+    const std::string name = entry.path().filename();
+    int rank = -1;
+    if (!name.starts_with(kLogName)) continue;
+    const char* end = name.data() + name.size();
+    const auto [stop, wrong] = std::from_chars(name.data() + kLogName.size(), end, rank);
+    if (wrong == std::errc{} && stop == end) ranks.push_back(rank);
+  }
+  if (ranks.empty())
+    throw Error(ErrorKind::missing, fmt::format("{}/ has no logs of a run", folder),
+                "--log_dir names the folder of the run");
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+}  // namespace fleetrun::launch

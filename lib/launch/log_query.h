@@ -1,0 +1,35 @@
+// What `fleetrun logs` was asked for.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "launch/log_prefix.h"
+#include "launch/option.h"
+#include "launch/rank_set.h"
+
+namespace fleetrun::launch {
+
+struct LogQuery {
+  std::string folder = "log";
+  bool follow = false;
+  std::optional<RankSet> ranks;  // none: all
+  std::optional<std::chrono::system_clock::time_point> since;
+  std::optional<std::regex> pattern;
+  std::optional<LogPrefix> prefix;
+};
+
+// Throws Error(usage).
+LogQuery parse_log_query(const FoundFlags& found, const std::string& folder,
+                         std::chrono::system_clock::time_point now);
+
+// "30s", "10m", "2h", "1d" before `now`, or "14:30[:00]" of today. Throws Error(usage).
+std::chrono::system_clock::time_point parse_since(const std::string& source, const std::string& text,
+                                                  std::chrono::system_clock::time_point now);
+
+// The ranks that have a log in the folder, in order. Throws Error(missing) when there is none.
+std::vector<int> ranks_with_logs(const std::string& folder);
+
+}  // namespace fleetrun::launch

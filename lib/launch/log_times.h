@@ -1,0 +1,35 @@
+// How long each log was at which time, in log/.times: workers write straight to their files, without times, and
+// `fleetrun logs --since` asks for them. One entry at most every 5 s, none while nothing is written.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "launch/event_loop.h"
+
+namespace fleetrun::launch {
+
+class LogTimes {
+ public:
+  LogTimes(EventLoop& loop, std::string folder, int ranks);
+
+  void begin_attempt();  // the logs are empty
+  void look();           // some log may have grown
+
+ private:
+  void write();
+
+  EventLoop& loop_;
+  std::string folder_;
+  std::vector<std::int64_t> sizes_;
+  UniqueFd file_;
+  bool waiting_ = false;
+};
+
+// The place in a rank's log up to which everything was written before `time`, by the entries of the folder; what
+// follows may be up to 5 s older.
+std::int64_t place_in_log(const std::string& folder, int rank, std::chrono::system_clock::time_point time);
+
+}  // namespace fleetrun::launch
