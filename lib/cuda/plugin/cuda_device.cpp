@@ -1,0 +1,273 @@
+#include "cuda/plugin/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+constexpr int kMostCommunicators = 8;
+
+// The host looks at a stream again at once this often, about a millisecond, and then pauses between two looks.
+constexpr int kLooksWithoutPause = 1000;
+constexpr auto kPause = std::chrono::microseconds(50);
+
+class PieceOfPool : public comm::Memory {
+ public:
+  PieceOfPool(MemoryPool& pool, void* base, std::size_t offset)
+      : pool_(pool), offset_(offset), data_(static_cast<std::byte*>(base) + offset) {}
+  ~PieceOfPool() override { pool_.give_back(offset_); }
+  void* data() override { return data_; }
+
+ private:
+  MemoryPool& pool_;
+  std::size_t offset_;
+  void* data_;
+};
+
+class OwnMemory : public comm::Memory {
+ public:
+  explicit OwnMemory(std::size_t bytes) {
+    void* data = nullptr;
+    check(cudaMalloc(&data, std::max<std::size_t>(bytes, 1)),
+          fmt::format("getting {} bytes of device memory", bytes));
+    data_.reset(data);
+  }
+  void* data() override { return data_.get(); }
+
+ private:
+  std::unique_ptr<void, Destroy<cudaFree>> data_;
+};
+
+// Of the host, at one address for host and device.
+class PinnedMemory : public comm::Memory {
+ public:
+  explicit PinnedMemory(std::size_t bytes) {
+    void* data = nullptr;
+    check(cudaHostAlloc(&data, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable | cudaHostAllocMapped),
+          fmt::format("getting {} bytes of pinned memory", bytes));
+    data_.reset(data);
+    std::memset(data, 0, bytes);
+  }
+  void* data() override { return data_.get(); }
+
+ private:
+  std::unique_ptr<void, Destroy<cudaFreeHost>> data_;
+};
+
+class CudaEvent : public runtime::Event {
+ public:
+  explicit CudaEvent(const CudaDevice& device) : device_(device) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    event_.reset(event);
+  }
+  void record(int stream) override {
+    check(cudaEventRecord(event_.get(), device_.stream(stream)), "recording an event");
+  }
+  void hold_back(int stream) override {
+    check(cudaStreamWaitEvent(device_.stream(stream), event_.get(), 0), "holding back a stream");
+  }
+  void wait() override { check(cudaEventSynchronize(event_.get()), "waiting for an event"); }
+
+ private:
+  const CudaDevice& device_;
+  std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> event_;
+};
+
+// Collectives are short and others wait for them: their streams go first.
+cudaStream_t make_stream(int number) {
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for the priorities of streams");
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                     number >= runtime::kFirstCommunicatorStream ? highest : lowest),
+        "making a stream");
+  return stream;
+}
+
+void choose_gpu(int index) {
+  int count = 0;
+  const cudaError_t problem = cudaGetDeviceCount(&count);
+  if (problem != cudaSuccess)
+    throw Error(ErrorKind::config, fmt::format("cuda:{}: {}", index, cudaGetErrorString(problem)),
+                "choose --device=cpu");
+  if (index >= count)
+    throw Error(ErrorKind::config, fmt::format("cuda:{} is not there; this process sees {} CUDA device{}",
+                                               index, count, count == 1 ? "" : "s"));
+  check(cudaSetDevice(index), fmt::format("choosing cuda:{}", index));
+}
+
+}  // namespace
+
+// Leaves the list of those that are polled when it ends.
+class CudaDevice::Watched : public DeviceCommunicator {
+ public:
+  Watched(CudaDevice& device, std::unique_ptr<CollectiveLibrary> library,
+          const DeviceCommunicatorOptions& options)
+      : DeviceCommunicator(std::move(library), options), device_(device) {
+    device_.communicators_.push_back(this);
+  }
+  ~Watched() override { std::erase(device_.communicators_, this); }
+
+ private:
+  CudaDevice& device_;
+};
+
+CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options), kernels_(cuda_kernels()) {
+  choose_gpu(options.index);
+  take_share(options.memory_fraction);
+  for (int i = 0; i < runtime::kFirstCommunicatorStream + kMostCommunicators; ++i)
+    streams_.emplace_back(make_stream(i));
+  cudnnHandle_t cudnn = nullptr;
+  check(cudnnCreate(&cudnn), "starting cuDNN");
+  cudnn_.reset(cudnn);
+  check(cudnnSetStream(cudnn, stream(runtime::kComputeStream)), "giving cuDNN its stream");
+  cublasHandle_t cublas = nullptr;
+  check(cublasCreate(&cublas), "starting cuBLAS");
+  cublas_.reset(cublas);
+  check(cublasSetStream(cublas, stream(runtime::kComputeStream)), "giving cuBLAS its stream");
+  check(cublasSetMathMode(cublas, options.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+        "choosing cuBLAS's arithmetic");
+}
+
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::version() const {
+  int runtime_version = 0, major = 0, minor = 0;
+  check(cudaRuntimeGetVersion(&runtime_version), "asking for CUDA's version");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options_.index),
+        "asking for the GPU's kind");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options_.index),
+        "asking for the GPU's kind");
+  return fmt::format("CUDA {}.{}, cuDNN {}, NCCL {}, compute capability {}.{}, {}", runtime_version / 1000,
+                     runtime_version % 1000 / 10, cudnnGetVersion(), nccl_version(), major, minor,
+                     options_.tf32 ? "TF32" : "f32");
+}
+
+void CudaDevice::take_share(double fraction) {
+  if (fraction <= 0) return;
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  const auto bytes = static_cast<std::size_t>(static_cast<double>(free) * fraction);
+  void* share = nullptr;
+  check(cudaMalloc(&share, bytes), fmt::format("taking {} of {} free bytes of device memory", bytes, free));
+  share_.reset(share);
+  pool_ = std::make_unique<MemoryPool>(bytes);
+}
+
+std::size_t CudaDevice::free_bytes() const {
+  if (pool_) return pool_->largest_free();
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  return free;
+}
+
+std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) {
+  std::unique_ptr<comm::Memory> memory;
+  if (pool_) {
+    const auto offset = pool_->take(bytes);
+    if (!offset)
+      throw Error(
+          ErrorKind::os,
+          fmt::format("{} bytes do not fit into the device memory that was taken at the start; {} are free",
+                      bytes, pool_->largest_free()),
+          "FLAGS_fraction_of_gpu_memory_to_use says how much is taken");
+    memory = std::make_unique<PieceOfPool>(*pool_, share_.get(), *offset);
+  } else {
+    memory = std::make_unique<OwnMemory>(bytes);
+  }
+  const cudaStream_t compute = stream(runtime::kComputeStream);
+  check(cudaMemsetAsync(memory->data(), 0, bytes, compute), "zeroing memory");
+  check(cudaStreamSynchronize(compute), "zeroing memory");
+  return memory;
+}
+
+// Every value lies plain on this device.
+void CudaDevice::to_plain(const runtime::Value& value, const void* data, void* plain) {
+  download(data, plain, value.bytes());
+}
+
+void CudaDevice::from_plain(const runtime::Value& value, const void* plain, void* data) {
+  synchronise();
+  upload(plain, data, value.bytes(), runtime::kComputeStream);
+  synchronise();
+}
+
+void CudaDevice::enter_thread(int) {
+  check(cudaSetDevice(options_.index), "choosing the device of a thread");
+}
+
+std::unique_ptr<comm::Communicator> CudaDevice::make_communicator(const comm::Party& party, int index) {
+  if (index >= kMostCommunicators)
+    throw Error(ErrorKind::config, fmt::format("communicator {} of a GPU is wanted, there are at most {}",
+                                               index + 1, kMostCommunicators));
+  auto library = make_nccl(*this, runtime::kFirstCommunicatorStream + index);
+  return std::make_unique<Watched>(
+      *this, std::move(library),
+      DeviceCommunicatorOptions{
+          .party = party, .name = std::to_string(index), .wait = options_.wait_for_collectives});
+}
+
+std::unique_ptr<runtime::Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(*this); }
+
+std::unique_ptr<comm::Memory> CudaDevice::allocate_staging(std::size_t bytes) {
+  return std::make_unique<PinnedMemory>(bytes);
+}
+
+void CudaDevice::upload(const void* staging, void* data, std::size_t bytes, int to) {
+  check(cudaMemcpyAsync(data, staging, bytes, cudaMemcpyHostToDevice, stream(to)), "copying to the device");
+}
+
+void CudaDevice::download(const void* data, void* host, std::size_t bytes) {
+  const cudaStream_t compute = stream(runtime::kComputeStream);
+  wait_for(
+      compute);  // a copy to memory that is not pinned would wait by itself, without looking at collectives
+  check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, compute), "copying from the device");
+  wait_for(compute);
+  check_labels();
+}
+
+void CudaDevice::synchronise() {
+  for (const auto& each : streams_) wait_for(each.get());
+  check_labels();
+}
+
+void CudaDevice::wait_for(cudaStream_t waited_for) {
+  for (int looks = 0;; ++looks) {
+    const cudaError_t state = cudaStreamQuery(waited_for);
+    if (state != cudaErrorNotReady) return check(state, "running on the device");
+    for (DeviceCommunicator* communicator : communicators_) communicator->poll();
+    if (looks < kLooksWithoutPause)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kPause);
+  }
+}
+
+BadLabel* CudaDevice::watch_labels(const std::string& op, int classes) {
+  labels_.push_back({op, classes, allocate_staging(sizeof(BadLabel))});
+  return static_cast<BadLabel*>(labels_.back().memory->data());
+}
+
+void CudaDevice::check_labels() {
+  for (const LabelWatch& watch : labels_) {
+    auto* const bad = static_cast<BadLabel*>(watch.memory->data());
+    if (bad->seen == 0) continue;
+    bad->seen = 0;
+    throw Error(ErrorKind::data, fmt::format("{}: sample {} of the batch has label {}, there are {} classes",
+                                             watch.op, bad->sample, bad->label, watch.classes));
+  }
+}
+
+CudaDevice& as_cuda(runtime::Device& device) {
+  if (auto* cuda = dynamic_cast<CudaDevice*>(&device)) return *cuda;
+  throw Error(ErrorKind::internal, "a CUDA kernel was asked for device " + device.name());
+}
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,86 @@
+// A GPU as a device: its memory, streams and events, and the handles of the libraries that work on its compute stream.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda/logic/algorithm_cache.h"
+#include "cuda/logic/device_communicator.h"
+#include "cuda/logic/memory_pool.h"
+#include "cuda/plugin/check.h"
+#include "cuda/plugin/launch.h"
+#include "runtime/kernels/plugin.h"
+
+namespace fleetrun::cuda {
+
+class CudaDevice : public runtime::Device, private runtime::Streams {
+ public:
+  // Throws Error(config) when there is no such GPU.
+  explicit CudaDevice(const runtime::PluginOptions& options);
+  ~CudaDevice() override;
+
+  std::string name() const override { return "CUDA"; }
+  std::string version() const override;
+  const runtime::KernelTable& kernels() const override { return kernels_; }
+  std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
+  void to_plain(const runtime::Value& value, const void* data, void* plain) override;
+  void from_plain(const runtime::Value& value, const void* plain, void* data) override;
+  void enter_thread(int team) override;
+  runtime::Streams* streams() override { return this; }
+  std::unique_ptr<comm::Communicator> make_communicator(const comm::Party& party, int index) override;
+
+  const runtime::PluginOptions& options() const { return options_; }
+  cudaStream_t stream(int stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
+  std::size_t free_bytes() const;  // that one more piece of memory may have
+
+  // One thread at a time uses the handles.
+  std::mutex& libraries() { return libraries_; }
+  cudnnHandle_t cudnn() const { return cudnn_.get(); }
+  cublasHandle_t cublas() const { return cublas_.get(); }
+  AlgorithmCache& algorithms() { return algorithms_; }
+
+  // Where a kernel of this op notes a label that is no class; it is told as soon as the host waits for the device.
+  BadLabel* watch_labels(const std::string& op, int classes);
+
+ private:
+  class Watched;
+  struct LabelWatch {
+    std::string op;
+    int classes;
+    std::unique_ptr<comm::Memory> memory;  // of one BadLabel
+  };
+
+  std::unique_ptr<runtime::Event> make_event() override;
+  std::unique_ptr<comm::Memory> allocate_staging(std::size_t bytes) override;
+  void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
+  void download(const void* data, void* host, std::size_t bytes) override;
+  void synchronise() override;
+
+  void take_share(double fraction);
+  void wait_for(cudaStream_t stream);
+  void check_labels();
+
+  const runtime::PluginOptions options_;
+  const runtime::KernelTable kernels_;
+  std::vector<std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>>> streams_;
+  std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> cudnn_;
+  std::unique_ptr<cublasContext, Destroy<cublasDestroy_v2>> cublas_;
+  std::unique_ptr<void, Destroy<cudaFree>> share_;  // of memory_fraction
+  std::unique_ptr<MemoryPool> pool_;                // of that
+  std::mutex libraries_;
+  AlgorithmCache algorithms_;
+  std::vector<LabelWatch> labels_;
+  std::vector<DeviceCommunicator*> communicators_;  // those alive
+};
+
+// The device that a kernel of this plug-in is made for.
+CudaDevice& as_cuda(runtime::Device& device);
+
+runtime::KernelTable cuda_kernels();  // cuda_kernels.cpp: one line per op
+
+std::unique_ptr<CollectiveLibrary> make_nccl(CudaDevice& device, int stream);  // nccl_library.cpp
+std::string nccl_version();
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,348 @@
+// Convolutions of cuDNN on plain images (NCHW). Its algorithms are looked for once per distinct problem: timed with
+// strategy.cudnn_exhaustive_search, else as cuDNN expects them; only those that give the same bits every time, within
+// strategy.conv_workspace_size_limit. cuDNN pads both sides alike: for other paddings the image is put into a frame of
+// zeros first.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "cuda/plugin/simple_kernel.h"
+#include "runtime/ops/window.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+using runtime::Device;
+using runtime::Shape;
+
+constexpr float kOne = 1, kZero = 0;
+constexpr int kMostAlgorithms = 16;             // more than cuDNN has of any kind
+constexpr std::size_t kScratchAlignment = 256;  // bytes
+
+using Filter = std::unique_ptr<cudnnFilterStruct, Destroy<cudnnDestroyFilterDescriptor>>;
+using Descriptor = std::unique_ptr<cudnnConvolutionStruct, Destroy<cudnnDestroyConvolutionDescriptor>>;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+// The sizes of a convolution, as forward and both backward directions share them.
+struct Problem {
+  std::array<int, 4> x, w, y;  // x with its frame
+  std::array<int, 2> padding, strides, dilations;
+  int groups;
+  bool framed;
+  Frame frame;  // where framed
+
+  Problem(const OpView& op, const Shape& image, const Shape& weight, const Shape& made)
+      : w(narrowed(op, weight)), y(narrowed(op, made)), groups(narrow(op, op.integer("groups"))) {
+    const runtime::ops::Window window = runtime::ops::read_window(op, weight[2], weight[3]);
+    framed = window.before != window.after;
+    x = narrowed(op, image);
+    frame.planes = narrow(op, image[0] * image[1]);
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      strides[axis] = narrow(op, window.strides[axis]);
+      dilations[axis] = narrow(op, window.dilations[axis]);
+      padding[axis] = framed ? 0 : narrow(op, window.before[axis]);
+      frame.in[axis] = x[axis + 2];
+      frame.before[axis] = narrow(op, window.before[axis]);
+      if (framed) x[axis + 2] += narrow(op, window.before[axis] + window.after[axis]);
+      frame.out[axis] = x[axis + 2];
+    }
+  }
+
+  static std::array<int, 4> narrowed(const OpView& op, const Shape& shape) {
+    narrow(op, runtime::count_of(shape));
+    std::array<int, 4> sizes{};
+    std::transform(shape.begin(), shape.end(), sizes.begin(),
+                   [](std::int64_t size) { return static_cast<int>(size); });
+    return sizes;
+  }
+  static std::size_t bytes(const std::array<int, 4>& sizes) {
+    std::size_t count = sizeof(float);
+    for (const int size : sizes) count *= static_cast<std::size_t>(size);
+    return count;
+  }
+  std::size_t framed_bytes() const { return framed ? aligned(bytes(x)) : 0; }
+
+  std::string describe() const {
+    return fmt::format("x {} w {} y {} padding {} strides {} dilations {} groups {}", x, w, y, padding,
+                       strides, dilations, groups);
+  }
+};
+
+// The same as descriptors.
+struct Descriptors {
+  CudnnTensor x, y, bias;
+  Filter w;
+  Descriptor convolution;
+
+  Descriptors(const Problem& problem, bool tf32)
+      : x(tensor(problem.x)), y(tensor(problem.y)), bias(make_tensor(1, problem.w[0], 1, 1)) {
+    cudnnFilterDescriptor_t filter = nullptr;
+    check(cudnnCreateFilterDescriptor(&filter), "making a filter descriptor");
+    w.reset(filter);
+    check(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, problem.w[0], problem.w[1],
+                                     problem.w[2], problem.w[3]),
+          "describing a filter");
+    cudnnConvolutionDescriptor_t descriptor = nullptr;
+    check(cudnnCreateConvolutionDescriptor(&descriptor), "making a convolution descriptor");
+    convolution.reset(descriptor);
+    check(cudnnSetConvolution2dDescriptor(descriptor, problem.padding[0], problem.padding[1],
+                                          problem.strides[0], problem.strides[1], problem.dilations[0],
+                                          problem.dilations[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+          "describing a convolution");
+    check(cudnnSetConvolutionGroupCount(descriptor, problem.groups), "setting the groups of a convolution");
+    check(cudnnSetConvolutionMathType(descriptor, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
+          "choosing a convolution's arithmetic");
+  }
+
+  static CudnnTensor tensor(const std::array<int, 4>& sizes) {
+    return make_tensor(sizes[0], sizes[1], sizes[2], sizes[3]);
+  }
+};
+
+template <typename Offer>
+std::vector<Candidate> candidates_of(const std::array<Offer, kMostAlgorithms>& offers, int count) {
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < count; ++i) {
+    const Offer& offer = offers[static_cast<std::size_t>(i)];
+    candidates.push_back({{.number = static_cast<int>(offer.algo),
+                           .math = static_cast<int>(offer.mathType),
+                           .workspace = offer.memory},
+                          offer.status == CUDNN_STATUS_SUCCESS && offer.determinism == CUDNN_DETERMINISTIC});
+  }
+  return candidates;
+}
+
+// Memory for a search: values of the problem's sizes and a workspace.
+struct Trial {
+  std::unique_ptr<comm::Memory> x, w, y, workspace;
+  std::size_t workspace_bytes;
+
+  Trial(CudaDevice& device, const Problem& problem)
+      : x(device.allocate(Problem::bytes(problem.x))),
+        w(device.allocate(Problem::bytes(problem.w))),
+        y(device.allocate(Problem::bytes(problem.y))),
+        workspace_bytes(std::min(device.options().workspace_limit, device.free_bytes() / 2)) {
+    workspace = device.allocate(workspace_bytes);
+  }
+};
+
+class ConvolutionKernel : public Kernel {
+ public:
+  ConvolutionKernel(const OpView& op, Device& device, Problem problem)
+      : device_(as_cuda(device)),
+        doing_("running " + op.def().name),
+        problem_(problem),
+        descriptors_(problem_, device_.options().tf32) {}
+
+  std::size_t scratch_bytes() const override { return problem_.framed_bytes() + algorithm_.workspace; }
+  std::string describe() const override {
+    return fmt::format("cuDNN algorithm {}, {} bytes of workspace", algorithm_.number, algorithm_.workspace);
+  }
+
+  void run(const RunContext& context) override {
+    const std::lock_guard lock(device_.libraries());
+    convolve(context, device_.cudnn(), device_.stream(context.stream));
+    check(cudaGetLastError(), doing_);
+  }
+
+ protected:
+  // Called by the constructors of those below, which know the direction.
+  template <typename Time, typename Expect>
+  void choose(const OpView& op, const Time& time, const Expect& expect) {
+    const runtime::PluginOptions& options = device_.options();
+    const std::string problem = fmt::format("{} {}", op.def().name, problem_.describe());
+    algorithm_ = device_.algorithms().get(problem, [&] {
+      const std::lock_guard lock(device_.libraries());
+      const std::vector<Candidate> candidates =
+          options.exhaustive_search ? time(Trial(device_, problem_)) : expect();
+      if (const auto found = first_within(candidates, options.workspace_limit)) return *found;
+      const auto least = least_workspace(candidates);
+      if (!least) op.fail("cuDNN has no deterministic algorithm for " + problem_.describe());
+      op.fail(fmt::format(
+          "cuDNN wants {} bytes of workspace or more, strategy.conv_workspace_size_limit allows {}", *least,
+          options.workspace_limit));
+    });
+    if (!options.tf32)
+      return;  // full f32 was asked for from the start, whatever the algorithm could do besides
+    check(cudnnSetConvolutionMathType(descriptors_.convolution.get(),
+                                      static_cast<cudnnMathType_t>(algorithm_.math)),
+          "choosing a convolution's arithmetic");
+  }
+
+  virtual void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) = 0;
+
+  // The image with its frame, which lies first in the scratch memory.
+  const float* framed(const RunContext& context, const float* x, cudaStream_t stream) const {
+    if (!problem_.framed) return x;
+    auto* const scratch = static_cast<float*>(context.scratch);
+    put_into_frame(x, scratch, problem_.frame, stream);
+    return scratch;
+  }
+  void* workspace(const RunContext& context) const {
+    return static_cast<std::byte*>(context.scratch) + problem_.framed_bytes();
+  }
+
+  CudaDevice& device_;
+  std::string doing_;
+  Problem problem_;
+  Descriptors descriptors_;
+  Algorithm algorithm_;
+};
+
+class Forward : public ConvolutionKernel {
+ public:
+  Forward(const OpView& op, Device& device)
+      : ConvolutionKernel(op, device,
+                          Problem(op, op.input("x").shape, op.input("w").shape, op.output("y").shape)),
+        x_(op.input_id("x")),
+        w_(op.input_id("w")),
+        b_(op.input_id("b")),
+        y_(op.output_id("y")) {
+    elements_of(op, op.input("x"));
+    const Descriptors& d = descriptors_;
+    int count = 0;
+    std::array<cudnnConvolutionFwdAlgoPerf_t, kMostAlgorithms> offers{};
+    choose(
+        op,
+        [&](const Trial& trial) {
+          check(cudnnFindConvolutionForwardAlgorithmEx(
+                    device_.cudnn(), d.x.get(), trial.x->data(), d.w.get(), trial.w->data(),
+                    d.convolution.get(), d.y.get(), trial.y->data(), kMostAlgorithms, &count, offers.data(),
+                    trial.workspace->data(), trial.workspace_bytes),
+                "timing convolutions");
+          return candidates_of(offers, count);
+        },
+        [&] {
+          check(cudnnGetConvolutionForwardAlgorithm_v7(device_.cudnn(), d.x.get(), d.w.get(),
+                                                       d.convolution.get(), d.y.get(), kMostAlgorithms,
+                                                       &count, offers.data()),
+                "choosing a convolution");
+          return candidates_of(offers, count);
+        });
+  }
+
+ private:
+  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
+    const Descriptors& d = descriptors_;
+    check(cudnnConvolutionForward(
+              cudnn, &kOne, d.x.get(), framed(context, at(context, x_), stream), d.w.get(), context.data[w_],
+              d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number),
+              workspace(context), algorithm_.workspace, &kZero, d.y.get(), context.data[y_]),
+          doing_);
+    if (b_ != runtime::kNone)
+      check(cudnnAddTensor(cudnn, &kOne, d.bias.get(), context.data[b_], &kOne, d.y.get(), context.data[y_]),
+            doing_);
+  }
+  ValueId x_, w_, b_, y_;
+};
+
+class GradInput : public ConvolutionKernel {
+ public:
+  GradInput(const OpView& op, Device& device)
+      : ConvolutionKernel(op, device,
+                          Problem(op, op.output("dx").shape, op.input("w").shape, op.input("dy").shape)),
+        dy_(op.input_id("dy")),
+        w_(op.input_id("w")),
+        dx_(op.output_id("dx")) {
+    elements_of(op, op.input("dy"));
+    const Descriptors& d = descriptors_;
+    int count = 0;
+    std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostAlgorithms> offers{};
+    choose(
+        op,
+        [&](const Trial& trial) {
+          check(cudnnFindConvolutionBackwardDataAlgorithmEx(
+                    device_.cudnn(), d.w.get(), trial.w->data(), d.y.get(), trial.y->data(),
+                    d.convolution.get(), d.x.get(), trial.x->data(), kMostAlgorithms, &count, offers.data(),
+                    trial.workspace->data(), trial.workspace_bytes),
+                "timing convolutions");
+          return candidates_of(offers, count);
+        },
+        [&] {
+          check(cudnnGetConvolutionBackwardDataAlgorithm_v7(device_.cudnn(), d.w.get(), d.y.get(),
+                                                            d.convolution.get(), d.x.get(), kMostAlgorithms,
+                                                            &count, offers.data()),
+                "choosing a convolution");
+          return candidates_of(offers, count);
+        });
+  }
+
+ private:
+  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
+    const Descriptors& d = descriptors_;
+    void* const made = problem_.framed ? context.scratch : context.data[dx_];
+    check(cudnnConvolutionBackwardData(cudnn, &kOne, d.w.get(), context.data[w_], d.y.get(),
+                                       context.data[dy_], d.convolution.get(),
+                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number),
+                                       workspace(context), algorithm_.workspace, &kZero, d.x.get(), made),
+          doing_);
+    if (problem_.framed) take_from_frame(static_cast<float*>(made), at(context, dx_), problem_.frame, stream);
+  }
+  ValueId dy_, w_, dx_;
+};
+
+class GradWeights : public ConvolutionKernel {
+ public:
+  GradWeights(const OpView& op, Device& device)
+      : ConvolutionKernel(op, device,
+                          Problem(op, op.input("x").shape, op.output("dw").shape, op.input("dy").shape)),
+        x_(op.input_id("x")),
+        dy_(op.input_id("dy")),
+        dw_(op.output_id("dw")),
+        db_(op.output_id("db")) {
+    elements_of(op, op.input("x"));
+    const Descriptors& d = descriptors_;
+    int count = 0;
+    std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostAlgorithms> offers{};
+    choose(
+        op,
+        [&](const Trial& trial) {
+          check(cudnnFindConvolutionBackwardFilterAlgorithmEx(
+                    device_.cudnn(), d.x.get(), trial.x->data(), d.y.get(), trial.y->data(),
+                    d.convolution.get(), d.w.get(), trial.w->data(), kMostAlgorithms, &count, offers.data(),
+                    trial.workspace->data(), trial.workspace_bytes),
+                "timing convolutions");
+          return candidates_of(offers, count);
+        },
+        [&] {
+          check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(device_.cudnn(), d.x.get(), d.y.get(),
+                                                              d.convolution.get(), d.w.get(), kMostAlgorithms,
+                                                              &count, offers.data()),
+                "choosing a convolution");
+          return candidates_of(offers, count);
+        });
+  }
+
+ private:
+  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
+    const Descriptors& d = descriptors_;
+    check(cudnnConvolutionBackwardFilter(
+              cudnn, &kOne, d.x.get(), framed(context, at(context, x_), stream), d.y.get(), context.data[dy_],
+              d.convolution.get(), static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
+              workspace(context), algorithm_.workspace, &kZero, d.w.get(), context.data[dw_]),
+          doing_);
+    if (db_ != runtime::kNone)
+      check(cudnnConvolutionBackwardBias(cudnn, &kOne, d.y.get(), context.data[dy_], &kZero, d.bias.get(),
+                                         context.data[db_]),
+            doing_);
+  }
+  ValueId x_, dy_, dw_, db_;
+};
+
+template <typename T>
+std::unique_ptr<Kernel> make(const OpView& op, Device& device) {
+  return std::make_unique<T>(op, device);
+}
+
+}  // namespace
+
+KernelDef conv2d_kernel() { return {.make = make<Forward>}; }
+KernelDef conv2d_grad_input_kernel() { return {.make = make<GradInput>}; }
+KernelDef conv2d_grad_weights_kernel() { return {.make = make<GradWeights>}; }
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,173 @@
+// The ops that look at each element by itself.
+#include <functional>
+#include <numeric>
+
+#include "cuda/plugin/simple_kernel.h"
+#include "runtime/ops/kept.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+using runtime::Device;
+
+std::unique_ptr<Kernel> make_fill(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [y = op.output_id("y"), value = static_cast<float>(op.number("value")),
+       count = elements_of(op, op.output("y"))](const RunContext& context, cudaStream_t stream) {
+        fill(at(context, y), value, count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_scale(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), y = op.output_id("y"), factor = static_cast<float>(op.number("scale")),
+       bias = static_cast<float>(op.number("bias")),
+       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
+        scale(at(context, x), at(context, y), factor, bias, count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_add(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), y = op.input_id("y"), sum = op.output_id("sum"),
+       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
+        add(at(context, x), at(context, y), at(context, sum), count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_relu(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [x = op.input_id("x"), y = op.output_id("y"), count = elements_of(op, op.input("x"))](
+                           const RunContext& context, cudaStream_t stream) {
+                         relu(at(context, x), at(context, y), count, stream);
+                       });
+}
+
+std::unique_ptr<Kernel> make_relu_grad(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"),
+       count = elements_of(op, op.input("y"))](const RunContext& context, cudaStream_t stream) {
+        relu_grad(at(context, y), at(context, dy), at(context, dx), count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_relu6(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), y = op.output_id("y"), threshold = static_cast<float>(op.number("threshold")),
+       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
+        clamp(at(context, x), at(context, y), threshold, count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_relu6_grad(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"),
+       threshold = static_cast<float>(op.number("threshold")),
+       count = elements_of(op, op.input("y"))](const RunContext& context, cudaStream_t stream) {
+        clamp_grad(at(context, y), at(context, dy), at(context, dx), threshold, count, stream);
+      });
+}
+
+Number number_of(const OpView& op, const Value& value) {
+  switch (value.dtype) {
+    case DType::f32:
+      return Number::f32;
+    case DType::f16:
+      return Number::f16;
+    case DType::bf16:
+      return Number::bf16;
+    default:
+      op.fail(fmt::format("{} is {}, wanted f32, f16 or bf16", value.name, describe(value.dtype)));
+  }
+}
+
+std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [x = op.input_id("x"), y = op.output_id("y"), from = number_of(op, op.input("x")),
+                        to = number_of(op, op.output("y")), count = runtime::count_of(op.input("x").shape)](
+                           const RunContext& context, cudaStream_t stream) {
+                         cast(context.data[x], from, context.data[y], to, count, stream);
+                       });
+}
+
+std::unique_ptr<Kernel> make_drop(const OpView& op, Device& device, const Value& from, ValueId x, ValueId y) {
+  const double p = op.number("p");
+  return simple_kernel(
+      op, device,
+      [x, y, key = static_cast<std::uint64_t>(op.integer("key")), below = runtime::ops::dropped_below(p),
+       factor = static_cast<float>(1.0 / (1.0 - p)),
+       count = elements_of(op, from)](const RunContext& context, cudaStream_t stream) {
+        const runtime::ops::DropoutDraw draw = {context.seed, context.step, static_cast<std::uint32_t>(key),
+                                                below};
+        dropout(at(context, x), at(context, y), {draw.seed, draw.high(), below, factor}, count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_dropout(const OpView& op, Device& device) {
+  return make_drop(op, device, op.input("x"), op.input_id("x"), op.output_id("y"));
+}
+
+std::unique_ptr<Kernel> make_dropout_grad(const OpView& op, Device& device) {
+  return make_drop(op, device, op.input("dy"), op.input_id("dy"), op.output_id("dx"));
+}
+
+// How often a run of x and a run of y lie side by side in what is joined.
+Runs runs_of(const OpView& op, const Value& x, const Value& y) {
+  elements_of(op, x);
+  const auto axis = x.shape.begin() + op.integer("axis");
+  const std::int64_t rows = std::accumulate(x.shape.begin(), axis, std::int64_t{1}, std::multiplies<>());
+  return {rows, runtime::count_of(x.shape) / rows, runtime::count_of(y.shape) / rows};
+}
+
+std::unique_ptr<Kernel> make_concat(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), y = op.input_id("y"), joined = op.output_id("joined"),
+       runs = runs_of(op, op.input("x"), op.input("y"))](const RunContext& context, cudaStream_t stream) {
+        join(at(context, x), at(context, y), at(context, joined), runs, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [dx = op.output_id("dx"), dy = op.output_id("dy"), djoined = op.input_id("djoined"),
+       runs = runs_of(op, op.output("dx"), op.output("dy"))](const RunContext& context, cudaStream_t stream) {
+        part(at(context, djoined), at(context, dx), at(context, dy), runs, stream);
+      });
+}
+
+// Every layout here is plain: a reorder that somebody put in is a copy.
+std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), y = op.output_id("y"), bytes = op.input("x").bytes()](const RunContext& context,
+                                                                                   cudaStream_t stream) {
+        check(cudaMemcpyAsync(context.data[y], context.data[x], bytes, cudaMemcpyDeviceToDevice, stream),
+              "copying a value");
+      });
+}
+
+}  // namespace
+
+KernelDef fill_kernel() { return {.make = make_fill}; }
+KernelDef scale_kernel() { return {.make = make_scale}; }
+KernelDef elementwise_add_kernel() { return {.make = make_add}; }
+KernelDef relu_kernel() { return {.make = make_relu}; }
+KernelDef relu_grad_kernel() { return {.make = make_relu_grad}; }
+KernelDef relu6_kernel() { return {.make = make_relu6}; }
+KernelDef relu6_grad_kernel() { return {.make = make_relu6_grad}; }
+KernelDef cast_kernel() { return {.make = make_cast}; }
+KernelDef dropout_kernel() { return {.make = make_dropout}; }
+KernelDef dropout_grad_kernel() { return {.make = make_dropout_grad}; }
+KernelDef concat_kernel() { return {.make = make_concat}; }
+KernelDef concat_grad_kernel() { return {.make = make_concat_grad}; }
+KernelDef reorder_kernel() { return {.make = make_reorder}; }
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,54 @@
+#include "cuda/plugin/simple_kernel.h"
+#include "runtime/ops/window.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+using runtime::Device;
+
+Pooling pooling_of(const OpView& op, const Value& x, const runtime::Shape& y) {
+  const runtime::ops::Window window =
+      runtime::ops::read_window(op, op.integers("kernel")[0], op.integers("kernel")[1]);
+  narrow(op, elements_of(op, x));
+  Pooling pooling = {.planes = narrow(op, x.shape[0] * x.shape[1]), .exclusive = op.flag("exclusive")};
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    pooling.in[axis] = static_cast<int>(x.shape[axis + 2]);
+    pooling.out[axis] = static_cast<int>(y[axis + 2]);
+    pooling.kernel[axis] = static_cast<int>(window.kernel[axis]);
+    pooling.strides[axis] = static_cast<int>(window.strides[axis]);
+    pooling.before[axis] = static_cast<int>(window.before[axis]);
+  }
+  return pooling;
+}
+
+std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device& device) {
+  const auto pool = op.text("kind") == "max" ? max_pool : average_pool;
+  return simple_kernel(
+      op, device,
+      [pool, pooling = pooling_of(op, op.input("x"), op.output("y").shape), x = op.input_id("x"),
+       y = op.output_id("y")](const RunContext& context, cudaStream_t stream) {
+        pool(at(context, x), at(context, y), pooling, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device& device) {
+  const Pooling pooling = pooling_of(op, op.output("dx"), op.input("dy").shape);
+  const ValueId dy = op.input_id("dy"), dx = op.output_id("dx");
+  if (op.text("kind") != "max")
+    return simple_kernel(op, device, [pooling, dy, dx](const RunContext& context, cudaStream_t stream) {
+      average_pool_grad(at(context, dy), at(context, dx), pooling, stream);
+    });
+  return simple_kernel(op, device,
+                       [pooling, dy, dx, x = op.input_id("x"), y = op.input_id("y")](
+                           const RunContext& context, cudaStream_t stream) {
+                         max_pool_grad(at(context, x), at(context, y), at(context, dy), at(context, dx),
+                                       pooling, stream);
+                       });
+}
+
+}  // namespace
+
+KernelDef pool2d_kernel() { return {.make = make_pool2d}; }
+KernelDef pool2d_grad_kernel() { return {.make = make_pool2d_grad}; }
+
+}  // namespace fleetrun::cuda

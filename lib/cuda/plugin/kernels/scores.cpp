@@ -1,0 +1,78 @@
+// The ops that compare scores with labels, and means. A label that is no class is told when the host waits for the
+// device, at the next fetch; the loss counts its sample as none.
+#include "cuda/plugin/simple_kernel.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+using runtime::Device;
+
+struct Table {
+  int rows, classes;
+  BadLabel* bad;
+
+  Table(const OpView& op, Device& device, const Value& scores)
+      : rows(narrow(op, scores.shape[0])),
+        classes(narrow(op, scores.shape[1])),
+        bad(as_cuda(device).watch_labels(op.def().name, classes)) {
+    elements_of(op, scores);
+  }
+};
+
+std::unique_ptr<Kernel> make_loss(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [table = Table(op, device, op.input("logits")), logits = op.input_id("logits"),
+                        label = op.input_id("label"), softmax = op.output_id("softmax"),
+                        loss = op.output_id("loss")](const RunContext& context, cudaStream_t stream) {
+                         cross_entropy(at(context, logits), at<int>(context, label), at(context, softmax),
+                                       at(context, loss), table.rows, table.classes, table.bad, stream);
+                       });
+}
+
+std::unique_ptr<Kernel> make_loss_grad(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [table = Table(op, device, op.input("softmax")), softmax = op.input_id("softmax"),
+                        label = op.input_id("label"), dloss = op.input_id("dloss"),
+                        dlogits = op.output_id("dlogits")](const RunContext& context, cudaStream_t stream) {
+                         cross_entropy_grad(at(context, softmax), at<int>(context, label), at(context, dloss),
+                                            at(context, dlogits), table.rows, table.classes, table.bad,
+                                            stream);
+                       });
+}
+
+std::unique_ptr<Kernel> make_accuracy(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [table = Table(op, device, op.input("x")), x = op.input_id("x"), label = op.input_id("label"),
+       hits = op.output_id("hits")](const RunContext& context, cudaStream_t stream) {
+        accuracy(at(context, x), at<int>(context, label), at(context, hits), table.rows, table.classes,
+                 table.bad, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_mean(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [x = op.input_id("x"), y = op.output_id("y"), count = elements_of(op, op.input("x"))](
+                           const RunContext& context, cudaStream_t stream) {
+                         mean(at(context, x), at(context, y), count, stream);
+                       });
+}
+
+std::unique_ptr<Kernel> make_mean_grad(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [dy = op.input_id("dy"), dx = op.output_id("dx"), count = elements_of(op, op.output("dx"))](
+          const RunContext& context, cudaStream_t stream) {
+        fill_from(at(context, dx), at(context, dy), static_cast<float>(count), count, stream);
+      });
+}
+
+}  // namespace
+
+KernelDef softmax_with_cross_entropy_kernel() { return {.make = make_loss}; }
+KernelDef softmax_with_cross_entropy_grad_kernel() { return {.make = make_loss_grad}; }
+KernelDef accuracy_kernel() { return {.make = make_accuracy}; }
+KernelDef mean_kernel() { return {.make = make_mean}; }
+KernelDef mean_grad_kernel() { return {.make = make_mean_grad}; }
+
+}  // namespace fleetrun::cuda

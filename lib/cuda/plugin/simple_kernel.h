@@ -1,0 +1,61 @@
+// Kernels that are one launch: what the files under kernels/ share.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cuda/plugin/cuda_device.h"
+
+namespace fleetrun::cuda {
+
+using runtime::Kernel;
+using runtime::KernelDef;
+using runtime::OpView;
+using runtime::RunContext;
+using runtime::Value;
+using runtime::ValueId;
+
+// A kernel made of one function of the run, `run(context, stream)`, that gives work to the op's stream.
+template <typename Run>
+class SimpleKernel : public Kernel {
+ public:
+  SimpleKernel(const OpView& op, CudaDevice& device, Run run)
+      : device_(device), doing_("starting " + op.def().name), run_(std::move(run)) {}
+  void run(const RunContext& context) override {
+    run_(context, device_.stream(context.stream));
+    check(cudaGetLastError(), doing_);
+  }
+
+ private:
+  CudaDevice& device_;
+  std::string doing_;
+  Run run_;
+};
+
+template <typename Run>
+std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device, Run run) {
+  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), std::move(run));
+}
+
+template <typename T = float>
+T* at(const RunContext& context, ValueId id) {
+  return static_cast<T*>(context.data[id]);
+}
+
+// Elements of a value. Fails unless it is f32.
+inline std::int64_t elements_of(const OpView& op, const Value& value) {
+  if (value.dtype != DType::f32)
+    op.fail(fmt::format("{} is {}, wanted f32 on CUDA", value.name, describe(value.dtype)));
+  return runtime::count_of(value.shape);
+}
+
+// A size as the libraries take it.
+inline int narrow(const OpView& op, std::int64_t size) {
+  if (size > std::numeric_limits<int>::max())
+    op.fail(fmt::format("a size is {}, too large for CUDA's libraries", size));
+  return static_cast<int>(size);
+}
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,45 @@
+// The real plug-in, loaded as the worker loads it. Without a GPU: what it is, and what it says then.
+#include <doctest/doctest.h>
+
+#include <dlfcn.h>
+
+#include "base/error.h"
+#include "runtime/load_plugin.h"
+#include "runtime/ops/op_def.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+TEST_CASE("the CUDA plug-in loads, and has a kernel for every op") {
+  const KernelTable kernels = load_plugin(FLEETRUN_CUDA_PLUGIN).kernels();
+  for (const auto& entry : all_ops()) {
+    const std::string& name = entry.first;
+    INFO("op " << name);
+    CHECK(kernels.count(name) == 1);
+  }
+  CHECK(kernels.size() == all_ops().size());
+}
+
+TEST_CASE("kernels of the CUDA plug-in refuse another device") {
+  const KernelTable kernels = load_plugin(FLEETRUN_CUDA_PLUGIN).kernels();
+  Program program;
+  const ValueId y = program.add_value({.name = "y", .shape = {4}});
+  program.ops.push_back(
+      {.type = "fill", .outputs = {y}, .attributes = {{"value", 1.0}, {"shape", Shape{4}}}});
+  const auto cpu = make_cpu_device();
+  const OpView fill(find_op(all_ops(), "fill"), program, program.op(0));
+  CHECK_THROWS_WITH_AS(kernels.at("fill").make(fill, *cpu), "a CUDA kernel was asked for device CPU", Error);
+}
+
+TEST_CASE("a GPU that is not there is named, with a way out") {
+  try {
+    load_plugin(FLEETRUN_CUDA_PLUGIN).make_device({.index = 1000});
+    FAIL("there is a device 1000");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::config);
+    CHECK(error.message().starts_with("cuda:1000"));
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
