@@ -4,9 +4,10 @@
 
 #include <vector>
 
-#include "runtime/kernels/device.h"
+#include "comm/memory_store.h"
 #include "runtime/tensor/philox.h"
 #include "support/run_world.h"
+#include "support/test_device.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -23,9 +24,11 @@ TEST_CASE("evaluation normalises by the running statistics, which approach those
   job::JobSpec job;
   job.model.name = job::ModelName::resnet20;
   job.data.batch_size = kBatch;
-  testing::run_world(1, [&](comm::Communicator& communicator) {
-    const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+  testing::run_world(1, [&](comm::Communicator& of_host) {
+    const auto device = test::make_test_device();
+    comm::MemoryStore store;
+    const auto of_device = device->make_communicator({store, 0, 1}, 0);
+    Trainer trainer(job, kFacts, *device, of_device ? *of_device : of_host, 1);
     const auto evaluated = [&] {
       trainer.evaluate(batch);
       return trainer.finish_evaluation().loss;

@@ -25,6 +25,7 @@ for program in "$prefix/bin/fleetrun" "$worker"; do
   libraries=$(ldd "$program")
   ! grep -F "not found" <<<"$libraries" || fail "$program lacks a library"
   ! grep -F "$build" <<<"$libraries" || fail "$program still uses the build folder"
+  ! grep -E "libcud|libcublas|libnccl|libnvidia" <<<"$libraries" || fail "$program is linked with a CUDA library"
 done
 
 mkdir "$work/job"

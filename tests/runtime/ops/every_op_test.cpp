@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "support/gradient_check.h"
+#include "support/test_device.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 using test::check_gradient;
 
 TEST_CASE("the gradient of every op agrees with finite differences") {
-  const auto device = make_cpu_device({.refuse_reference = true});
+  const auto device = test::make_test_device();
   for (const auto& entry : all_ops()) {
     const auto& name = entry.first;
     const OpDef& def = entry.second;

@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/safetensors.h"
 #include "support/gradient_check.h"
+#include "support/test_device.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -103,7 +104,7 @@ class Replay {
 };
 
 TEST_CASE("every op gives what PyTorch gives, forward and backward") {
-  const auto device = make_cpu_device({.refuse_reference = true});
+  const auto device = test::make_test_device();
   for (const int team : {1, 2}) {
     device->enter_thread(team);
     for (const std::string& path : vector_files()) {

@@ -1,0 +1,19 @@
+// The device that a test runs on: the CPU, or the one that FLEETRUN_TEST_DEVICE names ("cuda:0"), from the plug-in beside
+// our libraries. The same cases hold for both.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/environment.h"
+#include "runtime/load_plugin.h"
+
+namespace fleetrun::runtime::test {
+
+inline std::unique_ptr<Device> make_test_device() {
+  const Environment environment = Environment::of_this_process();
+  const std::string name = environment.get_or("FLEETRUN_TEST_DEVICE", "cpu");
+  if (name == "cpu") return make_cpu_device({.refuse_reference = true});
+  return load_plugin(cuda_plugin_path()).make_device(plugin_options(name, {}, environment));
+}
+
+}  // namespace fleetrun::runtime::test
