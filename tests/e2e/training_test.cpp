@@ -99,7 +99,7 @@ TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
   CHECK(contains(dumped("train.txt"), "parameter f1.weight f32[64,64]"));
   CHECK(contains(dumped("train.txt"), "\nall_reduce "));
   CHECK(contains(dumped("train.dot"), "digraph program {\n"));
-  CHECK(contains(dumped("train.dot"), "[label=\"sgd\\nf1.weight\""));
+  CHECK(contains(dumped("train.dot"), "[label=\"sgd\\nf1.weight f32"));
   CHECK(contains(dumped("train.kernels.txt"), "sgd (f1.weight): fleetrun\n"));
   CHECK(contains(dumped("eval.txt"), "\nfetch losses\n"));
   CHECK_FALSE(contains(dumped("eval.txt"), "all_reduce"));
