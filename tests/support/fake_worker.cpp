@@ -135,6 +135,7 @@ void print_parents_descriptors() {
   int count = 0;
   DIR* folder = ::opendir(path.c_str());
   while (folder != nullptr && ::readdir(folder) != nullptr) ++count;
+  if (folder != nullptr) ::closedir(folder);
   std::printf("parent has %d\n", count);
 }
 
