@@ -169,10 +169,11 @@ TEST_CASE("L18: as process 1 of a container it reaps everybody's orphans and pas
   if (run_child(probe).code != 0) LEAVE_OUT("no pid namespace can be made here");
   Words words = enter;
   // The shell's background job becomes an orphan of process 1 when the shell ends, before the run does.
-  const Words command = launch.script_command({"--nproc_per_node=2"},
-                                              "$FAKE daemon daemon.$RANK exit 0\nsetsid sh -c 'sleep 0.05 "
-                                              "&'\nsleep 0.3\nps -eo stat= 2>/dev/null | grep -c Z\n"
-                                              "exit 7\n");
+  const Words command = launch.script_command(
+      {"--nproc_per_node=2"},
+      "[ $RANK = 1 ] && exec $FAKE sleep 100\n$FAKE daemon daemon.$RANK exit 0\nsetsid sh -c 'sleep 0.05 "
+      "&'\nsleep 0.3\nps -eo stat= 2>/dev/null | grep -c Z\n"
+      "exit 7\n");
   words.insert(words.end(), command.begin(), command.end());
   const ChildResult result = run_child(words, launch.options());
   CHECK(result.code == 7);
