@@ -363,7 +363,7 @@ TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
   const auto report = launch.report();
   CHECK(report["exit_code"] == 93);
   CHECK(report["crash_loop"] == true);
-  CHECK(report["ranks"][0]["code"] == 3);
+  CHECK(report["ranks"][report["first_failed_rank"].get<int>()]["code"] == 3);
   CHECK(report["earlier_attempts"].size() == 2);
   for (const char* log : {"log/attempt-0/workerlog.1", "log/attempt-1/workerlog.1", "log/workerlog.1"})
     CHECK(launch.folder.read(log) == "start\n");
