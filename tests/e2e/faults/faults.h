@@ -12,10 +12,10 @@
 #include "support/slowdown.h"
 
 // A case that this machine cannot show is left out, and that is seen.
-#define LEAVE_OUT(reason)            \
-  do {                               \
-    MESSAGE("left out: " << reason); \
-    return;                          \
+#define LEAVE_OUT(reason)              \
+  do {                                 \
+    MESSAGE("left out: " << (reason)); \
+    return;                            \
   } while (false)
 
 namespace fleetrun {

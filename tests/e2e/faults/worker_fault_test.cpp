@@ -109,7 +109,7 @@ TEST_CASE("W4: a core file in the folder is pointed to") {
   std::ifstream pattern("/proc/sys/kernel/core_pattern");
   std::string text;
   std::getline(pattern, text);
-  if (text.find_first_of("|/%") != std::string::npos) LEAVE_OUT("core_pattern is " << text);
+  if (text.find_first_of("|/%") != std::string::npos) LEAVE_OUT("core_pattern is " + text);
   if (testing::kSlowdown > 1) LEAVE_OUT("sanitizers forbid core files");
   const ScriptLaunch launch;
   const ChildResult result = launch.run_after("ulimit -c unlimited", Launch::command({}, {"signal", "11"}));
