@@ -12,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -150,7 +151,7 @@ class StandInDevice : public Device, private Streams {
   };
 
   struct Access {
-    std::string who;
+    std::string_view who;
     const std::byte* begin;
     const std::byte* end;
     int stream;
@@ -183,20 +184,31 @@ class StandInDevice : public Device, private Streams {
     Clock all{};
     for (const Clock& clock : clocks_) join(all, clock);
     clocks_.fill(all);
+    accesses_.clear();  // whatever comes is ordered behind all of them
   }
 
-  void access(const std::string& who, const void* data, std::size_t bytes, int stream, bool write) {
+  // `who` is kept for as long as the device.
+  void access(std::string_view who, const void* data, std::size_t bytes, int stream, bool write) {
     const std::lock_guard lock(mutex_);
     const auto* const begin = static_cast<const std::byte*>(data);
-    const Access mine = {
-        who, begin, begin + bytes, stream, ++clock(stream)[static_cast<std::size_t>(stream)], write};
-    std::erase_if(accesses_, [&](const Access& other) {
-      if (other.end <= mine.begin || mine.end <= other.begin) return false;
-      const bool ordered = other.time <= clock(stream)[static_cast<std::size_t>(other.stream)];
+    Clock& now = clock(stream);
+    const Access mine = {who, begin, begin + bytes, stream, ++now[static_cast<std::size_t>(stream)], write};
+    for (std::size_t i = 0; i < accesses_.size();) {
+      const Access& other = accesses_[i];
+      if (other.end <= mine.begin || mine.end <= other.begin) {
+        ++i;
+        continue;
+      }
+      const bool ordered = other.time <= now[static_cast<std::size_t>(other.stream)];
       if (!ordered && (write || other.write)) note(other, mine);
       const bool covered = mine.begin <= other.begin && other.end <= mine.end;
-      return ordered && covered && (write || (!other.write && other.stream == stream));
-    });
+      if (ordered && covered && (write || (!other.write && other.stream == stream))) {
+        accesses_[i] = accesses_.back();
+        accesses_.pop_back();
+      } else {
+        ++i;
+      }
+    }
     accesses_.push_back(mine);
   }
 

@@ -1,6 +1,7 @@
 #include "runtime/exec/stream_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "runtime/kernels/streams.h"
 
@@ -11,14 +12,13 @@ namespace {
 class Ancestors {
  public:
   explicit Ancestors(const TaskGraph& graph)
-      : before_(graph.size(), std::vector<bool>(graph.size())), direct_(graph.size()) {
+      : before_(graph.size(), Bits((graph.size() + kBits - 1) / kBits)), direct_(graph.size()) {
     for (std::size_t op = 0; op < graph.size(); ++op) {
       for (const OpId successor : graph.successors[op]) {
         const auto after = static_cast<std::size_t>(successor);
         direct_[after].push_back(op);
-        for (std::size_t i = 0; i < op; ++i)
-          if (before_[op][i]) before_[after][i] = true;
-        before_[after][op] = true;
+        for (std::size_t i = 0; i <= op / kBits; ++i) before_[after][i] |= before_[op][i];
+        before_[after][op / kBits] |= std::uint64_t{1} << op % kBits;
       }
     }
   }
@@ -28,13 +28,20 @@ class Ancestors {
     std::vector<std::size_t> last;
     for (const std::size_t candidate : direct_[op])
       if (std::none_of(direct_[op].begin(), direct_[op].end(),
-                       [&](std::size_t other) { return before_[other][candidate]; }))
+                       [&](std::size_t other) { return is_before(candidate, other); }))
         last.push_back(candidate);
     return last;
   }
 
  private:
-  std::vector<std::vector<bool>> before_;         // [op][other]
+  static constexpr std::size_t kBits = 64;
+  using Bits = std::vector<std::uint64_t>;  // one bit for each op
+
+  bool is_before(std::size_t op, std::size_t other) const {
+    return (before_[other][op / kBits] >> op % kBits & 1) != 0;
+  }
+
+  std::vector<Bits> before_;                      // by op
   std::vector<std::vector<std::size_t>> direct_;  // by op
 };
 
