@@ -1,11 +1,15 @@
 #include "launch/preflight.h"
 
+#include <chrono>
 #include <map>
 
+#include "launch/gpu_facts.h"
 #include "launch/nccl_lint.h"
 
 namespace fleetrun::launch {
 namespace {
+
+constexpr auto kDriverTime = std::chrono::seconds(5);  // one that has to wake up takes two
 
 // As the workers get them: --nccl wins over the job's env, which wins over the environment.
 std::map<std::string, std::string> nccl_variables(const PreflightRequest& request) {
@@ -29,6 +33,10 @@ std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
   if (const auto variables = nccl_variables(request); !variables.empty())
     warnings = lint_nccl(variables, probe_network(), request.cluster.nodes);
+  if (request.cluster.device == Device::cuda)
+    if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
+      for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))
+        warnings.push_back(std::move(warning));
   return warnings;
 }
 

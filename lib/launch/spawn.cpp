@@ -119,17 +119,50 @@ class ChildStack {
   void* memory_;
 };
 
-// A process that is put into a cgroup later makes the kernel wait for all processors, 10 ms and more; libc 2.36 has
-// no function for the call that makes it there, and only one for children with memory of their own.
-pid_t clone_into_cgroup(ChildPlan& plan, int cgroup, int& pidfd) {
+#if defined(__x86_64__)
+// libc 2.36 has no function for clone3. The child starts on the stack in the arguments and calls `run`, which does
+// not return; it gets both in registers, since nothing of our frame is on that stack. The result is that of the
+// kernel: a negative errno.
+long clone3_and_run(clone_args& arguments, int (*run)(void*), void* argument) {
+  long result = SYS_clone3;
+  register auto run_register asm("r8") = run;
+  register void* argument_register asm("r9") = argument;
+  asm volatile(
+      "syscall\n\t"
+      "testq %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "movq %%r9, %%rdi\n\t"
+      "callq *%%r8\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&arguments), "S"(sizeof arguments), "r"(run_register), "r"(argument_register)
+      : "rcx", "r11", "memory");
+  return result;
+}
+constexpr std::uint64_t kSharesMemory = CLONE_VM;
+#else
+// The child gets a copy of our memory, on which it can go on with our stack.
+long clone3_and_run(clone_args& arguments, int (*run)(void*), void* argument) {
+  arguments.stack = arguments.stack_size = 0;
+  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  if (pid == 0) run(argument);
+  return pid;
+}
+constexpr std::uint64_t kSharesMemory = 0;
+#endif
+
+// A process that is put into a cgroup later makes the kernel wait for all processors, 10 ms and more.
+pid_t clone_into_cgroup(ChildPlan& plan, const ChildStack& stack, int cgroup, int& pidfd) {
   clone_args arguments{};
-  arguments.flags = CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  arguments.flags = kSharesMemory | CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
   arguments.exit_signal = SIGCHLD;
+  arguments.stack = reinterpret_cast<std::uintptr_t>(stack.top()) - kChildStack;
+  arguments.stack_size = kChildStack;
   arguments.cgroup = static_cast<std::uint64_t>(cgroup);
-  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
-  if (pid == 0) run_child(&plan);
-  return static_cast<pid_t>(pid);
+  return static_cast<pid_t>(clone3_and_run(arguments, run_child, &plan));
 }
 
 }  // namespace
@@ -146,7 +179,7 @@ SpawnResult spawn(const SpawnRequest& request) {
   int pidfd = -1;
   {
     const BlockedSignals blocked;
-    if (request.cgroup_fd >= 0) result.pid = clone_into_cgroup(plan, request.cgroup_fd, pidfd);
+    if (request.cgroup_fd >= 0) result.pid = clone_into_cgroup(plan, stack, request.cgroup_fd, pidfd);
     if (result.pid < 0)
       result.pid =
           ::clone(run_child, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
