@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -122,17 +123,17 @@ TEST_CASE("gloo: a peer that is gone raises no signal, for the threads that writ
 
 TEST_CASE("gloo: a rank that does not come to a collective is named at the deadline") {
   GlooWorld world{.size = 3, .collective_deadline = 200ms};
-  std::atomic<int> failed = 0;
+  std::latch others_failed(2);
   std::atomic<int> named = 0;
   run_world(3, world.make(), [&](Communicator& comm) {
     comm.barrier();
     if (comm.rank() == 1) {
-      while (failed < 2) std::this_thread::sleep_for(10ms);  // stopped, but its connections are open
+      others_failed.wait();  // stopped, but its connections are open
       return;
     }
     const auto start = std::chrono::steady_clock::now();
     const Error error = error_of([&] { comm.barrier(); });
-    ++failed;
+    others_failed.count_down();
     if (error.message().find("waited for rank 1 (") != std::string::npos) ++named;
     if (std::chrono::steady_clock::now() - start > 10s) throw std::runtime_error("it took too long");
   });

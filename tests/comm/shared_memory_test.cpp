@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -260,12 +261,12 @@ TEST_CASE("shared memory: a rank that leaves while data flows is an error of the
 
 TEST_CASE("shared memory: a rank that does not come is named at the deadline, with what it did last") {
   SharedWorld world{.size = 3, .collective_deadline = 200ms};
-  std::atomic<int> failed = 0;
+  std::latch others_failed(2);
   std::atomic<int> named = 0;
   run_world(3, world.make(), [&](Communicator& comm) {
     comm.barrier();
     if (comm.rank() == 1) {
-      while (failed < 2) std::this_thread::sleep_for(10ms);
+      others_failed.wait();
       // The others had come to the barrier that it missed; at the next one it is told why it is alone.
       comm.barrier();
       const std::string late = error_of([&] { comm.barrier(); }).message();
@@ -273,7 +274,7 @@ TEST_CASE("shared memory: a rank that does not come is named at the deadline, wi
       return;
     }
     const std::string error = error_of([&] { comm.barrier(); }).message();
-    ++failed;
+    others_failed.count_down();
     // One of the two comes first; the other may find that it failed.
     if (error.find(
             "collective 2, barrier: waited for rank 1 (nothing for 0.2 s; last seen in collective 1)") !=
