@@ -1,6 +1,8 @@
 // fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
 // hand it is the only rank.
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -45,6 +47,15 @@ void run_export(const std::vector<std::string>& arguments) {
   std::cout << "weights: " << output << std::endl;
 }
 
+// At once and with nothing torn down: the other ranks learn of an error by our end, and must not end before us, or they
+// would be taken for the cause.
+[[noreturn]] void leave(const std::string& words, int code) {
+  std::fputs(words.c_str(), stderr);
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
 // A training does not fail because there is no room for what is said about it.
 void write_train_report(const std::string& log_dir, const std::string& text) {
   try {
@@ -54,7 +65,15 @@ void write_train_report(const std::string& log_dir, const std::string& text) {
   }
 }
 
-void run(const std::vector<std::string>& arguments) {
+void tell(const runtime::TrainReport& report, const RankEnv& env) {
+  if (!env.log_dir.empty()) write_train_report(env.log_dir, runtime::to_json(report));
+  std::cout << runtime::describe_memory(report) << std::endl;
+  std::cout << runtime::describe(report) << std::endl;
+  if (report.stopped) std::cout << "stopped by SIGTERM; the checkpoint is complete" << std::endl;
+}
+
+// `world` is the caller's: an error leaves it connected.
+void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
   if (arguments.front() == "--export") return run_export(arguments);
   const RankEnv env = read_rank_env(Environment::of_this_process());
@@ -63,12 +82,11 @@ void run(const std::vector<std::string>& arguments) {
 
   page->phase = Phase::joining;
   page->beat();
-  comm::World world = comm::join_world(env);
+  world = comm::join_world(env);
   const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
-  if (env.rank != 0) return;
-  if (!env.log_dir.empty()) write_train_report(env.log_dir, runtime::to_json(report));
-  std::cout << runtime::describe_memory(report) << std::endl;
-  std::cout << runtime::describe(report) << std::endl;
+  if (env.rank == 0) tell(report, env);
+  // The signal that asked for it ends this process too, so that whoever waits for it sees why.
+  if (report.stopped) std::raise(SIGTERM);
 }
 
 }  // namespace
@@ -81,14 +99,14 @@ int main(int argc, char** argv) {
     return 0;
   }
   fleetrun::install_crash_trace(fleetrun::who());
+  fleetrun::comm::World world;
   try {
-    fleetrun::run(arguments);
+    fleetrun::run(arguments, world);
     return 0;
   } catch (const fleetrun::Error& error) {
-    std::fputs(error.describe(fleetrun::who()).c_str(), stderr);
-    return error.exit_code();
+    fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: error: %s\n", fleetrun::who().c_str(), error.what());
-    return static_cast<int>(fleetrun::ErrorKind::internal);
+    fleetrun::leave(fmt::format("{}: error: {}\n", fleetrun::who(), error.what()),
+                    static_cast<int>(fleetrun::ErrorKind::internal));
   }
 }

@@ -81,6 +81,13 @@ void replace_file(const std::string& path, std::string_view content) {
   put_in_place(path, content, [](int, const std::string&) {});
 }
 
+void sync_folder(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: a file system that has no such thing.
+  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+    throw Error(ErrorKind::io, fmt::format("syncing folder {}: {}", path, describe_errno(errno)));
+}
+
 void make_directories(const std::string& path) {
   std::error_code problem;
   std::filesystem::create_directories(path, problem);

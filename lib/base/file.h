@@ -17,6 +17,9 @@ void write_file_atomically(const std::string& path, std::string_view content);
 // The same without the sync, which may take as long as the disk is busy: for what a new run makes anew.
 void replace_file(const std::string& path, std::string_view content);
 
+// What was created, renamed or removed in the folder reaches the disk. Throws Error(io).
+void sync_folder(const std::string& path);
+
 // Creates the folder and its parents. Throws Error(create) that names the folder.
 void make_directories(const std::string& path);
 

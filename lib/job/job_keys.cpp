@@ -7,12 +7,12 @@ namespace {
 
 Key checkpoint_keys() {
   const Section<CheckpointSpec> checkpoint{[](JobSpec& spec) -> CheckpointSpec& { return spec.checkpoint; }};
-  return later(make_object_key(
+  return make_object_key(
       "checkpoint", "when and where the state of the training is kept",
       {
           make_path_key("dir", checkpoint(&CheckpointSpec::dir), "where checkpoints go, inside output.dir",
                         {.absent = "none, no checkpoints"}),
-          make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs), "epochs between checkpoints",
+          make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs), "epochs between checkpoints; 0: none by epochs",
                    {.range = Range::from(0)}),
           make_key("every_steps", checkpoint(&CheckpointSpec::every_steps), "steps between checkpoints",
                    {.range = Range::from(1), .absent = "off"}),
@@ -20,7 +20,7 @@ Key checkpoint_keys() {
                    {.range = Range::from(1)}),
           make_key("resume", checkpoint(&CheckpointSpec::resume),
                    "auto: go on from the newest complete checkpoint in dir; never; or the path of one"),
-      }));
+      });
 }
 
 Key output_keys() {

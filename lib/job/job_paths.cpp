@@ -65,6 +65,8 @@ void resolve_paths(const Key& keys, Draft& draft) {
   if (!is_users_choice)
     if (const auto escape = find_escape(draft.spec.output.dir, folder))
       draft.report("output.dir", fmt::format("{}, {}", json_quoted(written_output), *escape));
+  std::string& resume = draft.spec.checkpoint.resume;
+  if (resume != "auto" && resume != "never") resume = absolute_from(folder, resume).string();
   auto& checkpoints = draft.spec.checkpoint.dir;
   if (!checkpoints) return;
   const std::string written_checkpoints = *checkpoints;

@@ -107,7 +107,7 @@ struct CheckpointSpec {
   int every_epochs = 1;
   std::optional<int> every_steps;
   int keep = 3;
-  std::string resume = "auto";  // "auto", "never" or a path
+  std::string resume = "auto";  // "auto", "never" or a path; absolute after parsing
 };
 
 struct AmpSpec {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "job/schedule.h"
 #include "runtime/agreement.h"
+#include "runtime/checkpoints.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"
 #include "runtime/dump_program.h"
@@ -81,7 +82,8 @@ class Run {
         trainer_(job, resolve_model_facts(job.model, *data_.train), *device_, communicator_,
                  job.train.threads.value_or(world.env.threads)),
         loader_(*data_.train, training_loader(job, world.env)),
-        steps_per_epoch_(loader_.batches_per_epoch()) {
+        steps_per_epoch_(loader_.batches_per_epoch()),
+        checkpoints_(job, world, trainer_, out) {
     if (data_.test) test_loader_ = std::make_unique<Loader>(*data_.test, evaluation_loader(job, world.env));
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
@@ -91,46 +93,70 @@ class Run {
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
-    trainer_.share_parameters();
+    state_ = checkpoints_.resume(steps_per_epoch_);
+    first_step_ = state_.steps;
   }
 
   TrainReport train() {
     page_.epochs = static_cast<std::uint32_t>(epochs_);
     page_.steps = static_cast<std::uint64_t>(total_steps_);
-    for (int epoch = 0; epoch < epochs_; ++epoch) {
-      train_epoch(epoch);
-      const bool last = epoch + 1 == epochs_;
-      if (test_loader_ && job_.train.eval_every > 0 && ((epoch + 1) % job_.train.eval_every == 0 || last))
-        evaluate(epoch);
+    page_.step = static_cast<std::uint64_t>(state_.steps);
+    if (state_.epoch >= epochs_) nothing_left();
+    for (bool last = false; state_.epoch < epochs_ && !last && !stopped_;) {
+      train_epoch();
+      last = state_.steps == total_steps_;
+      if (!stopped_ && evaluation_is_due(last)) evaluate(state_.epoch);
+      if (stopped_) break;
+      if (state_.batch == steps_per_epoch_) next_epoch();
+      checkpoints_.after_epoch(state_, last);
     }
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
-    if (world_.env.rank == 0) save_weights();
+    checkpoints_.finish();
+    if (world_.env.rank == 0 && !stopped_) save_weights();
     return report();
   }
 
  private:
-  void train_epoch(int epoch) {
+  // A checkpoint of the end of a training that is no longer now.
+  void nothing_left() {
+    out_ << fmt::format("nothing is left to train: the job ends after {} epochs", epochs_) << std::endl;
+    if (test_loader_) evaluate(epochs_ - 1);
+  }
+
+  void next_epoch() {
+    ++state_.epoch;
+    state_.batch = 0;
+  }
+
+  bool evaluation_is_due(bool last) const {
+    const int every = job_.train.eval_every;
+    return test_loader_ && every > 0 && ((state_.epoch + 1) % every == 0 || last);
+  }
+
+  void train_epoch() {
     page_.phase = Phase::training;
-    page_.epoch = static_cast<std::uint32_t>(epoch);
-    loader_.start_epoch(epoch);
+    page_.epoch = static_cast<std::uint32_t>(state_.epoch);
+    loader_.start_epoch(state_.epoch, state_.batch);
     const auto start = Clock::now();
-    for (int batch = 0; steps_ < total_steps_; ++batch) {
+    while (state_.steps < total_steps_ && !stopped_) {
       const Batch* next = loader_.next();
       if (next == nullptr) break;
-      train_step(epoch, batch, *next);
+      train_step(*next);
+      stopped_ = checkpoints_.after_step(state_);
     }
     train_seconds_ += seconds_since(start);
   }
 
-  void train_step(int epoch, int batch, const Batch& data) {
+  void train_step(const Batch& data) {
     const auto start = Clock::now();
-    trainer_.step({data.images, data.labels}, job::learning_rate_at(job_.optimizer.learning_rate, steps_,
+    trainer_.step({data.images, data.labels}, job::learning_rate_at(job_.optimizer.learning_rate, state_.steps,
                                                                     steps_per_epoch_, total_steps_));
     const double speed = job_.data.batch_size / seconds_since(start);
-    if (steps_ % job_.train.fetch_every == 0) fetch();
-    if (batch % job_.train.log_every == 0) log(epoch, batch, speed);
-    ++steps_;
-    page_.step = static_cast<std::uint64_t>(steps_);
+    if (state_.steps % job_.train.fetch_every == 0) fetch();
+    if (state_.batch % job_.train.log_every == 0) log(speed);
+    ++state_.steps;
+    ++state_.batch;
+    page_.step = static_cast<std::uint64_t>(state_.steps);
     page_.last_collective = communicator_.collectives();
     page_.images_per_second = speed;
     page_.beat();
@@ -141,15 +167,15 @@ class Run {
     page_.loss = score_.loss;
     if (!std::isfinite(score_.loss))
       throw Error(ErrorKind::numerics,
-                  fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, steps_),
+                  fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, state_.steps),
                   "a lower optimizer.learning_rate or a warm-up often helps");
   }
 
-  void log(int epoch, int batch, double speed) {
+  void log(double speed) {
     if (job_.train.print_format == job::PrintFormat::worker)
-      out_ << worker_line(world_.env.rank, steps_, score_.loss, speed) << std::endl;
+      out_ << worker_line(world_.env.rank, state_.steps, score_.loss, speed) << std::endl;
     else
-      out_ << epoch_line(epoch, batch, score_) << std::endl;
+      out_ << epoch_line(state_.epoch, state_.batch, score_) << std::endl;
   }
 
   void evaluate(int epoch) {
@@ -158,6 +184,8 @@ class Run {
     while (const Batch* batch = test_loader_->next()) {
       trainer_.evaluate({batch->images, batch->labels});
       page_.beat();
+      stopped_ = checkpoints_.after_step(state_);
+      if (stopped_) return;
     }
     test_score_ = trainer_.finish_evaluation();
     out_ << test_line(epoch, *test_score_) << std::endl;
@@ -170,11 +198,13 @@ class Run {
   }
 
   TrainReport report() const {
-    const double images = static_cast<double>(steps_) * job_.data.batch_size * world_.env.world_size;
+    const double images = static_cast<double>(state_.steps - first_step_) * job_.data.batch_size * world_.env.world_size;
     const Schedule& schedule = trainer_.executor().schedule();
     TrainReport report = {.world_size = world_.env.world_size,
                           .epochs = epochs_,
-                          .steps = steps_,
+                          .steps = state_.steps,
+                          .resumed_at = first_step_,
+                          .stopped = stopped_,
                           .loss = score_.loss,
                           .train_seconds = train_seconds_,
                           .images_per_second = train_seconds_ > 0 ? images / train_seconds_ : 0,
@@ -205,7 +235,10 @@ class Run {
   int steps_per_epoch_ = 0;
   int epochs_ = 0;
   std::int64_t total_steps_ = 0;
-  std::int64_t steps_ = 0;
+  Checkpoints checkpoints_;
+  TrainingState state_;
+  std::int64_t first_step_ = 0;  // of this process
+  bool stopped_ = false;         // by SIGTERM, with a checkpoint
   double train_seconds_ = 0;
   Score score_;
   std::optional<Score> test_score_;

@@ -41,6 +41,9 @@ class Trainer {
   // Rank 0's parameters become everybody's. Before the first step.
   void share_parameters();
 
+  // The next step is the one after `steps`, as if this trainer had done them. Before the first step.
+  void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
+
   void step(const BatchView& batch, double learning_rate);
   std::vector<OpTime> step_timed(const BatchView& batch, double learning_rate,
                                  int repeats);  // Executor::run_timed
@@ -51,6 +54,7 @@ class Trainer {
   Score finish_evaluation();
 
   const Storage& storage() const { return *storage_; }
+  Storage& storage() { return *storage_; }
   const Executor& executor() const { return *training_; }
   const Executor& evaluation_executor() const { return *evaluation_; }
 

@@ -77,7 +77,7 @@ TEST_CASE("every key that this build has is in the schema, those of later builds
   for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
     CAPTURE(path);
     const bool is_in_schedule = path.starts_with("optimizer.learning_rate.");
-    const bool is_below_later = path.starts_with("checkpoint.") || path.starts_with("strategy.amp_configs.");
+    const bool is_below_later = path.starts_with("strategy.amp_configs.");
     if (is_in_schedule || is_below_later) return;
     const bool is_refused = property(schema, path).find("not") != nullptr;
     CHECK(is_refused == (key.rules.support == Support::later));

@@ -72,7 +72,7 @@ TEST_CASE("what the file says for another choice than the command line's is note
 TEST_CASE("problems of the command line come after those of the file, in its order") {
   CHECK(complaint(
             good_job("\"device\": \"tpu\""),
-            {"train.epoch=3", "model.name=lenett", "train.epochs.a=3", "output.dir=../x", "checkpoint.dir=y",
+            {"train.epoch=3", "model.name=lenett", "train.epochs.a=3", "output.dir=../x", "checkpoint.keep=0",
              "optimizer.learning_rate=1e309", "data.batch_size=many", "env={\"A\": 1, \"A\": \"2\"}"}) ==
         "a.json:4:11: device: found \"tpu\", wanted one of \"auto\", \"cpu\", \"cuda\"\n"
         "command line: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
@@ -84,7 +84,7 @@ TEST_CASE("problems of the command line come after those of the file, in its ord
         "command line: output.dir: found \"../x\", wanted a path inside " +
             std::filesystem::current_path().string() +
             "\n"
-            "command line: checkpoint.dir: found \"y\", not supported by this build\n"
+            "command line: checkpoint.keep: found 0, wanted a whole number of at least 1\n"
             "command line: optimizer.learning_rate: found 1e309, wanted a number that fits into 64 bits (up "
             "to about "
             "1.8e308)\n"

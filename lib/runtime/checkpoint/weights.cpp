@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json_value.h"
-#include "runtime/checkpoint/safetensors.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -33,10 +33,10 @@ struct Mismatch {
   bool none() const { return missing.empty() && unexpected.empty() && no_floats.empty() && shapes.empty(); }
 };
 
-Mismatch compare(const Safetensors& file, const Program& program) {
+Mismatch compare(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program) {
   Mismatch mismatch;
   std::set<std::string> wanted;
-  for (const ValueId id : weights_of(program)) {
+  for (const ValueId id : ids) {
     const Value& value = program.value(id);
     wanted.insert(value.name);
     const auto found = file.tensors.find(value.name);
@@ -87,26 +87,71 @@ Error error_of(const std::string& path, const Mismatch& mismatch) {
                        : "");
 }
 
+template <typename Wanted>
+std::vector<ValueId> values_where(const Program& program, Wanted wanted) {
+  std::vector<ValueId> ids;
+  for (ValueId id = 0; id < static_cast<ValueId>(program.values.size()); ++id)
+    if (wanted(program.value(id))) ids.push_back(id);
+  return ids;
+}
+
 }  // namespace
 
 std::vector<ValueId> weights_of(const Program& program) {
-  std::vector<ValueId> weights;
-  for (ValueId id = 0; id < static_cast<ValueId>(program.values.size()); ++id) {
+  return values_where(program, [](const Value& value) {
+    return value.kind == ValueKind::parameter || (value.kind == ValueKind::state && value.of == kNone);
+  });
+}
+
+std::vector<ValueId> running_statistics_of(const Program& program) {
+  return values_where(program,
+                      [](const Value& value) { return value.kind == ValueKind::state && value.of == kNone; });
+}
+
+std::vector<ValueId> optimizer_states_of(const Program& program) {
+  return values_where(program,
+                      [](const Value& value) { return value.kind == ValueKind::state && value.of != kNone; });
+}
+
+PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage) {
+  PlainTensors tensors;
+  for (const ValueId id : ids) {
     const Value& value = program.value(id);
-    if (value.kind == ValueKind::parameter || (value.kind == ValueKind::state && value.of == kNone))
-      weights.push_back(id);
+    tensors[value.name] = {value.shape, storage.read(value.name)};
   }
-  return weights;
+  return tensors;
+}
+
+std::string format_tensors(const PlainTensors& tensors) {
+  Safetensors file;
+  file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
+  for (const auto& [name, tensor] : tensors)
+    file.tensors[name] = {
+        .dtype = DType::f32,
+        .shape = tensor.shape,
+        .bytes = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)}};
+  return format_safetensors(file);
+}
+
+void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
+                   const Program& program) {
+  const Mismatch mismatch = compare(file, wanted, program);
+  if (!mismatch.none()) throw error_of(path, mismatch);
+}
+
+void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
+                   Storage& storage) {
+  for (const ValueId id : ids) {
+    const std::string& name = program.value(id).name;
+    storage.write(name, to_floats(file.tensors.at(name)));
+  }
 }
 
 void load_weights(const std::string& path, const Program& program, Storage& storage) {
   const Safetensors file = read_safetensors(path);
-  const Mismatch mismatch = compare(file, program);
-  if (!mismatch.none()) throw error_of(path, mismatch);
-  for (const ValueId id : weights_of(program)) {
-    const std::string& name = program.value(id).name;
-    storage.write(name, to_floats(file.tensors.at(name)));
-  }
+  const std::vector<ValueId> weights = weights_of(program);
+  check_tensors(file, path, weights, program);
+  store_tensors(file, weights, program, storage);
 }
 
 void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage) {
@@ -115,18 +160,7 @@ void load_pretrained(const job::ModelSpec& model, const Program& program, Storag
 }
 
 void save_weights(const std::string& path, const Program& program, const Storage& storage) {
-  std::vector<std::vector<float>> plain;  // what the tensors of the file point into
-  Safetensors file;
-  file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
-  for (const ValueId id : weights_of(program)) {
-    const Value& value = program.value(id);
-    const std::vector<float>& floats = plain.emplace_back(storage.read(value.name));
-    file.tensors[value.name] = {
-        .dtype = DType::f32,
-        .shape = value.shape,
-        .bytes = {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)}};
-  }
-  write_safetensors(path, file);
+  write_file_atomically(path, format_tensors(read_tensors(weights_of(program), program, storage)));
 }
 
 }  // namespace fleetrun::runtime

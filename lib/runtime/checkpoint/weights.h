@@ -1,20 +1,41 @@
 // The weights of a model between memory and a safetensors file: parameters, and the states that belong to no
-// parameter (running statistics), by PyTorch's names, in plain row-major order. Optimizer state is no weight.
+// parameter (running statistics), by PyTorch's names, in plain row-major order. Optimizer state is no weight, but is
+// kept in the same way.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
 #include "job/job_spec.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 
 std::vector<ValueId> weights_of(const Program& program);
+std::vector<ValueId> running_statistics_of(const Program& program);  // those of the weights that are states
+std::vector<ValueId> optimizer_states_of(const Program& program);
 
-// Throws Error(data) with a line for each tensor that is missing, unexpected, of another shape or no float;
-// nothing is stored then. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs
-// them. Throws as read_safetensors besides.
+// A tensor by itself: f32, row-major.
+struct PlainTensor {
+  Shape shape;
+  std::vector<float> values;
+};
+using PlainTensors = std::map<std::string, PlainTensor>;  // by name
+
+PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage);
+
+// The content of a safetensors file.
+std::string format_tensors(const PlainTensors& tensors);
+
+// Throws Error(data) with a line for each tensor that is missing in the file (of that path), unexpected, of another
+// shape or no float. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs them.
+void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
+                   const Program& program);
+void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program, Storage& storage);
+
+// Throws as check_tensors, when nothing is stored, and as read_safetensors.
 void load_weights(const std::string& path, const Program& program, Storage& storage);
 
 // The same from model.pretrained, when the job has one; errors name the key.

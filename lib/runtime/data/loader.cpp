@@ -116,7 +116,7 @@ std::unique_ptr<Loader::Workspace> Loader::make_workspace() const {
 
 int Loader::batches_per_epoch() const { return runtime::batches_per_epoch(shard_); }
 
-void Loader::start_epoch(int epoch) {
+void Loader::start_epoch(int epoch, int first_batch) {
   std::unique_lock lock(mutex_);
   taken_batch_ = batches_ = 0;  // no piece is due from here on
   progress_.wait(lock, [this] { return busy_ == 0; });
@@ -124,7 +124,8 @@ void Loader::start_epoch(int epoch) {
   plan_ = plan_epoch(shard_, epoch);
   epoch_ = epoch;
   batches_ = batches_per_epoch();
-  taken_place_ = released_ = delivered_ = 0;
+  taken_batch_ = released_ = delivered_ = std::min(first_batch, batches_);
+  taken_place_ = 0;
   work_.notify_all();
 }
 

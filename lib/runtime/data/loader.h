@@ -49,8 +49,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Begins an epoch, from the start, whether or not the last one was read to its end.
-  void start_epoch(int epoch);
+  // Begins an epoch, at its batch `first_batch`, whether or not the last one was read to its end.
+  void start_epoch(int epoch, int first_batch = 0);
 
   // The next batch in order, or nullptr after the last. Allocates nothing. Rethrows the Error of the first
   // sample of the batch that could not be read.

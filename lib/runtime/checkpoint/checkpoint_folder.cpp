@@ -1,0 +1,162 @@
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "runtime/checkpoint/manifest.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPartial = ".partial-";
+constexpr std::size_t kNumberDigits = 6;
+
+// "000007-step-2737" is number 7; nothing for what is no checkpoint of ours.
+std::optional<long> number_of(const std::string& name) {
+  const std::size_t dash = name.find("-step-");
+  if (dash == std::string::npos || dash < kNumberDigits) return std::nullopt;
+  const auto is_digit = [](unsigned char letter) { return std::isdigit(letter) != 0; };
+  const std::string number = name.substr(0, dash), step = name.substr(dash + std::string("-step-").size());
+  constexpr std::size_t kMostDigits = 18;  // of what a long holds in any case
+  if (number.size() > kMostDigits || step.empty() || !std::all_of(number.begin(), number.end(), is_digit) ||
+      !std::all_of(step.begin(), step.end(), is_digit))
+    return std::nullopt;
+  return std::stol(number);
+}
+
+// Oldest first.
+std::map<long, std::string> checkpoints_in(const std::string& folder) {
+  std::map<long, std::string> found;
+  std::error_code problem;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
+    if (const auto number = number_of(entry->path().filename().string())) found[*number] = entry->path().string();
+  if (problem) throw file_error(problem.value(), "listing", folder);
+  return found;
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code ignored;  // what cannot be removed is in nobody's way, and a next run tries again
+  fs::remove_all(path, ignored);
+}
+
+void remove_partial(const std::string& folder) {
+  std::error_code problem;
+  std::vector<std::string> partial;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
+    if (entry->path().filename().string().starts_with(kPartial)) partial.push_back(entry->path().string());
+  for (const std::string& path : partial) remove_tree(path);
+}
+
+UniqueFd claim(const std::string& folder) {
+  const std::string path = folder + "/.lock";
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK)  // a file system without locks: two runs in one folder are the user's care there
+    return fd;
+  throw Error(ErrorKind::create, fmt::format("another run that is under way keeps its checkpoints in {}", folder),
+              "checkpoint.dir=FOLDER behind the job file chooses another one");
+}
+
+void write_files(const std::string& folder, const Snapshot& snapshot) {
+  if (::mkdir(folder.c_str(), 0750) != 0)
+    throw Error(ErrorKind::io, fmt::format("creating folder {}: {}", folder, describe_errno(errno)));
+  Manifest manifest = {.state = snapshot.state};
+  for (const auto& [name, tensors] : snapshot.files) {
+    const std::string content = format_tensors(tensors);
+    manifest.files[name] = facts_of(content);
+    write_file_atomically(folder + "/" + name, content);
+  }
+  write_file_atomically(folder + "/" + kManifestName, format_manifest(manifest));
+  sync_folder(folder);
+}
+
+// Out of sight first: a removal that is cut off leaves no half of a checkpoint behind.
+void remove_checkpoint(const std::string& path) {
+  const fs::path hidden = fs::path(path).parent_path() / (kPartial + fs::path(path).filename().string());
+  if (::rename(path.c_str(), hidden.c_str()) == 0) remove_tree(hidden);
+}
+
+}  // namespace
+
+Checkpoint read_checkpoint(const std::string& path) {
+  constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t kMostManifestBytes = std::size_t{1} << 20;
+  const std::string manifest_path = path + "/" + kManifestName;
+  const Manifest manifest = parse_manifest(read_file(manifest_path, kMostManifestBytes), manifest_path);
+  Checkpoint checkpoint = {.path = path, .state = manifest.state};
+  for (const auto& [name, wanted] : manifest.files) {
+    const std::string file = path + "/" + name;
+    std::string content = read_file(file, kNoLimit);
+    const FileFacts found = facts_of(content);
+    if (found.bytes != wanted.bytes)
+      throw Error(ErrorKind::data, fmt::format("{} has {} bytes, wanted {}", file, found.bytes, wanted.bytes));
+    if (found != wanted)
+      throw Error(ErrorKind::data, fmt::format("{} has checksum {}, wanted {}: its content was changed", file,
+                                               found.checksum, wanted.checksum));
+    checkpoint.files.emplace(name, parse_safetensors(std::move(content), file));
+  }
+  return checkpoint;
+}
+
+CheckpointFolder::CheckpointFolder(std::string path, int keep) : path_(std::move(path)), keep_(keep) {
+  make_directories(path_);
+  lock_ = claim(path_);
+  remove_partial(path_);
+}
+
+std::vector<std::string> CheckpointFolder::list() const {
+  std::vector<std::string> paths;
+  for (const auto& [number, path] : checkpoints_in(path_)) paths.insert(paths.begin(), path);
+  return paths;
+}
+
+std::string CheckpointFolder::write(const Snapshot& snapshot) {
+  const std::map<long, std::string> before = checkpoints_in(path_);
+  const long number = before.empty() ? 1 : before.rbegin()->first + 1;
+  const std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
+  const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
+  remove_tree(partial);
+  try {
+    write_files(partial, snapshot);
+    if (::rename(partial.c_str(), path.c_str()) != 0)
+      throw Error(ErrorKind::io, fmt::format("renaming {} to {}: {}", partial, path, describe_errno(errno)));
+  } catch (const Error&) {
+    remove_tree(partial);
+    throw;
+  }
+  sync_folder(path_);
+  std::size_t surplus = before.size() + 1 - std::min(before.size() + 1, static_cast<std::size_t>(keep_));
+  for (const auto& [old, old_path] : before) {
+    if (surplus == 0) break;
+    remove_checkpoint(old_path);
+    --surplus;
+  }
+  return path;
+}
+
+std::string CheckpointFolder::set_aside(const std::string& checkpoint) {
+  std::string aside = checkpoint + ".bad";
+  for (int copy = 2; fs::exists(aside); ++copy) aside = fmt::format("{}.bad{}", checkpoint, copy);
+  if (::rename(checkpoint.c_str(), aside.c_str()) != 0)
+    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", checkpoint, aside, describe_errno(errno)));
+  return aside;
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,55 @@
+// A folder of checkpoints on a disk. Each is a folder that appears complete or not at all:
+//
+//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors[, ranks.safetensors]
+//
+// The first number counts saves, so that names sort by time whatever steps a training goes back to.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/training_state.h"
+#include "runtime/checkpoint/weights.h"
+
+namespace fleetrun::runtime {
+
+// A training at one moment, in memory.
+struct Snapshot {
+  TrainingState state;
+  std::map<std::string, PlainTensors> files;  // by file name
+};
+
+// The same as read from a disk.
+struct Checkpoint {
+  std::string path;
+  TrainingState state;
+  std::map<std::string, Safetensors> files;
+};
+
+// Throws Error(data) that says which file is missing, of another size or changed; Error(missing|permission|io).
+Checkpoint read_checkpoint(const std::string& path);
+
+class CheckpointFolder {
+ public:
+  // Makes the folder, claims it until the end of this object, and removes what saves that were cut off left behind.
+  // Throws Error(create), also when another run has claimed it.
+  CheckpointFolder(std::string path, int keep);
+
+  std::vector<std::string> list() const;  // paths, newest first
+
+  // The path of the new checkpoint; then removes the oldest beyond `keep`. Data and names are synced to the disk.
+  // Throws Error(create|io), and nothing new is seen in the folder then.
+  std::string write(const Snapshot& snapshot);
+
+  // Gives a checkpoint a name by which it is not found again: the new path. Throws Error(create).
+  std::string set_aside(const std::string& checkpoint);
+
+ private:
+  const std::string path_;
+  const int keep_;
+  UniqueFd lock_;
+};
+
+}  // namespace fleetrun::runtime

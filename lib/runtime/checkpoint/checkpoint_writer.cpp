@@ -1,0 +1,69 @@
+#include "runtime/checkpoint/checkpoint_writer.h"
+
+#include <chrono>
+#include <new>
+#include <utility>
+
+namespace fleetrun::runtime {
+namespace {
+
+SaveResult save(CheckpointFolder& folder, const Snapshot& snapshot) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  SaveResult result = {.state = snapshot.state};
+  try {
+    result.path = folder.write(snapshot);
+  } catch (const Error& problem) {  // told by whoever takes the results
+    result.problem = problem;
+  } catch (const std::bad_alloc&) {
+    result.problem = Error(ErrorKind::os, "no memory to write a checkpoint");
+  }
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return result;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(CheckpointFolder& folder) : folder_(folder), thread_([this] { live(); }) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void CheckpointWriter::write(Snapshot snapshot) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !next_; });
+  next_ = std::move(snapshot);
+  changed_.notify_all();
+}
+
+std::vector<SaveResult> CheckpointWriter::take_results() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(results_, {});
+}
+
+void CheckpointWriter::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !next_; });
+}
+
+void CheckpointWriter::live() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || next_; });
+    if (!next_) return;
+    lock.unlock();
+    SaveResult result = save(folder_, *next_);  // nobody touches next_ before it is reset below
+    lock.lock();
+    results_.push_back(std::move(result));
+    next_.reset();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace fleetrun::runtime

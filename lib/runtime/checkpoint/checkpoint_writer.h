@@ -1,0 +1,50 @@
+// Writes checkpoints on a thread of its own, one after the other, while the training goes on.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+namespace fleetrun::runtime {
+
+// How one save ended.
+struct SaveResult {
+  TrainingState state;
+  std::string path;              // of the checkpoint; empty when there is none
+  std::optional<Error> problem;  // why not
+  double seconds = 0;
+};
+
+class CheckpointWriter {
+ public:
+  explicit CheckpointWriter(CheckpointFolder& folder);
+  ~CheckpointWriter();  // waits for the last save
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Waits while an earlier snapshot is being written: at most one more lies in memory.
+  void write(Snapshot snapshot);
+
+  // What ended since the last call.
+  std::vector<SaveResult> take_results();
+
+  void wait_until_idle();
+
+ private:
+  void live();
+
+  CheckpointFolder& folder_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::optional<Snapshot> next_;  // until it is written
+  std::vector<SaveResult> results_;
+  bool stop_ = false;
+  std::thread thread_;  // last: everything it uses is there when it starts
+};
+
+}  // namespace fleetrun::runtime

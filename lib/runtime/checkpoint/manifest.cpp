@@ -1,0 +1,127 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <climits>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "base/json_reader.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr const char* kContent = "checkpoint";
+constexpr const char* kChecksum = "xxh3_128";
+
+std::string checksum_of(std::string_view content) {
+  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+JsonValue content_of(const Manifest& manifest) {
+  JsonValue files = JsonValue::of_object();
+  for (const auto& [name, facts] : manifest.files) {
+    JsonValue file = JsonValue::of_object();
+    file.add("bytes", JsonValue::of_integer(facts.bytes));
+    file.add(kChecksum, JsonValue::of_text(facts.checksum));
+    files.add(name, std::move(file));
+  }
+  const TrainingState& state = manifest.state;
+  JsonValue content = JsonValue::of_object();
+  content.add("version", JsonValue::of_integer(kVersion));
+  content.add("steps", JsonValue::of_integer(state.steps));
+  content.add("epoch", JsonValue::of_integer(state.epoch));
+  content.add("batch", JsonValue::of_integer(state.batch));
+  content.add("world_size", JsonValue::of_integer(state.world_size));
+  content.add("batch_size", JsonValue::of_integer(state.batch_size));
+  content.add("seed", JsonValue::of_integer(state.seed));
+  content.add("model", JsonValue::of_text(state.model));
+  content.add("optimizer", JsonValue::of_text(state.optimizer));
+  content.add("files", std::move(files));
+  return content;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  const JsonValue& member(const JsonValue& object, const char* key, JsonValue::Kind kind) const {
+    const JsonMember* found = object.is(JsonValue::Kind::object) ? object.find(key) : nullptr;
+    if (found == nullptr || !found->value.is(kind)) fail(fmt::format("it has no proper {}", key));
+    return found->value;
+  }
+
+  std::string text(const JsonValue& object, const char* key) const {
+    return member(object, key, JsonValue::Kind::text).text;
+  }
+
+  std::int64_t number(const JsonValue& object, const char* key, std::int64_t low, std::int64_t high) const {
+    const std::int64_t value = member(object, key, JsonValue::Kind::integer).integer;
+    if (value < low || value > high)
+      fail(fmt::format("{} is {}, wanted a number from {} to {}", key, value, low, high));
+    return value;
+  }
+
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error(ErrorKind::data, fmt::format("{}: {}", path_, problem));
+  }
+
+ private:
+  const std::string& path_;
+};
+
+Manifest read_content(const JsonValue& content, const Reader& reader) {
+  const auto count = [&](const char* key, int low) {
+    return static_cast<int>(reader.number(content, key, low, INT_MAX));
+  };
+  Manifest manifest;
+  manifest.state = {.steps = reader.number(content, "steps", 0, INT64_MAX),
+                    .epoch = count("epoch", 0),
+                    .batch = count("batch", 0),
+                    .world_size = count("world_size", 1),
+                    .batch_size = count("batch_size", 1),
+                    .seed = reader.number(content, "seed", INT64_MIN, INT64_MAX),
+                    .model = reader.text(content, "model"),
+                    .optimizer = reader.text(content, "optimizer")};
+  for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)
+    manifest.files[file.key] = {.bytes = reader.number(file.value, "bytes", 0, INT64_MAX),
+                                .checksum = reader.text(file.value, kChecksum)};
+  return manifest;
+}
+
+}  // namespace
+
+FileFacts facts_of(std::string_view content) {
+  return {static_cast<std::int64_t>(content.size()), checksum_of(content)};
+}
+
+std::string format_manifest(const Manifest& manifest) {
+  JsonValue content = content_of(manifest);
+  JsonValue whole = JsonValue::of_object();
+  const std::string checksum = checksum_of(to_json(content));
+  whole.add(kContent, std::move(content));
+  whole.add(kChecksum, JsonValue::of_text(checksum));
+  return to_json_lines(whole);
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  const Reader reader(path);
+  const JsonDocument document = read_json(text);
+  if (!document.problems.empty()) {
+    const JsonProblem& problem = document.problems.front();
+    reader.fail(fmt::format("line {}, column {}: {}", problem.position.line, problem.position.column,
+                            problem.message));
+  }
+  const JsonValue& content = reader.member(document.root, kContent, JsonValue::Kind::object);
+  const std::int64_t version = reader.number(content, "version", INT64_MIN, INT64_MAX);
+  if (version != kVersion)
+    reader.fail(fmt::format("a checkpoint of version {}, this build reads version {}", version, kVersion));
+  const std::string found = checksum_of(to_json(content)), wanted = reader.text(document.root, kChecksum);
+  if (found != wanted)
+    reader.fail(fmt::format("its checksum is {}, it says {}: it was changed", found, wanted));
+  return read_content(content, reader);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,117 @@
+#include "runtime/checkpoint/snapshot.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/checkpoint/weights.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kRanks = "ranks.safetensors";  // "rank1/bn1.running_mean": of all ranks but 0
+
+std::string name_of(int rank, const std::string& tensor) { return fmt::format("rank{}/{}", rank, tensor); }
+
+// The running statistics of one rank, one behind the other.
+std::vector<float> packed_statistics(const Program& program, const Storage& storage) {
+  std::vector<float> packed;
+  for (const ValueId id : running_statistics_of(program)) {
+    const std::vector<float> values = storage.read(program.value(id).name);
+    packed.insert(packed.end(), values.begin(), values.end());
+  }
+  return packed;
+}
+
+void unpack_statistics(const float* packed, const Program& program, Storage& storage) {
+  for (const ValueId id : running_statistics_of(program)) {
+    const Value& value = program.value(id);
+    const auto count = static_cast<std::size_t>(count_of(value.shape));
+    storage.write(value.name, {packed, packed + count});
+    packed += count;
+  }
+}
+
+// Of the ranks behind the first, out of everybody's packed statistics.
+PlainTensors statistics_of_ranks(const std::vector<float>& all, int ranks, const Program& program) {
+  PlainTensors tensors;
+  const float* next = all.data() + all.size() / static_cast<std::size_t>(ranks);
+  for (int rank = 1; rank < ranks; ++rank)
+    for (const ValueId id : running_statistics_of(program)) {
+      const Value& value = program.value(id);
+      const auto count = static_cast<std::size_t>(count_of(value.shape));
+      tensors[name_of(rank, value.name)] = {value.shape, {next, next + count}};
+      next += count;
+    }
+  return tensors;
+}
+
+const Safetensors& file_of(const Checkpoint& checkpoint, const std::string& name) {
+  const auto found = checkpoint.files.find(name);
+  if (found == checkpoint.files.end())
+    throw Error(ErrorKind::data, fmt::format("{} has no {}", checkpoint.path, name));
+  return found->second;
+}
+
+// What the checkpoint has of a rank; rank 0's where it has nothing.
+std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const Program& program,
+                                 const Storage& storage) {
+  std::vector<float> packed;
+  const auto ranks = checkpoint.files.find(kRanks);
+  for (const ValueId id : running_statistics_of(program)) {
+    const Value& value = program.value(id);
+    std::vector<float> values = storage.read(value.name);
+    if (ranks != checkpoint.files.end()) {
+      const auto own = ranks->second.tensors.find(name_of(rank, value.name));
+      if (own != ranks->second.tensors.end() && own->second.shape == value.shape) values = to_floats(own->second);
+    }
+    packed.insert(packed.end(), values.begin(), values.end());
+  }
+  return packed;
+}
+
+BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
+
+}  // namespace
+
+Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
+                       comm::Communicator& of_host) {
+  Snapshot snapshot = {.state = state};
+  std::vector<float> mine = packed_statistics(program, storage);
+  std::vector<float> all(mine.size() * static_cast<std::size_t>(of_host.size()));
+  const bool of_ranks = of_host.size() > 1 && !mine.empty();
+  if (of_ranks) of_host.all_gather(view_of(mine), view_of(all));
+  if (of_host.rank() != 0) return snapshot;
+  snapshot.files[kModel] = read_tensors(weights_of(program), program, storage);
+  snapshot.files[kOptimizer] = read_tensors(optimizer_states_of(program), program, storage);
+  if (of_ranks) snapshot.files[kRanks] = statistics_of_ranks(all, of_host.size(), program);
+  return snapshot;
+}
+
+void load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage) {
+  const Safetensors &model = file_of(checkpoint, kModel), &optimizer = file_of(checkpoint, kOptimizer);
+  const std::vector<ValueId> weights = weights_of(program), states = optimizer_states_of(program);
+  check_tensors(model, checkpoint.path + "/" + kModel, weights, program);
+  check_tensors(optimizer, checkpoint.path + "/" + kOptimizer, states, program);
+  store_tensors(model, weights, program, storage);
+  store_tensors(optimizer, states, program, storage);
+}
+
+void share_statistics(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                      comm::Communicator& of_host) {
+  std::vector<float> all = packed_statistics(program, storage);
+  const std::size_t of_rank = all.size();
+  if (of_host.size() == 1 || of_rank == 0) return;
+  all.resize(of_rank * static_cast<std::size_t>(of_host.size()));
+  if (of_host.rank() == 0)
+    for (int rank = 1; rank < of_host.size(); ++rank)
+      std::ranges::copy(statistics_in(*checkpoint, rank, program, storage),
+                        all.begin() + static_cast<std::ptrdiff_t>(of_rank) * rank);
+  of_host.broadcast(view_of(all), 0);
+  unpack_statistics(all.data() + of_rank * static_cast<std::size_t>(of_host.rank()), program, storage);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,179 @@
+#include "runtime/checkpoints.h"
+
+#include <array>
+#include <chrono>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "job/effective_values.h"
+#include "runtime/checkpoint/requests.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+constexpr const char* kStartAnew = "checkpoint.resume=never behind the job file starts anew";
+
+TrainingState new_training(const job::JobSpec& job, const RankEnv& env) {
+  return {.world_size = env.world_size,
+          .batch_size = job.data.batch_size,
+          .seed = job.train.seed,
+          .model = job::value_text(job, "model.name"),
+          .optimizer = job::value_text(job, "optimizer.name")};
+}
+
+// What any rank was asked for, every rank is.
+Requests agree_on(Requests requests, comm::Communicator& of_host) {
+  std::array<std::int32_t, 2> asked = {requests.save ? 1 : 0, requests.stop ? 1 : 0};
+  if (of_host.size() > 1) of_host.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
+  return {asked[0] != 0, asked[1] != 0};
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out)
+    : job_(job), world_(world), trainer_(trainer), out_(out) {
+  if (!job.checkpoint.dir) return;
+  listen_for_requests();
+  if (world.env.rank != 0) return;
+  folder_ = std::make_unique<CheckpointFolder>(*job.checkpoint.dir, job.checkpoint.keep);
+  writer_ = std::make_unique<CheckpointWriter>(*folder_);
+}
+
+Checkpoints::~Checkpoints() = default;
+
+TrainingState Checkpoints::resume(int batches) {
+  batches_ = batches;
+  const TrainingState anew = new_training(job_, world_.env);
+  std::optional<Checkpoint> checkpoint;
+  ResumePoint point = {.state = anew};
+  if (world_.env.rank == 0) checkpoint = find();
+  if (checkpoint) {
+    check_kind(*checkpoint);
+    load_checkpoint(*checkpoint, trainer_.executor().program(), trainer_.storage());
+    point = plan_resume(checkpoint->state, anew, batches);
+    out_ << fmt::format("resuming from {}: {}", checkpoint->path, describe(point.state)) << std::endl;
+    if (point.repeated > 0)
+      out_ << fmt::format("warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
+                          checkpoint->state.world_size, checkpoint->state.batch_size, point.repeated)
+           << std::endl;
+  }
+  trainer_.share_parameters();
+  return share(checkpoint ? &*checkpoint : nullptr, point.state);
+}
+
+// Rank 0's state to everybody, with the running statistics of each rank when there is a checkpoint.
+TrainingState Checkpoints::share(const Checkpoint* checkpoint, const TrainingState& start) {
+  std::array<std::int64_t, 4> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch};
+  world_.communicator->broadcast({told.data(), told.size(), DType::i64}, 0);
+  TrainingState state = new_training(job_, world_.env);
+  if (told[0] == 0) return state;
+  share_statistics(checkpoint, trainer_.executor().program(), trainer_.storage(),
+                   *world_.communicator);
+  state.steps = told[1];
+  state.epoch = static_cast<int>(told[2]);
+  state.batch = static_cast<int>(told[3]);
+  trainer_.start_at(state.steps);
+  return state;
+}
+
+std::optional<Checkpoint> Checkpoints::find() {
+  const std::string& resume = job_.checkpoint.resume;
+  if (resume == "never") return std::nullopt;
+  if (resume == "auto") return folder_ ? newest_good() : std::nullopt;
+  return with_context("loading checkpoint.resume", [&] { return read_checkpoint(resume); });
+}
+
+// Those in front of it that cannot be used are told, and set aside so that they are not counted as kept.
+std::optional<Checkpoint> Checkpoints::newest_good() {
+  std::vector<std::string> bad;
+  std::string problems;
+  for (const std::string& path : folder_->list()) {
+    try {
+      Checkpoint checkpoint = read_checkpoint(path);
+      for (const std::string& worse : bad)
+        out_ << "warning: set aside as " << folder_->set_aside(worse) << std::endl;
+      return checkpoint;
+    } catch (const Error& problem) {
+      out_ << "warning: a checkpoint cannot be used: " << problem.message() << std::endl;
+      problems += "\n  " + problem.message();
+      bad.push_back(path);
+    }
+  }
+  if (bad.empty()) return std::nullopt;
+  throw Error(ErrorKind::data,
+              fmt::format("none of the {} checkpoints in {} can be used:{}", bad.size(), *job_.checkpoint.dir, problems),
+              kStartAnew);
+}
+
+void Checkpoints::check_kind(const Checkpoint& checkpoint) const {
+  const TrainingState ours = new_training(job_, world_.env);
+  const TrainingState& theirs = checkpoint.state;
+  if (theirs.model == ours.model && theirs.optimizer == ours.optimizer) return;
+  throw Error(ErrorKind::data,
+              fmt::format("checkpoint {} is of model {} with optimizer {}, the job has {} with {}", checkpoint.path,
+                          theirs.model, theirs.optimizer, ours.model, ours.optimizer),
+              kStartAnew);
+}
+
+// The last step of an epoch waits for the end of the epoch where that is kept.
+bool Checkpoints::due(const TrainingState& state) const {
+  const auto& [dir, every_epochs, every_steps, keep, resume] = job_.checkpoint;
+  if (!every_steps || state.steps % *every_steps != 0 || state.steps == saved_steps_) return false;
+  const bool epoch_follows =
+      state.batch == batches_ && every_epochs > 0 && (state.epoch + 1) % every_epochs == 0;
+  return !epoch_follows;
+}
+
+bool Checkpoints::after_step(const TrainingState& state) {
+  if (!job_.checkpoint.dir) return false;
+  tell_results();
+  const Requests requests = agree_on(take_requests(), *world_.communicator);
+  if (requests.save || requests.stop || due(state)) save(state);
+  if (requests.stop) finish();
+  return requests.stop;
+}
+
+void Checkpoints::after_epoch(const TrainingState& state, bool last) {
+  if (!job_.checkpoint.dir) return;
+  const int every = job_.checkpoint.every_epochs;
+  if (last || (every > 0 && state.epoch % every == 0)) save(state);
+  tell_results();
+}
+
+void Checkpoints::save(const TrainingState& state) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  Snapshot snapshot = take_snapshot(state, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
+  if (writer_) writer_->write(std::move(snapshot));
+  saved_steps_ = state.steps;
+  seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Checkpoints::tell_results() {
+  if (!writer_) return;
+  for (const SaveResult& result : writer_->take_results()) {
+    failures_ = result.problem ? failures_ + 1 : 0;
+    if (!result.problem)
+      out_ << fmt::format("checkpoint: {} ({:.0f} ms)", result.path, result.seconds * 1e3) << std::endl;
+    else if (failures_ == kMostFailures)
+      throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
+                                             kMostFailures, result.problem->message()));
+    else
+      out_ << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
+                          describe(result.state), result.problem->message())
+           << std::endl;
+  }
+}
+
+void Checkpoints::finish() {
+  if (!writer_) return;
+  writer_->wait_until_idle();
+  tell_results();
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,59 @@
+// When the state of a training is kept, and where a training goes on: between the training loop and the folder of
+// checkpoints. Every rank has one of these and calls the same functions in the same order; rank 0 reads and writes.
+#pragma once
+#include <iosfwd>
+#include <memory>
+#include <optional>
+
+#include "comm/make_communicator.h"
+#include "job/job_spec.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/checkpoint/training_state.h"
+#include "runtime/trainer.h"
+
+namespace fleetrun::runtime {
+
+class Checkpoints {
+ public:
+  // Without checkpoint.dir nothing is kept, and signals do what they do to any program.
+  // Throws Error(create) when the folder cannot be used.
+  Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out);
+  ~Checkpoints();
+
+  // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches.
+  // Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
+  TrainingState resume(int batches);
+
+  // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept.
+  bool after_step(const TrainingState& state);
+  // After an epoch with its evaluation, which `state` is past; the end of the training is kept in any case.
+  void after_epoch(const TrainingState& state, bool last);
+
+  // Waits for what is still being written. Throws Error(io) when too many saves went wrong one after the other.
+  void finish();
+
+  double seconds() const { return seconds_; }  // that the training waited
+
+ private:
+  bool due(const TrainingState& state) const;
+  std::optional<Checkpoint> find();
+  std::optional<Checkpoint> newest_good();
+  void check_kind(const Checkpoint& checkpoint) const;
+  TrainingState share(const Checkpoint* checkpoint, const TrainingState& start);
+  void save(const TrainingState& state);
+  void tell_results();
+
+  const job::JobSpec& job_;
+  comm::World& world_;
+  Trainer& trainer_;
+  std::ostream& out_;
+  std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
+  std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
+  int batches_ = 0;                           // of an epoch
+  std::int64_t saved_steps_ = -1;             // of the last snapshot; -1: none yet
+  int failures_ = 0;                          // in a row
+  double seconds_ = 0;
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,196 @@
+// Checkpoints with the real launcher and the real worker: what was interrupted ends as if it had not been.
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Everything that has a state: dropout, shuffling, augmentation, velocity, running statistics, a schedule.
+const std::string kJob = R"({
+  "model": {"name": "MODEL"},
+  "data": {"train": {"format": "synthetic", "samples": 96, "shape": [3, 12, 12], "classes": 4, "augment": "crop_flip"},
+           "batch_size": 8, "loader_threads": 1},
+  "optimizer": {"name": "momentum", "learning_rate": {"name": "cosine", "base": 0.05, "warmup_steps": 3}},
+  "train": {"epochs": 6, "log_every": 1},
+  "checkpoint": {"dir": "saved"}
+})";
+
+struct Training : Launch {
+  explicit Training(const std::string& model) {
+    folder.write("job.json", std::regex_replace(kJob, std::regex("MODEL"), model));
+  }
+};
+
+ChildResult train(const Launch& launch, const Words& overrides = {}, int ranks = 2) {
+  Words words = {"--nproc_per_node=" + std::to_string(ranks), "job.json"};
+  words.insert(words.end(), overrides.begin(), overrides.end());
+  return launch.run_words(words);
+}
+
+std::vector<std::string> saved(const Launch& launch) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(launch.folder / "output/saved", none))
+    if (entry.path().filename() != ".lock") names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The files of the newest checkpoint, by name.
+std::map<std::string, std::string> newest(const Launch& launch) {
+  std::map<std::string, std::string> files;
+  const std::string folder = "output/saved/" + saved(launch).back();
+  for (const auto& entry : fs::directory_iterator(launch.folder / folder))
+    files[entry.path().filename()] = launch.folder.read(folder + "/" + entry.path().filename().string());
+  return files;
+}
+
+// Sends the launcher a signal as soon as rank 0 has written these words.
+void kill_when(const Launch& launch, const std::string& words, int signal, const Words& overrides = {}) {
+  Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"};
+  command.insert(command.end(), overrides.begin(), overrides.end());
+  ChildProcess child(command, launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), words); }, 60s));
+  child.send(signal);
+  child.wait();
+}
+
+TEST_CASE("a training that is killed and started again ends bit by bit as one that was not") {
+  for (const std::string model : {"lenet", "resnet20"}) {
+    CAPTURE(model);
+    const Training whole(model), killed(model);
+    const Words dropout = {model == "lenet" ? "model.dropout=0.3" : "model.dropout=0"};
+    REQUIRE(train(whole, dropout).code == 0);
+    kill_when(killed, "-step-18", SIGKILL, dropout);
+    const ChildResult again = train(killed, dropout);
+    REQUIRE_MESSAGE(again.code == 0, again.err);
+    CHECK(contains(again.out, "resuming from "));
+    const auto expected = newest(whole), found = newest(killed);
+    CHECK(expected.size() == (model == "lenet" ? 3 : 4));  // running statistics of the second rank
+    for (const auto& [name, content] : expected) {
+      CAPTURE(name);
+      CHECK(found.at(name) == content);
+    }
+    CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
+  }
+}
+
+TEST_CASE("checkpoints in mid-epoch go on in mid-epoch, and only the newest are kept") {
+  const Training whole("lenet"), killed("lenet");
+  const Words often = {"checkpoint.every_steps=2", "checkpoint.keep=2"};
+  REQUIRE(train(whole, often).code == 0);
+  CHECK(saved(whole) == Words{"000017-step-34", "000018-step-36"});
+  kill_when(killed, "-step-20", SIGKILL, often);
+  REQUIRE(train(killed, often).code == 0);
+  CHECK(newest(killed) == newest(whole));
+}
+
+TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
+  const Training launch("lenet");
+  const Words long_job = {"train.epochs=1000000", "checkpoint.every_epochs=0"};
+  Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"};
+  command.insert(command.end(), long_job.begin(), long_job.end());
+  ChildProcess child(command, launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 1, batch 1]"); }, 60s));
+  CHECK(saved(launch).empty());
+  child.send(SIGUSR1);
+  REQUIRE(comes_true([&] { return saved(launch).size() == 1; }, 60s));
+  child.send(SIGTERM);
+  const ChildResult result = child.wait();
+  CHECK(result.code == 128 + SIGTERM);
+  REQUIRE(saved(launch).size() == 2);
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped by SIGTERM; the checkpoint is complete"));
+  const std::string step = saved(launch).back().substr(std::string("000002-step-").size());
+  kill_when(launch, "(step " + step + ")", SIGKILL, long_job);
+}
+
+TEST_CASE("a bad checkpoint is told and set aside for the one before; when all are bad the run ends with 65") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
+  const Words names = saved(launch);
+  REQUIRE(names.size() == 2);
+  const auto damage = [&](const std::string& name) {
+    const std::string file = "output/saved/" + name + "/model.safetensors";
+    launch.folder.write(file, launch.folder.read(file) + "x");
+  };
+  damage(names[1]);
+  const ChildResult result = train(launch, {"train.epochs=3"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "warning: a checkpoint cannot be used: "));
+  CHECK(contains(result.out, "resuming from "));
+  CHECK(contains(result.out, names[0] + ": epoch 1, batch 0 (step 6)"));
+  CHECK(std::count(names.begin(), names.end(), names[1]) == 1);
+  const Words left = saved(launch);
+  CHECK(std::count(left.begin(), left.end(), names[1] + ".bad") == 1);
+  for (const std::string& name : left)
+    if (!name.ends_with(".bad")) damage(name);
+  const ChildResult none = train(launch, {"train.epochs=4"});
+  CHECK(none.code == 65);
+  CHECK(contains(none.err, "none of the 3 checkpoints in "));
+  CHECK(contains(none.err, "hint: checkpoint.resume=never"));
+  CHECK(train(launch, {"train.epochs=1", "checkpoint.resume=never"}).code == 0);
+}
+
+TEST_CASE("a checkpoint of another model is named, one of another world size is gone on from") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
+  const ChildResult other = train(launch, {"model.name=mlp"});
+  CHECK(other.code == 65);
+  CHECK(contains(other.err, "is of model lenet with optimizer momentum, the job has mlp with momentum"));
+  const ChildResult wider = train(launch, {"model.class_dim=7"});
+  CHECK(wider.code == 65);
+  CHECK(contains(wider.err, "is [4,512], wanted [7,512]"));
+  const ChildResult alone = train(launch, {"train.epochs=3"}, 1);
+  REQUIRE_MESSAGE(alone.code == 0, alone.err);
+  CHECK(contains(alone.out, "epoch 2, batch 0 (step 24)"));
+}
+
+TEST_CASE("a restart by the launcher goes on from the last checkpoint") {
+  const Training whole("lenet"), broken("lenet");
+  REQUIRE(train(whole).code == 0);
+  ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "job.json"},
+                     broken.options());
+  REQUIRE(comes_true([&] { return contains(broken.folder.read("log/workerlog.0"), "-step-12"); }, 60s));
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t worker = std::atoi(entry.path().filename().c_str());
+    std::error_code gone;
+    if (worker > 0 && fs::read_symlink(entry.path() / "cwd", gone) == fs::canonical(broken.folder.path()) &&
+        contains(fs::read_symlink(entry.path() / "exe", gone), "fleetrun-worker")) {
+      ::kill(worker, SIGKILL);
+      break;
+    }
+  }
+  const ChildResult result = child.wait();
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(broken.folder.read("log/workerlog.0"), "resuming from "));
+  CHECK(newest(broken) == newest(whole));
+}
+
+TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a row end the run with 74") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    MESSAGE("skipped: mounting a small tmpfs: needs root");
+    return;
+  }
+  const ChildResult result = train(launch);
+  const bool is_empty = saved(launch).empty();
+  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(result.code == 74);
+  CHECK(contains(result.out, "warning: no checkpoint of epoch 1, batch 0 (step 6): "));
+  CHECK(contains(result.err, "3 checkpoints in a row could not be written; the last: "));
+  CHECK(contains(result.err, "No space left on device"));
+  CHECK(is_empty);
+}
+
+}  // namespace
+}  // namespace fleetrun

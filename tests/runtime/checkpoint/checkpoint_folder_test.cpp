@@ -1,0 +1,130 @@
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "runtime/data/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kKeepAll = 100;
+
+Snapshot snapshot(std::int64_t steps) {
+  Snapshot made = {.state = {.steps = steps, .model = "mlp", .optimizer = "sgd"}};
+  made.files["model.safetensors"]["fc1.weight"] = {{2, 3}, {1, 2, 3, 4, 5, static_cast<float>(steps)}};
+  made.files["optimizer.safetensors"] = {};
+  return made;
+}
+
+std::vector<std::string> names_in(const CheckpointFolder& folder) {
+  std::vector<std::string> names;
+  for (const std::string& path : folder.list()) names.push_back(fs::path(path).filename());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("a checkpoint is read back as it was written") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home / "a/b", kKeepAll);
+  const std::string path = folder.write(snapshot(12));
+  CHECK(path == home / "a/b/000001-step-12");
+  const Checkpoint read = read_checkpoint(path);
+  CHECK(read.state == snapshot(12).state);
+  CHECK(to_floats(read.files.at("model.safetensors").tensors.at("fc1.weight")) ==
+        std::vector<float>{1, 2, 3, 4, 5, 12});
+  CHECK(read.files.at("optimizer.safetensors").tensors.empty());
+}
+
+TEST_CASE("the newest checkpoints are kept, newest by when they were saved") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), 2);
+  folder.write(snapshot(900));  // of a training that was started anew afterwards
+  folder.write(snapshot(10));
+  CHECK(names_in(folder) == Names{"000002-step-10", "000001-step-900"});
+  folder.write(snapshot(20));
+  CHECK(names_in(folder) == Names{"000003-step-20", "000002-step-10"});
+}
+
+TEST_CASE("what a save that was cut off left behind is no checkpoint, and is removed by the next run") {
+  const TemporaryFolder home;
+  fs::create_directories(home / ".partial-7");
+  home.write(".partial-7/model.safetensors", "half of it");
+  const CheckpointFolder folder(home.path(), kKeepAll);
+  CHECK(folder.list().empty());
+  CHECK_FALSE(home.has(".partial-7"));
+}
+
+TEST_CASE("files of somebody else are left alone") {
+  const TemporaryFolder home;
+  for (const char* name : {"notes.txt", "1-step-2", "000001-step-", "000001-step-2x", "a00001-step-2"})
+    home.write(name, "mine");
+  CheckpointFolder folder(home.path(), 1);
+  folder.write(snapshot(1));
+  folder.write(snapshot(2));
+  CHECK(names_in(folder) == Names{"000002-step-2"});
+  CHECK(home.read("notes.txt") == "mine");
+  CHECK(home.has("000001-step-2x"));
+}
+
+TEST_CASE("a folder serves one run at a time") {
+  const TemporaryFolder home;
+  {
+    const CheckpointFolder first(home.path(), 1);
+    check_error(ErrorKind::create, "another run that is under way keeps its checkpoints in " + home.path(),
+                [&] { CheckpointFolder(home.path(), 1); });
+  }
+  CheckpointFolder(home.path(), 1);
+}
+
+TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the earlier ones") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), 1);
+  folder.write(snapshot(1));
+  Snapshot broken = snapshot(2);
+  broken.files["no/such/folder"] = {};
+  error_of([&] { folder.write(broken); });
+  CHECK(names_in(folder) == Names{"000001-step-1"});
+  CHECK_FALSE(home.has(".partial-2"));
+}
+
+TEST_CASE("a file that is missing, cut, empty or changed in one bit is named") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), kKeepAll);
+  const std::string path = folder.write(snapshot(3)), file = "000001-step-3/model.safetensors";
+  const std::string good = home.read(file);
+  const auto problem = [&](ErrorKind kind, const std::string& words) {
+    check_error(kind, words, [&] { read_checkpoint(path); });
+  };
+  home.write(file, good.substr(0, good.size() - 1));
+  problem(ErrorKind::data, home / file + " has ");
+  home.write(file, "");
+  problem(ErrorKind::data, home / file + " has 0 bytes, wanted ");
+  for (const std::size_t byte : {std::size_t{0}, good.size() / 2, good.size() - 1}) {
+    std::string flipped = good;
+    flipped[byte] = static_cast<char>(flipped[byte] ^ 4);
+    home.write(file, flipped);
+    problem(ErrorKind::data, "its content was changed");
+  }
+  fs::remove(home / file);
+  problem(ErrorKind::missing, home / file);
+  fs::remove(path + "/manifest.json");
+  problem(ErrorKind::missing, path + "/manifest.json");
+}
+
+TEST_CASE("a checkpoint that was set aside is not found again, and its number is not in the way") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), kKeepAll);
+  const std::string path = folder.write(snapshot(3));
+  CHECK(folder.set_aside(path) == path + ".bad");
+  CHECK(folder.list().empty());
+  CHECK(folder.set_aside(folder.write(snapshot(3))) == path + ".bad2");
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime

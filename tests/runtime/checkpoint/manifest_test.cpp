@@ -1,0 +1,68 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/data/expect_error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+Manifest example() {
+  return {.state = {.steps = 391,
+                    .epoch = 1,
+                    .batch = 7,
+                    .world_size = 2,
+                    .batch_size = 64,
+                    .seed = -5,
+                    .model = "lenet",
+                    .optimizer = "adam"},
+          .files = {{"model.safetensors", facts_of("weights")}, {"optimizer.safetensors", facts_of("")}}};
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  REQUIRE(text.find(from) != std::string::npos);
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST_CASE("a manifest is read back as it was written") {
+  const Manifest read = parse_manifest(format_manifest(example()), "m");
+  CHECK(read.state == example().state);
+  CHECK(read.files == example().files);
+}
+
+TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {
+  const std::string text = format_manifest(example());
+  check_error(ErrorKind::data, "m: its checksum is",
+              [&] { parse_manifest(replaced(text, "\"steps\": 391", "\"steps\": 392"), "m"); });
+  check_error(ErrorKind::data, "m: its checksum is",
+              [&] { parse_manifest(replaced(text, "optimizer.safetensors", "optimizer.safetensorz"), "m"); });
+  check_error(ErrorKind::data, "m: line ", [&] { parse_manifest(text.substr(0, text.size() / 2), "m"); });
+  check_error(ErrorKind::data, "m: line 1", [] { parse_manifest("", "m"); });
+  check_error(ErrorKind::data, "m: it has no proper checkpoint", [] { parse_manifest("{}", "m"); });
+}
+
+TEST_CASE("a manifest of another version says which, though this build cannot know the rest") {
+  check_error(ErrorKind::data, "m: a checkpoint of version 2, this build reads version 1", [] {
+    parse_manifest(R"({"checkpoint": {"version": 2}})", "m");
+  });
+}
+
+TEST_CASE("every byte that changes, but for spaces, is noticed") {
+  const std::string text = format_manifest(example());
+  int noticed = 0, changed = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ' || text[i] == '\n') continue;
+    std::string other = text;
+    other[i] = static_cast<char>(other[i] ^ 1);
+    ++changed;
+    try {
+      parse_manifest(other, "m");
+    } catch (const Error& error) {
+      noticed += error.kind() == ErrorKind::data ? 1 : 0;
+    }
+  }
+  CHECK(noticed == changed);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime

@@ -1,0 +1,43 @@
+#include "runtime/checkpoint/training_state.h"
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::runtime {
+namespace {
+
+TrainingState state(int world_size, int batch_size, std::int64_t steps = 0, int epoch = 0, int batch = 0) {
+  return {.steps = steps, .epoch = epoch, .batch = batch, .world_size = world_size, .batch_size = batch_size};
+}
+
+TEST_CASE("a training of as many samples a step goes on exactly where it was") {
+  const ResumePoint point = plan_resume(state(2, 8, 57, 3, 12), state(4, 4), 15);
+  CHECK(point.state.steps == 57);
+  CHECK(point.state.epoch == 3);
+  CHECK(point.state.batch == 12);
+  CHECK(point.state.world_size == 4);
+  CHECK(point.repeated == 0);
+}
+
+TEST_CASE("with other samples a step the place in the epoch is rounded down, and the repeated samples are counted") {
+  const ResumePoint point = plan_resume(state(2, 8, 57, 3, 12), state(5, 8), 6);  // 192 samples are done
+  CHECK(point.state.batch == 4);                                                  // of 40 samples each
+  CHECK(point.state.steps == 3 * 6 + 4);
+  CHECK(point.repeated == 32);
+}
+
+TEST_CASE("an epoch that was done stays done, though its last step was padded") {
+  const ResumePoint point = plan_resume(state(2, 8, 60, 3, 15), state(3, 8), 10);
+  CHECK(point.state.batch == 10);
+  CHECK(point.repeated == 0);
+}
+
+TEST_CASE("the first batch of an epoch is the first batch with any number of ranks") {
+  const ResumePoint point = plan_resume(state(2, 8, 45, 3, 0), state(1, 8), 30);
+  CHECK(point.state.epoch == 3);
+  CHECK(point.state.batch == 0);
+  CHECK(point.state.steps == 90);
+  CHECK(point.repeated == 0);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
