@@ -120,7 +120,8 @@ void check_inputs(const JobSpec& spec) {
   if (spec.data.test) check_data_set("data.test", *spec.data.test, spec.model, problems);
   if (spec.model.pretrained) check_input("model.pretrained", *spec.model.pretrained, Wanted::file, problems);
   const std::string& resume = spec.checkpoint.resume;
-  if (resume != "auto" && resume != "never") check_input("checkpoint.resume", resume, Wanted::folder, problems);
+  if (resume != "auto" && resume != "never")
+    check_input("checkpoint.resume", resume, Wanted::folder, problems);
   if (problems.empty()) return;
   std::string text;
   for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + problem.text;

@@ -12,8 +12,8 @@ Key checkpoint_keys() {
       {
           make_path_key("dir", checkpoint(&CheckpointSpec::dir), "where checkpoints go, inside output.dir",
                         {.absent = "none, no checkpoints"}),
-          make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs), "epochs between checkpoints; 0: none by epochs",
-                   {.range = Range::from(0)}),
+          make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs),
+                   "epochs between checkpoints; 0: none by epochs", {.range = Range::from(0)}),
           make_key("every_steps", checkpoint(&CheckpointSpec::every_steps), "steps between checkpoints",
                    {.range = Range::from(1), .absent = "off"}),
           make_key("keep", checkpoint(&CheckpointSpec::keep), "checkpoints that are kept, the newest ones",

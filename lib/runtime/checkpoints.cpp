@@ -58,8 +58,9 @@ TrainingState Checkpoints::resume(int batches) {
     point = plan_resume(checkpoint->state, anew, batches);
     out_ << fmt::format("resuming from {}: {}", checkpoint->path, describe(point.state)) << std::endl;
     if (point.repeated > 0)
-      out_ << fmt::format("warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
-                          checkpoint->state.world_size, checkpoint->state.batch_size, point.repeated)
+      out_ << fmt::format(
+                  "warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
+                  checkpoint->state.world_size, checkpoint->state.batch_size, point.repeated)
            << std::endl;
   }
   trainer_.share_parameters();
@@ -72,8 +73,7 @@ TrainingState Checkpoints::share(const Checkpoint* checkpoint, const TrainingSta
   world_.communicator->broadcast({told.data(), told.size(), DType::i64}, 0);
   TrainingState state = new_training(job_, world_.env);
   if (told[0] == 0) return state;
-  share_statistics(checkpoint, trainer_.executor().program(), trainer_.storage(),
-                   *world_.communicator);
+  share_statistics(checkpoint, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
@@ -106,7 +106,8 @@ std::optional<Checkpoint> Checkpoints::newest_good() {
   }
   if (bad.empty()) return std::nullopt;
   throw Error(ErrorKind::data,
-              fmt::format("none of the {} checkpoints in {} can be used:{}", bad.size(), *job_.checkpoint.dir, problems),
+              fmt::format("none of the {} checkpoints in {} can be used:{}", bad.size(), *job_.checkpoint.dir,
+                          problems),
               kStartAnew);
 }
 
@@ -115,8 +116,8 @@ void Checkpoints::check_kind(const Checkpoint& checkpoint) const {
   const TrainingState& theirs = checkpoint.state;
   if (theirs.model == ours.model && theirs.optimizer == ours.optimizer) return;
   throw Error(ErrorKind::data,
-              fmt::format("checkpoint {} is of model {} with optimizer {}, the job has {} with {}", checkpoint.path,
-                          theirs.model, theirs.optimizer, ours.model, ours.optimizer),
+              fmt::format("checkpoint {} is of model {} with optimizer {}, the job has {} with {}",
+                          checkpoint.path, theirs.model, theirs.optimizer, ours.model, ours.optimizer),
               kStartAnew);
 }
 
@@ -148,7 +149,8 @@ void Checkpoints::after_epoch(const TrainingState& state, bool last) {
 void Checkpoints::save(const TrainingState& state) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  Snapshot snapshot = take_snapshot(state, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
+  Snapshot snapshot =
+      take_snapshot(state, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
   if (writer_) writer_->write(std::move(snapshot));
   saved_steps_ = state.steps;
   seconds_ += std::chrono::duration<double>(Clock::now() - start).count();

@@ -149,8 +149,9 @@ class Run {
 
   void train_step(const Batch& data) {
     const auto start = Clock::now();
-    trainer_.step({data.images, data.labels}, job::learning_rate_at(job_.optimizer.learning_rate, state_.steps,
-                                                                    steps_per_epoch_, total_steps_));
+    trainer_.step(
+        {data.images, data.labels},
+        job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_));
     const double speed = job_.data.batch_size / seconds_since(start);
     if (state_.steps % job_.train.fetch_every == 0) fetch();
     if (state_.batch % job_.train.log_every == 0) log(speed);
@@ -166,9 +167,10 @@ class Run {
     score_ = trainer_.score();
     page_.loss = score_.loss;
     if (!std::isfinite(score_.loss))
-      throw Error(ErrorKind::numerics,
-                  fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, state_.steps),
-                  "a lower optimizer.learning_rate or a warm-up often helps");
+      throw Error(
+          ErrorKind::numerics,
+          fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, state_.steps),
+          "a lower optimizer.learning_rate or a warm-up often helps");
   }
 
   void log(double speed) {
@@ -198,7 +200,8 @@ class Run {
   }
 
   TrainReport report() const {
-    const double images = static_cast<double>(state_.steps - first_step_) * job_.data.batch_size * world_.env.world_size;
+    const double images =
+        static_cast<double>(state_.steps - first_step_) * job_.data.batch_size * world_.env.world_size;
     const Schedule& schedule = trainer_.executor().schedule();
     TrainReport report = {.world_size = world_.env.world_size,
                           .epochs = epochs_,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 #include <regex>
 
 #include "e2e/launcher.h"
@@ -99,7 +100,8 @@ TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
   Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"};
   command.insert(command.end(), long_job.begin(), long_job.end());
   ChildProcess child(command, launch.options());
-  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 1, batch 1]"); }, 60s));
+  REQUIRE(
+      comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 1, batch 1]"); }, 60s));
   CHECK(saved(launch).empty());
   child.send(SIGUSR1);
   REQUIRE(comes_true([&] { return saved(launch).size() == 1; }, 60s));
@@ -112,7 +114,8 @@ TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
   kill_when(launch, "(step " + step + ")", SIGKILL, long_job);
 }
 
-TEST_CASE("a bad checkpoint is told and set aside for the one before; when all are bad the run ends with 65") {
+TEST_CASE(
+    "a bad checkpoint is told and set aside for the one before; when all are bad the run ends with 65") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
   const Words names = saved(launch);
@@ -156,22 +159,60 @@ TEST_CASE("a checkpoint of another model is named, one of another world size is 
 TEST_CASE("a restart by the launcher goes on from the last checkpoint") {
   const Training whole("lenet"), broken("lenet");
   REQUIRE(train(whole).code == 0);
-  ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "job.json"},
-                     broken.options());
+  ChildProcess child(
+      {FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "job.json"},
+      broken.options());
   REQUIRE(comes_true([&] { return contains(broken.folder.read("log/workerlog.0"), "-step-12"); }, 60s));
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const pid_t worker = std::atoi(entry.path().filename().c_str());
-    std::error_code gone;
-    if (worker > 0 && fs::read_symlink(entry.path() / "cwd", gone) == fs::canonical(broken.folder.path()) &&
-        contains(fs::read_symlink(entry.path() / "exe", gone), "fleetrun-worker")) {
-      ::kill(worker, SIGKILL);
-      break;
-    }
-  }
+  ::kill(workers_in(broken.folder).at(0), SIGKILL);
   const ChildResult result = child.wait();
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(broken.folder.read("log/workerlog.0"), "resuming from "));
   CHECK(newest(broken) == newest(whole));
+}
+
+// Of the newest complete checkpoint; 0 without any. Nothing but complete ones has such a name.
+long newest_step(const Training& training) {
+  const Words names = saved(training);
+  long step = 0;
+  for (const std::string& name : names) {
+    if (name.starts_with('.')) continue;
+    CHECK(training.folder.has("output/saved/" + name + "/manifest.json"));
+    step = std::stol(name.substr(name.rfind('-') + 1));
+  }
+  return step;
+}
+
+TEST_CASE(
+    "killed at random moments, many in the middle of a save, it always goes on from the newest checkpoint") {
+  constexpr int kFew = 12;  // FLEETRUN_TEST_KILLS: how often in a long test
+  constexpr int kEvery = 2;
+  const char* const wanted = std::getenv("FLEETRUN_TEST_KILLS");
+  const int kills = wanted != nullptr ? std::atoi(wanted) : kFew;
+  const Training training("lenet");
+  const Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.epochs=1000000",
+                         "checkpoint.every_steps=" + std::to_string(kEvery)};
+  std::minstd_rand random(7);
+  int in_a_save = 0;
+  for (int kill = 0; kill < kills; ++kill) {
+    CAPTURE(kill);
+    const long before = newest_step(training);
+    fs::remove(training.folder / "log/workerlog.0");
+    ChildProcess child(command, training.options());
+    const std::string log = "log/workerlog.0";
+    REQUIRE(comes_true([&] { return contains(training.folder.read(log), "[Epoch "); }, 60s));
+    const auto moment = std::chrono::steady_clock::now() + std::chrono::milliseconds(random() % 400);
+    comes_true([&] { return std::chrono::steady_clock::now() >= moment; }, 1s);
+    child.send(SIGKILL);
+    child.wait();
+    REQUIRE(comes_true([&] { return workers_in(training.folder).empty(); }, 10s));
+    const std::string text = training.folder.read(log);
+    if (before > 0) CHECK_MESSAGE(contains(text, "(step " + std::to_string(before) + ")"), text);
+    const auto steps = std::count(text.begin(), text.end(), '[');  // begun, a line each
+    CHECK(newest_step(training) >= before + steps - 1 - 2 * kEvery);
+    for (const std::string& name : saved(training)) in_a_save += name.starts_with(".partial") ? 1 : 0;
+  }
+  MESSAGE("killed ", kills, " times, ", in_a_save, " times in the middle of a save; step ",
+          newest_step(training));
 }
 
 TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a row end the run with 74") {

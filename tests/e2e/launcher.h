@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -49,6 +51,20 @@ struct Launch {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// The embedded runtime's processes that were started in this folder and still run.
+inline std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
+  std::vector<pid_t> pids;
+  const auto home = std::filesystem::canonical(folder.path());
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    std::error_code gone;
+    if (pid > 0 && std::filesystem::read_symlink(entry.path() / "cwd", gone) == home &&
+        contains(std::filesystem::read_symlink(entry.path() / "exe", gone), "fleetrun-worker"))
+      pids.push_back(pid);
+  }
+  return pids;
 }
 
 }  // namespace fleetrun

@@ -33,20 +33,6 @@ std::vector<pid_t> worker_pids(const nlohmann::json& report) {
 // The project's own jobs would write beside their files.
 std::string output_in(const Launch& launch) { return "output.dir=" + launch.folder / "output"; }
 
-// The processes that were started in the folder of this launch and still run.
-std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
-  std::vector<pid_t> pids;
-  const auto home = std::filesystem::canonical(folder.path());
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const pid_t pid = std::atoi(entry.path().filename().c_str());
-    std::error_code gone;
-    if (pid > 0 && std::filesystem::read_symlink(entry.path() / "cwd", gone) == home &&
-        contains(std::filesystem::read_symlink(entry.path() / "exe", gone), "fleetrun-worker"))
-      pids.push_back(pid);
-  }
-  return pids;
-}
-
 bool trains(const Launch& launch) {
   return comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "[Epoch 1, batch 1]"); },
                     120s);

@@ -45,7 +45,8 @@ std::map<long, std::string> checkpoints_in(const std::string& folder) {
   std::map<long, std::string> found;
   std::error_code problem;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
-    if (const auto number = number_of(entry->path().filename().string())) found[*number] = entry->path().string();
+    if (const auto number = number_of(entry->path().filename().string()))
+      found[*number] = entry->path().string();
   if (problem) throw file_error(problem.value(), "listing", folder);
   return found;
 }
@@ -70,7 +71,8 @@ UniqueFd claim(const std::string& folder) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK)  // a file system without locks: two runs in one folder are the user's care there
     return fd;
-  throw Error(ErrorKind::create, fmt::format("another run that is under way keeps its checkpoints in {}", folder),
+  throw Error(ErrorKind::create,
+              fmt::format("another run that is under way keeps its checkpoints in {}", folder),
               "checkpoint.dir=FOLDER behind the job file chooses another one");
 }
 
@@ -106,7 +108,8 @@ Checkpoint read_checkpoint(const std::string& path) {
     std::string content = read_file(file, kNoLimit);
     const FileFacts found = facts_of(content);
     if (found.bytes != wanted.bytes)
-      throw Error(ErrorKind::data, fmt::format("{} has {} bytes, wanted {}", file, found.bytes, wanted.bytes));
+      throw Error(ErrorKind::data,
+                  fmt::format("{} has {} bytes, wanted {}", file, found.bytes, wanted.bytes));
     if (found != wanted)
       throw Error(ErrorKind::data, fmt::format("{} has checksum {}, wanted {}: its content was changed", file,
                                                found.checksum, wanted.checksum));
@@ -155,7 +158,8 @@ std::string CheckpointFolder::set_aside(const std::string& checkpoint) {
   std::string aside = checkpoint + ".bad";
   for (int copy = 2; fs::exists(aside); ++copy) aside = fmt::format("{}.bad{}", checkpoint, copy);
   if (::rename(checkpoint.c_str(), aside.c_str()) != 0)
-    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", checkpoint, aside, describe_errno(errno)));
+    throw Error(ErrorKind::create,
+                fmt::format("renaming {} to {}: {}", checkpoint, aside, describe_errno(errno)));
   return aside;
 }
 

@@ -66,7 +66,8 @@ std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const P
     std::vector<float> values = storage.read(value.name);
     if (ranks != checkpoint.files.end()) {
       const auto own = ranks->second.tensors.find(name_of(rank, value.name));
-      if (own != ranks->second.tensors.end() && own->second.shape == value.shape) values = to_floats(own->second);
+      if (own != ranks->second.tensors.end() && own->second.shape == value.shape)
+        values = to_floats(own->second);
     }
     packed.insert(packed.end(), values.begin(), values.end());
   }

@@ -33,7 +33,8 @@ std::string format_tensors(const PlainTensors& tensors);
 // shape or no float. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs them.
 void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
                    const Program& program);
-void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program, Storage& storage);
+void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
+                   Storage& storage);
 
 // Throws as check_tensors, when nothing is stored, and as read_safetensors.
 void load_weights(const std::string& path, const Program& program, Storage& storage);

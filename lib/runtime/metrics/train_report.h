@@ -8,7 +8,7 @@ namespace fleetrun::runtime {
 
 struct TrainReport {
   int world_size = 1;
-  int epochs = 0;  // begun
+  int epochs = 0;                          // begun
   std::int64_t steps = 0;                  // those before a checkpoint included
   std::int64_t resumed_at = 0;             // the steps that the checkpoint had which the run went on from
   bool stopped = false;                    // on request, before its end, with a checkpoint

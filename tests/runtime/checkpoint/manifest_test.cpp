@@ -42,9 +42,8 @@ TEST_CASE("a number that was changed, a file that was left out and a broken text
 }
 
 TEST_CASE("a manifest of another version says which, though this build cannot know the rest") {
-  check_error(ErrorKind::data, "m: a checkpoint of version 2, this build reads version 1", [] {
-    parse_manifest(R"({"checkpoint": {"version": 2}})", "m");
-  });
+  check_error(ErrorKind::data, "m: a checkpoint of version 2, this build reads version 1",
+              [] { parse_manifest(R"({"checkpoint": {"version": 2}})", "m"); });
 }
 
 TEST_CASE("every byte that changes, but for spaces, is noticed") {
