@@ -34,6 +34,22 @@ UniqueFd worker_input() {
   return nothing;
 }
 
+std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, int cgroup_fd) {
+  std::vector<SpawnRequest> requests;
+  for (std::size_t i = 0; i < attempt.workers.size(); ++i) {
+    const WorkerSpec& worker = attempt.workers[i];
+    requests.push_back({.executable = worker.executable,
+                        .argv = worker.argv,
+                        .environment = worker.environment.lines(),
+                        .input_fd = input_fd,
+                        .output_fd = attempt.logs[i].get(),
+                        .cgroup_fd = cgroup_fd,
+                        .cpus = worker.cpus,
+                        .inherited_fds = worker.inherited_fds});
+  }
+  return requests;
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions options)
@@ -117,24 +133,18 @@ void ProcessGroup::act(const StartAttempt& action) {
   may_have_processes_ = true;
   if (options_.use_cgroup) cgroup_ = RunCgroup::make();
   records_.assign(records_.size(), {});
-  for (std::size_t i = 0; i < attempt.workers.size(); ++i) {
-    const WorkerSpec& worker = attempt.workers[i];
-    records_[i].started = std::chrono::system_clock::now();
-    SpawnResult result = spawn({.executable = worker.executable,
-                                .argv = worker.argv,
-                                .environment = worker.environment.lines(),
-                                .input_fd = input.get(),
-                                .output_fd = attempt.logs[i].get(),
-                                .cgroup_fd = cgroup_ ? cgroup_->folder_fd() : -1,
-                                .cpus = worker.cpus,
-                                .inherited_fds = worker.inherited_fds});
-    if (result.error != 0) {
-      tell(SpawnFailed{static_cast<int>(i), result.error});
+  const auto started = std::chrono::system_clock::now();
+  std::vector<SpawnResult> results =
+      spawn_all(spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1));
+  if (cgroup_) cgroup_->post_guard();  // while the workers load their programs
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    records_[i].started = started;
+    if (results[i].error != 0) {
+      tell(SpawnFailed{static_cast<int>(i), results[i].error});
       return;
     }
-    records_[i].pid = result.pid;
-    pidfds_[i] = std::move(result.pidfd);
-    attempt.logs[i].reset();
+    records_[i].pid = results[i].pid;
+    pidfds_[i] = std::move(results[i].pidfd);
     loop_.watch_readable(pidfds_[i].get(), [this, i] { on_exit(i); });
   }
 }

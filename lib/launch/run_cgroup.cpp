@@ -83,7 +83,6 @@ RunCgroup::RunCgroup(std::string path) : path_(std::move(path)) {
   folder_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder_ || ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) return;
   kill_.reset(::openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
-  if (usable()) post_guard();
 }
 
 void RunCgroup::post_guard() {

@@ -1,5 +1,6 @@
 // A cgroup of the version 2 hierarchy for the workers, where one can be made: no process leaves it by a new session
-// or a double fork, and the kernel ends all of it at once. A small guard process ends it when this process is killed.
+// or a double fork, and the kernel ends all of it at once. A small guard process, once it is posted, ends it when
+// this process is killed.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,12 +19,12 @@ class RunCgroup {
   RunCgroup& operator=(const RunCgroup&) = delete;
 
   int folder_fd() const { return folder_.get(); }
+  void post_guard();
   void kill_all() const;
 
  private:
   explicit RunCgroup(std::string path);
   bool usable() const { return static_cast<bool>(kill_); }
-  void post_guard();
 
   std::string path_;
   UniqueFd folder_;  // locked while we live

@@ -2,89 +2,86 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/sched.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "launch/pidfd.h"
+#include "launch/raw_calls.h"
 
 namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kChildStack = 64 * 1024;  // bytes; execve with its arguments needs a tenth of it
+constexpr long kSignalSetSize = 8;              // bytes; of the kernel's, as in the next two
+constexpr std::array<std::uint64_t, 4> kDefaultAction{};
+constexpr std::uint64_t kNoSignals = 0;
 
-std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// What the child between clone and exec works with. It shares our memory, or where it enters a cgroup has a copy, and
-// we wait for it; it may make system calls only.
-struct ChildPlan {
-  const SpawnRequest& request;
+// What a child works with between clone and exec. Its brothers do the same beside it, all in our memory (or in copies
+// of it), so that it makes system calls only, and keeps nothing but numbers and these pointers.
+struct Child {
+  const char* executable = nullptr;
   std::vector<char*> argv, environment;
-  pid_t parent;
-  int* error;  // in memory that is shared in either case
+  int input_fd = 0, output_fd = 1;
+  const int *inherited = nullptr, *inherited_end = nullptr;
+  std::optional<cpu_set_t> cpus;                         // that it is bound to
+  const int *signals = nullptr, *signals_end = nullptr;  // with dispositions to reset
+  pid_t parent = -1;
+  int* error = nullptr;  // errno of what went wrong, in memory that is shared in either case
 };
 
 // The parent may have gone before the request was in force: then nobody would ever end us.
-bool die_with_parent(pid_t parent) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-  errno = ESRCH;
-  return ::getppid() == parent;
+long die_with_parent(const Child& child) {
+  const long result = system_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  if (result < 0) return result;
+  return system_call(SYS_getppid) == child.parent ? 0 : -ESRCH;
 }
 
-bool reset_signals() {
-  for (int number = 1; number < NSIG; ++number) {
-    struct sigaction action {};
-    if (::sigaction(number, nullptr, &action) != 0) continue;  // numbers that libc keeps for itself
-    if (number == SIGHUP && action.sa_handler == SIG_IGN) continue;
-    action = {};
-    action.sa_handler = SIG_DFL;
-    ::sigaction(number, &action, nullptr);
-  }
-  sigset_t none;
-  ::sigemptyset(&none);
-  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+long bind_to_cpus(const Child& child) {
+  return child.cpus ? system_call(SYS_sched_setaffinity, 0, sizeof(cpu_set_t), word(&*child.cpus)) : 0;
 }
 
-bool place_descriptors(const SpawnRequest& request) {
-  if (::dup2(request.input_fd, STDIN_FILENO) < 0 || ::dup2(request.output_fd, STDOUT_FILENO) < 0 ||
-      ::dup2(request.output_fd, STDERR_FILENO) < 0)
-    return false;
-  if (::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
-  for (const int fd : request.inherited_fds)
-    if (::fcntl(fd, F_SETFD, 0) != 0) return false;
-  return true;
+long reset_signals(const Child& child) {
+  for (const int* number = child.signals; number != child.signals_end; ++number)
+    system_call(SYS_rt_sigaction, *number, word(kDefaultAction.data()), 0, kSignalSetSize);
+  return system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&kNoSignals), 0, kSignalSetSize);
 }
 
-bool bind_to_cpus(const SpawnRequest& request) {
-  if (request.cpus.empty()) return true;
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  for (const int cpu : request.cpus) CPU_SET(cpu, &mask);
-  return ::sched_setaffinity(0, sizeof mask, &mask) == 0;
+long place(int from, int to) { return from == to ? 0 : system_call(SYS_dup3, from, to); }
+
+long place_descriptors(const Child& child) {
+  long result = place(child.input_fd, STDIN_FILENO);
+  if (result >= 0) result = place(child.output_fd, STDOUT_FILENO);
+  if (result >= 0) result = place(child.output_fd, STDERR_FILENO);
+  if (result >= 0) result = system_call(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (const int* fd = child.inherited; result >= 0 && fd != child.inherited_end; ++fd)
+    result = system_call(SYS_fcntl, *fd, F_SETFD, 0);
+  return result;
 }
 
 int run_child(void* argument) {
-  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
-  if (::setpgid(0, 0) == 0 && die_with_parent(plan.parent) && bind_to_cpus(plan.request) && reset_signals() &&
-      place_descriptors(plan.request))
-    ::execve(plan.request.executable.c_str(), plan.argv.data(), plan.environment.data());
-  *plan.error = errno;
-  ::_exit(127);
+  const Child& child = *static_cast<Child*>(argument);
+  long result = system_call(SYS_setpgid);
+  if (result >= 0) result = die_with_parent(child);
+  if (result >= 0) result = bind_to_cpus(child);
+  if (result >= 0) result = reset_signals(child);
+  if (result >= 0) result = place_descriptors(child);
+  if (result >= 0)
+    result = system_call(SYS_execve, word(child.executable), word(child.argv.data()),
+                         word(child.environment.data()));
+  *child.error = static_cast<int>(-result);
+  system_call(SYS_exit_group, 127);
+  return 127;
 }
 
-// While the child runs in our memory no signal may call a handler there.
+// While children run in our memory no signal may call a handler there.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -100,100 +97,147 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-class ChildStack {
+// A stack for each child, and below it, never reached as stack, a place for its error.
+class ChildMemory {
  public:
-  ChildStack()
-      : memory_(::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_STACK,
-                       -1, 0)) {}
-  ~ChildStack() {
-    if (made()) ::munmap(memory_, kChildStack);
+  explicit ChildMemory(std::size_t children)
+      : size_(children * kChildStack),
+        memory_(::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
+  ~ChildMemory() {
+    if (made()) ::munmap(memory_, size_);
   }
-  ChildStack(const ChildStack&) = delete;
-  ChildStack& operator=(const ChildStack&) = delete;
+  ChildMemory(const ChildMemory&) = delete;
+  ChildMemory& operator=(const ChildMemory&) = delete;
 
   bool made() const { return memory_ != MAP_FAILED; }
-  void* top() const { return static_cast<char*>(memory_) + kChildStack; }
-  int* bottom() const { return static_cast<int*>(memory_); }  // never reached as stack
+  char* stack(std::size_t child) const { return static_cast<char*>(memory_) + child * kChildStack; }
+  int* error(std::size_t child) const { return reinterpret_cast<int*>(stack(child)); }
 
  private:
+  std::size_t size_;
   void* memory_;
 };
 
-#if defined(__x86_64__)
-// libc 2.36 has no function for clone3. The child starts on the stack in the arguments and calls `run`, which does
-// not return; it gets both in registers, since nothing of our frame is on that stack. The result is that of the
-// kernel: a negative errno.
-long clone3_and_run(clone_args& arguments, int (*run)(void*), void* argument) {
-  long result = SYS_clone3;
-  register auto run_register asm("r8") = run;
-  register void* argument_register asm("r9") = argument;
-  asm volatile(
-      "syscall\n\t"
-      "testq %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xorl %%ebp, %%ebp\n\t"
-      "movq %%r9, %%rdi\n\t"
-      "callq *%%r8\n\t"
-      "hlt\n"
-      "1:"
-      : "+a"(result)
-      : "D"(&arguments), "S"(sizeof arguments), "r"(run_register), "r"(argument_register)
-      : "rcx", "r11", "memory");
-  return result;
+std::vector<SpawnResult> one_error(int error) {
+  std::vector<SpawnResult> results(1);
+  results.front().error = error;
+  return results;
 }
-constexpr std::uint64_t kSharesMemory = CLONE_VM;
-#else
-// The child gets a copy of our memory, on which it can go on with our stack.
-long clone3_and_run(clone_args& arguments, int (*run)(void*), void* argument) {
-  arguments.stack = arguments.stack_size = 0;
-  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
-  if (pid == 0) run(argument);
-  return pid;
+
+// A program that is executed has the default disposition for all but what is ignored.
+std::vector<int> signals_to_reset() {
+  std::vector<int> signals;
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) != 0) continue;  // numbers that libc keeps for itself
+    const bool ignored_hangup = number == SIGHUP && action.sa_handler == SIG_IGN;
+    if (action.sa_handler != SIG_DFL && !ignored_hangup) signals.push_back(number);
+  }
+  return signals;
 }
-constexpr std::uint64_t kSharesMemory = 0;
-#endif
+
+std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::optional<cpu_set_t> as_mask(const std::vector<int>& cpus) {
+  if (cpus.empty()) return std::nullopt;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int cpu : cpus) CPU_SET(cpu, &mask);
+  return mask;
+}
+
+std::vector<Child> plan_children(const std::vector<SpawnRequest>& requests, const ChildMemory& memory,
+                                 const std::vector<int>& signals) {
+  std::vector<Child> children;
+  for (const SpawnRequest& request : requests)
+    children.push_back({.executable = request.executable.c_str(),
+                        .argv = as_pointers(request.argv),
+                        .environment = as_pointers(request.environment),
+                        .input_fd = request.input_fd,
+                        .output_fd = request.output_fd,
+                        .inherited = request.inherited_fds.data(),
+                        .inherited_end = request.inherited_fds.data() + request.inherited_fds.size(),
+                        .cpus = as_mask(request.cpus),
+                        .signals = signals.data(),
+                        .signals_end = signals.data() + signals.size(),
+                        .parent = ::getpid(),
+                        .error = memory.error(children.size())});
+  return children;
+}
 
 // A process that is put into a cgroup later makes the kernel wait for all processors, 10 ms and more.
-pid_t clone_into_cgroup(ChildPlan& plan, const ChildStack& stack, int cgroup, int& pidfd) {
+long clone_into_cgroup(Child& child, char* stack, int cgroup, int& pidfd) {
   clone_args arguments{};
-  arguments.flags = kSharesMemory | CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  arguments.flags = kSharesMemory | CLONE_PIDFD | CLONE_INTO_CGROUP;
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
   arguments.exit_signal = SIGCHLD;
-  arguments.stack = reinterpret_cast<std::uintptr_t>(stack.top()) - kChildStack;
+  arguments.stack = reinterpret_cast<std::uintptr_t>(stack);
   arguments.stack_size = kChildStack;
   arguments.cgroup = static_cast<std::uint64_t>(cgroup);
-  return static_cast<pid_t>(clone3_and_run(arguments, run_child, &plan));
+  return clone3_and_run(arguments, run_child, &child);
+}
+
+SpawnResult start(Child& child, char* stack, int cgroup) {
+  SpawnResult result;
+  int pidfd = -1;
+  if (cgroup >= 0) result.pid = static_cast<pid_t>(clone_into_cgroup(child, stack, cgroup, pidfd));
+  if (result.pid < 0) {
+    const auto flags = static_cast<int>(kSharesMemory | CLONE_PIDFD | SIGCHLD);
+    result.pid = ::clone(run_child, stack + kChildStack, flags, &child, &pidfd);
+  }
+  if (result.pid < 0) return {.error = errno};
+  result.pidfd.reset(pidfd);
+  return result;
+}
+
+// Starts all up to one that cannot be cloned; returns when each has executed its program or ended.
+std::vector<SpawnResult> start_all(const std::vector<SpawnRequest>& requests, std::vector<Child>& children,
+                                   const ChildMemory& memory) {
+  int ends[2] = {-1, -1};  // closed for a child when it executes its program
+  if (::pipe2(ends, O_CLOEXEC) != 0) return one_error(errno);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const BlockedSignals blocked;
+  std::vector<SpawnResult> results;
+  for (std::size_t i = 0; i < children.size() && (i == 0 || results.back().error == 0); ++i)
+    results.push_back(start(children[i], memory.stack(i), requests[i].cgroup_fd));
+  write_end.reset();
+  char nothing = 0;
+  while (::read(read_end.get(), &nothing, 1) < 0 && errno == EINTR) {
+  }
+  return results;
+}
+
+void end_child(const SpawnResult& result) {
+  if (result.pid < 0) return;
+  send_signal(result.pidfd, SIGKILL);
+  ::waitpid(result.pid, nullptr, 0);
 }
 
 }  // namespace
 
-SpawnResult spawn(const SpawnRequest& request) {
-  const ChildStack stack;
-  if (!stack.made()) return {.error = errno};
-  ChildPlan plan = {.request = request,
-                    .argv = as_pointers(request.argv),
-                    .environment = as_pointers(request.environment),
-                    .parent = ::getpid(),
-                    .error = stack.bottom()};
-  SpawnResult result;
-  int pidfd = -1;
-  {
-    const BlockedSignals blocked;
-    if (request.cgroup_fd >= 0) result.pid = clone_into_cgroup(plan, stack, request.cgroup_fd, pidfd);
-    if (result.pid < 0)
-      result.pid =
-          ::clone(run_child, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests) {
+  const ChildMemory memory(requests.size());
+  if (!memory.made()) return one_error(errno);
+  const std::vector<int> signals = signals_to_reset();
+  std::vector<Child> children = plan_children(requests, memory, signals);
+  std::vector<SpawnResult> results = start_all(requests, children, memory);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].error == 0) results[i].error = *memory.error(i);
+    if (results[i].error == 0) continue;
+    std::for_each(results.begin() + static_cast<std::ptrdiff_t>(i), results.end(), end_child);
+    results[i] = {.error = results[i].error};
+    results.resize(i + 1);
   }
-  if (result.pid < 0) {
-    result.error = errno;
-    return result;
-  }
-  result.pidfd.reset(pidfd);
-  if (*plan.error != 0) {
-    ::waitpid(result.pid, nullptr, 0);
-    return {.error = *plan.error};
-  }
-  return result;
+  return results;
 }
+
+SpawnResult spawn(const SpawnRequest& request) { return std::move(spawn_all({request}).front()); }
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// Starting one worker process, and nothing else. A failure is a value: the caller decides what it means.
+// Starting worker processes, and nothing else. A failure is a value: the caller decides what it means.
 #pragma once
 #include <sys/types.h>
 
@@ -30,5 +30,8 @@ struct SpawnResult {
 };
 
 SpawnResult spawn(const SpawnRequest& request);
+
+// All at one time. The results end with the first that could not be started; of those behind it none is left.
+std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests);
 
 }  // namespace fleetrun::launch

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include <doctest/doctest.h>
 
@@ -49,6 +50,55 @@ TEST_CASE("a program that cannot be executed is a value, and no process stays") 
   CHECK(spawn({.executable = output.folder / "plain", .argv = {"x"}, .output_fd = fd.get()}).error == EACCES);
   CHECK(spawn({.executable = "/bin/true", .argv = {"x"}, .output_fd = 9999}).error == EBADF);
   CHECK(list_children().empty());
+}
+
+TEST_CASE("of programs that start at one time none is left behind the first that cannot be executed") {
+  const Output output;
+  const UniqueFd fd = output.open();
+  const auto program = [&](const char* path) {
+    return SpawnRequest{.executable = path, .argv = {"x", "100"}, .output_fd = fd.get()};
+  };
+  const std::vector<SpawnResult> results =
+      spawn_all({program("/bin/sleep"), program("/no/such"), program("/bin/sleep"), program("/no/such")});
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].error == 0);
+  CHECK(results[1].error == ENOENT);
+  CHECK(list_children() == std::vector<pid_t>{results[0].pid});
+  ::kill(results[0].pid, SIGKILL);
+  code_of(results[0].pid);
+}
+
+TEST_CASE("programs that start at one time do not mix up their errors") {
+  const Output output;
+  output.folder.write("plain", "text");
+  const UniqueFd fd = output.open();
+  std::vector<SpawnRequest> requests(32);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    requests[i] = {.executable = i % 2 == 0 ? output.folder / "plain" : "/no/such",
+                   .argv = {"x"},
+                   .output_fd = i == 31 ? 9999 : fd.get()};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::vector<SpawnResult> results =
+        spawn_all({requests.begin() + static_cast<std::ptrdiff_t>(i), requests.end()});
+    REQUIRE(results.size() == 1);
+    CHECK(results.front().error == (i == 31 ? EBADF : i % 2 == 0 ? EACCES : ENOENT));
+  }
+  CHECK(list_children().empty());
+}
+
+TEST_CASE("a program has no signal blocked, and none ignored but a hangup") {
+  const Output output;
+  const UniqueFd fd = output.open();
+  ::signal(SIGHUP, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
+  const SpawnResult result = spawn({.executable = "/bin/grep",
+                                    .argv = {"grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"},
+                                    .output_fd = fd.get()});
+  ::signal(SIGHUP, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
+  REQUIRE(result.error == 0);
+  CHECK(code_of(result.pid) == 0);
+  CHECK(output.folder.read("out") == "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\n");
 }
 
 TEST_CASE("only listed descriptors are passed on") {
