@@ -45,7 +45,7 @@ THIRD_PARTY = [
     (re.compile(r"^(dnnl|oneapi/dnnl/)"), ["lib/runtime"], LIGHT),
     (re.compile(r"^(turbojpeg|jpeglib|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
     (re.compile(r"^(cuda|cudnn|cublas|nccl)\w*\.h$"), ["lib/cuda"], LIGHT),
-    (re.compile(r"^openssl/"), ["lib/base", "lib/launch", "lib/comm"], HEAVY),
+    (re.compile(r"^sodium"), ["lib/base"], LIGHT),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')

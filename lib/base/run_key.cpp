@@ -8,9 +8,8 @@
 #include <cerrno>
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 
 #include "base/error.h"
 
@@ -58,18 +57,16 @@ RunKey read_run_key(int fd) {
 }
 
 Mac hmac_sha256(const RunKey& key, std::string_view message) {
+  static_assert(RunKey::kBytes == crypto_auth_hmacsha256_KEYBYTES &&
+                sizeof(Mac) == crypto_auth_hmacsha256_BYTES);
   Mac mac{};
-  unsigned length = 0;
   const auto* text = reinterpret_cast<const unsigned char*>(message.data());
-  const void* done =
-      ::HMAC(::EVP_sha256(), key.bytes.data(), RunKey::kBytes, text, message.size(), mac.data(), &length);
-  if (done == nullptr || length != mac.size())
-    throw Error(ErrorKind::internal, "libcrypto made no HMAC-SHA256");
+  ::crypto_auth_hmacsha256(mac.data(), text, message.size(), key.bytes.data());  // cannot fail
   return mac;
 }
 
 bool equal_in_constant_time(const Mac& a, const Mac& b) {
-  return ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  return ::sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace fleetrun

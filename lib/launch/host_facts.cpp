@@ -1,7 +1,6 @@
 #include "launch/host_facts.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -11,8 +10,6 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
-
-#include "base/error.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -53,13 +50,14 @@ int count_cores() {
   return std::max(1, CPU_COUNT(&mask));
 }
 
-// The folder of libfleetrun_base.so, wherever the installation was moved to.
+// In the folder of our libraries, in a build tree or wherever the installation was moved to.
 bool has_cuda_plugin() {
-  Dl_info library{};
-  if (::dladdr(reinterpret_cast<void*>(&describe_errno), &library) == 0) return false;
   std::error_code problem;
-  const auto folder = std::filesystem::path(library.dli_fname).parent_path();
-  return std::filesystem::exists(folder / "libfleetrun_cuda.so", problem);
+  const auto prefix = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path().parent_path();
+  const auto lies_in = [&](const char* folder) {
+    return std::filesystem::exists(prefix / folder / "libfleetrun_cuda.so", problem);
+  };
+  return lies_in("lib") || lies_in(FLEETRUN_LIBRARY_FOLDER);
 }
 
 }  // namespace
