@@ -47,7 +47,7 @@ class LogViewer {
   void show() {
     const bool follow = query_.follow && is_in_use(query_.folder);
     if (follow) {
-      const FolderWatch watch(loop_, query_.folder, [this] { look(); });
+      const FolderWatch watch(loop_, query_.folder, FolderWatch::kUnseen, [this] { look(); });
       look();
       look_again_later();
       loop_.run();

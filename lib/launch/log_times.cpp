@@ -13,7 +13,6 @@ namespace {
 using WallClock = std::chrono::system_clock;
 
 constexpr const char* kName = "/.times";
-constexpr auto kPause = std::chrono::seconds(5);  // 13 MB a day for 32 ranks that write all the time
 
 std::int64_t seconds_of(WallClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();

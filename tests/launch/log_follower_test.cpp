@@ -61,7 +61,7 @@ TEST_CASE("lines come out as they are written, and only whole ones") {
   Setup setup;
   OutputStream out(setup.loop, setup.write_end.get());
   LogFollower follower(setup.loop, out, setup.folder / "log");
-  const FolderWatch watch(setup.loop, setup.folder.path(), [&] { follower.look(); });
+  const FolderWatch watch(setup.loop, setup.folder.path(), 1ms, [&] { follower.look(); });
   setup.loop.call_at(Clock::now(), [&] { setup.append("one\ntwo\nthr"); });
   CHECK(setup.run_until(8) == "one\ntwo\n");
 }
@@ -92,7 +92,7 @@ TEST_CASE("a file larger than any buffer comes out complete and in order") {
   for (int i = 0; i < 40000; ++i) all += "line " + std::to_string(i) + "\n";
   OutputStream out(setup.loop, setup.write_end.get());
   LogFollower follower(setup.loop, out, setup.folder / "log");
-  const FolderWatch watch(setup.loop, setup.folder.path(), [&] { follower.look(); });
+  const FolderWatch watch(setup.loop, setup.folder.path(), 1ms, [&] { follower.look(); });
   setup.loop.call_at(Clock::now(), [&] { setup.append(all); });
   CHECK(setup.run_until(all.size()) == all);
 }
@@ -101,7 +101,7 @@ TEST_CASE("a very long line is passed on in pieces") {
   Setup setup;
   OutputStream out(setup.loop, setup.write_end.get());
   LogFollower follower(setup.loop, out, setup.folder / "log");
-  const FolderWatch watch(setup.loop, setup.folder.path(), [&] { follower.look(); });
+  const FolderWatch watch(setup.loop, setup.folder.path(), 1ms, [&] { follower.look(); });
   const std::string line(20000, 'y');
   setup.loop.call_at(Clock::now(), [&] { setup.append(line); });
   CHECK(setup.run_until(line.size()) == line);

@@ -1,0 +1,95 @@
+#include "launch/run_report.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "launch/last_lines.h"
+#include "launch/roll_call.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using WallClock = std::chrono::system_clock;
+
+constexpr std::size_t kLastLines = 30;                     // of a failed rank's log, as one screen takes
+constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
+
+std::string make_run_id(const LaunchOptions& options) {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch());
+  return fmt::format("{}-{:x}-{:x}", options.job_id.value, now.count(), ::getpid());
+}
+
+std::string host_name() {
+  char name[256] = "";  // longer than HOST_NAME_MAX
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string read_train_report(const LogFolder& logs) {
+  try {
+    return read_file(logs.file("train.json"), kMostTrainBytes);
+  } catch (const Error&) {
+    return "";  // only the embedded runtime writes one
+  }
+}
+
+}  // namespace
+
+ExitReport begin_report(const NodeRun& run) {
+  ExitReport report;
+  report.started = WallClock::now();
+  report.run_id = make_run_id(run.options);
+  report.job_id = run.options.job_id.value;
+  report.command = run.program.argv;
+  report.host = host_name();
+  report.memory_before = read_memory_cgroup();
+  return report;
+}
+
+void report_attempt(const ProcessGroup& group, const LogFolder& logs,
+                    const std::vector<ProgressPagePtr>& pages, ExitReport& report) {
+  report.verdict = group.verdict();
+  report.workers = group.records();
+  report.survivors.clear();
+  for (const pid_t pid : group.survivors()) report.survivors.push_back(describe_stuck(pid));
+  report.last_lines.clear();
+  report.evidence = {};
+  report.step.reset();
+  if (!report.verdict.rank) return;
+  const int rank = *report.verdict.rank;
+  if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
+  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
+  report.last_lines = read_last_lines(logs.worker_log(rank), kLastLines);
+  if (!status || status->ok()) return;
+  report.evidence = gather_evidence({.rank = rank,
+                                     .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
+                                     .status = *status,
+                                     .log = logs.worker_log(rank),
+                                     .error_file = logs.file(fmt::format("error.{}.json", rank)),
+                                     .last_lines = report.last_lines,
+                                     .memory_before = report.memory_before});
+}
+
+void keep_attempt(const LogFolder& logs, ExitReport& report) {
+  report.attempts.push_back({.message = describe_failure(report),
+                             .exit_code = report.verdict.exit_code,
+                             .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
+                             .ended = WallClock::now()});
+}
+
+void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
+  report.roll_call = roll_call;
+  report.train = read_train_report(logs);
+  report.ended = WallClock::now();
+}
+
+void write_report(const LogFolder& logs, const ExitReport& report) {
+  replace_file(logs.file("report.json"), report_json(report));
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,186 @@
+#include "launch/supervision.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/announcements.h"
+#include "launch/limits.h"
+#include "launch/run_report.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kReaderPatience = std::chrono::seconds(2);  // for a reader of our output that takes nothing
+constexpr int kLooks = 10;                                 // at the ranks within the time of a hang
+constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
+constexpr const char* kUsualPrefix = "[{rank}] ";  // when lines of several ranks are shown
+
+HangMonitor::Options hang_options(const NodeRun& run, const LogFolder& logs) {
+  const auto& timeout = run.options.hang_timeout;
+  HangMonitor::Options options;
+  HangOptions& watch = options.watch;
+  watch.silence = timeout.value;
+  watch.steps = run.job && (timeout.value || timeout.origin == Origin::fallback);
+  watch.step_bound = timeout.value;
+  if (const auto& rule = run.options.log_rule.value) {
+    options.rules.push_back(*rule);
+    watch.rules.push_back({rule->text, rule->within});
+  }
+  for (const Clock::duration bound : {timeout.value.value_or(kLookEvery * kLooks),
+                                      watch.rules.empty() ? kLookEvery * kLooks : watch.rules.front().time})
+    watch.look_every = std::clamp<Clock::duration>(bound / kLooks, kLookOften, watch.look_every);
+  for (int rank = 0; rank < run.cluster.local_size(); ++rank) options.logs.push_back(logs.worker_log(rank));
+  return options;
+}
+
+// Ranks that nobody is shown are left in peace.
+Clock::duration pause_between_looks(const ClusterSpec& cluster) {
+  if (cluster.shown_ranks.empty()) return LogTimes::kPause;
+  return FolderWatch::kUnseen;
+}
+
+SupervisorOptions supervisor_options(const NodeRun& run) {
+  const LaunchOptions& options = run.options;
+  return {.grace = options.grace.value,
+          .kill_wait = options.kill_wait.value,
+          .timeout = options.timeout.value,
+          .early_exit_wait = options.early_exit_wait.value,
+          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
+}
+
+}  // namespace
+
+Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs, ExitReport& report)
+    : run_(run),
+      logs_(logs),
+      report_(report),
+      console_(loop_, run.options.log_level.value),
+      support_(make_support()),
+      attempts_(run, logs, report.run_id, support_.get()),
+      progress_(loop_, pages()),
+      times_(loop_, logs.path(), run.cluster.local_size()),
+      disk_(loop_, logs.path(), [this](std::string_view line) { console_.say(line); }),
+      folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
+      group_(loop_, run.cluster.local_size(), group_options(front_fd)),
+      roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
+      hangs_(loop_, hang_options(run, logs), group_, pages()),
+      control_{group_, logs, report, pages()},
+      control_server_(loop_, logs.path(),
+                      [this](const std::string& request) { return control_.answer(request); }) {
+  console_.out.before_write([this] { progress_.clear(); });
+  console_.err.before_write([this] { progress_.clear(); });
+  for (int rank = 0; rank < run.cluster.local_size(); ++rank) report.logs.push_back(logs.worker_log(rank));
+}
+
+void Supervision::run() {
+  group_.run_until_done();
+  disk_.look();
+  report_present_attempt();
+  end_report(logs_, roll_.lines(), report_);
+  try_to_write_report();  // before the console, which may take its time
+  show_end();
+}
+
+std::unique_ptr<RuntimeSupport> Supervision::make_support() {
+  if (!run_.job) return nullptr;
+  return std::make_unique<RuntimeSupport>(loop_, run_.cluster.local_size(), report_.run_id,
+                                          [this](std::string_view line) { console_.say(line); });
+}
+
+ProcessGroupOptions Supervision::group_options(int front_fd) {
+  return {.supervisor = supervisor_options(run_),
+          .front_fd = front_fd,
+          .use_cgroup = run_.options.cgroup.value != UseCgroup::none,
+          .prepare = [this](int attempt) { return prepare(attempt); },
+          .observe = [this](const Event& event, const Verdict& verdict) { observe(event, verdict); },
+          .attempt_ended = [this](Clock::duration delay) { end_attempt(delay); },
+          .call_roll = [this] { roll_.call([this] { group_.tell(RollCalled{}); }); },
+          .say = [this](std::string_view line) { console_.say(line); }};
+}
+
+Patience Supervision::patience() const {
+  return {kReaderPatience, [this] { return group_.stop_requested(); }};
+}
+
+Attempt Supervision::prepare(int number) {
+  Attempt attempt = attempts_.prepare(number);
+  if (number == 0) {
+    for (const std::string& warning : run_.warnings) console_.say("warning: " + warning);
+    announce_start(run_.options, run_.cluster, attempt.workers, console_);
+    if (run_.job)
+      for (const std::string& note : run_.job->notes) console_.say(note);
+  }
+  hangs_.follow_new_logs();
+  times_.begin_attempt();
+  views_.push_back(view_logs(number));
+  return attempt;
+}
+
+std::unique_ptr<ConsoleView> Supervision::view_logs(int attempt) {
+  const std::vector<int>& ranks = run_.cluster.shown_ranks;
+  std::vector<ConsoleSource> sources;
+  for (const int rank : ranks)
+    sources.push_back({logs_.worker_log(rank),
+                       {.rank = rank, .local_rank = rank, .host = report_.host, .attempt = attempt}});
+  const LogPrefix usual = {ranks.size() > 1 ? kUsualPrefix : ""};
+  const LogPrefix prefix = run_.options.log_prefix.value.value_or(usual);
+  return std::make_unique<ConsoleView>(loop_, console_.out, prefix, sources);
+}
+
+void Supervision::look_at_logs() {
+  times_.look();
+  views_.back()->look();
+}
+
+void Supervision::observe(const Event& event, const Verdict& verdict) {
+  announce_event(event, verdict, report_.command, console_);
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  if (signal != nullptr && signal->signal == SIGTSTP) hangs_.pause();
+  if (signal != nullptr && signal->signal == SIGCONT) hangs_.resume();
+}
+
+void Supervision::report_present_attempt() {
+  report_attempt(group_, logs_, pages(), report_);
+  report_.log_disk_full = disk_.was_full();
+  if (report_.verdict.cause != Cause::spawn) return;
+  const std::string limit =
+      describe_spawn_limit(report_.verdict.spawn_error, report_.command, attempts_.environment());
+  if (!limit.empty()) report_.evidence.facts.push_back(limit);
+}
+
+void Supervision::end_attempt(Clock::duration delay) {
+  report_present_attempt();
+  keep_attempt(logs_, report_);
+  views_.back()->finish(patience());
+  console_.err.write(describe(report_));
+  announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
+                   report_.attempts.back(), console_);
+}
+
+// A run does not fail because its report does not fit on the disk.
+void Supervision::try_to_write_report() {
+  logs_.release_reserve();
+  try {
+    write_report(logs_, report_);
+  } catch (const Error& error) {
+    console_.say(error.message());
+  }
+}
+
+void Supervision::show_end() {
+  const bool all_shown = views_.back()->finish(patience());
+  console_.err.write(describe(report_));
+  if (!all_shown)
+    console_.say(fmt::format("nobody reads our output; the rest of it is in {}", report_.logs.front()));
+  if (report_.verdict.cause == Cause::finished) console_.log(LogLevel::info, "Local processes completed.");
+  console_.err.drain(patience());
+}
+
+}  // namespace fleetrun::launch
