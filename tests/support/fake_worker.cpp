@@ -12,16 +12,21 @@
 //   on-usr1 TEXT       writes it at SIGUSR1               spin               computes for ever
 //   spawn-for-ever     a child each millisecond           bomb               children that do the same
 //   use-memory BYTES   takes and touches them             close              its standard descriptors
-//   leave-group        goes into its parent's             parents-descriptors  counts them
+//   leave-group        goes into its parent's             fill-shared-memory  more than there is room for
+//   lines COUNT        10,000 lines of 100 bytes a second
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -93,6 +98,25 @@ void flood(long bytes) {
   for (long written = 0; written < bytes; written += 100) std::puts(line.c_str());
 }
 
+// Lines of 100 bytes, a hundred in each 10 ms, and each at once.
+void write_lines(long lines) {
+  const std::string line = std::string(99, 'x') + "\n";
+  auto next = std::chrono::steady_clock::now();
+  for (long written = 0; written < lines; ++written) {
+    if (written % 100 == 0) std::this_thread::sleep_until(next += std::chrono::milliseconds(10));
+    if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) return;
+  }
+}
+
+// More than /dev/shm has room for.
+void fill_shared_memory() {
+  const int file = ::shm_open("/fleetrun-test", O_RDWR | O_CREAT, 0600);
+  constexpr std::size_t kBytes = 64 * 1024 * 1024;
+  if (file < 0 || ::ftruncate(file, kBytes) != 0) return;
+  void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory != MAP_FAILED) std::memset(memory, 1, kBytes);
+}
+
 // Children that ignore SIGTERM, some in sessions of their own, one each millisecond for ever.
 void spawn_for_ever() {
   ::signal(SIGTERM, SIG_IGN);
@@ -130,15 +154,6 @@ void close_standard_descriptors() {
 // Out of the process group that the launcher made, into the launcher's own.
 void leave_group() { ::setpgid(0, ::getpgid(::getppid())); }
 
-void print_parents_descriptors() {
-  const std::string path = "/proc/" + std::to_string(::getppid()) + "/fd";
-  int count = 0;
-  DIR* folder = ::opendir(path.c_str());
-  while (folder != nullptr && ::readdir(folder) != nullptr) ++count;
-  if (folder != nullptr) ::closedir(folder);
-  std::printf("parent has %d\n", count);
-}
-
 void run(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& what = words[i];
@@ -155,6 +170,8 @@ void run(const std::vector<std::string>& words) {
     if (what == "pid" || what == "ready") write_pid(next(), ::getpid());
     if (what == "descriptors") print_descriptors();
     if (what == "signals") print_signals();
+    if (what == "lines") write_lines(std::atol(next().c_str()));
+    if (what == "fill-shared-memory") fill_shared_memory();
     if (what == "flood") flood(std::atol(next().c_str()));
     if (what == "on-term") {
       code_at_term = std::atoi(next().c_str());
@@ -172,7 +189,6 @@ void run(const std::vector<std::string>& words) {
     if (what == "spin") spin();
     if (what == "close") close_standard_descriptors();
     if (what == "leave-group") leave_group();
-    if (what == "parents-descriptors") print_parents_descriptors();
     if (what == "env")
       for (char** line = ::environ; *line != nullptr; ++line) std::puts(*line);
     if (what == "args")

@@ -31,6 +31,7 @@ inline double seconds_within(std::chrono::milliseconds time) {
 }
 
 inline bool is_root() { return ::geteuid() == 0; }
+inline bool can_mount() { return run_child({"/usr/bin/unshare", "-m", "/bin/true"}).code == 0; }
 
 // A launch whose workers run a shell script; in it, "$FAKE ..." is the fake worker and $RANK the rank.
 struct ScriptLaunch : Launch {
@@ -50,6 +51,11 @@ struct ScriptLaunch : Launch {
     return run_child(words, options());
   }
 };
+
+inline std::string read_all(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // The parent of a worker: the middle process of its launcher.
 inline pid_t parent_of(pid_t worker) {

@@ -93,7 +93,6 @@ TEST_CASE("P4: the lock of a run that was killed holds nobody up") {
 }
 
 // A shell line that gives the launcher a file system of its own for its logs.
-bool can_mount() { return run_child({"/usr/bin/unshare", "-m", "/bin/true"}).code == 0; }
 ChildResult run_mounted(const Launch& launch, const std::string& options, const Words& command) {
   std::filesystem::create_directory(launch.folder / "log");
   Words words = {

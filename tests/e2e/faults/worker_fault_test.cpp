@@ -117,6 +117,24 @@ TEST_CASE("W4: a core file in the folder is pointed to") {
   CHECK(contains(result.err, "fleetrun: core file: /"));
 }
 
+TEST_CASE("W4: a bus error because /dev/shm is full is told with that cause") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small /dev/shm cannot be mounted here");
+  const Launch launch;
+  Words words = {"/usr/bin/unshare",
+                 "-m",
+                 "/bin/sh",
+                 "-c",
+                 "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"",
+                 "sh"};
+  const Words command = Launch::command({"--nproc_per_node=2"}, {"only", "1", "fill-shared-memory"});
+  words.insert(words.end(), command.begin(), command.end());
+  const ChildResult result = run_child(words, launch.options());
+  CHECK(result.code == 128 + SIGBUS);
+  CHECK(contains(result.err, "fleetrun: rank 1 was killed by SIGBUS (7), not by fleetrun (pid "));
+  CHECK(contains(result.err, "/dev/shm is full: "));
+  CHECK(contains(launch.report()["evidence"].dump(), "/dev/shm is full"));
+}
+
 TEST_CASE("W5: a rank that is stopped is found, named with its state, and ended though others are busy") {
   const ScriptLaunch launch;
   const ChildResult result =
@@ -162,6 +180,19 @@ TEST_CASE("W6: a silent and idle program is found, its stacks are written, and i
   CHECK(contains(result.err, "fleetrun: their stacks: log/stacks.0, log/stacks.1\n"));
   CHECK(contains(launch.folder.read("log/attempt-0/stacks.1"), "stack of "));
   CHECK(launch.report()["earlier_attempts"].size() == 1);
+}
+
+TEST_CASE("W6: the Python stack of a silent rank is written where py-spy is installed") {
+  const Words look = {"/bin/sh", "-c", "command -v python3 && command -v py-spy"};
+  if (run_child(look).code != 0) LEAVE_OUT("python3 or py-spy is not installed: pip install py-spy");
+  const Launch launch;
+  launch.folder.write(
+      "train.py", "import time\n\ndef waits_for_nothing():\n    time.sleep(100)\n\nwaits_for_nothing()\n");
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "--hang_timeout=1", "--grace=0.1", "train.py"});
+  CHECK(result.code == 75);
+  CHECK(contains(result.err, "fleetrun: their stacks: log/stacks.0, log/stacks.1\n"));
+  CHECK(contains(launch.folder.read("log/stacks.1"), "waits_for_nothing (train.py:4)"));
 }
 
 TEST_CASE("W7: a rank that ignores SIGTERM is killed when the grace is over") {
