@@ -81,7 +81,6 @@ LogFolder::LogFolder(std::string path) : path_(std::move(path)) {
   }
   lock();
   remove_remains();
-  reserve();
 }
 
 LogFolder::~LogFolder() { release_reserve(); }

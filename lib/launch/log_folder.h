@@ -29,12 +29,12 @@ class LogFolder {
   void keep_attempt(int attempt) const;
   // Empty, for writing. Throws Error(create).
   UniqueFd open_worker_log(int rank) const;
-  void release_reserve() const;  // gives room to the report where logs have filled the disk
+  void reserve() const;          // room for the report, before logs fill the disk
+  void release_reserve() const;  // for the report, if there is any
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
 
  private:
   void lock();
-  void reserve() const;
   void remove_remains() const;
 
   std::string path_;

@@ -22,7 +22,8 @@ constexpr const char* kLaunchHint =
   const std::string name = word.substr(0, word.find('='));
   Words known;
   for (const Option& option : options) known.insert(known.end(), option.names.begin(), option.names.end());
-  const std::optional<std::string> meant = closest(name, known);
+  std::optional<std::string> meant = closest(name, known);
+  if (name == "-n" || name == "-np") meant = "--nproc_per_node";  // as mpirun and srun call it
   throw Error(ErrorKind::usage,
               fmt::format("unknown flag {}{}", name, meant ? fmt::format("; did you mean {}?", *meant) : ""),
               hint);

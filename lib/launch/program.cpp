@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -58,9 +60,25 @@ std::string find_executable(const std::string& name, const Environment& environm
   return *path;
 }
 
+// "; did you mean train.py?": a script that lies there and has nearly the same name, or nothing.
+std::string suggest_script(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
+  std::vector<std::string> scripts;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
+    if (entry.path().extension() == wanted.extension()) scripts.push_back(entry.path().filename());
+  std::sort(scripts.begin(), scripts.end());  // a folder has no order
+  const std::optional<std::string> meant = closest(wanted.filename().string(), scripts);
+  if (!meant) return "";
+  return fmt::format("; did you mean {}?", (wanted.parent_path() / *meant).string());
+}
+
 void check_script(const std::string& path) {
   if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
-  if (!is_file(path)) throw Error(ErrorKind::not_found, fmt::format("the script {} does not exist", path));
+  if (!is_file(path))
+    throw Error(ErrorKind::not_found,
+                fmt::format("the script {} does not exist{}", path, suggest_script(path)));
   if (::access(path.c_str(), R_OK) != 0)
     throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
 }

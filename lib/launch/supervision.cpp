@@ -66,7 +66,7 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       attempts_(run, logs, report.run_id, support_.get()),
       progress_(loop_, pages()),
       times_(loop_, logs.path(), run.cluster.local_size()),
-      disk_(loop_, logs.path(), [this](std::string_view line) { console_.say(line); }),
+      disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
       group_(loop_, run.cluster.local_size(), group_options(front_fd)),
       roll_(loop_, run.environment, {group_, logs_, pages(), console_}),

@@ -92,6 +92,7 @@ TEST_CASE("a value may begin with a dash") {
 
 TEST_CASE("unknown flags are refused with what was probably meant") {
   CHECK(error_of({"--nproc", "2", "x"}) == "unknown flag --nproc; did you mean --nproc_per_node?");
+  CHECK(error_of({"-np", "2", "x"}) == "unknown flag -np; did you mean --nproc_per_node?");
   CHECK(error_of({"--gpu=0", "x"}) == "unknown flag --gpu; did you mean --gpus?");
   CHECK(error_of({"--zzzzzzzz", "x"}) == "unknown flag --zzzzzzzz");
   CHECK(error_of({"-x", "x"}) == "unknown flag -x");

@@ -67,6 +67,15 @@ TEST_CASE("what does not exist is 127") {
   CHECK(programs.code_of(programs.folder / "nothing.py") == 127);
 }
 
+TEST_CASE("a script that does not exist is told with the one that was probably meant") {
+  const Programs programs;
+  CHECK_THROWS_WITH_AS(find_program(programs.folder / "trian.py", {}, programs.environment),
+                       ("the script " + (programs.folder / "trian.py") + " does not exist; did you mean " +
+                        (programs.folder / "train.py") + "?")
+                           .c_str(),
+                       Error);
+}
+
 TEST_CASE("a script without an interpreter is 127") {
   const Programs programs;
   Environment poor;
