@@ -15,6 +15,12 @@ void check_slices(const char* name, BufferView all, BufferView mine, int size) {
                             all.count, describe(all.dtype), mine.count, describe(mine.dtype), size));
 }
 
+void check_root(const char* name, int root, int size) {
+  if (root < 0 || root >= size)
+    throw Error(ErrorKind::internal,
+                fmt::format("{}: the root is {}, must be 0 to {}", name, root, size - 1));
+}
+
 }  // namespace
 
 Collective Collective::all_reduce(BufferView buffer, ReduceOp op) {
@@ -22,10 +28,14 @@ Collective Collective::all_reduce(BufferView buffer, ReduceOp op) {
   return {.kind = Kind::all_reduce, .buffer = buffer, .op = op};
 }
 
+Collective Collective::reduce(BufferView buffer, ReduceOp op, int root, int size) {
+  check_root("reduce", root, size);
+  reduce_function(buffer.dtype, op);
+  return {.kind = Kind::reduce, .buffer = buffer, .op = op, .root = root};
+}
+
 Collective Collective::broadcast(BufferView buffer, int root, int size) {
-  if (root < 0 || root >= size)
-    throw Error(ErrorKind::internal,
-                fmt::format("broadcast: the root is {}, must be 0 to {}", root, size - 1));
+  check_root("broadcast", root, size);
   return {.kind = Kind::broadcast, .buffer = buffer, .root = root};
 }
 
@@ -57,14 +67,18 @@ std::string_view describe(ReduceOp op) {
   return "?";
 }
 
-std::string describe(const Collective& collective) {
+std::string describe(const Collective& collective) { return describe(collective, collective.root); }
+
+std::string describe(const Collective& collective, int name_of_root) {
   const BufferView& buffer = collective.buffer;
   const std::string size = fmt::format("{} {}", buffer.count, describe(buffer.dtype));
   switch (collective.kind) {
     case Collective::Kind::all_reduce:
       return fmt::format("all_reduce of {} ({})", size, describe(collective.op));
+    case Collective::Kind::reduce:
+      return fmt::format("reduce of {} ({}) to rank {}", size, describe(collective.op), name_of_root);
     case Collective::Kind::broadcast:
-      return fmt::format("broadcast of {} from rank {}", size, collective.root);
+      return fmt::format("broadcast of {} from rank {}", size, name_of_root);
     case Collective::Kind::reduce_scatter:
       return fmt::format("reduce_scatter of {} ({})", size, describe(collective.op));
     case Collective::Kind::all_gather:

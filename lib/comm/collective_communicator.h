@@ -3,7 +3,9 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "comm/aligned_memory.h"
 #include "comm/collective.h"
@@ -19,6 +21,9 @@ class CollectiveCommunicator : public Communicator {
   int size() const final { return size_; }
 
   void all_reduce(BufferView buffer, ReduceOp op) final { begin(Collective::all_reduce(buffer, op)); }
+  void reduce(BufferView buffer, ReduceOp op, int root) final {
+    begin(Collective::reduce(buffer, op, root, size_));
+  }
   void broadcast(BufferView buffer, int root) final { begin(Collective::broadcast(buffer, root, size_)); }
   void reduce_scatter(BufferView all, BufferView mine, ReduceOp op) final {
     begin(Collective::reduce_scatter(all, mine, op, size_));
@@ -28,6 +33,12 @@ class CollectiveCommunicator : public Communicator {
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
   std::uint64_t collectives() const final { return collectives_; }
+  void on_sleep(std::function<void()> tell) override { before_sleep_ = std::move(tell); }
+
+ protected:
+  void tell_of_sleep() const {
+    if (before_sleep_) before_sleep_();
+  }
 
  private:
   // `number` counts from 1.
@@ -37,6 +48,7 @@ class CollectiveCommunicator : public Communicator {
 
   const int rank_;
   const int size_;
+  std::function<void()> before_sleep_;
   std::atomic<std::uint64_t> collectives_{0};  // another thread may ask while one is under way
 };
 

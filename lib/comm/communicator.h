@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/buffer_view.h"
@@ -29,10 +30,12 @@ class Communicator {
 
   // buffer = op over all ranks' buffers, the same on every rank bit for bit.
   virtual void all_reduce(BufferView buffer, ReduceOp op) = 0;
+  // buffer of `root` = op over all ranks' buffers; those of the others are left undefined.
+  virtual void reduce(BufferView buffer, ReduceOp op, int root) = 0;
   // buffer of `root` copied into everybody's.
   virtual void broadcast(BufferView buffer, int root) = 0;
   // all: size() slices of mine.count; mine = op over slice rank() of everybody's `all` (which is left
-  // undefined).
+  // undefined). `mine` may be that slice.
   virtual void reduce_scatter(BufferView all, BufferView mine, ReduceOp op) = 0;
   // all: size() slices of mine.count; slice r = rank r's `mine`. `mine` may be that slice.
   virtual void all_gather(BufferView mine, BufferView all) = 0;
@@ -41,6 +44,9 @@ class Communicator {
 
   // Gradients live in memory of their communicator, so that it can be shared or registered.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
+
+  // `tell` is called on the thread of a collective before it sleeps until another rank comes, if it does.
+  virtual void on_sleep(std::function<void()>) {}
 
   // Collectives begun so far, for the hang roll-call.
   virtual std::uint64_t collectives() const = 0;

@@ -15,16 +15,16 @@ std::string key_of(const std::string& name, int rank) { return fmt::format("exch
 std::vector<int> missing_ranks(const Party& party, const std::string& name) {
   std::vector<int> missing;
   for (int rank = 0; rank < party.size; ++rank)
-    if (!party.store.look(key_of(name, rank))) missing.push_back(rank);
+    if (!party.store.look(key_of(name, rank))) missing.push_back(party.name_of(rank));
   return missing;
 }
 
 [[noreturn]] void throw_missing(const Party& party, const std::string& name, int waited_for,
                                 Deadline deadline) {
   std::vector<int> missing = missing_ranks(party, name);
-  if (missing.empty()) missing.push_back(waited_for);  // it came just now, too late
+  if (missing.empty()) missing.push_back(party.name_of(waited_for));  // it came just now, too late
   throw Error(ErrorKind::temporary,
-              fmt::format("rank {} waited {:g} s for rank {} to bring \"{}\"", party.rank,
+              fmt::format("rank {} waited {:g} s for rank {} to bring \"{}\"", party.name(),
                           deadline.total_seconds(), fmt::join(missing, ", "), name));
 }
 
@@ -58,7 +58,8 @@ std::string describe_fact(const Facts& facts, std::size_t index) {
   return fmt::format("{} {}", facts[index].first, facts[index].second);
 }
 
-[[noreturn]] void throw_difference(const Facts& first, const Facts& other, int other_rank) {
+[[noreturn]] void throw_difference(const Party& party, const Facts& first, const Facts& other,
+                                   int other_rank) {
   const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), other.begin(), other.end());
   const auto index = static_cast<std::size_t>(ours - first.begin());
   const bool same_name = ours != first.end() && theirs != other.end() && ours->first == theirs->first;
@@ -66,8 +67,9 @@ std::string describe_fact(const Facts& facts, std::size_t index) {
   const auto say = [&](const Facts& facts) {
     return same_name ? facts[index].second : describe_fact(facts, index);
   };
-  throw Error(ErrorKind::protocol, fmt::format("ranks differ in {}: rank 0 has {}, rank {} has {}", what,
-                                               say(first), other_rank, say(other)));
+  throw Error(ErrorKind::protocol,
+              fmt::format("ranks differ in {}: rank {} has {}, rank {} has {}", what, party.name_of(0),
+                          say(first), party.name_of(other_rank), say(other)));
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void agree(const Party& party, const std::string& name, const Facts& facts, Dead
   const std::vector<std::string> all = exchange(party, name, pack(facts), deadline);
   for (int rank = 1; rank < party.size; ++rank)
     if (all[static_cast<std::size_t>(rank)] != all[0])
-      throw_difference(unpack(all[0]), unpack(all[static_cast<std::size_t>(rank)]), rank);
+      throw_difference(party, unpack(all[0]), unpack(all[static_cast<std::size_t>(rank)]), rank);
 }
 
 std::vector<std::optional<std::string>> roll_call(const Party& party, const std::string& name,
@@ -113,17 +115,19 @@ std::vector<std::optional<std::string>> roll_call(const Party& party, const std:
   return states;
 }
 
-std::string blame(const std::vector<std::optional<std::string>>& states, int our_rank) {
+std::string blame(const std::vector<std::optional<std::string>>& states, const Party& party) {
   const int size = static_cast<int>(states.size());
   std::vector<int> silent;
   for (int other = 0; other < size; ++other)
-    if (other != our_rank && !states[static_cast<std::size_t>(other)]) silent.push_back(other);
-  const auto& ours = states[static_cast<std::size_t>(our_rank)];
+    if (other != party.rank && !states[static_cast<std::size_t>(other)])
+      silent.push_back(party.name_of(other));
+  const auto& ours = states[static_cast<std::size_t>(party.rank)];
   if (!ours) return "it is not known which rank was waited for, for the store is gone too";
   if (!silent.empty()) return fmt::format("waited for rank {}", fmt::join(silent, ", "));
   for (int other = 0; other < size; ++other)
     if (states[static_cast<std::size_t>(other)] != ours)
-      return fmt::format("rank {} failed in {}", other, *states[static_cast<std::size_t>(other)]);
+      return fmt::format("rank {} failed in {}", party.name_of(other),
+                         *states[static_cast<std::size_t>(other)]);
   return "all ranks are there, but their connection broke";
 }
 

@@ -15,6 +15,12 @@ struct Party {
   Store& store;
   int rank = 0;
   int size = 1;
+  std::vector<int> names = {};  // by rank: what it is called in errors; empty: by its number here
+
+  int name_of(int of_rank) const {
+    return names.empty() ? of_rank : names.at(static_cast<std::size_t>(of_rank));
+  }
+  int name() const { return name_of(rank); }
 };
 
 // Every rank calls with the same name (once for each name) and gets the values of all, by rank.
@@ -36,6 +42,6 @@ std::vector<std::optional<std::string>> roll_call(const Party& party, const std:
 
 // Which rank a failure of ours comes from, by a roll call: one that does not answer is the one that was waited for; else
 // one that is somewhere else than we are. "waited for rank 2"
-std::string blame(const std::vector<std::optional<std::string>>& states, int our_rank);
+std::string blame(const std::vector<std::optional<std::string>>& states, const Party& party);
 
 }  // namespace fleetrun::comm

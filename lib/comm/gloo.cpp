@@ -67,6 +67,9 @@ class GlooCommunicator : public CollectiveCommunicator {
     number_ = number;
     slot_ = Slot::requested;
     changed_.notify_all();
+    lock.unlock();
+    tell_of_sleep();
+    lock.lock();
     // As bounded as the waits of the progress thread are: the buffers are in use until it lets go of them.
     changed_.wait(lock, [this] { return slot_ == Slot::done; });
     slot_ = Slot::empty;
@@ -121,12 +124,13 @@ class GlooCommunicator : public CollectiveCommunicator {
   }
 
   Error describe_failure(const std::string& gloo_says) const {
-    const std::string what = describe(collective_);
+    const std::string what = describe(collective_, options_.party.name_of(collective_.root));
     const auto states =
         roll_call(options_.party, fmt::format("gloo {} failed", options_.name),
                   fmt::format("collective {}, {}", number_, what), Deadline(kRollCallDeadline));
-    return Error(ErrorKind::temporary, fmt::format("rank {}: collective {}, {}: {} ({})", rank(), number_,
-                                                   what, blame(states, rank()), gloo_says));
+    return Error(ErrorKind::temporary,
+                 fmt::format("rank {}: collective {}, {}: {} ({})", options_.party.name(), number_, what,
+                             blame(states, options_.party), gloo_says));
   }
 
   const GlooOptions options_;

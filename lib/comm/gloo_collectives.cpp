@@ -6,6 +6,7 @@
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/reduce.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <gloo/types.h>
 
@@ -45,6 +46,17 @@ void all_reduce(const ContextPtr& context, BufferView buffer, ReduceOp op, const
   options.setReduceFunction(reduce_function(buffer.dtype, op));
   set_output(options, buffer);
   gloo::allreduce(options);
+}
+
+// A ring in which each part is summed, then sent to the root.
+void reduce(const ContextPtr& context, const Collective& collective, const GlooCall& call) {
+  gloo::ReduceOptions options(context);
+  options.setRoot(collective.root);
+  options.setTag(tag_of(call));
+  options.setTimeout(call.deadline);
+  options.setReduceFunction(reduce_function(collective.buffer.dtype, collective.op));
+  set_output(options, collective.buffer);
+  gloo::reduce(options);
 }
 
 void broadcast(const ContextPtr& context, BufferView buffer, int root, const GlooCall& call) {
@@ -110,6 +122,8 @@ void run_on_gloo(const ContextPtr& context, const Collective& collective, const 
   switch (collective.kind) {
     case Collective::Kind::all_reduce:
       return all_reduce(context, collective.buffer, collective.op, call);
+    case Collective::Kind::reduce:
+      return reduce(context, collective, call);
     case Collective::Kind::broadcast:
       return broadcast(context, collective.buffer, collective.root, call);
     case Collective::Kind::reduce_scatter:

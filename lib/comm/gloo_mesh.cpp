@@ -109,8 +109,8 @@ void prove(const MeshOptions& options, gloo::Context& context, Deadline deadline
     const auto index = static_cast<std::size_t>(other);
     if (other != self &&
         !equal_in_constant_time(theirs[index], proof(options, other, self, nonces[index], ours)))
-      throw Error(ErrorKind::protocol,
-                  fmt::format("who answers as rank {} does not hold the run key", other));
+      throw Error(ErrorKind::protocol, fmt::format("who answers as rank {} does not hold the run key",
+                                                   options.party.name_of(other)));
   }
 }
 
@@ -144,9 +144,10 @@ std::shared_ptr<gloo::Context> connect_mesh(const MeshOptions& options, Deadline
     const auto unproven =
         std::find_if(states.begin(), states.end(), [](auto& state) { return state != kProven; });
     if (unproven == states.end()) return made.context;
+    const int unproven_rank = static_cast<int>(unproven - states.begin());
     const std::string problem = fmt::format("connecting with the others, try {}: rank {} says: {}", round,
-                                            unproven - states.begin(), *unproven);
-    const std::string who = fmt::format("rank {}", options.party.rank);
+                                            options.party.name_of(unproven_rank), *unproven);
+    const std::string who = fmt::format("rank {}", options.party.name());
     std::this_thread::sleep_for(std::min(kFirstPause * (1 << std::min(round - 1, 5)), deadline.remaining()));
     if (deadline.passed()) throw Error(ErrorKind::temporary, fmt::format("{}: {}", who, problem));
     if (options.party.rank == 0) log_line(who, problem + "; trying again");

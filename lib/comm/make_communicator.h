@@ -6,6 +6,7 @@
 #include "base/rank_env.h"
 #include "comm/communicator.h"
 #include "comm/exchange.h"
+#include "comm/hierarchical.h"
 #include "comm/store.h"
 
 namespace fleetrun::comm {
@@ -14,6 +15,7 @@ struct World {
   RankEnv env;
   std::unique_ptr<Store> store;
   std::unique_ptr<Communicator> communicator;  // goes before the store
+  MakeCommunicator more;  // of all ranks or of some, as these reach each other; so does it and what it made
 
   Party party() const { return {*store, env.rank, env.world_size}; }
 };
@@ -22,7 +24,8 @@ constexpr std::chrono::milliseconds kJoinDeadline = std::chrono::seconds(300);
 
 // Reads the run key from env.key_fd, connects to the store and then with all other ranks, and says so on
 // stderr: "rank 3: joined 8 ranks in 41 ms". Ranks of one host share memory, others talk by Gloo, unless
-// env.comm_backend says otherwise. One rank alone may have no store (port 0). Throws
+// env.comm_backend says otherwise. Memory that one communicator of the world has allocated is shared by all
+// where memory is shared at all. One rank alone may have no store (port 0). Throws
 // Error(temporary) that names who is missing when the deadline passes, Error(protocol) for a wrong key or
 // another attempt.
 World join_world(const RankEnv& env, std::chrono::milliseconds deadline = kJoinDeadline);

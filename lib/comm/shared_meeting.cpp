@@ -66,7 +66,7 @@ const Posting& SharedMeeting::posting(int rank, std::uint64_t number) const {
   return control(rank).postings[number % 2];
 }
 
-std::optional<Absence> SharedMeeting::meet() {
+std::optional<Absence> SharedMeeting::meet(const std::function<void()>& before_sleep) {
   ++meeting_;
   // Who counts itself among the sleepers and then sees the old count sleeps until we wake it: in the one order
   // of these operations either it sees the new count, or we see it.
@@ -75,6 +75,7 @@ std::optional<Absence> SharedMeeting::meet() {
   if (own.sleepers.load(std::memory_order_seq_cst) != 0) futex_wake_all(own.met);
   for (int other = 0; other < static_cast<int>(places_.size()); ++other) {
     if (has_come(other) || comes_while_awake(other)) continue;
+    before_sleep();
     if (auto absence = sleep_until_it_comes(other)) return absence;
   }
   return std::nullopt;
@@ -123,8 +124,8 @@ std::optional<Absence> SharedMeeting::find_gone() {
     if ((!ended && !left) || has_come(other)) continue;
     // A process may have failed, said so and ended: then another rank is the reason.
     if (control(other).state.load(std::memory_order_acquire) >= 0) continue;
-    return Absence{
-        other, fmt::format("waited for rank {} ({})", other, left ? "it has left" : "its process has ended")};
+    return Absence{other, fmt::format("waited for rank {} ({})", name(other),
+                                      left ? "it has left" : "its process has ended")};
   }
   return std::nullopt;
 }
@@ -137,24 +138,28 @@ std::optional<Absence> SharedMeeting::find_failed() const {
     const std::uint64_t number = control(other).number.load(std::memory_order_relaxed);
     if (reason == rank_)
       return Absence{other, fmt::format("rank {} failed in collective {}, where it waited for this rank",
-                                        other, number)};
-    return Absence{
-        reason, fmt::format("waited for rank {} (so did rank {}, in collective {})", reason, other, number)};
+                                        name(other), number)};
+    return Absence{reason, fmt::format("waited for rank {} (so did rank {}, in collective {})", name(reason),
+                                       name(other), number)};
   }
   return std::nullopt;
 }
 
 Absence SharedMeeting::describe_late() const {
-  std::vector<int> late;
+  std::vector<int> late, names;
   std::vector<std::string> states;
   for (int other = 0; other < static_cast<int>(places_.size()); ++other) {
     if (has_come(other)) continue;
     late.push_back(other);
+    names.push_back(name(other));
     states.push_back(fmt::format("collective {}", control(other).number.load(std::memory_order_relaxed)));
   }
-  if (late.empty()) late.push_back(rank_);  // they came just now: too late for this rank
+  if (late.empty()) {  // they came just now: too late for this rank
+    late.push_back(rank_);
+    names.push_back(name(rank_));
+  }
   return {late.front(),
-          fmt::format("waited for rank {} (nothing for {:g} s; last seen in {})", fmt::join(late, ", "),
+          fmt::format("waited for rank {} (nothing for {:g} s; last seen in {})", fmt::join(names, ", "),
                       Deadline(deadline_).total_seconds(), fmt::join(states, ", "))};
 }
 

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/run_key.h"
 #include "comm/collective.h"
 #include "comm/shared_segment.h"
 
@@ -26,14 +26,13 @@ struct Posting {
   SharedPlace source;  // of what the others read from this rank
 };
 
-// The first page of a segment. Each rank writes its own; only `sleepers` is written by the others.
+// The first page of a communicator's part of a segment. Each rank writes its own; only `sleepers` is written by the others.
 struct SharedControl {
   static constexpr std::size_t kCacheLine = 64;  // bytes: what is written by different ranks lies apart
   static constexpr std::int32_t kHere = -2;
   static constexpr std::int32_t kLeft = -1;
 
-  Nonce secret{};                                         // proves that what was opened is what was meant
-  alignas(kCacheLine) std::atomic<std::uint32_t> met{0};  // meetings come to; the futex
+  alignas(kCacheLine) std::atomic<std::uint32_t> met{0};       // meetings come to; the futex
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers{0};  // who wait for `met` on the futex
   alignas(kCacheLine) std::atomic<std::uint64_t> number{0};    // of the collective under way, or the last one
   std::atomic<std::int32_t> state{kHere};                      // from 0: failed, and waited for that rank
@@ -52,6 +51,7 @@ class SharedMeeting {
   struct Place {
     SharedControl* control = nullptr;
     int process = -1;  // a pidfd; -1: our own place
+    int name = 0;      // of the rank, in words
   };
   SharedMeeting(int rank, std::vector<Place> places, std::chrono::milliseconds deadline);
 
@@ -60,14 +60,15 @@ class SharedMeeting {
   const Posting& posting(int rank, std::uint64_t number) const;
 
   // Returns when every rank has come as often as this one, or when it is sure or to be assumed that one will
-  // not.
-  std::optional<Absence> meet();
+  // not. Before it sleeps it calls `before_sleep`.
+  std::optional<Absence> meet(const std::function<void()>& before_sleep);
 
   // Nobody waits for us any longer. `waited_for`: the rank that was the reason, or SharedControl::kLeft.
   void leave(std::int32_t waited_for);
 
  private:
   SharedControl& control(int rank) const { return *places_[static_cast<std::size_t>(rank)].control; }
+  int name(int rank) const { return places_[static_cast<std::size_t>(rank)].name; }
   bool has_come(int rank) const;
   bool comes_while_awake(int rank) const;
   std::optional<Absence> sleep_until_it_comes(int rank);

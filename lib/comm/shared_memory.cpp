@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <new>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,11 +15,9 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/run_key.h"
 #include "comm/collective_communicator.h"
 #include "comm/reduce.h"
 #include "comm/shared_meeting.h"
-#include "comm/shared_segment.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -33,26 +34,23 @@ struct Range {  // of elements
   std::size_t size() const { return end - begin; }
 };
 
-SharedControl& control_of(std::byte* front) { return *reinterpret_cast<SharedControl*>(front); }
-
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
 class SharedMemoryCommunicator : public CollectiveCommunicator {
  public:
-  // peers: by rank, without our own place.
-  SharedMemoryCommunicator(const SharedMemoryOptions& options, OwnSegment own,
-                           std::vector<std::optional<PeerSegment>> peers)
+  SharedMemoryCommunicator(const SharedMemoryOptions& options, std::shared_ptr<SharedSegments> segments,
+                           std::vector<SharedMeeting::Place> places)
       : CollectiveCommunicator(options.party.rank, options.party.size),
-        own_(std::move(own)),
-        peers_(std::move(peers)),
-        meeting_(rank(), places(), options.collective_deadline),
+        segments_(std::move(segments)),
+        places_(std::move(places)),
+        meeting_(rank(), places_, options.collective_deadline),
         sources_(static_cast<std::size_t>(size())) {}
 
   ~SharedMemoryCommunicator() override { meeting_.leave(SharedControl::kLeft); }
 
-  std::unique_ptr<Memory> allocate(std::size_t bytes) override { return own_.allocate(bytes); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes) override { return segments_->allocate(bytes); }
 
  private:
   void run(const Collective& collective, std::uint64_t number) override {
@@ -70,7 +68,8 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
 
   void run_checked() {
     const BufferView source = own_source();
-    const SharedPlace place = source.count == 0 ? SharedPlace() : own_.place_of(source.data, source.bytes());
+    const SharedPlace place =
+        source.count == 0 ? SharedPlace() : segments_->place_of(source.data, source.bytes());
     if (!place.shared()) stage({0, std::min(total(), chunk())});
     meeting_.post({number_, collective_, place});
     meet();
@@ -89,6 +88,7 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   BufferView own_source() const {
     switch (collective_.kind) {
       case Collective::Kind::all_reduce:
+      case Collective::Kind::reduce:
       case Collective::Kind::reduce_scatter:
         return collective_.buffer;
       case Collective::Kind::all_gather:
@@ -118,18 +118,18 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
       const SharedPlace& place = meeting_.posting(other, number_).source;
       if (!place.shared()) continue;  // of a broadcast
       sources_[index(other)] =
-          other == rank() ? own_source().as<std::byte>() : peers_[index(other)]->at(place);
+          other == rank() ? own_source().as<std::byte>() : segments_->at(name(other), place);
       if (collective_.kind == Collective::Kind::reduce_scatter)
         sources_[index(other)] += index(rank()) * collective_.mine.bytes();
     }
-    if (collective_.kind == Collective::Kind::all_reduce)
+    if (collective_.kind == Collective::Kind::all_reduce || collective_.kind == Collective::Kind::reduce)
       reduce_own_slice();
     else
       take({0, total()});
     meet();  // until then others read from us and write to us
   }
 
-  // This rank's slice of the sum goes to everybody. Whole cache lines, so that no two ranks write to one.
+  // This rank's slice of the sum goes to everybody, or to the root. Whole cache lines, so that no two ranks write to one.
   void reduce_own_slice() {
     const std::size_t bytes = collective_.buffer.bytes();
     const std::size_t lines = (bytes + SharedControl::kCacheLine - 1) / SharedControl::kCacheLine;
@@ -138,14 +138,16 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
     };
     const Range slice = {edge(index(rank())), edge(index(rank()) + 1)};
     const std::size_t element = size_of(collective_.buffer.dtype);
-    const Reduction reduce = reduction(collective_.buffer.dtype, collective_.op);
-    if (size() == 2)
-      return reduce.both(sources_[0] + slice.begin, sources_[1] + slice.begin, slice.size() / element);
+    const Reduction functions = reduction(collective_.buffer.dtype, collective_.op);
+    const bool to_all = collective_.kind == Collective::Kind::all_reduce;
+    if (size() == 2 && to_all)
+      return functions.both(sources_[0] + slice.begin, sources_[1] + slice.begin, slice.size() / element);
     alignas(64) std::array<std::byte, kBlockBytes> sum;
     for (std::size_t i = slice.begin; i < slice.end; i += kBlockBytes) {
       const std::size_t part = std::min(kBlockBytes, slice.end - i);
-      reduce_block(reduce.into, sum.data(), i, part / element);
-      for (std::byte* to : sources_) copy_bytes(to + i, sum.data(), part);
+      reduce_block(functions.into, sum.data(), i, part / element);
+      for (int other = 0; other < size(); ++other)
+        if (to_all || other == collective_.root) copy_bytes(sources_[index(other)] + i, sum.data(), part);
     }
   }
 
@@ -183,7 +185,7 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   }
 
   std::byte* half(int owner) const {
-    std::byte* front = owner == rank() ? own_.front() : peers_[index(owner)]->front();
+    auto* front = reinterpret_cast<std::byte*>(places_[index(owner)].control);
     return front + kStageStart + chunks_ % 2 * kChunkBytes;
   }
 
@@ -200,6 +202,7 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   std::size_t total() const {
     switch (collective_.kind) {
       case Collective::Kind::all_reduce:
+      case Collective::Kind::reduce:
       case Collective::Kind::broadcast:
         return collective_.buffer.count;
       case Collective::Kind::reduce_scatter:
@@ -218,6 +221,9 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
     const std::size_t start = range.begin * element_bytes();
     const std::size_t bytes = range.size() * element_bytes();
     switch (collective_.kind) {
+      case Collective::Kind::reduce:
+        if (rank() != collective_.root) return;
+        [[fallthrough]];
       case Collective::Kind::all_reduce:
         return reduce_into(collective_.buffer.as<std::byte>() + start, range.size());
       case Collective::Kind::reduce_scatter:
@@ -238,33 +244,34 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   }
 
   void reduce_into(std::byte* out, std::size_t count) {
-    const ReduceFunction reduce = reduce_function(collective_.buffer.dtype, collective_.op);
+    const ReduceFunction function = reduce_function(collective_.buffer.dtype, collective_.op);
     const std::size_t element = element_bytes();
     if (size() == 1) return copy_bytes(out, sources_[0], count * element);
-    if (size() == 2) return reduce(out, sources_[0], sources_[1], count);
+    if (size() == 2) return function(out, sources_[0], sources_[1], count);
     // By way of a block, for `out` may be one of the sources.
     alignas(64) std::array<std::byte, kBlockBytes> sum;
     for (std::size_t i = 0; i < count * element; i += kBlockBytes) {
       const std::size_t part = std::min(kBlockBytes, count * element - i);
-      reduce_block(reduce, sum.data(), i, part / element);
+      reduce_block(function, sum.data(), i, part / element);
       copy_bytes(out + i, sum.data(), part);
     }
   }
 
   // sum = the bytes of all sources from `start` on, in the order of ranks: equal bits whoever computes it.
-  void reduce_block(ReduceFunction reduce, std::byte* sum, std::size_t start, std::size_t count) const {
+  void reduce_block(ReduceFunction function, std::byte* sum, std::size_t start, std::size_t count) const {
     if (sources_.size() == 1) return copy_bytes(sum, sources_[0] + start, count * element_bytes());
-    reduce(sum, sources_[0] + start, sources_[1] + start, count);
+    function(sum, sources_[0] + start, sources_[1] + start, count);
     for (std::size_t other = 2; other < sources_.size(); ++other)
-      reduce(sum, sum, sources_[other] + start, count);
+      function(sum, sum, sources_[other] + start, count);
   }
 
   void meet() {
-    const std::optional<Absence> absence = meeting_.meet();
+    const std::optional<Absence> absence = meeting_.meet(before_sleep_);
     if (!absence) return;
     meeting_.leave(absence->rank);
-    throw Error(ErrorKind::temporary, fmt::format("rank {}: collective {}, {}: {}", rank(), number_,
-                                                  describe(collective_), absence->words));
+    throw Error(ErrorKind::temporary,
+                fmt::format("rank {}: collective {}, {}: {}", name(rank()), number_,
+                            describe(collective_, name(collective_.root)), absence->words));
   }
 
   void check_postings() const {
@@ -272,24 +279,18 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
       const Posting& theirs = meeting_.posting(other, number_);
       if (theirs.number != number_ || !theirs.collective.matches(collective_))
         throw Error(ErrorKind::internal,
-                    fmt::format("rank {}: collective {} is {}, but rank {} calls {}", rank(), number_,
-                                describe(collective_), other, describe(theirs.collective)));
+                    fmt::format("rank {}: collective {} is {}, but rank {} calls {}", name(rank()), number_,
+                                describe(collective_, name(collective_.root)), name(other),
+                                describe(theirs.collective, name(theirs.collective.root))));
     }
   }
 
-  std::vector<SharedMeeting::Place> places() {
-    std::vector<SharedMeeting::Place> places;
-    for (int other = 0; other < size(); ++other)
-      places.push_back(other == rank() ? SharedMeeting::Place{&control_of(own_.front()), -1}
-                                       : SharedMeeting::Place{&control_of(peers_[index(other)]->front()),
-                                                              peers_[index(other)]->process()});
-    return places;
-  }
-
+  int name(int rank) const { return places_[index(rank)].name; }
   static std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-  OwnSegment own_;
-  std::vector<std::optional<PeerSegment>> peers_;
+  const std::function<void()> before_sleep_ = [this] { tell_of_sleep(); };
+  const std::shared_ptr<SharedSegments> segments_;  // shared with the other communicators on them
+  const std::vector<SharedMeeting::Place> places_;  // by rank
   SharedMeeting meeting_;
   std::vector<std::byte*> sources_;  // by rank: what is read in the step of the moment
   Collective collective_;
@@ -298,68 +299,44 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   std::optional<Error> failure_;
 };
 
-// ---- joining
-
-const std::string kReady = "ready";
-
-std::string hex(const Nonce& bytes) { return fmt::format("{:02x}", fmt::join(bytes, "")); }
-
-// What one rank brings.
-struct Brought {
-  std::optional<OwnSegment> segment;
-  std::string value;  // "SECRET PID FD", or nothing
-  std::string problem;
-};
-
-Brought bring_segment() {
-  Brought brought;
-  try {
-    brought.segment.emplace(kFrontBytes);
-    auto* control = new (brought.segment->front()) SharedControl;
-    control->secret = make_nonce();
-    brought.value = hex(control->secret) + " " + brought.segment->address();
-  } catch (const Error& error) {  // told to the others, who then do not use it either
-    brought.segment.reset();
-    brought.problem = error.message();
+// Of this rank and of the others, by rank.
+std::vector<SharedMeeting::Place> join_meeting(const SharedMemoryOptions& options, SharedSegments& segments) {
+  const Party& party = options.party;
+  const OwnSegment::Front own = segments.add_front(kFrontBytes);
+  new (own.data) SharedControl;
+  const std::vector<std::string> values =
+      exchange(party, fmt::format("shared memory {} front", options.name),
+               fmt::format("{} {}", own.place.piece, own.place.bytes), Deadline(options.join_deadline));
+  std::vector<SharedMeeting::Place> places;
+  for (int rank = 0; rank < party.size; ++rank) {
+    const int name = party.name_of(rank);
+    std::byte* front = own.data;
+    if (rank != party.rank) {
+      SharedPlace place;
+      std::istringstream(values[static_cast<std::size_t>(rank)]) >> place.piece >> place.bytes;
+      front = segments.at(name, place);
+    }
+    places.push_back({reinterpret_cast<SharedControl*>(front), segments.process(name), name});
   }
-  return brought;
-}
-
-PeerSegment open_segment(const std::string& value) {
-  const std::string secret = value.substr(0, 2 * Nonce().size());
-  PeerSegment segment(value.substr(std::min(value.size(), secret.size() + 1)), kFrontBytes);
-  if (hex(control_of(segment.front()).secret) != secret)
-    throw Error(ErrorKind::os, "what was opened is not the memory of that rank");
-  return segment;
-}
-
-std::vector<std::optional<PeerSegment>> open_peers(int self, const std::vector<std::string>& values) {
-  std::vector<std::optional<PeerSegment>> peers(values.size());
-  for (std::size_t other = 0; other < values.size(); ++other)
-    if (static_cast<int>(other) != self && !values[other].empty())
-      peers[other].emplace(open_segment(values[other]));
-  return peers;
+  return places;
 }
 
 }  // namespace
 
+std::unique_ptr<Communicator> make_shared_memory(const SharedMemoryOptions& options,
+                                                 std::shared_ptr<SharedSegments> segments) {
+  std::vector<SharedMeeting::Place> places = join_meeting(options, *segments);
+  return std::make_unique<SharedMemoryCommunicator>(options, std::move(segments), std::move(places));
+}
+
 SharedMemoryJoin join_shared_memory(const SharedMemoryOptions& options) {
   const Deadline deadline(options.join_deadline);
   const std::string name = fmt::format("shared memory {}", options.name);
-  Brought own = bring_segment();
-  const std::vector<std::string> values = exchange(options.party, name + " start", own.value, deadline);
-  std::vector<std::optional<PeerSegment>> peers;
-  std::string state = own.segment ? kReady : own.problem;
-  try {
-    if (own.segment) peers = open_peers(options.party.rank, values);
-  } catch (const Error& error) {
-    state = error.message();
-  }
-  const std::vector<std::string> states = exchange(options.party, name + " end", state, deadline);
-  const auto unready = std::find_if(states.begin(), states.end(), [](auto& each) { return each != kReady; });
-  if (unready != states.end())
-    return {nullptr, fmt::format("rank {} says: {}", unready - states.begin(), *unready)};
-  return {std::make_unique<SharedMemoryCommunicator>(options, std::move(*own.segment), std::move(peers)), ""};
+  SegmentsJoin joined = join_segments(options.party, name, deadline);
+  if (!joined.segments) return {nullptr, joined.problem, nullptr};
+  SharedMemoryOptions rest = options;
+  rest.join_deadline = deadline.remaining();
+  return {make_shared_memory(rest, joined.segments), "", joined.segments};
 }
 
 }  // namespace fleetrun::comm

@@ -9,12 +9,13 @@
 
 #include "comm/communicator.h"
 #include "comm/exchange.h"
+#include "comm/shared_segments.h"
 
 namespace fleetrun::comm {
 
 struct SharedMemoryOptions {
   Party party;             // used to join only
-  std::string name = "0";  // apart from other communicators of the same ranks
+  std::string name = "0";  // apart from other communicators of the same party
   std::chrono::milliseconds join_deadline = std::chrono::seconds(300);
   std::chrono::milliseconds collective_deadline = std::chrono::seconds(300);  // of each wait for another rank
 };
@@ -22,10 +23,16 @@ struct SharedMemoryOptions {
 // Either all ranks have a communicator, or none has: then `problem` says the same on all of them.
 struct SharedMemoryJoin {
   std::unique_ptr<Communicator> communicator;
-  std::string problem;  // "rank 1 says: opening /proc/17/fd/9: Permission denied (errno 13)"
+  std::string problem;
+  std::shared_ptr<SharedSegments> segments;  // for more communicators
 };
 
 // Throws Error(temporary) that names who is missing.
 SharedMemoryJoin join_shared_memory(const SharedMemoryOptions& options);
+
+// One more communicator of the ranks that have joined, or of some of them. Memory that any communicator of these
+// segments has allocated is shared memory for all of them. Throws Error(temporary) that names who is missing.
+std::unique_ptr<Communicator> make_shared_memory(const SharedMemoryOptions& options,
+                                                 std::shared_ptr<SharedSegments> segments);
 
 }  // namespace fleetrun::comm

@@ -72,6 +72,7 @@ struct OwnSegment::File {
   UniqueFd fd;
   Mapping front;
   std::mutex mutex;  // memory may be given back by another thread
+  std::vector<Mapping> more_fronts;
   std::uint64_t end = 0;
   std::vector<const Piece*> pieces;
 };
@@ -118,6 +119,16 @@ OwnSegment::OwnSegment(std::size_t front_bytes) : file_(std::make_shared<File>()
 OwnSegment::~OwnSegment() = default;
 
 std::byte* OwnSegment::front() const { return file_->front.data(); }
+
+OwnSegment::Front OwnSegment::add_front(std::size_t bytes) {
+  const std::lock_guard lock(file_->mutex);
+  const std::uint64_t start = file_->end;
+  const std::size_t whole = whole_pages(bytes);
+  extend(file_->fd.get(), start, whole);
+  file_->more_fronts.emplace_back(file_->fd.get(), start, whole);
+  file_->end += whole;
+  return {file_->more_fronts.back().data(), {start, whole, 0}};
+}
 
 std::string OwnSegment::address() const { return fmt::format("{} {}", ::getpid(), file_->fd.get()); }
 

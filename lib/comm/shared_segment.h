@@ -48,6 +48,12 @@ class OwnSegment {
   ~OwnSegment();
 
   std::byte* front() const;
+  // More of it, zeroed, that is not given back before every process is done with the segment. Throws Error(os).
+  struct Front {
+    std::byte* data = nullptr;
+    SharedPlace place;
+  };
+  Front add_front(std::size_t bytes);
   // "PID FD": what another process of this user needs to open it.
   std::string address() const;
   // Zeroed and page-aligned; given back to the system with its owner, which may outlive the segment.

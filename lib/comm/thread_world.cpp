@@ -34,10 +34,15 @@ class Meeting {
 
   // Waits until every rank has met as often as this one. Gives the ranks that are gone, or did not come in
   // time.
-  Missing meet(int rank) {
+  Missing meet(int rank, const std::function<void()>& before_sleep) {
     std::unique_lock lock(mutex_);
     const std::uint64_t mine = ++place(rank).met;
     changed_.notify_all();
+    if (!settled(mine)) {
+      lock.unlock();
+      before_sleep();
+      lock.lock();
+    }
     changed_.wait_for(lock, options_.deadline, [&] { return settled(mine); });
     return missing_at(mine);  // allocates only when somebody is missing
   }
@@ -131,6 +136,9 @@ class ThreadCommunicator : public CollectiveCommunicator {
         }
         return meet();
       }
+      case Collective::Kind::reduce:
+        if (rank() == collective.root) reduce({0, buffer.count}, buffer, 0, collective.op);
+        return meet();
       case Collective::Kind::broadcast:
         copy(theirs(collective.root).buffer, 0, buffer, 0, buffer.count);
         return meet();
@@ -172,7 +180,7 @@ class ThreadCommunicator : public CollectiveCommunicator {
   const Collective& theirs(int other) { return meeting_->doing(other, number_); }
 
   void meet() {
-    const Missing missing = meeting_->meet(rank());
+    const Missing missing = meeting_->meet(rank(), before_sleep_);
     if (missing.gone.empty() && missing.late.empty()) return;
     const auto deadline = std::chrono::duration<double>(meeting_->options().deadline).count();
     const std::string why =
@@ -183,6 +191,7 @@ class ThreadCommunicator : public CollectiveCommunicator {
                                                   describe(theirs(rank())), why));
   }
 
+  const std::function<void()> before_sleep_ = [this] { tell_of_sleep(); };
   std::shared_ptr<Meeting> meeting_;  // shared by all ranks: the last one to go frees it
   std::uint64_t number_ = 0;
 };

@@ -20,7 +20,7 @@ using comm::Communicator;
 using comm::ReduceOp;
 
 constexpr std::size_t kLarge = 100'000;
-constexpr std::size_t kSizes[] = {0, 1, 7, 1000, kLarge};
+constexpr std::size_t kSizes[] = {0, 1, 7, 1009, kLarge};
 constexpr DType kReducible[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
 constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
@@ -122,6 +122,16 @@ void all_reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceO
   for (std::size_t i = 0; i < count; ++i) expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
 }
 
+void reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
+  for (int root = 0; root < comm.size(); ++root) {
+    Elements own = make_own(comm, dtype, count);
+    comm.reduce(own.view(), op, root);
+    if (comm.rank() != root) continue;
+    for (std::size_t i = 0; i < count; ++i)
+      expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
+  }
+}
+
 void reduce_scatter_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
   Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
   Elements mine(dtype, count);
@@ -129,6 +139,14 @@ void reduce_scatter_case(Communicator& comm, DType dtype, std::size_t count, Red
   for (std::size_t i = 0; i < count; ++i)
     expect(mine.get(i), reduced(comm.size(), count * static_cast<std::size_t>(comm.rank()) + i, op), comm,
            "element of the slice", i);
+}
+
+void reduce_scatter_in_place_case(Communicator& comm, DType dtype, std::size_t count) {
+  Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
+  comm.reduce_scatter(own.view(), own.slice(comm.rank(), count), ReduceOp::sum);
+  const std::size_t start = count * static_cast<std::size_t>(comm.rank());
+  for (std::size_t i = start; i < start + count; ++i)
+    expect(own.get(i), reduced(comm.size(), i, ReduceOp::sum), comm, "element", i);
 }
 
 void broadcast_case(Communicator& comm, DType dtype, std::size_t count) {
@@ -205,9 +223,13 @@ std::vector<CommunicatorCase> communicator_cases() {
       for (const ReduceOp op : kOps) {
         if (count == kLarge && op != ReduceOp::sum) continue;  // the time is better spent on other sizes
         add("all_reduce", dtype, count, [=](Communicator& comm) { all_reduce_case(comm, dtype, count, op); });
+        add("reduce", dtype, count, [=](Communicator& comm) { reduce_case(comm, dtype, count, op); });
         add("reduce_scatter", dtype, count,
             [=](Communicator& comm) { reduce_scatter_case(comm, dtype, count, op); });
       }
+    for (const DType dtype : kReducible)
+      add("reduce_scatter in place", dtype, count,
+          [=](Communicator& comm) { reduce_scatter_in_place_case(comm, dtype, count); });
     for (const DType dtype : kAll) {
       add("broadcast", dtype, count, [=](Communicator& comm) { broadcast_case(comm, dtype, count); });
       add("all_gather", dtype, count, [=](Communicator& comm) { all_gather_case(comm, dtype, count); });

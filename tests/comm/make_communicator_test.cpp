@@ -5,12 +5,16 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/run_key.h"
@@ -95,6 +99,41 @@ TEST_CASE("ranks of one host share memory, unless Gloo is asked for") {
       world.communicator->barrier();
     });
     CHECK(sharing == (backend == CommBackend::automatic ? 2 : 0));
+  }
+}
+
+void sum_ranks(Communicator& comm, BufferView buffer) {
+  std::fill_n(buffer.as<float>(), buffer.count, static_cast<float>(comm.rank() + 1));
+  comm.all_reduce(buffer, ReduceOp::sum);
+  const auto wanted = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
+  if (std::count(buffer.as<float>(), buffer.as<float>() + buffer.count, wanted) !=
+      static_cast<std::ptrdiff_t>(buffer.count))
+    throw std::runtime_error("a wrong sum");
+}
+
+TEST_CASE("a world makes more communicators, of all ranks and of groups, that work beside each other") {
+  for (const CommBackend backend : {CommBackend::shared_memory, CommBackend::gloo}) {
+    Launcher launcher(4);
+    testing::run_ranks(4, [&](int rank) {
+      RankEnv env = launcher.env_of(rank);
+      env.comm_backend = backend;
+      const World world = join_world(env, 20s);
+      std::vector<std::unique_ptr<Communicator>> more;
+      more.push_back(world.more(world.party(), "1"));
+      for (const auto algorithm : {HierarchicalAlgorithm::leader, HierarchicalAlgorithm::scatter})
+        more.push_back(make_hierarchical({.party = world.party(),
+                                          .group_size = 2,
+                                          .algorithm = algorithm,
+                                          .name = std::to_string(more.size() + 1)},
+                                         world.more));
+      if (shares_memory(*more.back()) != (backend == CommBackend::shared_memory))
+        throw std::runtime_error("another backend");
+      testing::run_ranks(3, [&](int i) {
+        Communicator& comm = *more[static_cast<std::size_t>(i)];
+        const auto memory = world.communicator->allocate(40'000);
+        for (int round = 0; round < 20; ++round) sum_ranks(comm, {memory->data(), 10'000, DType::f32});
+      });
+    });
   }
 }
 

@@ -92,6 +92,9 @@ void check_places(Communicator& comm, std::size_t count, const std::function<boo
 
   for (int root = 0; root < comm.size(); ++root) {
     std::fill_n(all.data, count, mine_is);
+    comm.reduce(all.view(), ReduceOp::sum, root);
+    if (comm.rank() == root) expect_all(all, 0, count, sum, "reduce");
+    std::fill_n(all.data, count, mine_is);
     comm.broadcast(all.view(), root);
     expect_all(all, 0, count, static_cast<float>(root + 1), "broadcast");
   }

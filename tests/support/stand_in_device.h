@@ -108,6 +108,7 @@ class StandInDevice : public Device, private Streams {
     int rank() const override { return 0; }
     int size() const override { return size_; }
     void all_reduce(BufferView, comm::ReduceOp) override {}
+    void reduce(BufferView, comm::ReduceOp, int) override {}
     void broadcast(BufferView, int) override {}
     void reduce_scatter(BufferView, BufferView, comm::ReduceOp) override {}
     void all_gather(BufferView, BufferView) override {}

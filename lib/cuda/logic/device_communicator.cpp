@@ -40,7 +40,7 @@ void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t n
   if (aborted_)
     throw Error(ErrorKind::temporary,
                 fmt::format("rank {}: {} cannot begin: the communicator was given up in collective {}",
-                            rank(), comm::describe(collective), number_));
+                            options_.party.name(), comm::describe(collective), number_));
   collective_ = collective;
   number_ = number;
   deadline_ = comm::Deadline(options_.collective_deadline);
@@ -48,6 +48,7 @@ void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t n
   const bool for_host = library_->begin(collective);
   wait_for(&CollectiveLibrary::calls);
   if (!options_.wait && !for_host && collective.kind == comm::Collective::Kind::all_reduce) return;
+  tell_of_sleep();
   wait_for(&CollectiveLibrary::work);
   library_->finish();
   pending_ = false;
@@ -84,8 +85,8 @@ void DeviceCommunicator::fail(const std::string& problem) {
   const auto states =
       comm::roll_call(options_.party, fmt::format("device communicator {} failed", options_.name), what,
                       comm::Deadline(kRollCallDeadline));
-  throw Error(ErrorKind::temporary,
-              fmt::format("rank {}: {}: {} ({})", rank(), what, comm::blame(states, rank()), problem));
+  throw Error(ErrorKind::temporary, fmt::format("rank {}: {}: {} ({})", options_.party.name(), what,
+                                                comm::blame(states, options_.party), problem));
 }
 
 }  // namespace fleetrun::cuda

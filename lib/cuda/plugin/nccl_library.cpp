@@ -156,6 +156,9 @@ class NcclLibrary : public CollectiveLibrary {
     switch (collective.kind) {
       case Collective::Kind::all_reduce:
         return ncclAllReduce(buffer, buffer, count, type, nccl_op(collective.op), comm_, stream_);
+      case Collective::Kind::reduce:
+        return ncclReduce(buffer, buffer, count, type, nccl_op(collective.op), collective.root, comm_,
+                          stream_);
       case Collective::Kind::broadcast:
         return ncclBroadcast(buffer, buffer, count, type, collective.root, comm_, stream_);
       case Collective::Kind::reduce_scatter:
