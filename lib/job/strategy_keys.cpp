@@ -4,7 +4,8 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr double kMostOpsInFlight = 256;  // threads that issue ops; far above the width of any graph of ours
+constexpr double kMostCommunicators = 64;  // each has a thread; far above what any network gains from
+constexpr double kMostOpsInFlight = 256;   // threads that issue ops; far above the width of any graph of ours
 
 // FleetX's documents write the fusion switches directly under the strategy.
 KeyRules fusion(const std::string& name) { return {.aliases = {"strategy." + name}}; }
@@ -98,9 +99,9 @@ Key execution_strategy_keys() {
 std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("sync_nccl_allreduce", strategy(&StrategySpec::sync_nccl_allreduce),
-               "wait after each all-reduce"),
-      make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num), "communicators",
-               {.range = Range::from(1)}),
+               "a thread waits for its all-reduce; false: their communicators' own threads do"),
+      make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num), "communicators, used in turn",
+               {.range = Range::between(1, kMostCommunicators)}),
       make_key("use_hierarchical_allreduce", strategy(&StrategySpec::use_hierarchical_allreduce),
                "inside each node first, then between nodes"),
       make_key("hierarchical_allreduce_inter_nranks",
@@ -110,6 +111,11 @@ std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
                "by one leader of each group, or by all ranks with a slice each",
                {.choices = {choice("leader", HierarchicalAlgorithm::leader),
                             choice("scatter", HierarchicalAlgorithm::scatter)}}),
+  };
+}
+
+std::vector<Key> later_communication_keys(const Section<StrategySpec>& strategy) {
+  return {
       make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
                "batch statistics over all ranks"),
       make_key("fuse_all_reduce_ops", strategy(&StrategySpec::fuse_all_reduce_ops),
@@ -149,7 +155,8 @@ Key strategy_keys() {
       build_strategy_keys(),
       execution_strategy_keys(),
   };
-  for (Key& key : communication_keys(strategy)) members.push_back(later(std::move(key)));
+  for (Key& key : communication_keys(strategy)) members.push_back(std::move(key));
+  for (Key& key : later_communication_keys(strategy)) members.push_back(later(std::move(key)));
   for (Key& key : kernel_keys(strategy)) members.push_back(later(std::move(key)));
   for (const std::string name :
        {"gradient_merge", "recompute", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
+#include "job/settle_strategy.h"
 #include "launch/cluster.h"
 #include "launch/core_binding.h"
 #include "launch/dry_run.h"
@@ -39,6 +40,13 @@ ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
   return {.embedded_runtime = true, .device = job->spec.device};
 }
 
+void settle_job(std::optional<job::ParsedJob>& job, const ClusterSpec& cluster) {
+  if (!job) return;
+  job::SettledStrategy settled =
+      job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()});
+  for (std::string& note : settled.notes) job->notes.push_back(std::move(note));
+}
+
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,
                                      const Environment& environment) {
   std::map<int, Program> wrapped;
@@ -56,10 +64,11 @@ HostFacts probe(const LaunchOptions& options) {
 }  // namespace
 
 int launch(const LaunchOptions& options, const Environment& environment) {
-  const std::optional<job::ParsedJob> job = read_job(options);
+  std::optional<job::ParsedJob> job = read_job(options);
   const Program program = find_program(options.program, options.arguments, environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
+  settle_job(job, cluster);
   const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
   const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {

@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "job/schedule.h"
+#include "job/settle_strategy.h"
 #include "runtime/agreement.h"
 #include "runtime/checkpoints.h"
 #include "runtime/data/data_set.h"
@@ -20,6 +22,7 @@
 #include "runtime/metrics/lines.h"
 #include "runtime/model_facts.h"
 #include "runtime/trainer.h"
+#include "runtime/training_communicators.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -68,18 +71,23 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
   return options;
 }
 
+job::JobSpec settle(job::JobSpec job, const RankEnv& env) {
+  job.strategy = job::settle_strategy(job.strategy, {env.world_size, env.local_size}).strategy;
+  if (env.rank == 0 && env.world_size > 1) log_line("rank 0", describe_communicators(job.strategy));
+  return job;
+}
+
 class Run {
  public:
   Run(const job::JobSpec& job, comm::World& world, ProgressPage& page, std::ostream& out)
-      : job_(job),
+      : job_(settle(job, world.env)),
         world_(world),
         page_(page),
         out_(out),
         device_(make_agreed_device(world, job.strategy)),
-        of_device_(device_->make_communicator(world.party(), 0)),
-        communicator_(of_device_ ? *of_device_ : *world.communicator),
+        communicators_(job_.strategy, world, *device_),
         data_(job.data),
-        trainer_(job, resolve_model_facts(job.model, *data_.train), *device_, communicator_,
+        trainer_(job_, resolve_model_facts(job.model, *data_.train), *device_, communicators_.all(),
                  job.train.threads.value_or(world.env.threads)),
         loader_(*data_.train, training_loader(job, world.env)),
         steps_per_epoch_(loader_.batches_per_epoch()),
@@ -158,7 +166,7 @@ class Run {
     ++state_.steps;
     ++state_.batch;
     page_.step = static_cast<std::uint64_t>(state_.steps);
-    page_.last_collective = communicator_.collectives();
+    page_.last_collective = communicators_.collectives();
     page_.images_per_second = speed;
     page_.beat();
   }
@@ -223,13 +231,12 @@ class Run {
     return report;
   }
 
-  const job::JobSpec& job_;
+  const job::JobSpec job_;
   comm::World& world_;
   ProgressPage& page_;
   std::ostream& out_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<comm::Communicator> of_device_;  // null: that of the world serves
-  comm::Communicator& communicator_;
+  TrainingCommunicators communicators_;
   Data data_;
   Trainer trainer_;
   Loader loader_;

@@ -20,6 +20,7 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
   const int in_flight = job.strategy.execution_strategy.num_threads;
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
+          .wait_for_collectives = job.strategy.sync_nccl_allreduce,
           .seed = seed_of_rank(job, rank),
           .share_in_place = job.strategy.build_strategy.enable_inplace};
 }
@@ -27,26 +28,27 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-                 comm::Communicator& communicator, int threads)
-    : communicator_(communicator) {
+                 const Communicators& communicators, int threads)
+    : communicator_(communicators.flat) {
   const OpTable& ops = all_ops();
-  const ExecutorOptions options = executor_options(job, communicator.rank(), threads);
+  const ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
   device.enter_thread(options.team);  // layouts may depend on the team
 
-  Program training = build_training_program(job, facts, ops, communicator.size());
+  Program training = build_training_program(job, facts, ops, communicator_.size());
   propagate_layouts(training, ops, device, {});
   Program evaluation = build_evaluation_program(job, facts, ops);
   propagate_layouts(evaluation, ops, device, parameter_layouts(training));
   program_text_ = print_program(training, ops);
 
-  storage_ = std::make_unique<Storage>(training, device, communicator);
+  storage_ = std::make_unique<Storage>(training, device, *communicators.gradients.front());
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
   // and ranks whose files differ cannot start apart.
-  if (communicator.rank() == 0) load_pretrained(job.model, training, *storage_);
-  training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicator, options);
-  evaluation_ =
-      std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_, communicator, options);
+  if (communicator_.rank() == 0) load_pretrained(job.model, training, *storage_);
+  evaluation_ = std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_,
+                                           std::vector<comm::Communicator*>(), options);
+  training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicators.gradients,
+                                         options);
 }
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }

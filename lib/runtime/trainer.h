@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -28,12 +29,23 @@ struct BatchView {
   const std::int32_t* labels = nullptr;  // [B], -1: no sample
 };
 
+// Who sums what. With one communicator that one does all.
+struct Communicators {
+  comm::Communicator& flat;                    // parameters and scores
+  std::vector<comm::Communicator*> gradients;  // by number: nccl_comm_num of them
+
+  Communicators(comm::Communicator& only)
+      : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
+  Communicators(comm::Communicator& flat_one, std::vector<comm::Communicator*> of_gradients)
+      : flat(flat_one), gradients(std::move(of_gradients)) {}
+};
+
 class Trainer {
  public:
   // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. No rank talks to
   // another yet.
-  Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device, comm::Communicator& communicator,
-          int threads);
+  Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
+          const Communicators& communicators, int threads);
 
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }

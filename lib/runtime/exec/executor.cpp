@@ -24,19 +24,46 @@ std::string name_of(const Program& program, const Op& op) {
 }  // namespace
 
 Executor::Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
-                   comm::Communicator& communicator, const ExecutorOptions& options)
-    : program_(std::move(program)), device_(device), options_(options) {
+                   const std::vector<comm::Communicator*>& communicators, const ExecutorOptions& options)
+    : program_(std::move(program)), device_(device), options_(options), communicators_(communicators) {
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels(ops);
   schedule_ = plan_schedule(program_, memory_of_ops(ops));
   arena_ = device_.allocate(schedule_.arena_bytes);
   resolve_addresses(storage);
-  context_ = {.data = addresses_.data(), .seed = options_.seed, .communicator = &communicator};
-  if (Streams* streams = device_.streams()) use_streams(*streams);
-  runner_ = std::make_unique<GraphRunner>(
-      schedule_.graph, RunnerOptions{.threads = options_.threads,
-                                     .run_task = [this](int task) { run_op(task); },
-                                     .enter_thread = [this] { device_.enter_thread(options_.team); }});
+  context_ = {.data = addresses_.data(), .seed = options_.seed};
+  TaskGraph graph = schedule_.graph;
+  if (Streams* streams = device_.streams()) {
+    use_streams(*streams);
+    chain_all_collectives(program_, graph);  // the device takes them in one order on every rank
+  }
+  const RunnerOptions how = runner_options(graph);
+  runner_ = std::make_unique<GraphRunner>(std::move(graph), how);
+  if (how.substitutes > 0)
+    for (comm::Communicator* communicator : communicators_)
+      communicator->on_sleep([this] { runner_->let_others_work(); });
+}
+
+Executor::~Executor() {
+  for (comm::Communicator* communicator : communicators_) communicator->on_sleep(nullptr);
+}
+
+RunnerOptions Executor::runner_options(const TaskGraph& graph) {
+  RunnerOptions how = {.threads = options_.threads,
+                       .run_task = [this](int task) { run_op(task); },
+                       .enter_thread = [this] { device_.enter_thread(options_.team); }};
+  for (const int lane : graph.lane)
+    if (lane >= static_cast<int>(communicators_.size()))
+      throw Error(ErrorKind::internal, fmt::format("a collective goes by communicator {}, there are {}", lane,
+                                                   communicators_.size()));
+  if (std::all_of(graph.lane.begin(), graph.lane.end(), [](int lane) { return lane == TaskGraph::kNoLane; }))
+    return how;
+  const int communicators = static_cast<int>(communicators_.size());
+  if (options_.wait_for_collectives)
+    how.substitutes = std::max(0, communicators + 1 - options_.threads);
+  else if (!order_)
+    how.lanes = communicators;
+  return how;
 }
 
 void Executor::make_kernels(const OpTable& ops) {
@@ -134,6 +161,9 @@ std::vector<OpTime> Executor::run_timed(int repeats) {
 
 void Executor::run_op(OpId id) {
   RunContext context = context_;
+  const int communicator = schedule_.graph.lane[static_cast<std::size_t>(id)];
+  if (communicator != TaskGraph::kNoLane)
+    context.communicator = communicators_[static_cast<std::size_t>(communicator)];
   context.scratch =
       static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[static_cast<std::size_t>(id)];
   try {

@@ -25,17 +25,22 @@ struct OpTime {
 };
 
 struct ExecutorOptions {
-  int threads = 1;  // ops in flight
+  int threads = 1;  // ops in flight, without those that wait for other ranks
   int team = 1;     // compute threads of each
+  // True: an all-reduce holds the thread that runs it until it is done. False: it is handed to its communicator's own
+  // thread, or stream, and the thread goes on.
+  bool wait_for_collectives = true;
   std::uint64_t seed = 1;
   bool share_in_place = true;  // outputs may take the place of inputs that nobody reads any more
 };
 
 class Executor {
  public:
-  // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name.
+  // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name. Its
+  // collectives find their communicator by its number.
   Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
-           comm::Communicator& communicator, const ExecutorOptions& options);
+           const std::vector<comm::Communicator*>& communicators, const ExecutorOptions& options);
+  ~Executor();
 
   // Where the next runs find a feed: plain memory of the feed's size, kept by the caller. A device with streams copies
   // it at once: what the caller writes there later needs another bind. Throws Error(internal) when `name` is no feed.
@@ -66,6 +71,7 @@ class Executor {
   std::vector<OpMemory> memory_of_ops(const OpTable& ops) const;
   void resolve_addresses(const Storage& storage);
   void use_streams(Streams& streams);
+  RunnerOptions runner_options(const TaskGraph& graph);
   void run_op(OpId id);
   void begin_run();
   void end_run();
@@ -77,6 +83,7 @@ class Executor {
   Schedule schedule_;
   std::unique_ptr<comm::Memory> arena_;
   std::vector<void*> addresses_;  // by ValueId
+  std::vector<comm::Communicator*> communicators_;
   RunContext context_;
   // On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
   std::unique_ptr<StreamOrder> order_;

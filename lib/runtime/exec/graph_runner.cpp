@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace fleetrun::runtime {
 namespace {
@@ -18,13 +19,31 @@ struct Later {
   }
 };
 
+void name_thread(const std::string& name) { ::pthread_setname_np(::pthread_self(), name.c_str()); }
+
 }  // namespace
 
 GraphRunner::GraphRunner(TaskGraph graph, RunnerOptions options)
     : graph_(std::move(graph)), options_(std::move(options)), waiting_for_(graph_.size()) {
   ready_.reserve(graph_.size());
   if (options_.enter_thread) options_.enter_thread();
-  for (int i = 1; i < options_.threads; ++i) crew_.emplace_back([this, i] { crew_member(i); });
+  for (int i = 0; i < options_.threads + options_.substitutes; ++i)
+    crew_.push_back(std::make_unique<Member>());
+  for (int i = 0; i < options_.lanes; ++i) {
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->ready.reserve(graph_.size());
+  }
+  // From here on threads may look at all of it.
+  for (std::size_t i = 1; i < crew_.size(); ++i)
+    crew_[i]->thread = std::thread([this, i] {
+      name_thread("exec-" + std::to_string(i));
+      crew_member(*crew_[i]);
+    });
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i]->thread = std::thread([this, i] {
+      name_thread("lane-" + std::to_string(i));
+      lane_thread(i);
+    });
 }
 
 GraphRunner::~GraphRunner() {
@@ -32,23 +51,25 @@ GraphRunner::~GraphRunner() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  changed_.notify_all();
-  for (std::thread& thread : crew_) thread.join();
+  crew_changed_.notify_all();
+  for (const auto& lane : lanes_) lane->changed.notify_all();
+  for (std::size_t i = 1; i < crew_.size(); ++i) crew_[i]->thread.join();
+  for (const auto& lane : lanes_) lane->thread.join();
 }
 
 void GraphRunner::run() {
-  if (options_.threads <= 1) return run_in_order();
-  std::unique_lock lock(mutex_);
-  waiting_for_ = graph_.dependencies;  // same size: no allocation
-  ready_.clear();
-  failure_ = nullptr;
-  unfinished_ = graph_.size();
-  ++run_number_;
-  for (int task = 0; task < static_cast<int>(graph_.size()); ++task)
-    if (waiting_for_[static_cast<std::size_t>(task)] == 0) make_ready(task);
-  changed_.notify_all();
-  work(lock);
-  changed_.wait(lock, [this] { return running_ == 0; });
+  if (crew_.size() == 1 && lanes_.empty()) return run_in_order();
+  Lock lock(mutex_);
+  begin();
+  while (!is_over()) {
+    if (can_take()) {
+      run_next(*crew_.front(), lock);
+    } else {
+      caller_waits_ = true;
+      caller_changed_.wait(lock);
+      caller_waits_ = false;
+    }
+  }
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -56,55 +77,88 @@ void GraphRunner::run_in_order() {
   for (int task = 0; task < static_cast<int>(graph_.size()); ++task) options_.run_task(task);
 }
 
-// Takes ready tasks until this run is over. Called and left with the lock held.
-void GraphRunner::work(std::unique_lock<std::mutex>& lock) {
-  while (unfinished_ > 0 && !failure_) {
-    if (ready_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    const int task = take_ready();
-    ++running_;
-    lock.unlock();
-    std::exception_ptr failure;
-    try {
-      options_.run_task(task);
-    } catch (...) {  // whatever it is, it belongs to the caller of run()
-      failure = std::current_exception();
-    }
-    lock.lock();
-    --running_;
-    if (failure && !failure_) failure_ = failure;
-    if (!failure) finish_task(task);
-    if (failure_ || unfinished_ == 0) changed_.notify_all();
+void GraphRunner::begin() {
+  waiting_for_ = graph_.dependencies;  // same size: no allocation
+  failure_ = nullptr;
+  unfinished_ = graph_.size();
+  crew_.front()->id = std::this_thread::get_id();
+  for (int task = 0; task < static_cast<int>(graph_.size()); ++task)
+    if (waiting_for_[static_cast<std::size_t>(task)] == 0) make_ready(task);
+  wake(1);
+}
+
+void GraphRunner::crew_member(Member& member) {
+  if (options_.enter_thread) options_.enter_thread();
+  Lock lock(mutex_);
+  member.id = std::this_thread::get_id();
+  while (true) {
+    crew_changed_.wait(lock, [this] { return closing_ || can_take(); });
+    if (closing_) return;
+    run_next(member, lock);
   }
+}
+
+void GraphRunner::lane_thread(std::size_t lane) {
+  if (options_.enter_thread) options_.enter_thread();
+  std::vector<int>& ready = lanes_[lane]->ready;
+  Lock lock(mutex_);
+  while (true) {
+    lanes_[lane]->changed.wait(lock, [&] { return closing_ || !ready.empty(); });
+    if (closing_) return;
+    const int task = ready.front();
+    ready.erase(ready.begin());
+    run_task(task, lock);
+    wake(0);
+  }
+}
+
+// Called and left with the lock held.
+void GraphRunner::run_next(Member& member, Lock& lock) {
+  const int task = take_ready();
+  put_to_work(member, true);
+  run_task(task, lock);
+  put_to_work(member, false);
+  wake(1);  // this thread is there for one of the tasks that are ready
+}
+
+// Called and left with the lock held.
+void GraphRunner::run_task(int task, Lock& lock) {
+  ++running_;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    options_.run_task(task);
+  } catch (...) {  // whatever it is, it belongs to the caller of run()
+    failure = std::current_exception();
+  }
+  lock.lock();
+  --running_;
+  if (failure)
+    fail(failure);
+  else
+    finish_task(task);
 }
 
 void GraphRunner::finish_task(int task) {
   --unfinished_;
-  int released = 0;
-  for (const int successor : graph_.successors[static_cast<std::size_t>(task)]) {
-    if (--waiting_for_[static_cast<std::size_t>(successor)] > 0) continue;
-    make_ready(successor);
-    ++released;
-  }
-  if (released > 1) changed_.notify_all();  // one of them is taken by this thread
+  if (failure_) return;
+  for (const int successor : graph_.successors[static_cast<std::size_t>(task)])
+    if (--waiting_for_[static_cast<std::size_t>(successor)] == 0) make_ready(successor);
 }
 
-void GraphRunner::crew_member(int index) {
-  ::pthread_setname_np(::pthread_self(), ("exec-" + std::to_string(index)).c_str());
-  if (options_.enter_thread) options_.enter_thread();
-  unsigned last_run = 0;
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [&] { return closing_ || run_number_ != last_run; });
-    if (closing_) return;
-    last_run = run_number_;
-    work(lock);
-  }
+void GraphRunner::fail(std::exception_ptr failure) {
+  if (!failure_) failure_ = std::move(failure);
+  ready_.clear();
+  for (const auto& lane : lanes_) lane->ready.clear();
 }
 
 void GraphRunner::make_ready(int task) {
+  const int lane = graph_.lane[static_cast<std::size_t>(task)];
+  if (lane != TaskGraph::kNoLane && !lanes_.empty()) {
+    Lane& own = *lanes_.at(static_cast<std::size_t>(lane));
+    own.ready.push_back(task);
+    return own.changed.notify_one();
+  }
   ready_.push_back(task);
   std::push_heap(ready_.begin(), ready_.end(), Later{graph_});
 }
@@ -114,6 +168,38 @@ int GraphRunner::take_ready() {
   const int task = ready_.back();
   ready_.pop_back();
   return task;
+}
+
+void GraphRunner::put_to_work(Member& member, bool at_work) {
+  if (member.at_work == at_work) return;
+  member.at_work = at_work;
+  at_work_ += at_work ? 1 : -1;
+}
+
+void GraphRunner::let_others_work() {
+  const std::lock_guard lock(mutex_);
+  const auto caller = std::find_if(crew_.begin(), crew_.end(), [](const auto& member) {
+    return member->id == std::this_thread::get_id();
+  });
+  if (caller == crew_.end()) return;  // the thread of a lane has nobody's place
+  put_to_work(**caller, false);
+  wake(0);
+}
+
+// As many threads as there are tasks that nobody has been woken for; `spare`: those of them that will be taken without.
+void GraphRunner::wake(int spare) {
+  if (caller_waits_ && is_over()) {
+    caller_waits_ = false;
+    return caller_changed_.notify_one();
+  }
+  const int free = options_.threads - at_work_;
+  for (int i = spare; i < std::min(free, static_cast<int>(ready_.size())); ++i) {
+    if (caller_waits_)
+      caller_changed_.notify_one();
+    else
+      crew_changed_.notify_one();
+    caller_waits_ = false;
+  }
 }
 
 }  // namespace fleetrun::runtime

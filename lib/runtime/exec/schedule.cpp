@@ -1,8 +1,10 @@
 #include "runtime/exec/schedule.h"
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/exec/memory_plan.h"
+#include "runtime/graph/communicator_of.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -55,12 +57,15 @@ class Planner {
   }
 
   void chain_collectives() {
-    int previous = kNone;
+    std::map<int, int> previous;  // by communicator
     for (int op = 0; op < static_cast<int>(program_.ops.size()); ++op) {
       if (program_.op(op).role != Role::communication) continue;
+      const int communicator = communicator_of(program_.op(op));
       schedule_.graph.urgent[static_cast<std::size_t>(op)] = true;
-      if (previous != kNone) schedule_.graph.add_edge(previous, op);
-      previous = op;
+      schedule_.graph.lane[static_cast<std::size_t>(op)] = communicator;
+      if (const auto before = previous.find(communicator); before != previous.end())
+        schedule_.graph.add_edge(before->second, op);
+      previous[communicator] = op;
     }
   }
 
@@ -170,6 +175,15 @@ class Planner {
 
 Schedule plan_schedule(const Program& program, const std::vector<OpMemory>& memory) {
   return Planner(program, memory).run();
+}
+
+void chain_all_collectives(const Program& program, TaskGraph& graph) {
+  int previous = kNone;
+  for (int op = 0; op < static_cast<int>(program.ops.size()); ++op) {
+    if (program.op(op).role != Role::communication) continue;
+    if (previous != kNone) graph.add_edge(previous, op);
+    previous = op;
+  }
 }
 
 }  // namespace fleetrun::runtime

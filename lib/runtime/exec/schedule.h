@@ -26,9 +26,13 @@ struct Schedule {
 };
 
 // An op waits for the writers of what it reads, for the readers of what it overwrites (values and reused
-// memory alike), and a collective for the collective before it, so that every rank issues them in one order.
+// memory alike), and a collective for the one before it on its communicator, which is its lane: so every rank
+// issues them in one order.
 // An output takes the place of an input where it may, both are activations of one size, this op is the
 // input's last user and the input is not fetched. `memory` is by OpId.
 Schedule plan_schedule(const Program& program, const std::vector<OpMemory>& memory);
+
+// Each collective waits for the one before it, whatever their communicators.
+void chain_all_collectives(const Program& program, TaskGraph& graph);
 
 }  // namespace fleetrun::runtime

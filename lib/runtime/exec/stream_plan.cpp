@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "runtime/graph/communicator_of.h"
 #include "runtime/kernels/streams.h"
 
 namespace fleetrun::runtime {
@@ -52,7 +53,9 @@ StreamPlan plan_streams(const Program& program, const TaskGraph& graph) {
   StreamPlan plan = {
       std::vector<int>(ops), std::vector<std::vector<OpId>>(ops), std::vector<bool>(ops), {}, {}};
   for (std::size_t i = 0; i < ops; ++i)
-    plan.stream[i] = program.ops[i].role == Role::communication ? kFirstCommunicatorStream : kComputeStream;
+    plan.stream[i] = program.ops[i].role == Role::communication
+                         ? kFirstCommunicatorStream + communicator_of(program.ops[i])
+                         : kComputeStream;
   const Ancestors ancestors(graph);
   for (std::size_t i = 0; i < ops; ++i) {
     for (const std::size_t other : ancestors.last_before(i)) {

@@ -1,5 +1,5 @@
 // Sum of a tensor over all ranks, in place.
-//   x = sum over ranks of x      attribute: op, "sum";  any shape, layout and dtype, alike on every rank
+//   x = sum over ranks of x      attributes: op, "sum"; communicator, 0 when absent;  any shape, layout and dtype, alike on every rank
 // Throws Error(config) for another op than "sum".
 #include "runtime/ops/op_def.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/graph/verify.h"
+#include "runtime/passes/assign_communicators.h"
 #include "runtime/passes/insert_all_reduce.h"
 
 namespace fleetrun::runtime {
@@ -17,7 +18,8 @@ struct Pass {
 };
 
 constexpr std::array kPasses = {
-    Pass{"insert_all_reduce", insert_all_reduce},  // needs every gradient to exist
+    Pass{"insert_all_reduce", insert_all_reduce},        // needs every gradient to exist
+    Pass{"assign_communicators", assign_communicators},  // needs every collective in its place
 };
 
 }  // namespace

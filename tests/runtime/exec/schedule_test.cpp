@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/graph/communicator_of.h"
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -65,6 +67,23 @@ TEST_CASE("collectives run in the order of the program and are urgent") {
   const Schedule schedule = sketch.plan();
   CHECK(waits(schedule, 3, 2));
   CHECK(schedule.graph.urgent == std::vector<bool>{false, false, true, true});
+}
+
+TEST_CASE("collectives of one communicator run in the order of the program, those of two beside each other") {
+  Sketch sketch(3);
+  for (ValueId id = 0; id < 3; ++id) {
+    sketch.program.value(id).kind = ValueKind::gradient;
+    sketch.op({id}, {id}, Role::communication);
+  }
+  set_communicator(sketch.program.ops[1], 1);
+  Schedule schedule = sketch.plan();
+  CHECK(schedule.graph.lane == std::vector<int>{0, 1, 0});
+  CHECK_FALSE(waits(schedule, 1, 0));
+  CHECK_FALSE(waits(schedule, 2, 1));
+  CHECK(waits(schedule, 2, 0));
+  chain_all_collectives(sketch.program, schedule.graph);
+  CHECK(waits(schedule, 1, 0));
+  CHECK(waits(schedule, 2, 1));
 }
 
 TEST_CASE("whoever moves into reused memory waits until its last reader has gone") {

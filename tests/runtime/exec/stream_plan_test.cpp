@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/exec/schedule.h"
+#include "runtime/graph/communicator_of.h"
 #include "runtime/kernels/streams.h"
 
 namespace fleetrun::runtime {
@@ -46,6 +47,20 @@ TEST_CASE("a collective waits for what it sums, and the update waits for the col
   CHECK(plan.stream == std::vector<int>{kComputeStream, kFirstCommunicatorStream, kComputeStream});
   CHECK(plan.waits == std::vector<std::vector<OpId>>{{}, {0}, {1}});
   CHECK(plan.marked == std::vector<bool>{true, true, false});
+}
+
+TEST_CASE("each communicator has a stream, which waits for no other's") {
+  Sketch sketch(2);
+  sketch.op({}, {0}, Role::backward);
+  sketch.op({}, {1}, Role::backward);
+  sketch.op({0}, {0}, Role::communication);
+  sketch.op({1}, {1}, Role::communication);
+  set_communicator(sketch.program.ops[3], 1);
+  const StreamPlan plan = sketch.plan();
+  CHECK(plan.stream == std::vector<int>{kComputeStream, kComputeStream, kFirstCommunicatorStream,
+                                        kFirstCommunicatorStream + 1});
+  CHECK(plan.waits == std::vector<std::vector<OpId>>{{}, {}, {0}, {1}});
+  CHECK(plan.last == std::vector<OpId>{2, 3});
 }
 
 TEST_CASE("nobody waits for an op that another one which it waits for has waited for") {

@@ -1,0 +1,34 @@
+// The communicators of a training, as its strategy asks for them.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/make_communicator.h"
+#include "job/job_spec.h"
+#include "runtime/kernels/device.h"
+#include "runtime/trainer.h"
+
+namespace fleetrun::runtime {
+
+class TrainingCommunicators {
+ public:
+  // Every rank makes them alike. `strategy` is settled; `world` outlives them.
+  TrainingCommunicators(const job::StrategySpec& strategy, const comm::World& world, Device& device);
+
+  Communicators all() const { return {*flat_, of_gradients_}; }
+  std::uint64_t collectives() const;  // begun so far on all of them
+
+ private:
+  const comm::World& world_;
+  Device& device_;
+  std::vector<std::unique_ptr<comm::Communicator>> made_;
+  comm::Communicator* flat_ = nullptr;
+  std::vector<comm::Communicator*> of_gradients_;
+};
+
+// "all-reduces by 2 communicators, in groups of 4 ranks by their leaders, each waited for; num_threads 3"
+std::string describe_communicators(const job::StrategySpec& strategy);
+
+}  // namespace fleetrun::runtime

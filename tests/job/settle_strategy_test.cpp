@@ -1,0 +1,80 @@
+#include "job/settle_strategy.h"
+
+#include <doctest/doctest.h>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::job {
+namespace {
+
+using Notes = std::vector<std::string>;
+
+StrategySpec in_groups_of(int ranks) {
+  StrategySpec strategy;
+  strategy.use_hierarchical_allreduce = true;
+  strategy.hierarchical_allreduce_inter_nranks = ranks;
+  return strategy;
+}
+
+std::string complaint_about(const StrategySpec& strategy, const Ranks& ranks) {
+  try {
+    settle_strategy(strategy, ranks);
+    return "";
+  } catch (const Error& error) {
+    return fmt::format("{} {}", error.exit_code(), error.message());
+  }
+}
+
+TEST_CASE("nothing is adjusted that the ranks can do") {
+  StrategySpec strategy = in_groups_of(2);
+  strategy.nccl_comm_num = 3;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
+  CHECK(settled.strategy.nccl_comm_num == 3);
+  CHECK(settled.strategy.hierarchical_allreduce_inter_nranks == 2);
+  CHECK(settled.notes.empty());
+  CHECK(settle_strategy({}, {.all = 1, .of_node = 1}).notes.empty());
+}
+
+TEST_CASE("one rank has one communicator") {
+  StrategySpec strategy;
+  strategy.nccl_comm_num = 2;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 1, .of_node = 1});
+  CHECK(settled.strategy.nccl_comm_num == 1);
+  CHECK(settled.notes == Notes{"strategy.nccl_comm_num is 2, taken as 1: there is one rank"});
+}
+
+TEST_CASE("groups of 1 stand for the ranks of a node, on one node for all of them") {
+  for (const int nodes : {1, 2}) {
+    const SettledStrategy settled = settle_strategy(in_groups_of(1), {.all = 4 * nodes, .of_node = 4});
+    CHECK(settled.strategy.hierarchical_allreduce_inter_nranks == 4);
+    CHECK(settled.notes ==
+          Notes{"strategy.hierarchical_allreduce_inter_nranks is 1, taken as 4: the ranks of a node"});
+  }
+}
+
+TEST_CASE("one group of all ranks is allowed") {
+  CHECK(complaint_about(in_groups_of(4), {.all = 4, .of_node = 2}).empty());
+}
+
+TEST_CASE("ranks that cannot form the groups are errors of the job") {
+  CHECK(complaint_about(in_groups_of(2), {.all = 1, .of_node = 1}) ==
+        "78 strategy.use_hierarchical_allreduce is true, wanted 2 ranks or more, found 1");
+  const std::string key = "78 strategy.hierarchical_allreduce_inter_nranks is ";
+  CHECK(complaint_about(in_groups_of(3), {.all = 4, .of_node = 4}) ==
+        key + "3, wanted a divisor of the number of ranks, which is 4");
+  CHECK(complaint_about(in_groups_of(8), {.all = 4, .of_node = 4}) ==
+        key + "8, wanted a divisor of the number of ranks, which is 4");
+  CHECK(complaint_about(in_groups_of(1), {.all = 2, .of_node = 1}) ==
+        key + "1, which stands for the ranks of a node, wanted groups of 2 or more: each node has one rank");
+}
+
+TEST_CASE("groups are not looked at while they are not used") {
+  StrategySpec strategy = in_groups_of(3);
+  strategy.use_hierarchical_allreduce = false;
+  CHECK(complaint_about(strategy, {.all = 4, .of_node = 4}).empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::job
