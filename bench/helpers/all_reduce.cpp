@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -26,6 +25,7 @@
 #include "comm/aligned_memory.h"
 #include "comm/gloo.h"
 #include "comm/shared_memory.h"
+#include "folder_store.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -37,37 +37,6 @@ struct Arguments {
   int ranks = 2;
   std::size_t bytes = 0;
   int rounds = 0;
-};
-
-// A store for forked processes: a file for each value.
-class FolderStore : public Store {
- public:
-  explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
-
-  void set(const std::string& key, const std::string& value) override {
-    const auto file = folder_ / name_of(key);
-    std::ofstream(file.string() + ".new", std::ios::binary) << value;
-    std::filesystem::rename(file.string() + ".new", file);
-  }
-  std::string get(const std::string& key, Deadline deadline) override {
-    while (!deadline.passed()) {
-      if (auto value = look(key)) return *value;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    throw std::runtime_error("nobody set " + key);
-  }
-  std::optional<std::string> look(const std::string& key) override {
-    std::ifstream file(folder_ / name_of(key), std::ios::binary);
-    if (!file) return std::nullopt;
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
-
- private:
-  static std::string name_of(std::string key) {
-    std::replace(key.begin(), key.end(), '/', '_');
-    return key;
-  }
-  const std::filesystem::path folder_;
 };
 
 std::unique_ptr<Communicator> connect(const Arguments& arguments, const Party& party, const RunKey& key) {
@@ -107,7 +76,7 @@ void run_rank(const Arguments& arguments, int rank, const RunKey& key, const std
   CPU_SET(static_cast<unsigned>(rank) % std::thread::hardware_concurrency(), &core);
   if (arguments.transport != "gloo") ::sched_setaffinity(0, sizeof(core), &core);  // Gloo has more threads
 
-  FolderStore store(folder);
+  bench::FolderStore store(folder);
   const auto comm = connect(arguments, {store, rank, arguments.ranks}, key);
   const std::size_t count = arguments.bytes / sizeof(float);
   const auto memory = arguments.transport == "shared" ? comm->allocate(arguments.bytes)

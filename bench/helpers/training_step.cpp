@@ -14,9 +14,9 @@
 
 #include "comm/solo.h"
 #include "job/parse_job.h"
+#include "noise.h"
 #include "runtime/kernels/device.h"
 #include "runtime/model_facts.h"
-#include "runtime/tensor/philox.h"
 #include "runtime/trainer.h"
 
 namespace {
@@ -27,23 +27,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kWarmUp = 2;
 constexpr int kRepeats = 5;  // of each op by itself
 constexpr double kLearningRate = 1e-3;
-
-struct Noise {
-  std::vector<float> images;
-  std::vector<std::int32_t> labels;
-
-  Noise(const runtime::ModelFacts& facts, int batch)
-      : images(static_cast<std::size_t>(batch * facts.input_shape[0] * facts.input_shape[1] *
-                                        facts.input_shape[2])),
-        labels(static_cast<std::size_t>(batch)) {
-    for (std::size_t i = 0; i < images.size(); ++i)
-      images[i] = 2 * runtime::unit_float(runtime::philox(1, 1, i)[0]) - 1;
-    for (std::size_t i = 0; i < labels.size(); ++i)
-      labels[i] =
-          static_cast<std::int32_t>(runtime::philox(1, 2, i)[0] % static_cast<std::uint32_t>(facts.classes));
-  }
-  runtime::BatchView view() const { return {images.data(), labels.data()}; }
-};
 
 double peak_mib() {
   rusage usage{};
@@ -56,7 +39,7 @@ void measure(int steps, const job::JobSpec& job) {
   const auto device = runtime::make_cpu_device();
   const auto solo = comm::make_solo();
   runtime::Trainer trainer(job, facts, *device, *solo, job.train.threads.value_or(1));
-  const Noise noise(facts, job.data.batch_size);
+  const bench::Noise noise(facts, job.data.batch_size);
   std::vector<double> milliseconds;
   for (int step = -kWarmUp; step < steps; ++step) {
     const auto start = Clock::now();
