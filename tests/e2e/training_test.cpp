@@ -75,6 +75,46 @@ TEST_CASE("two ranks end with the same weights, bit by bit, whether they share m
   CHECK(by_shared_memory == weights_by("gloo"));
 }
 
+TEST_CASE("two ranks end with the same weights by several communicators, in groups, waited for or not") {
+  const auto weights_with = [](const std::vector<std::string>& strategy, const std::string& told) {
+    const Launch launch;
+    launch.folder.write("job.json", kLongJob);
+    std::vector<std::string> words = {"--nproc_per_node=2", "--device=cpu", "job.json", "train.max_steps=40",
+                                      "train.log_every=100"};
+    words.insert(words.end(), strategy.begin(), strategy.end());
+    const ChildResult result = launch.run_words(words);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(launch.folder.read("log/workerlog.0"), "rank 0: all-reduces by " + told + "\n"));
+    return launch.folder.read("output/model.safetensors");
+  };
+  const std::string usual = weights_with({}, "1 communicator, each waited for; num_threads 2");
+  CHECK(weights_with({"strategy.nccl_comm_num=3"}, "3 communicators, each waited for; num_threads 4") ==
+        usual);
+  CHECK(weights_with({"strategy.nccl_comm_num=2", "strategy.sync_nccl_allreduce=false"},
+                     "2 communicators, beside the computation") == usual);
+  const std::string groups = "strategy.use_hierarchical_allreduce=true";
+  CHECK(
+      weights_with({groups},
+                   "1 communicator, in groups of 2 ranks by their leaders, each waited for; num_threads 2") ==
+      usual);
+  CHECK(weights_with({groups, "strategy.hierarchical_allreduce_algorithm=scatter", "strategy.nccl_comm_num=2",
+                      "strategy.sync_nccl_allreduce=false"},
+                     "2 communicators, in groups of 2 ranks by slices, beside the computation") == usual);
+}
+
+TEST_CASE("groups that the ranks cannot form end the run with 78 before anything is started") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result = launch.run_words({"--nproc_per_node=4", "--device=cpu", "job.json",
+                                               "strategy.use_hierarchical_allreduce=true",
+                                               "strategy.hierarchical_allreduce_inter_nranks=3"});
+  CHECK(result.code == 78);
+  CHECK(result.err ==
+        "fleetrun: error: strategy.hierarchical_allreduce_inter_nranks is 3, wanted a divisor of the "
+        "number of ranks, which is 4\n");
+  CHECK_FALSE(std::filesystem::exists(launch.folder / "log"));
+}
+
 TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "comm/gloo.h"
+#include "comm/hierarchical.h"
 #include "comm/memory_store.h"
 #include "comm/shared_memory.h"
+#include "comm/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/trainer.h"
 #include "support/counting_malloc.h"
@@ -93,6 +95,23 @@ TEST_CASE("steps 10 to 20 over shared memory allocate nothing on any thread") {
     CAPTURE(ops_in_flight);
     CHECK(made_after_warm_up(make, job_of(job::ModelName::lenet, ops_in_flight)).allocations == 0);
   }
+}
+
+TEST_CASE(
+    "steps 10 to 20 with all-reduces beside the backward pass, in groups, allocate nothing on any thread") {
+  comm::MemoryStore store;
+  const auto make = [&](int rank) {
+    const comm::Party all = {store, rank, kRanks};
+    const auto segments = comm::join_shared_memory({.party = all}).segments;
+    return comm::make_hierarchical(
+        {.party = all, .group_size = kRanks}, [&](const comm::Party& party, const std::string& name) {
+          return party.size == 1 ? comm::make_solo()
+                                 : comm::make_shared_memory({.party = party, .name = name}, segments);
+        });
+  };
+  job::JobSpec job = job_of(job::ModelName::lenet, 1);
+  job.strategy.sync_nccl_allreduce = false;
+  CHECK(made_after_warm_up(make, job).allocations == 0);
 }
 
 TEST_CASE("steps 10 to 20 over Gloo allocate nothing on the thread that runs the ops") {
