@@ -11,6 +11,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "runtime/kernels/cpu/primitive_scope.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -110,7 +111,10 @@ void CpuDevice::from_plain(const Value& value, const void* plain, void* data) {
     reorder_now(plain_descriptor(value), const_cast<void*>(plain), descriptor_of(value), data, engine());
 }
 
-void CpuDevice::enter_thread(int team) { omp_set_num_threads(team); }
+void CpuDevice::enter_thread(int team) {
+  omp_set_num_threads(team);
+  const PrimitiveScope scope;  // what a thread's first one allocates is allocated here, not in some step
+}
 
 bool CpuDevice::refuses(const PrimitiveDesc& desc) const { return refuse_reference_ && !optimised(desc); }
 
