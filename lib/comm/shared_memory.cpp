@@ -22,9 +22,6 @@
 namespace fleetrun::comm {
 namespace {
 
-constexpr std::size_t kChunkBytes = 256 << 10;  // staged at a time: two of them stay in a core's cache
-constexpr std::size_t kStageStart = 4096;       // behind the control words
-constexpr std::size_t kFrontBytes = kStageStart + 2 * kChunkBytes;
 constexpr std::size_t kBlockBytes = 4096;  // reduced at a time when there are more than two ranks
 static_assert(sizeof(SharedControl) <= kStageStart);
 
@@ -302,7 +299,7 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
 // Of this rank and of the others, by rank.
 std::vector<SharedMeeting::Place> join_meeting(const SharedMemoryOptions& options, SharedSegments& segments) {
   const Party& party = options.party;
-  const OwnSegment::Front own = segments.add_front(kFrontBytes);
+  const OwnSegment::Front own = segments.take_front();
   new (own.data) SharedControl;
   const std::vector<std::string> values =
       exchange(party, fmt::format("shared memory {} front", options.name),

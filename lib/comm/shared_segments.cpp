@@ -26,7 +26,8 @@ std::vector<int> names_of(const Party& party) {
 // What one rank brings. Its segment begins with a secret, which proves that what was opened is what was meant.
 struct Brought {
   std::optional<OwnSegment> segment;
-  std::string value;  // "SECRET PID FD", or nothing
+  OwnSegment::Front front;  // of the first communicator: whether there is memory for it is found out here
+  std::string value;        // "SECRET PID FD", or nothing
   std::string problem;
 };
 
@@ -34,6 +35,7 @@ Brought bring_segment() {
   Brought brought;
   try {
     brought.segment.emplace(Nonce().size());
+    brought.front = brought.segment->add_front(kFrontBytes);
     const Nonce secret = make_nonce();
     std::memcpy(brought.segment->front(), secret.data(), secret.size());
     brought.value = hex(secret) + " " + brought.segment->address();
@@ -63,9 +65,14 @@ std::vector<std::optional<PeerSegment>> open_peers(int self, const std::vector<s
 
 }  // namespace
 
-SharedSegments::SharedSegments(const Party& party, OwnSegment own,
+SharedSegments::SharedSegments(const Party& party, OwnSegment own, const OwnSegment::Front& front,
                                std::vector<std::optional<PeerSegment>> peers)
-    : names_(names_of(party)), own_(std::move(own)), peers_(std::move(peers)) {}
+    : names_(names_of(party)), own_(std::move(own)), first_front_(front), peers_(std::move(peers)) {}
+
+OwnSegment::Front SharedSegments::take_front() {
+  if (first_front_) return *std::exchange(first_front_, std::nullopt);
+  return own_.add_front(kFrontBytes);
+}
 
 bool SharedSegments::hold(const Party& party) const {
   const std::vector<int> wanted = names_of(party);
@@ -106,7 +113,7 @@ SegmentsJoin join_segments(const Party& party, const std::string& name, Deadline
   if (unready != states.end())
     return {nullptr, fmt::format("rank {} says: {}",
                                  party.name_of(static_cast<int>(unready - states.begin())), *unready)};
-  return {std::make_shared<SharedSegments>(party, std::move(*own.segment), std::move(peers)), ""};
+  return {std::make_shared<SharedSegments>(party, std::move(*own.segment), own.front, std::move(peers)), ""};
 }
 
 }  // namespace fleetrun::comm

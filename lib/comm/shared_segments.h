@@ -14,16 +14,22 @@
 
 namespace fleetrun::comm {
 
-// Ranks go by their names (Party::name_of). Several threads may use it.
+// The front of a communicator: its control words, then a stage of two chunks for data that lies elsewhere.
+constexpr std::size_t kStageStart = 4096;
+constexpr std::size_t kChunkBytes = 256 << 10;  // staged at a time: two of them stay in a core's cache
+constexpr std::size_t kFrontBytes = kStageStart + 2 * kChunkBytes;
+
+// Ranks go by their names (Party::name_of). Communicators on it may be used by several threads, and are made by one.
 class SharedSegments {
  public:
-  // Both by rank of the party; our own place among the peers is empty.
-  SharedSegments(const Party& party, OwnSegment own, std::vector<std::optional<PeerSegment>> peers);
+  // `front`: of `own`, for the first communicator. `peers`: by rank of the party, without our own place.
+  SharedSegments(const Party& party, OwnSegment own, const OwnSegment::Front& front,
+                 std::vector<std::optional<PeerSegment>> peers);
 
   bool hold(const Party& party) const;  // whether all its ranks are here
 
-  // Control words and stage of one communicator of ours: zeroed, and there for as long as anybody looks at them.
-  OwnSegment::Front add_front(std::size_t bytes) { return own_.add_front(bytes); }
+  // Ours for one communicator: zeroed, and there for as long as anybody looks at it. Throws Error(os).
+  OwnSegment::Front take_front();
   std::unique_ptr<Memory> allocate(std::size_t bytes) { return own_.allocate(bytes); }
   SharedPlace place_of(const void* data, std::size_t bytes) const { return own_.place_of(data, bytes); }
 
@@ -37,7 +43,8 @@ class SharedSegments {
 
   const std::vector<int> names_;
   OwnSegment own_;
-  std::mutex mutex_;  // of the peers: they map what they meet
+  std::optional<OwnSegment::Front> first_front_;  // until it is taken
+  std::mutex mutex_;                              // of the peers: they map what they meet
   std::vector<std::optional<PeerSegment>> peers_;
 };
 
