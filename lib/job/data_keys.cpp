@@ -13,15 +13,14 @@ const std::vector<std::string> kStored = {"image_folder", "image_list", "cifar_b
 
 std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
   const auto with = [](std::vector<std::string> formats) { return Condition{"format", std::move(formats)}; };
-  const std::vector<Choice> formats = {choice("image_folder", DataFormat::image_folder),
-                                       choice("image_list", DataFormat::image_list, Support::later),
-                                       choice("cifar_bin", DataFormat::cifar_bin),
-                                       choice("idx", DataFormat::idx),
-                                       choice("synthetic", DataFormat::synthetic)};
-  const std::vector<Choice> augments = {
-      choice("none", Augment::none), choice("crop_flip", Augment::crop_flip),
-      choice("random_resized_crop", Augment::random_resized_crop, Support::later),
-      choice("resize_crop", Augment::resize_crop, Support::later)};
+  const std::vector<Choice> formats = {
+      choice("image_folder", DataFormat::image_folder), choice("image_list", DataFormat::image_list),
+      choice("cifar_bin", DataFormat::cifar_bin), choice("idx", DataFormat::idx),
+      choice("synthetic", DataFormat::synthetic)};
+  const std::vector<Choice> augments = {choice("none", Augment::none),
+                                        choice("crop_flip", Augment::crop_flip),
+                                        choice("random_resized_crop", Augment::random_resized_crop),
+                                        choice("resize_crop", Augment::resize_crop)};
   return {
       make_key("format", set(&DataSetSpec::format), "how the samples are stored",
                {.choices = formats, .required = true}),
@@ -54,9 +53,12 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
                 .absent = "the size of the images when all agree, otherwise 224"}),
       make_key("channels", set(&DataSetSpec::channels), "3 for colour, 1 for grey; images are converted",
                {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3, for idx 1"}),
-      make_key("augment", set(&DataSetSpec::augment),
-               "random change of each image; crop_flip: pad by 4, crop at random, flip half of them",
-               {.choices = augments}),
+      make_key(
+          "augment", set(&DataSetSpec::augment),
+          "change of each image; crop_flip: pad by 4, crop at random, flip half of them; "
+          "random_resized_crop: a random "
+          "part of 8 to 100 %, resized, half of them flipped; resize_crop: short side to 256, the middle",
+          {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean), "taken from each pixel (0..255) of a channel",
                {.least_items = 1, .absent = "0 for each channel"}),
       make_key("std", set(&DataSetSpec::deviation), "divides each pixel of a channel after that",
@@ -96,9 +98,8 @@ Key data_keys() {
           make_key("prefetch", data(&DataSpec::prefetch), "batches ready ahead",
                    {.range = Range::between(1, kMostPrefetched)}),
           make_key("bad_sample", data(&DataSpec::bad_sample),
-                   "what to do about a file that cannot be decoded",
-                   {.choices = {choice("fail", BadSample::fail),
-                                choice("skip", BadSample::skip, Support::later)}}),
+                   "a file that cannot be decoded ends the run, or is left out and told",
+                   {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali), "decode on the GPU",
                    {.support = Support::default_only}),
       },

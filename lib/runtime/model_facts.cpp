@@ -7,6 +7,18 @@
 
 namespace fleetrun::runtime {
 
+namespace {
+
+// "train.txt:17: images/17.jpg of class 1000"
+std::string first_with_label_from(int label, const DataSet& set) {
+  for (int sample = 0; sample < set.size(); ++sample)
+    if (set.label(sample) >= label)
+      return fmt::format("{} of class {}", set.describe(sample), set.label(sample));
+  return "none";
+}
+
+}  // namespace
+
 ModelFacts resolve_model_facts(const job::ModelSpec& model, const DataSet& train) {
   const ImageShape& shape = train.shape();
   const ModelFacts facts = {.input_shape = {shape.channels, shape.height, shape.width},
@@ -17,8 +29,10 @@ ModelFacts resolve_model_facts(const job::ModelSpec& model, const DataSet& train
                 fmt::format("model.input_shape is [{}], but the images of data.train are [{},{},{}]",
                             fmt::join(*model.input_shape, ","), channels, height, width));
   if (facts.classes < train.classes())
-    throw Error(ErrorKind::config, fmt::format("model.class_dim is {}, but data.train has {} classes",
-                                               facts.classes, train.classes()));
+    throw Error(
+        ErrorKind::config,
+        fmt::format("model.class_dim is {}, but data.train has {} classes: {} is the first of the others",
+                    facts.classes, train.classes(), first_with_label_from(facts.classes, train)));
   return facts;
 }
 

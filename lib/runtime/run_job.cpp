@@ -120,6 +120,7 @@ class Run {
     }
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
     checkpoints_.finish();
+    if (!stopped_ && job_.data.bad_sample == job::BadSample::skip) sum_skipped();
     if (world_.env.rank == 0 && !stopped_) save_weights();
     return report();
   }
@@ -163,6 +164,7 @@ class Run {
     const double speed = job_.data.batch_size / seconds_since(start);
     if (state_.steps % job_.train.fetch_every == 0) fetch();
     if (state_.batch % job_.train.log_every == 0) log(speed);
+    tell_skipped(loader_);
     ++state_.steps;
     ++state_.batch;
     page_.step = static_cast<std::uint64_t>(state_.steps);
@@ -193,12 +195,25 @@ class Run {
     test_loader_->start_epoch(0);
     while (const Batch* batch = test_loader_->next()) {
       trainer_.evaluate({batch->images, batch->labels});
+      tell_skipped(*test_loader_);
       page_.beat();
       stopped_ = checkpoints_.after_step(state_);
       if (stopped_) return;
     }
     test_score_ = trainer_.finish_evaluation();
     out_ << test_line(epoch, *test_score_) << std::endl;
+  }
+
+  void sum_skipped() {
+    if (world_.env.world_size > 1)
+      world_.communicator->all_reduce({&skipped_, 1, DType::i64}, comm::ReduceOp::sum);
+  }
+
+  void tell_skipped(Loader& loader) {
+    for (const std::string& why : loader.take_skipped()) {
+      ++skipped_;
+      out_ << "warning: a sample is skipped: " << why << std::endl;
+    }
   }
 
   void save_weights() {
@@ -216,6 +231,7 @@ class Run {
                           .steps = state_.steps,
                           .resumed_at = first_step_,
                           .stopped = stopped_,
+                          .skipped_samples = skipped_,
                           .loss = score_.loss,
                           .train_seconds = train_seconds_,
                           .images_per_second = train_seconds_ > 0 ? images / train_seconds_ : 0,
@@ -248,6 +264,7 @@ class Run {
   Checkpoints checkpoints_;
   TrainingState state_;
   std::int64_t first_step_ = 0;  // of this process
+  std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
   bool stopped_ = false;         // by SIGTERM, with a checkpoint
   double train_seconds_ = 0;
   Score score_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/vector_clones.h"
 #include "runtime/data/sample_random.h"
 
 namespace fleetrun::runtime {
@@ -12,34 +13,35 @@ namespace {
 
 constexpr int kPad = 4;  // pixels on each side, as He et al. 2015 (arXiv:1512.03385) 4.2 augment CIFAR
 
-// One row of the view, channel after channel, each [width].
-void gather_row(const std::uint8_t* source, const ImageShape& shape, const View& view, std::uint8_t* row) {
-  const int first = std::clamp(-view.left, 0, shape.width);  // the columns that lie inside the image
-  const int last = std::clamp(shape.width - view.left, first, shape.width);
-  for (int c = 0; c < shape.channels; ++c, row += shape.width) {
-    std::fill(row, row + first, std::uint8_t{0});
-    const std::uint8_t* from = source + static_cast<std::ptrdiff_t>(first + view.left) * shape.channels + c;
-    for (int x = first; x < last; ++x, from += shape.channels) row[x] = *from;
-    std::fill(row + last, row + shape.width, std::uint8_t{0});
-    if (view.flip) std::reverse(row, row + shape.width);
-  }
+// One row of one channel of the view, [width].
+void gather_row(const std::uint8_t* source, int width, const View& view, std::uint8_t* row) {
+  const int first = std::clamp(-view.left, 0, width);  // the columns that lie inside the image
+  const int last = std::clamp(width - view.left, first, width);
+  std::fill(row, row + first, std::uint8_t{0});
+  std::copy(source + first + view.left, source + last + view.left, row + first);
+  std::fill(row + last, row + width, std::uint8_t{0});
 }
 
-// Vectorised: contiguous bytes to contiguous floats.
+FLEETRUN_VECTOR_CLONES
 void normalise(const std::uint8_t* row, int width, float mean, float scale, float* plane) {
   for (int x = 0; x < width; ++x) plane[x] = (static_cast<float>(row[x]) - mean) * scale;
+}
+
+FLEETRUN_VECTOR_CLONES
+void normalise_mirrored(const std::uint8_t* row, int width, float mean, float scale, float* plane) {
+  for (int x = 0; x < width; ++x) plane[x] = (static_cast<float>(row[width - 1 - x]) - mean) * scale;
 }
 
 }  // namespace
 
 View plan_view(job::Augment augment, std::int64_t seed, int epoch, std::int32_t sample) {
-  if (augment == job::Augment::none) return {};
-  if (augment != job::Augment::crop_flip)
-    throw Error(ErrorKind::config,
-                fmt::format("augment {} is not supported by this build",
-                            augment == job::Augment::resize_crop ? "resize_crop" : "random_resized_crop"));
+  if (augment == job::Augment::none || augment == job::Augment::resize_crop) return {};
   SampleRandom random(RandomUse::augment, {seed, epoch, sample});
   View view;
+  if (augment == job::Augment::random_resized_crop) {
+    view.flip = random.below(2) == 1;
+    return view;
+  }
   view.top = static_cast<int>(random.below(2 * kPad + 1)) - kPad;
   view.left = static_cast<int>(random.below(2 * kPad + 1)) - kPad;
   view.flip = random.below(2) == 1;
@@ -70,20 +72,23 @@ Normalisation make_normalisation(const std::vector<double>& mean, const std::vec
 
 void write_planes(const std::uint8_t* pixels, const ImageShape& shape, const View& view,
                   const Normalisation& normalisation, std::vector<std::uint8_t>& row, float* planes) {
-  const auto width = static_cast<std::size_t>(shape.width),
-             channels = static_cast<std::size_t>(shape.channels);
-  const std::size_t plane = width * static_cast<std::size_t>(shape.height);
-  row.resize(width * channels);
-  for (int y = 0; y < shape.height; ++y) {
-    const int from = y + view.top;
-    if (from < 0 || from >= shape.height)
-      std::fill(row.begin(), row.end(), std::uint8_t{0});
-    else
-      gather_row(pixels + static_cast<std::size_t>(from) * row.size(), shape, view, row.data());
-    for (std::size_t c = 0; c < channels; ++c)
-      normalise(row.data() + c * width, shape.width, normalisation.mean[c], normalisation.scale[c],
-                planes + c * plane + static_cast<std::size_t>(y) * width);
-  }
+  const auto width = static_cast<std::size_t>(shape.width);
+  const auto write_row = view.flip ? normalise_mirrored : normalise;
+  row.resize(width);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shape.channels); ++c)
+    for (int y = 0; y < shape.height; ++y, planes += width) {
+      const int from = y + view.top;
+      const bool outside = from < 0 || from >= shape.height;
+      const std::uint8_t* source =
+          pixels +
+          (c * static_cast<std::size_t>(shape.height) + static_cast<std::size_t>(outside ? 0 : from)) * width;
+      if (outside)
+        std::fill(row.begin(), row.end(), std::uint8_t{0});
+      else if (view.left != 0)
+        gather_row(source, shape.width, view, row.data());
+      write_row(outside || view.left != 0 ? row.data() : source, shape.width, normalisation.mean[c],
+                normalisation.scale[c], planes);
+    }
 }
 
 }  // namespace fleetrun::runtime

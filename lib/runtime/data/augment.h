@@ -20,8 +20,7 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-// The view that `augment` gives this sample in this epoch.
-// Throws Error(config) for an augmentation not built yet.
+// The view that `augment` gives this sample in this epoch, of an image that framing.h has brought to the shape.
 View plan_view(job::Augment augment, std::int64_t seed, int epoch, std::int32_t sample);
 
 struct Normalisation {
@@ -34,7 +33,7 @@ struct Normalisation {
 Normalisation make_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation,
                                  int channels);
 
-// Writes [channels, height, width] floats. `row` is kept from call to call.
+// From [channels, height, width] bytes to as many floats. `row` is kept from call to call.
 void write_planes(const std::uint8_t* pixels, const ImageShape& shape, const View& view,
                   const Normalisation& normalisation, std::vector<std::uint8_t>& row, float* planes);
 

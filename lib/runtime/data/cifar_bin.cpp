@@ -52,23 +52,23 @@ class CifarBin : public DataSet {
   CifarBin(DataSetFacts facts, std::vector<BatchFile> files)
       : DataSet(std::move(facts)), files_(std::move(files)) {}
 
-  void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const override {
+  std::string describe(int sample) const override {
+    const BatchFile& file = file_of(sample);
+    return fmt::format("{}, image {}", file.path, sample - file.first);
+  }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    const int sample = framing.sample;
     const BatchFile& file = file_of(sample);
     scratch.file.resize(kRecord);
     const std::size_t offset = static_cast<std::size_t>(sample - file.first) * kRecord;
     if (read_at(file.fd, file.path, offset, kRecord, scratch.file.data()) != kRecord)
       throw Error(ErrorKind::data, fmt::format("{} became shorter while in use", describe(sample)));
-    scratch.image.shape = {3, kSide, kSide};
-    scratch.image.pixels.resize(3 * kPlane);
+    scratch.image.reset({3, kSide, kSide});
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t i = 0; i < kPlane; ++i)
         scratch.image.pixels[3 * i + c] = scratch.file[1 + c * kPlane + i];
-    fit_image(scratch.image, shape(), scratch.fit, pixels);
-  }
-
-  std::string describe(int sample) const override {
-    const BatchFile& file = file_of(sample);
-    return fmt::format("{}, image {}", file.path, sample - file.first);
   }
 
  private:

@@ -16,6 +16,13 @@ std::string describe(const ImageShape& shape) {
 
 }  // namespace
 
+void DataSet::read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const {
+  load(framing, scratch);
+  const Image& image = scratch.image;
+  fit_image(image, region_of(framing, image.source_width, image.source_height, shape()), shape(), scratch.fit,
+            planes);
+}
+
 std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec) {
   if (spec.channels != 1 && spec.channels != 3)
     throw Error(ErrorKind::config,
@@ -32,7 +39,7 @@ std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec) {
     case job::DataFormat::image_list:
       break;
   }
-  throw Error(ErrorKind::config, "data format image_list is not supported by this build");
+  return open_image_list(spec);
 }
 
 void check_same_kind(const DataSet& train, const DataSet& test) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "job/job_spec.h"
+#include "runtime/data/framing.h"
 #include "runtime/data/image.h"
 #include "runtime/data/image_decoder.h"
 
@@ -40,12 +41,16 @@ class DataSet {
   const ImageShape& shape() const { return facts_.shape; }
   std::int32_t label(int sample) const { return facts_.labels.at(static_cast<std::size_t>(sample)); }
 
-  // Writes shape().elements() bytes: rows from the top, a pixel's channels side by side. Several threads may
-  // read at once, each with its own scratch. Throws Error(data|missing|permission|io) that names the file.
-  virtual void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const = 0;
+  // Writes shape().elements() bytes, the part of the sample that `framing` chooses: [channels, height, width]. Several threads may read at once, each with its own scratch.
+  // Throws Error(data|missing|permission|io) that names the file.
+  void read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const;
 
   // The sample as a user knows it: "train/cat/0003.jpg", "train-images.idx.gz, image 17".
   virtual std::string describe(int sample) const = 0;
+
+ protected:
+  // Puts the sample that `framing` names into scratch.image; it may be as much smaller as reduction_of() allows, with shape() as the shape.
+  virtual void load(const Framing& framing, ReadScratch& scratch) const = 0;
 
  private:
   DataSetFacts facts_;

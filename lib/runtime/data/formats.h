@@ -9,6 +9,10 @@ namespace fleetrun::runtime {
 // path/<class>/*.jpg|jpeg|png, classes numbered in byte order of their names.
 std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec);
 
+// Lines `path label` of a file: paths from a folder, blanks in them and CRLF allowed, lines that start with # left out.
+// All lines that cannot be used are told at once, with their numbers.
+std::unique_ptr<DataSet> open_image_list(const job::DataSetSpec& spec);
+
 // CIFAR-10's binary batches: a file, or a folder's data_batch_*.bin, or, without these, all its *.bin.
 std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec);
 

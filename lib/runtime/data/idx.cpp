@@ -18,14 +18,15 @@ class Idx : public DataSet {
         images_(std::move(images)),
         own_({1, images_.dimensions[1], images_.dimensions[2]}) {}
 
-  void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const override {
-    const std::uint8_t* from = images_.content.data() + static_cast<std::size_t>(sample) * own_.elements();
-    scratch.image.shape = own_;
-    scratch.image.pixels.assign(from, from + own_.elements());
-    fit_image(scratch.image, shape(), scratch.fit, pixels);
-  }
-
   std::string describe(int sample) const override { return fmt::format("{}, image {}", path_, sample); }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    const std::uint8_t* from =
+        images_.content.data() + static_cast<std::size_t>(framing.sample) * own_.elements();
+    scratch.image.reset(own_);
+    scratch.image.pixels.assign(from, from + own_.elements());
+  }
 
  private:
   std::string path_;

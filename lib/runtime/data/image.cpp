@@ -1,88 +1,109 @@
 #include "runtime/data/image.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/vector_clones.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-// The source position of each target pixel: centres lie over centres, as OpenCV and PyTorch place them.
+// The source position of a target pixel: centres lie over centres, as OpenCV and PyTorch place them.
 struct Source {
   int low;
   int high;
   float weight;  // of high
 };
 
-Source source_of(int target, int target_size, int source_size) {
-  const double centre = (target + 0.5) * source_size / target_size - 0.5;
-  const double position = std::clamp(centre, 0.0, static_cast<double>(source_size - 1));
-  const int low = static_cast<int>(position);
-  return {low, std::min(low + 1, source_size - 1), static_cast<float>(position - low)};
-}
+// One axis of a region: [first, first + length) of `size` pixels.
+struct Axis {
+  double first, length;
+  int size;
 
-void plan_columns(int target, int source, int channels, FitScratch& scratch) {
+  Source at(int target, int target_size) const {
+    const double centre = first + (target + 0.5) * length / target_size - 0.5;
+    const double last = std::min(first + length, static_cast<double>(size)) - 1;
+    const double position = std::clamp(centre, std::max(first, 0.0), std::max({first, last, 0.0}));
+    const int low = std::min(static_cast<int>(position), size - 1);
+    return {low, std::min(low + 1, size - 1), static_cast<float>(position - low)};
+  }
+};
+
+// Where the target's columns come from; the first and last byte of a source row that are needed.
+struct Columns {
+  std::size_t begin = 0, end = 0;
+};
+
+Columns plan_columns(const Axis& axis, int target, int channels, FitScratch& scratch) {
   const auto count = static_cast<std::size_t>(target);
   scratch.left.resize(count);
   scratch.right.resize(count);
   scratch.weight.resize(count);
+  const int first = axis.at(0, target).low * channels;
   for (int x = 0; x < target; ++x) {
-    const Source from = source_of(x, target, source);
-    scratch.left[static_cast<std::size_t>(x)] = from.low * channels;
-    scratch.right[static_cast<std::size_t>(x)] = from.high * channels;
+    const Source from = axis.at(x, target);
+    scratch.left[static_cast<std::size_t>(x)] = from.low * channels - first;
+    scratch.right[static_cast<std::size_t>(x)] = from.high * channels - first;
     scratch.weight[static_cast<std::size_t>(x)] = from.weight;
   }
+  return {static_cast<std::size_t>(first),
+          static_cast<std::size_t>((axis.at(target - 1, target).high + 1) * channels)};
 }
 
-void mix_rows(const std::uint8_t* top, const std::uint8_t* bottom, float weight, std::vector<float>& row) {
-  float* mixed = row.data();
-  const std::size_t count = row.size();
+FLEETRUN_VECTOR_CLONES
+void mix_rows(const std::uint8_t* top, const std::uint8_t* bottom, float weight, std::size_t count,
+              float* mixed) {
   for (std::size_t i = 0; i < count; ++i) {
     const float above = top[i];
     mixed[i] = above + weight * (static_cast<float>(bottom[i]) - above);
   }
 }
 
-void write_row(const FitScratch& scratch, int width, int channels, std::uint8_t* target) {
+// One channel of a row of the target.
+FLEETRUN_VECTOR_CLONES
+void mix_columns(const float* row, const int* left, const int* right, const float* weight, int width,
+                 std::uint8_t* target) {
   for (int x = 0; x < width; ++x) {
-    const auto column = static_cast<std::size_t>(x);
-    const float* left = scratch.row.data() + scratch.left[column];
-    const float* right = scratch.row.data() + scratch.right[column];
-    for (int c = 0; c < channels; ++c)
-      *target++ = static_cast<std::uint8_t>(left[c] + scratch.weight[column] * (right[c] - left[c]) + 0.5F);
+    const float from = row[left[x]];
+    target[x] = static_cast<std::uint8_t>(static_cast<int>(from + weight[x] * (row[right[x]] - from) + 0.5F));
   }
 }
 
-void resize(const Image& image, int height, int width, FitScratch& scratch) {
+void resize(const Image& image, const Axis& across, const Axis& down, const ImageShape& shape,
+            FitScratch& scratch, std::uint8_t* planes) {
   const int channels = image.shape.channels;
   const std::size_t source_row = static_cast<std::size_t>(image.shape.width) * channels;
-  const std::size_t target_row = static_cast<std::size_t>(width) * channels;
-  scratch.resized.resize(target_row * height);
-  scratch.row.resize(source_row);
-  plan_columns(width, image.shape.width, channels, scratch);
-  for (int y = 0; y < height; ++y) {
-    const Source from = source_of(y, height, image.shape.height);
-    mix_rows(image.pixels.data() + from.low * source_row, image.pixels.data() + from.high * source_row,
-             from.weight, scratch.row);
-    write_row(scratch, width, channels, scratch.resized.data() + y * target_row);
+  const std::size_t plane = static_cast<std::size_t>(shape.height) * shape.width;
+  const Columns columns = plan_columns(across, shape.width, channels, scratch);
+  scratch.row.resize(columns.end - columns.begin);
+  for (int y = 0; y < shape.height; ++y) {
+    const Source from = down.at(y, shape.height);
+    mix_rows(image.pixels.data() + from.low * source_row + columns.begin,
+             image.pixels.data() + from.high * source_row + columns.begin, from.weight, scratch.row.size(),
+             scratch.row.data());
+    for (int c = 0; c < channels; ++c)
+      mix_columns(scratch.row.data() + c, scratch.left.data(), scratch.right.data(), scratch.weight.data(),
+                  shape.width, planes + c * plane + static_cast<std::size_t>(y) * shape.width);
   }
 }
 
-void convert_channels(const std::uint8_t* from, int channels, const ImageShape& shape, std::uint8_t* to) {
-  if (channels == shape.channels) {
-    std::memcpy(to, from, shape.elements());
-    return;
-  }
-  const std::size_t count = shape.elements() / static_cast<std::size_t>(shape.channels);
-  if (channels == 1)
-    for (std::size_t i = 0; i < count; ++i) to[3 * i] = to[3 * i + 1] = to[3 * i + 2] = from[i];
-  else
-    for (std::size_t i = 0; i < count; ++i)
-      to[i] = static_cast<std::uint8_t>(
-          (299 * from[3 * i] + 587 * from[3 * i + 1] + 114 * from[3 * i + 2] + 500) / 1000);
+void to_planes(const std::uint8_t* pixels, int channels, std::size_t count, std::uint8_t* planes) {
+  for (int c = 0; c < channels; ++c, planes += count)
+    for (std::size_t i = 0; i < count; ++i) planes[i] = pixels[i * static_cast<std::size_t>(channels) + c];
+}
+
+void grey_to_colours(std::uint8_t* planes, std::size_t count) {
+  std::copy_n(planes, count, planes + count);
+  std::copy_n(planes, count, planes + 2 * count);
+}
+
+FLEETRUN_VECTOR_CLONES
+void colours_to_grey(const std::uint8_t* planes, std::size_t count, std::uint8_t* grey) {
+  for (std::size_t i = 0; i < count; ++i)
+    grey[i] = static_cast<std::uint8_t>(
+        (299 * planes[i] + 587 * planes[i + count] + 114 * planes[i + 2 * count] + 500) / 1000);
 }
 
 }  // namespace
@@ -95,11 +116,32 @@ void check_image_size(const std::string& file, std::int64_t width, std::int64_t 
                                              width, height, kMaxPixels));
 }
 
-void fit_image(const Image& image, const ImageShape& shape, FitScratch& scratch, std::uint8_t* pixels) {
-  const bool same_size = image.shape.height == shape.height && image.shape.width == shape.width;
-  if (!same_size) resize(image, shape.height, shape.width, scratch);
-  convert_channels(same_size ? image.pixels.data() : scratch.resized.data(), image.shape.channels, shape,
-                   pixels);
+void Image::reset(const ImageShape& of) {
+  shape = of;
+  source_width = of.width;
+  source_height = of.height;
+  pixels.resize(of.elements());
+}
+
+void fit_image(const Image& image, const Region& region, const ImageShape& shape, FitScratch& scratch,
+               std::uint8_t* planes) {
+  const std::size_t count = static_cast<std::size_t>(shape.height) * shape.width;
+  const int channels = image.shape.channels;
+  const bool to_grey = channels == 3 && shape.channels == 1;
+  if (to_grey) scratch.colours.resize(3 * count);
+  std::uint8_t* const target = to_grey ? scratch.colours.data() : planes;
+  if (image.shape.height == shape.height && image.shape.width == shape.width &&
+      region ==
+          Region{0, 0, static_cast<double>(image.source_width), static_cast<double>(image.source_height)}) {
+    to_planes(image.pixels.data(), channels, count, target);
+  } else {
+    const double scale_x = static_cast<double>(image.shape.width) / image.source_width;
+    const double scale_y = static_cast<double>(image.shape.height) / image.source_height;
+    resize(image, {region.left * scale_x, region.width * scale_x, image.shape.width},
+           {region.top * scale_y, region.height * scale_y, image.shape.height}, shape, scratch, target);
+  }
+  if (to_grey) colours_to_grey(target, count, planes);
+  if (channels == 1 && shape.channels == 3) grey_to_colours(planes, count);
 }
 
 }  // namespace fleetrun::runtime

@@ -23,6 +23,16 @@ struct ImageShape {
 struct Image {
   ImageShape shape;
   std::vector<std::uint8_t> pixels;
+  int source_width = 0, source_height = 0;  // before a decoder made it smaller; shape's where none did
+
+  // Makes room for pixels of this shape, which nobody makes smaller.
+  void reset(const ImageShape& of);
+};
+
+// A rectangle of an image, in pixels.
+struct Region {
+  double left = 0, top = 0, width = 0, height = 0;
+  bool operator==(const Region&) const = default;
 };
 
 // An image needs at most 256 MiB (four channels), whatever its header promises.
@@ -33,14 +43,15 @@ void check_image_size(const std::string& file, std::int64_t width, std::int64_t 
 
 // Buffers that fit_image keeps from call to call.
 struct FitScratch {
-  std::vector<std::uint8_t> resized;
-  std::vector<float> row;        // two source rows mixed
-  std::vector<int> left, right;  // where in a row the two neighbours of each pixel begin
-  std::vector<float> weight;     // of the right one
+  std::vector<std::uint8_t> colours;  // of what becomes grey
+  std::vector<float> row;             // two source rows mixed, as far as the region reaches
+  std::vector<int> left, right;       // where in that row the two neighbours of each pixel begin
+  std::vector<float> weight;          // of the right one
 };
 
-// Brings an image of 1 or 3 channels to `shape` (1 or 3 channels): bilinear when the size differs, grey
-// copied into three channels, colours to luma (ITU-R BT.601).
-void fit_image(const Image& image, const ImageShape& shape, FitScratch& scratch, std::uint8_t* pixels);
+// Brings a region (in pixels of the source) of an image to `shape`, plane after plane: bilinear when the size differs; of images with 1 or
+// 3 channels grey is copied into three channels, colours become luma (ITU-R BT.601).
+void fit_image(const Image& image, const Region& region, const ImageShape& shape, FitScratch& scratch,
+               std::uint8_t* planes);
 
 }  // namespace fleetrun::runtime

@@ -29,9 +29,10 @@ std::optional<ImageShape> ImageDecoder::probe(std::span<const std::uint8_t> byte
   return probe_png(bytes);
 }
 
-void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
+void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
+                          Image& image) {
   if (bytes.empty()) throw Error(ErrorKind::data, fmt::format("{}: the file is empty", file));
-  if (is_jpeg(bytes)) return jpeg_.decode(bytes, file, image);
+  if (is_jpeg(bytes)) return jpeg_.decode(bytes, file, wanted, image);
   if (is_png(bytes)) return decode_png(bytes, file, image);
   throw Error(ErrorKind::data, fmt::format("{}: neither a JPEG nor a PNG file, it starts with \"{}\"", file,
                                            describe_start(bytes)));

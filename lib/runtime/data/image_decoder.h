@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/data/framing.h"
 #include "runtime/data/image.h"
 #include "runtime/data/jpeg_decoder.h"
 
@@ -16,9 +17,11 @@ class ImageDecoder {
   // Width and height by the header. Nothing when the bytes, maybe only the start of a file, do not tell.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
 
-  // Gives 1 channel for grey images, else 3, of 8 bits each.
+  // Gives 1 channel for grey images, else 3, of 8 bits each, upright, and as much smaller as `wanted` allows where that
+  // is faster.
   // Throws Error(data) that names `file`: neither JPEG nor PNG, too large, truncated, broken.
-  void decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image);
+  void decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
+              Image& image);
 
  private:
   JpegDecoder jpeg_;

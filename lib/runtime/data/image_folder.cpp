@@ -1,25 +1,20 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "runtime/data/formats.h"
-#include "runtime/data/read_bytes.h"
+#include "runtime/data/image_file_set.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kUsualSide = 224;             // pixels; JOB.md's default for mixed sizes
-constexpr std::size_t kHeaderBytes = 4096;  // enough for a header without an embedded thumbnail
-constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // 256 MiB, what kMaxPixels take at four channels
-
-struct ImageFiles {
+struct ClassFiles {
   std::vector<std::string> class_names;
   std::vector<std::string> paths;
   std::vector<std::int32_t> labels;
@@ -47,7 +42,7 @@ std::vector<std::string> names_in(const std::string& folder, bool folders) {
   return names;
 }
 
-void add_class(const std::string& root, const std::string& name, ImageFiles& files) {
+void add_class(const std::string& root, const std::string& name, ClassFiles& files) {
   const std::string folder = root + "/" + name;
   const auto label = static_cast<std::int32_t>(files.class_names.size());
   const std::size_t before = files.paths.size();
@@ -59,9 +54,9 @@ void add_class(const std::string& root, const std::string& name, ImageFiles& fil
   files.class_names.push_back(name);
 }
 
-ImageFiles find_images(std::string root) {
+ClassFiles find_images(std::string root) {
   while (root.size() > 1 && root.back() == '/') root.pop_back();
-  ImageFiles files;
+  ClassFiles files;
   for (const std::string& name : names_in(root, true)) add_class(root, name, files);
   if (files.class_names.empty()) {
     const bool empty = names_in(root, false).empty();
@@ -72,62 +67,16 @@ ImageFiles find_images(std::string root) {
   return files;
 }
 
-// What the header of a file says; nothing when it is broken, which is told when the sample is read.
-std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
-  read_start(path, kHeaderBytes, scratch.file);
-  std::optional<ImageShape> shape = scratch.decoder.probe(scratch.file);
-  if (!shape && scratch.file.size() == kHeaderBytes) {
-    read_whole(path, kMaxFileBytes, scratch.file);
-    shape = scratch.decoder.probe(scratch.file);
-  }
-  if (shape && shape->width > kMaxPixels / std::max(shape->height, 1)) return std::nullopt;
-  return shape;
-}
-
-// The size that all images share, or the usual square when they differ; stops at the first that does.
-ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
-  ReadScratch scratch;
-  std::optional<ImageShape> common;
-  for (const std::string& path : paths) {
-    const std::optional<ImageShape> shape = probe(path, scratch);
-    if (!shape) continue;
-    if (!common) common = shape;
-    if (shape->width != common->width || shape->height != common->height)
-      return {channels, kUsualSide, kUsualSide};
-  }
-  if (!common) return {channels, kUsualSide, kUsualSide};
-  return {channels, common->height, common->width};
-}
-
-class ImageFolder : public DataSet {
- public:
-  ImageFolder(DataSetFacts facts, std::vector<std::string> paths)
-      : DataSet(std::move(facts)), paths_(std::move(paths)) {}
-
-  void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const override {
-    const std::string& path = paths_.at(static_cast<std::size_t>(sample));
-    read_whole(path, kMaxFileBytes, scratch.file);
-    scratch.decoder.decode(scratch.file, path, scratch.image);
-    fit_image(scratch.image, shape(), scratch.fit, pixels);
-  }
-
-  std::string describe(int sample) const override { return paths_.at(static_cast<std::size_t>(sample)); }
-
- private:
-  std::vector<std::string> paths_;
-};
-
 }  // namespace
 
 std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec) {
-  ImageFiles files = find_images(spec.path);
+  ClassFiles files = find_images(spec.path);
   DataSetFacts facts;
   facts.classes = static_cast<int>(files.class_names.size());
   facts.class_names = std::move(files.class_names);
   facts.labels = std::move(files.labels);
-  facts.shape = spec.image_size ? ImageShape{spec.channels, *spec.image_size, *spec.image_size}
-                                : common_shape(files.paths, spec.channels);
-  return std::make_unique<ImageFolder>(std::move(facts), std::move(files.paths));
+  facts.shape = shape_of_files(files.paths, spec);
+  return make_image_file_set(std::move(facts), std::move(files.paths));
 }
 
 }  // namespace fleetrun::runtime

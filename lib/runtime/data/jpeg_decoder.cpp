@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/data/exif_orientation.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -74,7 +75,8 @@ std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes
   return read_header(bytes, problem);
 }
 
-void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
+void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
+                         Image& image) {
   std::string problem;
   const auto check = [&](bool good) {
     if (!good) throw Error(ErrorKind::data, fmt::format("{}: broken JPEG file: {}", file, problem));
@@ -82,10 +84,15 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
   const std::optional<ImageShape> shape = read_header(bytes, problem);
   check(shape.has_value());
   check_image_size(file, shape->width, shape->height);
-  image.shape = *shape;
-  image.pixels.resize(shape->elements());
+  const int orientation = read_orientation(bytes);
+  const tjscalingfactor scale = {1, is_transposed(orientation)
+                                        ? reduction_of(wanted, shape->height, shape->width)
+                                        : reduction_of(wanted, shape->width, shape->height)};
+  image.reset({shape->channels, TJSCALED(shape->height, scale), TJSCALED(shape->width, scale)});
+  image.source_width = shape->width;
+  image.source_height = shape->height;
   const bool decoded = tjDecompress2(handle_.get(), bytes.data(), bytes.size(), image.pixels.data(),
-                                     shape->width, 0, shape->height, pixel_format(shape->channels),
+                                     image.shape.width, 0, image.shape.height, pixel_format(shape->channels),
                                      TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) == 0 ||
                        is_harmless(handle_.get());
   if (!decoded) problem = take_problem();
@@ -94,6 +101,7 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
     inverted_cmyk_to_rgb(image.pixels);
     image.shape.channels = 3;
   }
+  make_upright(orientation, image);
 }
 
 }  // namespace fleetrun::runtime

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/data/framing.h"
 #include "runtime/data/image.h"
 
 namespace fleetrun::runtime {
@@ -18,8 +19,10 @@ class JpegDecoder {
   // Width and height by the header; nothing when the bytes do not reach that far or are broken.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
 
-  // Throws Error(data) that names `file` when it is truncated, broken or too large.
-  void decode(std::span<const std::uint8_t> bytes, const std::string& file, Image& image);
+  // Upright, and as much smaller as `wanted` allows. Throws Error(data) that names `file` when it is truncated, broken or
+  // too large.
+  void decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
+              Image& image);
 
  private:
   struct Closer {

@@ -14,6 +14,9 @@ namespace fleetrun::runtime {
 namespace {
 
 constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector register
+constexpr int kRetries = 3;             // of reading a file
+constexpr int kMostSubstitutes = 64;    // samples in a row; a data set with more bad ones is broken
+constexpr int kUnreadableOneIn = 1000;  // samples that may be skipped because of the disk
 constexpr int kPieceSamples = 8;  // enough to make the lock cheap, few enough for threads to share a batch
 
 ShardSpec make_shard(const DataSet& data_set, const LoaderOptions& options) {
@@ -53,6 +56,7 @@ LoaderOptions make_loader_options(const job::DataSpec& data, const job::DataSetS
   options.batch = data.batch_size;
   options.shuffle = data.shuffle;
   options.uneven = data.uneven;
+  options.bad_sample = data.bad_sample;
   options.augment = set.augment;
   options.mean = set.mean;
   options.deviation = set.deviation;
@@ -77,7 +81,6 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
       shard_(make_shard(data_set, options)),
       normalisation_(make_normalisation(options.mean, options.deviation, data_set.shape().channels)) {
   check(shard_, options_);
-  plan_view(options_.augment, options_.seed, 0, 0);  // refuses what is not built
   allocate();
   try {
     for (int i = 0; i < options_.threads; ++i)
@@ -197,24 +200,87 @@ int Loader::fill(const Piece& piece, Workspace& workspace) {
 }
 
 bool Loader::fill_place(const Piece& piece, int place, Workspace& workspace) {
+  const std::int32_t sample = plan_[static_cast<std::size_t>(piece.batch) * options_.batch + place];
+  return fill_place_with(pick_usable(sample, workspace), piece, place, workspace);
+}
+
+bool Loader::fill_place_with(std::int32_t sample, const Piece& piece, int place, Workspace& workspace) {
   const ImageShape& shape = data_set_.shape();
   const Batch& batch = slot_of(piece.batch).batch;
   float* planes = batch.images + static_cast<std::size_t>(place) * shape.elements();
-  const std::int32_t sample = plan_[static_cast<std::size_t>(piece.batch) * options_.batch + place];
   if (sample == kNoSample) {
     batch.labels[place] = kNoSample;
     std::fill_n(planes, shape.elements(), 0.0F);
     return false;
   }
   batch.labels[place] = data_set_.label(sample);
-  try {
-    data_set_.read(sample, workspace.read, workspace.pixels.data());
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::os, fmt::format("no memory to read {}", data_set_.describe(sample)));
-  }
   const View view = plan_view(options_.augment, options_.seed, epoch_, sample);
   write_planes(workspace.pixels.data(), shape, view, normalisation_, workspace.row, planes);
   return true;
+}
+
+// The sample, or who takes its place, with its pixels in the workspace.
+std::int32_t Loader::pick_usable(std::int32_t sample, Workspace& workspace) {
+  if (sample == kNoSample || can_use(sample, workspace)) return sample;
+  if (options_.evaluation) return kNoSample;
+  for (int i = 1; i <= std::min(kMostSubstitutes, data_set_.size() - 1); ++i) {
+    const std::int32_t other = static_cast<std::int32_t>((std::int64_t{sample} + i) % data_set_.size());
+    if (can_use(other, workspace)) return other;
+  }
+  throw Error(ErrorKind::data,
+              fmt::format("{} and the {} samples behind it cannot be used", data_set_.describe(sample),
+                          std::min(kMostSubstitutes, data_set_.size() - 1)));
+}
+
+// False: it is skipped. Throws where bad samples end the run.
+bool Loader::can_use(std::int32_t sample, Workspace& workspace) {
+  if (is_skipped(sample)) return false;
+  try {
+    read(sample, workspace);
+    return true;
+  } catch (const Error& problem) {
+    if (options_.bad_sample == job::BadSample::fail || problem.kind() == ErrorKind::os) throw;
+    skip(sample, problem);
+    return false;
+  }
+}
+
+void Loader::read(std::int32_t sample, Workspace& workspace) const {
+  const Framing framing = {options_.augment, options_.seed, epoch_, sample};
+  for (int reads = 1;; ++reads) {
+    try {
+      return data_set_.read(framing, workspace.read, workspace.pixels.data());
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorKind::os, fmt::format("no memory to read {}", data_set_.describe(sample)));
+    } catch (const Error& problem) {
+      if (problem.kind() == ErrorKind::data || problem.kind() == ErrorKind::os) throw;
+      // It was there when the data set was opened: what is wrong now is the disk.
+      if (reads > kRetries)
+        throw Error(ErrorKind::io, fmt::format("{} (read {} times)", problem.message(), reads));
+    }
+  }
+}
+
+void Loader::skip(std::int32_t sample, const Error& problem) {
+  const std::lock_guard lock(mutex_);
+  if (!skipped_.insert(sample).second) return;
+  skipped_words_.push_back(problem.message());
+  if (problem.kind() == ErrorKind::data) return;
+  const int most = std::max(1, data_set_.size() / kUnreadableOneIn);
+  if (++unreadable_ > most)
+    throw Error(ErrorKind::io,
+                fmt::format("{} of {} samples could not be read, wanted at most {} skipped; the last: {}",
+                            unreadable_, data_set_.size(), most, problem.message()));
+}
+
+bool Loader::is_skipped(std::int32_t sample) {
+  const std::lock_guard lock(mutex_);
+  return skipped_.count(sample) > 0;
+}
+
+std::vector<std::string> Loader::take_skipped() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(skipped_words_, {});
 }
 
 void Loader::record_error(const Piece& piece, int place, std::exception_ptr error) {

@@ -6,9 +6,12 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "job/job_spec.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/data_set.h"
@@ -23,6 +26,7 @@ struct LoaderOptions {
   std::int64_t seed = 1;
   bool shuffle = true;
   job::Uneven uneven = job::Uneven::pad;
+  job::BadSample bad_sample = job::BadSample::fail;
   job::Augment augment = job::Augment::none;
   std::vector<double> mean, deviation;  // see make_normalisation
   int threads = 2;
@@ -53,8 +57,13 @@ class Loader {
   void start_epoch(int epoch, int first_batch = 0);
 
   // The next batch in order, or nullptr after the last. Allocates nothing. Rethrows the Error of the first
-  // sample of the batch that could not be read.
+  // sample of the batch that could not be read. With BadSample::skip a sample that cannot be decoded gives its place to
+  // the next one of the data set that can (in training) or to none (in evaluation); so does one in a thousand that
+  // cannot be read from the disk, again and again: more than that are an Error(io).
   const Batch* next();
+
+  // Why samples were skipped, a text for each that was not asked for yet.
+  std::vector<std::string> take_skipped();
 
   int batches_per_epoch() const;
 
@@ -80,6 +89,12 @@ class Loader {
   Piece take_piece();
   void finish_piece(const Piece& piece, int samples);
   int fill(const Piece& piece, Workspace& workspace);
+  bool fill_place_with(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
+  std::int32_t pick_usable(std::int32_t sample, Workspace& workspace);
+  bool can_use(std::int32_t sample, Workspace& workspace);
+  void read(std::int32_t sample, Workspace& workspace) const;
+  void skip(std::int32_t sample, const Error& problem);
+  bool is_skipped(std::int32_t sample);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
   Slot& slot_of(int batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
@@ -109,6 +124,9 @@ class Loader {
   int delivered_ = 0;                      // batches that next() gave out
   int busy_ = 0;                           // threads at work on a piece
   bool stop_ = false;
+  std::set<std::int32_t> skipped_;  // samples that cannot be used
+  int unreadable_ = 0;              // those of them that the disk did not give
+  std::vector<std::string> skipped_words_;
   std::vector<std::thread> threads_;
 };
 

@@ -100,9 +100,7 @@ void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Im
     return Error(ErrorKind::data, fmt::format("{}: broken PNG file: {}", file, reader.problem.data()));
   };
   if (!read_header(reader)) throw broken();
-  image.shape = *size;
-  image.shape.channels = png_get_channels(reader.png, reader.info);
-  image.pixels.resize(image.shape.elements());
+  image.reset({png_get_channels(reader.png, reader.info), size->height, size->width});
   std::vector<png_bytep> rows(static_cast<std::size_t>(size->height));
   const std::size_t row_bytes = image.shape.elements() / rows.size();
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = image.pixels.data() + y * row_bytes;

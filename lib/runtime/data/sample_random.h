@@ -8,7 +8,14 @@
 namespace fleetrun::runtime {
 
 // Keeps the streams apart that start from the same seed and epoch.
-enum class RandomUse : std::uint64_t { shuffle = 1, pad = 2, augment = 3, synthetic = 4, class_texture = 5 };
+enum class RandomUse : std::uint64_t {
+  shuffle = 1,
+  pad = 2,
+  augment = 3,
+  synthetic = 4,
+  class_texture = 5,
+  region = 6
+};
 
 class SampleRandom {
  public:
@@ -20,6 +27,9 @@ class SampleRandom {
   }
 
   std::uint64_t next() { return mix(state_ += kGolden); }
+
+  // 0 <= result < 1, in steps of 2^-53.
+  double unit() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
 
   // 0 <= result < count, by the upper 32 bits (bias below count / 2^32).
   std::uint32_t below(std::uint32_t count) {

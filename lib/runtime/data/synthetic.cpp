@@ -20,7 +20,16 @@ class Synthetic : public DataSet {
  public:
   Synthetic(DataSetFacts facts, std::int64_t seed) : DataSet(std::move(facts)), seed_(seed) {}
 
-  void read(int sample, ReadScratch&, std::uint8_t* pixels) const override {
+  std::string describe(int sample) const override { return fmt::format("synthetic image {}", sample); }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    scratch.image.reset(shape());
+    draw(framing.sample, scratch.image.pixels.data());
+  }
+
+ private:
+  void draw(int sample, std::uint8_t* pixels) const {
     SampleRandom noise(RandomUse::synthetic, {seed_, sample});
     std::uint64_t bits = 0;
     int left = 0;  // bits that are still unused
@@ -46,9 +55,6 @@ class Synthetic : public DataSet {
       }
   }
 
-  std::string describe(int sample) const override { return fmt::format("synthetic image {}", sample); }
-
- private:
   std::int64_t seed_;
 };
 

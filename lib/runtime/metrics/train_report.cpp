@@ -17,6 +17,7 @@ std::string to_json(const TrainReport& report) {
                                  {"activation_bytes", report.activation_bytes},
                                  {"activation_bytes_saved", report.activation_bytes_saved},
                                  {"in_place_pairs", report.in_place_pairs}};
+  if (report.skipped_samples > 0) json["skipped_samples"] = report.skipped_samples;
   if (report.resumed_at > 0) json["resumed_at"] = report.resumed_at;
   if (report.stopped) json["stopped"] = true;
   if (report.test_loss) json["test_loss"] = *report.test_loss;
@@ -30,6 +31,7 @@ std::string describe(const TrainReport& report) {
       report.epochs == 1 ? "" : "s", report.steps, report.steps == 1 ? "" : "s", report.world_size,
       report.world_size == 1 ? "" : "s", report.train_seconds, report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
+  if (report.skipped_samples > 0) text += fmt::format(", {} samples skipped", report.skipped_samples);
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
   return text;
 }

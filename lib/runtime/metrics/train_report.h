@@ -12,6 +12,7 @@ struct TrainReport {
   std::int64_t steps = 0;                  // those before a checkpoint included
   std::int64_t resumed_at = 0;             // the steps that the checkpoint had which the run went on from
   bool stopped = false;                    // on request, before its end, with a checkpoint
+  std::int64_t skipped_samples = 0;        // that could not be decoded; each rank counts those that it met
   double loss = 0;                         // the last fetched one, of rank 0
   std::optional<double> test_loss;         // of the last evaluation
   std::optional<double> test_accuracy;     // top 1

@@ -46,16 +46,25 @@ TEST_CASE("a view depends on seed, epoch and sample, and reaches every shift and
   CHECK(same_seed < 20);
 }
 
-TEST_CASE("no augmentation is the image itself") {
+TEST_CASE("no augmentation is the image itself, and so is one that only chooses the region") {
   CHECK(plan_view(job::Augment::none, 1, 2, 3) == View{});
-  check_error(ErrorKind::config, "augment resize_crop is not supported by this build",
-              [] { plan_view(job::Augment::resize_crop, 1, 2, 3); });
-  check_error(ErrorKind::config, "augment random_resized_crop is not supported by this build",
-              [] { plan_view(job::Augment::random_resized_crop, 1, 2, 3); });
+  CHECK(plan_view(job::Augment::resize_crop, 1, 2, 3) == View{});
 }
 
-TEST_CASE("pixels become planes") {
-  CHECK(planes_of({1, 2, 3, 4, 5, 6}, {3, 1, 2}, {}, plain(3)) == Floats{1, 4, 2, 5, 3, 6});
+TEST_CASE("a random region is mirrored half of the time and not moved") {
+  int flips = 0;
+  for (std::int32_t sample = 0; sample < 1000; ++sample) {
+    const View view = plan_view(job::Augment::random_resized_crop, 1, 2, sample);
+    CHECK(view.top == 0);
+    CHECK(view.left == 0);
+    flips += view.flip ? 1 : 0;
+  }
+  CHECK(flips > 430);
+  CHECK(flips < 570);
+}
+
+TEST_CASE("bytes become floats") {
+  CHECK(planes_of({1, 2, 3, 4, 5, 6}, {3, 1, 2}, {}, plain(3)) == Floats{1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("each channel is normalised by its own mean and std") {
@@ -82,7 +91,7 @@ TEST_CASE("a shifted view is black outside the image, a flipped one mirrored") {
 }
 
 TEST_CASE("a mirrored pixel keeps its channels") {
-  CHECK(planes_of({1, 2, 3, 4, 5, 6}, {3, 1, 2}, {0, 0, true}, plain(3)) == Floats{4, 1, 5, 2, 6, 3});
+  CHECK(planes_of({1, 2, 3, 4, 5, 6}, {3, 1, 2}, {0, 0, true}, plain(3)) == Floats{2, 1, 4, 3, 6, 5});
 }
 
 TEST_CASE("mean and std must fit the channels") {

@@ -26,11 +26,11 @@ job::DataSetSpec cifar(const std::string& path) {
 std::vector<std::uint8_t> read(const DataSet& set, int sample) {
   ReadScratch scratch;
   std::vector<std::uint8_t> pixels(set.shape().elements());
-  set.read(sample, scratch, pixels.data());
+  set.read({.sample = sample}, scratch, pixels.data());
   return pixels;
 }
 
-TEST_CASE("planes become pixels, and the label comes first") {
+TEST_CASE("the label comes first, the planes behind it") {
   const TemporaryFolder folder;
   std::string bytes = record(3, "abc") + record(9, "xyz");
   bytes[1 + 5] = 'R';               // red of pixel 5
@@ -44,7 +44,8 @@ TEST_CASE("planes become pixels, and the label comes first") {
   CHECK(set->label(0) == 3);
   CHECK(set->label(1) == 9);
   const std::vector<std::uint8_t> pixels = read(*set, 0);
-  CHECK(std::string(pixels.begin() + 12, pixels.begin() + 18) == "abcRbB");
+  CHECK(std::string(pixels.begin() + 4, pixels.begin() + 6) == "aR");
+  CHECK(std::string(pixels.begin() + 2 * kPlane + 4, pixels.begin() + 2 * kPlane + 6) == "cB");
   CHECK(read(*set, 1)[3071] == 'z');
 }
 

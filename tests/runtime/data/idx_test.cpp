@@ -37,7 +37,7 @@ void check_images(const DataSet& set) {
   CHECK(set.label(1) == 1);
   ReadScratch scratch;
   std::string pixels(6, ' ');
-  set.read(1, scratch, reinterpret_cast<std::uint8_t*>(pixels.data()));
+  set.read({.sample = 1}, scratch, reinterpret_cast<std::uint8_t*>(pixels.data()));
   CHECK(pixels == "ABCDEF");
 }
 

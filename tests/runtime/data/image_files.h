@@ -17,7 +17,9 @@ namespace fleetrun::runtime {
 
 // Red grows to the right, green downwards, blue is constant: a picture that JPEG keeps well.
 inline Image gradient_image(int channels, int height, int width) {
-  Image image{{channels, height, width}, {}};
+  Image image;
+  image.reset({channels, height, width});
+  image.pixels.clear();
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
       for (int c = 0; c < channels; ++c) {
@@ -25,6 +27,15 @@ inline Image gradient_image(int channels, int height, int width) {
         image.pixels.push_back(static_cast<std::uint8_t>(values.at(static_cast<std::size_t>(c))));
       }
   return image;
+}
+
+// What a data set gives of an image: plane after plane.
+inline std::vector<std::uint8_t> planes_of(const Image& image) {
+  const auto channels = static_cast<std::size_t>(image.shape.channels);
+  std::vector<std::uint8_t> planes;
+  for (std::size_t c = 0; c < channels; ++c)
+    for (std::size_t i = c; i < image.pixels.size(); i += channels) planes.push_back(image.pixels[i]);
+  return planes;
 }
 
 // 1 channel grey, 3 RGB, 4 CMYK as Adobe stores it.
@@ -52,6 +63,24 @@ inline std::string with_jpeg_size(std::string jpeg, int height, int width) {
   jpeg[frame + 7] = static_cast<char>(width >> 8);
   jpeg[frame + 8] = static_cast<char>(width);
   return jpeg;
+}
+
+// Puts an Exif segment with this orientation behind the first marker of a JPEG file.
+inline std::string with_orientation(const std::string& jpeg, int orientation, bool little) {
+  const auto number = [&](std::uint32_t value, int size) {
+    std::string bytes;
+    for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * (little ? i : size - 1 - i));
+    return bytes;
+  };
+  std::string segment = std::string("Exif\0\0", 6) + (little ? "II" : "MM") + number(42, 2) + number(8, 4);
+  segment += number(2, 2);                                                               // two entries
+  segment += number(0x010f, 2) + number(2, 2) + number(4, 4) + std::string("cam\0", 4);  // the maker, a text
+  segment += number(0x0112, 2) + number(3, 2) + number(1, 4) +
+             number(static_cast<std::uint32_t>(orientation), 2) + number(0, 2);
+  segment += number(0, 4);  // no further directory
+  const std::size_t length = segment.size() + 2;
+  return jpeg.substr(0, 2) + "\xff\xe1" + static_cast<char>(length >> 8) + static_cast<char>(length) +
+         segment + jpeg.substr(2);
 }
 
 inline std::string big_endian(std::uint32_t value) {

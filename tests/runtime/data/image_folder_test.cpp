@@ -30,7 +30,7 @@ class Folder : public TemporaryFolder {
 std::vector<std::uint8_t> read(const DataSet& set, int sample) {
   ReadScratch scratch;
   std::vector<std::uint8_t> pixels(set.shape().elements());
-  set.read(sample, scratch, pixels.data());
+  set.read({.sample = sample}, scratch, pixels.data());
   return pixels;
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("images that agree give their own size") {
   folder.add("b", "1.png", make_png(gradient_image(3, 5, 7)));
   const auto set = folder.open();
   CHECK(set->shape() == ImageShape{3, 5, 7});
-  CHECK(read(*set, 1) == gradient_image(3, 5, 7).pixels);
+  CHECK(read(*set, 1) == planes_of(gradient_image(3, 5, 7)));
 }
 
 TEST_CASE("images that differ become 224 pixels wide and high, or what image_size says") {
@@ -86,7 +86,7 @@ TEST_CASE("a grey image has three equal channels, as channels says") {
   const std::vector<std::uint8_t> pixels = read(*folder.open(), 0);
   const Image grey = gradient_image(1, 3, 3);
   for (std::size_t i = 0; i < 9; ++i)
-    for (std::size_t c = 0; c < 3; ++c) CHECK(pixels[3 * i + c] == grey.pixels[i]);
+    for (std::size_t c = 0; c < 3; ++c) CHECK(pixels[9 * c + i] == grey.pixels[i]);
 }
 
 TEST_CASE("a thumbnail before the header does not hide the size") {

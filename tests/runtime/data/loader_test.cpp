@@ -18,16 +18,22 @@ namespace {
 // Images whose every byte is the sample's number; some of them cannot be read.
 class NumberSet : public DataSet {
  public:
+  ErrorKind kind_of_problem = ErrorKind::data;
+
   explicit NumberSet(int samples, std::vector<int> broken = {})
       : DataSet({.shape = {1, 2, 3}, .classes = samples, .class_names = {}, .labels = labels_of(samples)}),
         broken_(std::move(broken)) {}
 
-  void read(int sample, ReadScratch&, std::uint8_t* pixels) const override {
-    if (std::find(broken_.begin(), broken_.end(), sample) != broken_.end())
-      throw Error(ErrorKind::data, describe(sample) + ": broken");
-    std::fill_n(pixels, shape().elements(), static_cast<std::uint8_t>(sample));
-  }
   std::string describe(int sample) const override { return "number-" + std::to_string(sample) + ".jpg"; }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    if (std::find(broken_.begin(), broken_.end(), framing.sample) != broken_.end())
+      throw Error(kind_of_problem, describe(framing.sample) + ": broken");
+    scratch.image.reset(shape());
+    std::fill(scratch.image.pixels.begin(), scratch.image.pixels.end(),
+              static_cast<std::uint8_t>(framing.sample));
+  }
 
  private:
   static std::vector<std::int32_t> labels_of(int samples) {
@@ -43,13 +49,6 @@ class GatedSet : public NumberSet {
  public:
   using NumberSet::NumberSet;
 
-  void read(int sample, ReadScratch& scratch, std::uint8_t* pixels) const override {
-    std::unique_lock lock(mutex_);
-    ++started_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
-    NumberSet::read(sample, scratch, pixels);
-  }
   void wait_for_reader() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return started_ > 0; });
@@ -58,6 +57,15 @@ class GatedSet : public NumberSet {
     const std::lock_guard lock(mutex_);
     open_ = true;
     changed_.notify_all();
+  }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    std::unique_lock lock(mutex_);
+    ++started_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    NumberSet::load(framing, scratch);
   }
 
  private:
@@ -293,9 +301,6 @@ TEST_CASE("options that do not fit the data set are refused") {
   check_error(ErrorKind::config, "mean of a data set has 3 numbers", [&] { Loader(set, options); });
   options = numbers(0);
   check_error(ErrorKind::config, "batch_size 0", [&] { Loader(set, options); });
-  options = numbers(4);
-  options.augment = job::Augment::resize_crop;
-  check_error(ErrorKind::config, "resize_crop is not supported", [&] { Loader(set, options); });
 }
 
 TEST_CASE("the job's keys become the loader's options") {

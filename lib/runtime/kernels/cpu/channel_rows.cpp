@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/kernels/cpu/vector_clones.h"
+#include "base/vector_clones.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

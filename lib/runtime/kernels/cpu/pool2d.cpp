@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/cpu/channel_blocks.h"
 #include "runtime/kernels/cpu/elementwise.h"
-#include "runtime/kernels/cpu/vector_clones.h"
+#include "base/vector_clones.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,0 +1,18 @@
+// How a camera was held, as JPEG files say it (Exif 2.3, tag 0x0112, section 4.6.4).
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/data/image.h"
+
+namespace fleetrun::runtime {
+
+// 1 to 8; 1 (upright) where the file says nothing, or nothing that makes sense.
+int read_orientation(std::span<const std::uint8_t> jpeg);
+
+bool is_transposed(int orientation);  // rows of the file are columns of the upright image
+
+// Turns or mirrors an image that was stored with this orientation so that it stands upright.
+void make_upright(int orientation, Image& image);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,75 @@
+#include "runtime/data/image_file_set.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runtime/data/read_bytes.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr int kUsualSide = 224;             // pixels; JOB.md's default for mixed sizes
+constexpr std::size_t kHeaderBytes = 4096;  // enough for a header without an embedded thumbnail
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // 256 MiB, what kMaxPixels take at four channels
+
+// What the header of a file says; nothing when it is broken, which is told when the sample is read.
+std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
+  read_start(path, kHeaderBytes, scratch.file);
+  std::optional<ImageShape> shape = scratch.decoder.probe(scratch.file);
+  if (!shape && scratch.file.size() == kHeaderBytes) {
+    read_whole(path, kMaxFileBytes, scratch.file);
+    shape = scratch.decoder.probe(scratch.file);
+  }
+  if (shape && shape->width > kMaxPixels / std::max(shape->height, 1)) return std::nullopt;
+  return shape;
+}
+
+// The size that all images share, or the usual square when they differ; stops at the first that does.
+ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
+  ReadScratch scratch;
+  std::optional<ImageShape> common;
+  for (const std::string& path : paths) {
+    const std::optional<ImageShape> shape = probe(path, scratch);
+    if (!shape) continue;
+    if (!common) common = shape;
+    if (shape->width != common->width || shape->height != common->height)
+      return {channels, kUsualSide, kUsualSide};
+  }
+  if (!common) return {channels, kUsualSide, kUsualSide};
+  return {channels, common->height, common->width};
+}
+
+class ImageFileSet : public DataSet {
+ public:
+  ImageFileSet(DataSetFacts facts, std::vector<std::string> paths, std::vector<std::string> names)
+      : DataSet(std::move(facts)), paths_(std::move(paths)), names_(std::move(names)) {}
+
+  std::string describe(int sample) const override {
+    return (names_.empty() ? paths_ : names_).at(static_cast<std::size_t>(sample));
+  }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    const std::string& path = paths_.at(static_cast<std::size_t>(framing.sample));
+    read_whole(path, kMaxFileBytes, scratch.file);
+    scratch.decoder.decode(scratch.file, describe(framing.sample), {framing, shape()}, scratch.image);
+  }
+
+ private:
+  std::vector<std::string> paths_, names_;
+};
+
+}  // namespace
+
+ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec) {
+  if (spec.image_size) return {spec.channels, *spec.image_size, *spec.image_size};
+  return common_shape(paths, spec.channels);
+}
+
+std::unique_ptr<DataSet> make_image_file_set(DataSetFacts facts, std::vector<std::string> paths,
+                                             std::vector<std::string> names) {
+  return std::make_unique<ImageFileSet>(std::move(facts), std::move(paths), std::move(names));
+}
+
+}  // namespace fleetrun::runtime
