@@ -219,7 +219,8 @@ TEST_CASE("an unknown value of a choice, and one of a later build") {
         "a.json:1:20: model.name: found \"lennet\", wanted one of \"mlp\", \"lenet\", \"resnet20\", "
         "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
         "\"mobilenet_v1\"; did you mean \"lenet\"?\n"
-        "a.json:1:60: data.train.format: found \"tar\", wanted one of \"image_folder\", \"image_list\", \"cifar_bin\", "
+        "a.json:1:60: data.train.format: found \"tar\", wanted one of \"image_folder\", \"image_list\", "
+        "\"cifar_bin\", "
         "\"idx\", "
         "\"synthetic\"");
   CHECK(complaint(good_job("\"optimizer\": {\"name\": \"lars\"}")) ==

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "runtime/kernels/cpu/elementwise.h"
 #include "base/vector_clones.h"
+#include "runtime/kernels/cpu/elementwise.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,5 +1,5 @@
-#include "runtime/kernels/cpu/elementwise.h"
 #include "base/vector_clones.h"
+#include "runtime/kernels/cpu/elementwise.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

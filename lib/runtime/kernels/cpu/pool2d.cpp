@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/vector_clones.h"
 #include "runtime/kernels/cpu/channel_blocks.h"
 #include "runtime/kernels/cpu/elementwise.h"
-#include "base/vector_clones.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {
