@@ -101,8 +101,9 @@ void LogFolder::lock() {
   char since[16] = "";
   std::strftime(since, sizeof since, "%H:%M:%S", &local);
   const std::string text = fmt::format("fleetrun, pid {}, since {}", ::getpid(), since);
-  if (::ftruncate(lock_.get(), 0) != 0 ||
-      ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+  // In this order: ext4 writes a file that was empty for a moment to the disk when it is closed.
+  if (::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ::ftruncate(lock_.get(), static_cast<off_t>(text.size())) != 0)
     throw cannot_create(path, errno);
 }
 
