@@ -80,12 +80,13 @@ void reap_orphans(const std::vector<pid_t>& known) {
     if (std::find(known.begin(), known.end(), pid) == known.end()) ::waitpid(pid, nullptr, WNOHANG);
 }
 
-std::vector<pid_t> end_all_children(Clock::duration patience) {
+std::vector<pid_t> end_all_children(Clock::duration patience, pid_t but) {
   const TimePoint deadline = Clock::now() + patience;
   while (true) {
     while (reap_one()) {
     }
     std::vector<pid_t> children = list_children();
+    std::erase(children, but);
     if (children.empty() || Clock::now() >= deadline) return children;
     kill_children(children);
   }

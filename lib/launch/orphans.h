@@ -18,7 +18,7 @@ std::vector<pid_t> list_children();  // of this process, zombies included
 void reap_orphans(const std::vector<pid_t>& known);
 
 // Kills and reaps children, and the children that these leave to us, until there is none.
-// Returns those that are still there after `patience`.
-std::vector<pid_t> end_all_children(Clock::duration patience);
+// Returns those that are still there after `patience`. The child `but` is left to others.
+std::vector<pid_t> end_all_children(Clock::duration patience, pid_t but = -1);
 
 }  // namespace fleetrun::launch

@@ -151,6 +151,7 @@ void ProcessGroup::act(const StartAttempt& action) {
 
 void ProcessGroup::act(const EndAttempt& action) {
   end_processes();
+  cgroup_.reset();
   options_.attempt_ended(action.delay);
 }
 
@@ -215,8 +216,8 @@ void ProcessGroup::end_processes() {
   }
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
-  survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait));
-  cgroup_.reset();
+  survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait),
+                                cgroup_ ? cgroup_->guard() : -1);
 }
 
 }  // namespace fleetrun::launch

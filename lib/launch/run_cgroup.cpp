@@ -5,10 +5,12 @@
 #include <linux/close_range.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string_view>
 #include <thread>
@@ -17,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "launch/cgroup_files.h"
+#include "launch/pidfd.h"
 #include "launch/proc_files.h"
 
 namespace fleetrun::launch {
@@ -89,12 +92,21 @@ void RunCgroup::post_guard() {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   const UniqueFd read_end(ends[0]);
-  guard_.reset(ends[1]);
-  if (::fork() == 0) stand_guard(read_end.get(), kill_.get(), path_);
+  alive_.reset(ends[1]);
+  guard_pid_ = ::fork();
+  if (guard_pid_ == 0) stand_guard(read_end.get(), kill_.get(), path_);
+  if (guard_pid_ > 0) guard_pidfd_ = open_pidfd(guard_pid_);
 }
 
-RunCgroup::~RunCgroup() { remove_when_empty(path_); }
+RunCgroup::~RunCgroup() {
+  if (guard_pidfd_) send_signal(guard_pidfd_, SIGKILL);
+  remove_when_empty(path_);
+  if (guard_pidfd_) ::waitid(P_PIDFD, static_cast<id_t>(guard_pidfd_.get()), nullptr, WEXITED);
+}
 
-void RunCgroup::kill_all() const { kill_by(kill_); }
+void RunCgroup::kill_all() const {
+  if (guard_pidfd_) send_signal(guard_pidfd_, SIGKILL);
+  kill_by(kill_);
+}
 
 }  // namespace fleetrun::launch

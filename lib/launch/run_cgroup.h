@@ -2,6 +2,8 @@
 // or a double fork, and the kernel ends all of it at once. A small guard process, once it is posted, ends it when
 // this process is killed.
 #pragma once
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 
@@ -14,13 +16,14 @@ class RunCgroup {
   // Below the cgroup of this process; null where that cannot be written or the kernel is older than 5.14.
   // Ends what launchers that were killed together with their guard left there.
   static std::unique_ptr<RunCgroup> make();
-  ~RunCgroup();  // takes the folder away; the guard is a child of this process like others
+  ~RunCgroup();  // takes the folder away, and waits for the end of the guard
   RunCgroup(const RunCgroup&) = delete;
   RunCgroup& operator=(const RunCgroup&) = delete;
 
   int folder_fd() const { return folder_.get(); }
   void post_guard();
-  void kill_all() const;
+  pid_t guard() const { return guard_pidfd_ ? guard_pid_ : -1; }  // a child of ours; -1: none
+  void kill_all() const;                                          // and the guard, which nobody needs then
 
  private:
   explicit RunCgroup(std::string path);
@@ -29,7 +32,9 @@ class RunCgroup {
   std::string path_;
   UniqueFd folder_;  // locked while we live
   UniqueFd kill_;
-  UniqueFd guard_;  // at its end the guard acts
+  UniqueFd alive_;  // at its end the guard acts
+  pid_t guard_pid_ = -1;
+  UniqueFd guard_pidfd_;
 };
 
 }  // namespace fleetrun::launch
