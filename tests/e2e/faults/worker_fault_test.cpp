@@ -383,7 +383,7 @@ TEST_CASE("W16: a missing shared library is told in the loader's words") {
 TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
   const Launch launch;
   const ChildResult result = launch.run({"--nproc_per_node=2", "--max_restart=9", "--restart_delay=0.05"},
-                                        {"print", "start", "sleep", "0.05", "exit", "3"});
+                                        {"print", "start", "only", "1", "exit", "3"});
   CHECK(result.code == 93);
   CHECK(contains(result.err,
                  "fleetrun: restart 1 of at most 9 in 0.05 s; the logs before it are in log/attempt-0/\n"));
@@ -405,7 +405,8 @@ TEST_CASE("W20: an attempt that goes well ends the restarts, with new ports and 
   const ChildResult result =
       launch.run_script({"--nproc_per_node=2", "--max_restart=3", "--restart_delay=0.01"},
                         "echo $MASTER_PORT $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS\n"
-                        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 101\n");
+                        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0\n"
+                        "[ $RANK = 0 ] && exit 101\nexec $FAKE sleep 100\n");
   CHECK(result.code == 0);
   const std::string first = launch.folder.read("log/attempt-0/workerlog.0");
   const std::string second = launch.folder.read("log/workerlog.0");
