@@ -16,8 +16,10 @@
 namespace fleetrun {
 namespace {
 
+constexpr std::size_t kMappedBytes = ProgressPage::kBytes + sizeof(FlightRecords);
+
 ProgressPage* map_page(int fd, int flags) {
-  void* memory = ::mmap(nullptr, ProgressPage::kBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  void* memory = ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (memory == MAP_FAILED)
     throw Error(ErrorKind::os, fmt::format("mapping a progress page: {}", describe_errno(errno)));
   return static_cast<ProgressPage*>(memory);
@@ -37,11 +39,15 @@ void ProgressPage::beat() {
                      std::memory_order_relaxed);
 }
 
-void Unmap::operator()(ProgressPage* page) const { ::munmap(page, ProgressPage::kBytes); }
+FlightRecords& ProgressPage::records() {
+  return *reinterpret_cast<FlightRecords*>(reinterpret_cast<std::byte*>(this) + kBytes);
+}
+
+void Unmap::operator()(ProgressPage* page) const { ::munmap(page, kMappedBytes); }
 
 UniqueFd make_progress_fd() {
   UniqueFd fd(::memfd_create("fleetrun-progress", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), ProgressPage::kBytes) != 0)
+  if (!fd || ::ftruncate(fd.get(), kMappedBytes) != 0)
     throw Error(ErrorKind::os, fmt::format("creating a progress page: {}", describe_errno(errno)));
   return fd;
 }
@@ -53,7 +59,7 @@ ProgressPagePtr map_new_progress_page(int fd) {
 ProgressPagePtr map_inherited_progress_page(int fd) {
   if (fd < 0) return ProgressPagePtr(new (map_page(-1, MAP_PRIVATE | MAP_ANONYMOUS)) ProgressPage);
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < ProgressPage::kBytes)
+  if (::fstat(fd, &facts) != 0 || static_cast<std::size_t>(facts.st_size) < kMappedBytes)
     throw Error(ErrorKind::protocol, fmt::format("descriptor {} is no progress page of the launcher", fd));
   ProgressPagePtr page(map_page(fd, MAP_SHARED));
   if (page->magic.load() != ProgressPage::kMagic)

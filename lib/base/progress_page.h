@@ -1,5 +1,5 @@
-// One page of shared memory per rank: the worker writes where it is, the launcher reads.
-// The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
+// One page of shared memory per rank: the worker writes where it is, the launcher reads. Behind it lie the records
+// of the rank's collectives. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/flight_record.h"
 #include "base/unique_fd.h"
 
 namespace fleetrun {
@@ -16,21 +17,23 @@ std::string_view describe(Phase phase);
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x31656761506e7552;  // "RunPage1"
+  static constexpr std::uint64_t kMagic = 0x32656761506e7552;  // "RunPage2"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint32_t> epoch{0};
-  std::atomic<std::uint32_t> epochs{0};           // 0: not known
-  std::atomic<std::uint64_t> step{0};             // steps done, over all epochs
-  std::atomic<std::uint64_t> steps{0};            // steps of the whole run; 0: not known
-  std::atomic<std::uint64_t> last_collective{0};  // sequence number of the last one begun
+  std::atomic<std::uint32_t> epochs{0};  // 0: not known
+  std::atomic<std::uint64_t> step{0};    // steps done, over all epochs
+  std::atomic<std::uint64_t> steps{0};   // steps of the whole run; 0: not known
   std::atomic<double> loss{0};
   std::atomic<double> images_per_second{0};   // of this rank
   std::atomic<std::int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last sign of life
 
   void beat();  // heartbeat_ns = now
+
+  // Of a page that was mapped as below; memory that nobody writes to is never taken.
+  FlightRecords& records();
 };
 static_assert(sizeof(ProgressPage) <= ProgressPage::kBytes);
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);

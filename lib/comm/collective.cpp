@@ -67,26 +67,40 @@ std::string_view describe(ReduceOp op) {
   return "?";
 }
 
-std::string describe(const Collective& collective) { return describe(collective, collective.root); }
-
-std::string describe(const Collective& collective, int name_of_root) {
-  const BufferView& buffer = collective.buffer;
-  const std::string size = fmt::format("{} {}", buffer.count, describe(buffer.dtype));
-  switch (collective.kind) {
+std::string_view describe(Collective::Kind kind) {
+  switch (kind) {
     case Collective::Kind::all_reduce:
-      return fmt::format("all_reduce of {} ({})", size, describe(collective.op));
+      return "all_reduce";
     case Collective::Kind::reduce:
-      return fmt::format("reduce of {} ({}) to rank {}", size, describe(collective.op), name_of_root);
+      return "reduce";
     case Collective::Kind::broadcast:
-      return fmt::format("broadcast of {} from rank {}", size, name_of_root);
+      return "broadcast";
     case Collective::Kind::reduce_scatter:
-      return fmt::format("reduce_scatter of {} ({})", size, describe(collective.op));
+      return "reduce_scatter";
     case Collective::Kind::all_gather:
-      return fmt::format("all_gather of {}", size);
+      return "all_gather";
     case Collective::Kind::barrier:
       return "barrier";
   }
   return "?";
+}
+
+CollectiveNote note_of(const Collective& collective, int name_of_root) {
+  using Kind = Collective::Kind;
+  const Kind kind = collective.kind;
+  const bool reduces = kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
+  const bool has_root = kind == Kind::reduce || kind == Kind::broadcast;
+  return {.name = describe(kind),
+          .reduction = reduces ? describe(collective.op) : "",
+          .count = collective.buffer.count,
+          .dtype = collective.buffer.dtype,
+          .root = has_root ? name_of_root : CollectiveNote::kNoRoot};
+}
+
+std::string describe(const Collective& collective) { return describe(collective, collective.root); }
+
+std::string describe(const Collective& collective, int name_of_root) {
+  return fleetrun::describe(note_of(collective, name_of_root));
 }
 
 }  // namespace fleetrun::comm

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/buffer_view.h"
+#include "base/flight_record.h"
 #include "comm/communicator.h"
 
 namespace fleetrun::comm {
@@ -30,7 +31,9 @@ struct Collective {
   bool matches(const Collective& other) const;
 };
 
-std::string_view describe(ReduceOp op);              // "sum"
+std::string_view describe(ReduceOp op);            // "sum"
+std::string_view describe(Collective::Kind kind);  // "all_reduce"
+CollectiveNote note_of(const Collective& collective, int name_of_root);
 std::string describe(const Collective& collective);  // "all_reduce of 1000 f32 (sum)"
 std::string describe(const Collective& collective, int name_of_root);
 

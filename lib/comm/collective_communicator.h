@@ -1,10 +1,11 @@
 // A communicator whose collectives all go one way: made into a Collective (which checks the arguments),
-// counted, and handed to run(). What the backends share.
+// counted, noted in the flight record, and handed to run(). What the backends share.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "comm/aligned_memory.h"
@@ -34,6 +35,7 @@ class CollectiveCommunicator : public Communicator {
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
   std::uint64_t collectives() const final { return collectives_; }
   void on_sleep(std::function<void()> tell) override { before_sleep_ = std::move(tell); }
+  void record_in(FlightRecords& records, const std::string& name) override { record_ = records.add(name); }
 
  protected:
   void tell_of_sleep() const {
@@ -44,11 +46,17 @@ class CollectiveCommunicator : public Communicator {
   // `number` counts from 1.
   virtual void run(const Collective& collective, std::uint64_t number) = 0;
 
-  void begin(const Collective& collective) { run(collective, ++collectives_); }
+  void begin(const Collective& collective) {
+    const std::uint64_t number = ++collectives_;
+    if (record_ != nullptr) record_->begin(number, note_of(collective, collective.root));
+    run(collective, number);
+    if (record_ != nullptr) record_->end(number);  // one that failed stays open
+  }
 
   const int rank_;
   const int size_;
   std::function<void()> before_sleep_;
+  FlightRecord* record_ = nullptr;             // null: nobody wants one
   std::atomic<std::uint64_t> collectives_{0};  // another thread may ask while one is under way
 };
 

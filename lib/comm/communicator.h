@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/buffer_view.h"
+#include "base/flight_record.h"
 
 namespace fleetrun::comm {
 
@@ -48,8 +50,11 @@ class Communicator {
   // `tell` is called on the thread of a collective before it sleeps until another rank comes, if it does.
   virtual void on_sleep(std::function<void()>) {}
 
-  // Collectives begun so far, for the hang roll-call.
-  virtual std::uint64_t collectives() const = 0;
+  virtual std::uint64_t collectives() const = 0;  // begun so far
+
+  // Notes each collective from now on among `records`, which outlive the last one, under that name; where one is
+  // composed of others, theirs. Called between two collectives.
+  virtual void record_in(FlightRecords& records, const std::string& name) = 0;
 };
 
 }  // namespace fleetrun::comm

@@ -52,6 +52,11 @@ class HierarchicalCommunicator : public CollectiveCommunicator {
     if (across_ != nullptr) across_->on_sleep(tell);
     group_.on_sleep(std::move(tell));
   }
+  void record_in(FlightRecords& records, const std::string& name) override {
+    CollectiveCommunicator::record_in(records, name);
+    group_.record_in(records, fmt::format("{}, group {}", name, group_index()));
+    if (across_ != nullptr) across_->record_in(records, fmt::format("{}, places {}", name, place()));
+  }
 
  private:
   void run(const Collective& collective, std::uint64_t number) override {

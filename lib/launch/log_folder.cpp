@@ -44,7 +44,7 @@ bool is_numbered(std::string_view name, std::string_view start, std::string_view
 
 bool is_of_a_rank(std::string_view name) {
   return is_numbered(name, "workerlog.", "") || is_numbered(name, "error.", ".json") ||
-         is_numbered(name, "stacks.", "");
+         is_numbered(name, "stacks.", "") || is_numbered(name, "collectives.", ".json");
 }
 
 bool is_remains(std::string_view name) {

@@ -79,6 +79,8 @@ std::string man_page(const std::vector<Option>& table) {
   text += entry("log/endpoints.log", "Where the ranks may listen.");
   text += entry("log/report.json", "How every rank ended.");
   text +=
+      entry("log/collectives.N.json", "The last collectives of rank N, after a failure of a job file's run.");
+  text +=
       ".SH EXIT STATUS\n0 when every rank ended with 0. Else the code of the first rank that failed, 128 + n "
       "when "
       "signal n ended it; 2 for a bad command line, 124 when \\-\\-timeout passed, 126 and 127 when the "

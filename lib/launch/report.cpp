@@ -1,7 +1,6 @@
 #include "launch/report.h"
 
 #include <array>
-#include <ctime>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "launch/last_lines.h"
+#include "launch/utc_time.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -40,17 +40,6 @@ std::vector<int> ranks_with(const Verdict& verdict, Role role) {
 
 std::string name_ranks(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
-std::string utc_time(WallTime time) {
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char text[32] = "";
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-  return fmt::format("{}.{:03}Z", text, milliseconds);
 }
 
 double seconds_between(WallTime start, WallTime end) {
@@ -172,6 +161,9 @@ std::string describe(const ExitReport& report) {
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
   if (const auto left = ranks_with(verdict, Role::running); !left.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
+  if (failed)  // of a hang the roll call has told
+    for (const std::string& line : describe_collectives(report.collectives))
+      text += fmt::format("fleetrun: {}\n", line);
   if (verdict.crash_loop)
     text +=
         fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", verdict.attempt + 1);
@@ -200,6 +192,7 @@ std::string report_json(const ExitReport& report) {
   json["exception"] = report.evidence.exception.empty() ? Json() : Json(describe_exception(report.evidence));
   json["evidence"] = report.evidence.facts;
   json["roll_call"] = report.roll_call;
+  json["collectives"] = Json::parse(comparisons_json(report.collectives));
   json["step"] = report.step ? Json(*report.step) : Json();
   json["log_disk_full"] = report.log_disk_full;
   json["crash_loop"] = verdict.crash_loop;

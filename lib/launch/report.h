@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/collectives.h"
 #include "launch/death_evidence.h"
 #include "launch/process_group.h"
 #include "launch/supervisor.h"
@@ -32,6 +33,7 @@ struct ExitReport {
   MemoryCgroup memory_before;           // as the run began
   DeathEvidence evidence;               // of the first failure
   std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
+  CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end
   std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
   bool log_disk_full = false;           // during the run: lines of logs are missing
   std::vector<AttemptRecord> attempts;  // before the one that the rest tells of

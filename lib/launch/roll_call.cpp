@@ -39,8 +39,8 @@ std::string describe_rank(const RankFacts& rank) {
   if (!rank.wait.empty()) text += fmt::format(" in {}", rank.wait);
   text += fmt::format("  worked {:.1f} s  silent for {:.0f} s", rank.worked, rank.silent_for);
   if (rank.step)
-    text +=
-        fmt::format("  {}, step {}, collective {}", rank.step->phase, rank.step->step, rank.step->collective);
+    text += fmt::format("  {}, step {}{}{}", rank.step->phase, rank.step->step,
+                        rank.step->place.empty() ? "" : ", ", rank.step->place);
   if (!rank.last_line.empty()) text += fmt::format("  last line: {}", rank.last_line);
   return text;
 }
@@ -70,19 +70,18 @@ std::string name_if(const std::vector<RankFacts>& ranks, Condition condition, co
   return fmt::format("{} {}, the others are not", name_ranks(found), what);
 }
 
-std::string name_behind(const std::vector<RankFacts>& ranks, std::uint64_t RankFacts::Step::*place,
-                        const std::string& what) {
+std::string name_behind(const std::vector<RankFacts>& ranks) {
   std::uint64_t most = 0, least = UINT64_MAX;
   for (const RankFacts& rank : ranks) {
     if (!rank.step) return "";
-    most = std::max(most, *rank.step.*place);
-    least = std::min(least, *rank.step.*place);
+    most = std::max(most, rank.step->step);
+    least = std::min(least, rank.step->step);
   }
   if (ranks.empty() || most == least) return "";
   std::vector<int> behind;
   for (const RankFacts& rank : ranks)
-    if (*rank.step.*place == least) behind.push_back(rank.rank);
-  return fmt::format("{} {} {} behind", name_ranks(behind), most - least, what);
+    if (rank.step->step == least) behind.push_back(rank.rank);
+  return fmt::format("{} {} steps behind", name_ranks(behind), most - least);
 }
 
 }  // namespace
@@ -104,10 +103,12 @@ std::string describe_stuck(pid_t pid) {
                      facts.wait.empty() ? "" : " in " + facts.wait);
 }
 
-std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks) {
+std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks,
+                                            const CollectiveRecords& collectives) {
   std::vector<std::string> lines;
   for (const RankFacts& rank : ranks) lines.push_back(describe_rank(rank));
   if (const std::string odd = describe_odd_rank(ranks); !odd.empty()) lines.push_back(odd);
+  for (const std::string& line : describe_collectives(collectives)) lines.push_back(line);
   return lines;
 }
 
@@ -121,9 +122,7 @@ std::string describe_odd_rank(const std::vector<RankFacts>& ranks) {
   const auto busy = [](const RankFacts& rank) { return rank.running && rank.state == 'R'; };
   for (const std::string& text :
        {name_if(ranks, stopped, "stopped"), name_if(ranks, device, "waiting for a device"),
-        name_if(ranks, gone, "no longer there"),
-        name_behind(ranks, &RankFacts::Step::collective, "collectives"),
-        name_behind(ranks, &RankFacts::Step::step, "steps"), name_if(ranks, busy, "computing")})
+        name_if(ranks, gone, "no longer there"), name_behind(ranks), name_if(ranks, busy, "computing")})
     if (!text.empty()) return text;
   return name_odd_wait(ranks);
 }

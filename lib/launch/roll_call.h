@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/collectives.h"
+
 namespace fleetrun::launch {
 
 struct RankFacts {
@@ -21,7 +23,8 @@ struct RankFacts {
   std::string last_line;  // of its log
   struct Step {
     std::string phase;
-    std::uint64_t step = 0, collective = 0;
+    std::uint64_t step = 0;
+    std::string place;  // among its collectives
   };
   std::optional<Step> step;  // the embedded runtime tells
 };
@@ -32,8 +35,9 @@ void read_process_facts(RankFacts& facts);
 // "pid 7, waiting for a device (D) in request_wait_answer": of a process that will not go.
 std::string describe_stuck(pid_t pid);
 
-// One line per rank, and a last one that names the odd rank when there is one.
-std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks);
+// One line per rank, one that names the odd rank when there is one, and what the collectives tell.
+std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks,
+                                            const CollectiveRecords& collectives = {});
 
 // "rank 1 is stopped, the others are not"; "" when no rank, or every one, differs.
 std::string describe_odd_rank(const std::vector<RankFacts>& ranks);

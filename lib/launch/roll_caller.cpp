@@ -32,7 +32,7 @@ std::string ending_of(const RankVerdict& verdict) {
   return verdict.status ? verdict.status->describe() : "was never started";
 }
 
-RankFacts gather(std::size_t rank, const RollCaller::Sources& sources) {
+RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const CollectiveRecords& collectives) {
   const RankVerdict& verdict = sources.group.verdict().ranks.at(rank);
   const WorkerRecord& record = sources.group.records().at(rank);
   const std::string log = sources.logs.worker_log(static_cast<int>(rank));
@@ -50,7 +50,7 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources) {
     const ProgressPage& page = *sources.pages[rank];
     facts.step = {.phase = std::string(describe(page.phase.load())),
                   .step = page.step.load(),
-                  .collective = page.last_collective.load()};
+                  .place = describe_place(collectives.ranks.at(rank), collectives.now_ns)};
   }
   return facts;
 }
@@ -60,15 +60,21 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources) {
 RollCaller::RollCaller(EventLoop& loop, const Environment& environment, Sources sources)
     : sources_(sources), stacks_(loop, environment) {}
 
+void RollCaller::forget() {
+  lines_.clear();
+  collectives_ = {};
+}
+
 void RollCaller::call(std::function<void()> done) {
+  collectives_ = read_collectives(sources_.pages);
   std::vector<RankFacts> ranks;
   std::vector<StackTarget> targets;
   for (std::size_t rank = 0; rank < sources_.group.records().size(); ++rank) {
-    ranks.push_back(gather(rank, sources_));
+    ranks.push_back(gather(rank, sources_, collectives_));
     if (ranks.back().running)
       targets.push_back({ranks.back().pid, sources_.logs.file(fmt::format("stacks.{}", rank))});
   }
-  lines_ = describe_roll_call(ranks);
+  lines_ = describe_roll_call(ranks, collectives_);
   const std::string& why = sources_.group.verdict().why;
   sources_.console.say(fmt::format("{}{}what the ranks are doing:", why, why.empty() ? "" : "; "));
   for (const std::string& line : lines_) sources_.console.err.write(fmt::format("    {}\n", line));

@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "base/progress_page.h"
+#include "launch/collectives.h"
 #include "launch/console.h"
 #include "launch/log_folder.h"
 #include "launch/process_group.h"
@@ -25,12 +26,17 @@ class RollCaller {
   RollCaller(EventLoop& loop, const Environment& environment, Sources sources);
 
   void call(std::function<void()> done);
-  const std::vector<std::string>& lines() const { return lines_; }  // of the last call
+  void forget();  // a new attempt has begun
+
+  // Of the last call, if there was one.
+  const std::vector<std::string>& lines() const { return lines_; }
+  const CollectiveRecords& collectives() const { return collectives_; }
 
  private:
   Sources sources_;
   StackDump stacks_;
   std::vector<std::string> lines_;
+  CollectiveRecords collectives_;
 };
 
 }  // namespace fleetrun::launch

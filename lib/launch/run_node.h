@@ -21,6 +21,7 @@ struct NodeRun {
   const std::map<int, Program>& wrapped;  // of ranks with --debug_rank
   const ClusterSpec& cluster;
   const std::vector<std::string>& warnings;  // of what was looked at before
+  bool quiet = false;                        // no banner
 };
 
 // The exit code of the run. `front_fd` reaches its end when the front process is gone.

@@ -75,6 +75,19 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
                                      .memory_before = report.memory_before});
 }
 
+// A run does not fail because there is no room for what is said about it.
+void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report) {
+  report.collectives = {};
+  if (report.verdict.cause == Cause::finished || records.empty()) return;
+  report.collectives = records;
+  try {
+    for (const RankCollectives& rank : records.ranks)
+      replace_file(logs.file(fmt::format("collectives.{}.json", rank.rank)), history_json(records, rank));
+  } catch (const Error& error) {
+    report.evidence.facts.push_back(error.message());
+  }
+}
+
 void keep_attempt(const LogFolder& logs, ExitReport& report) {
   report.attempts.push_back({.message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/progress_page.h"
+#include "launch/collectives.h"
 #include "launch/log_folder.h"
 #include "launch/process_group.h"
 #include "launch/report.h"
@@ -16,6 +17,9 @@ ExitReport begin_report(const NodeRun& run);
 // What is known of the present attempt; before its logs are moved. `pages` are those of the embedded runtime.
 void report_attempt(const ProcessGroup& group, const LogFolder& logs,
                     const std::vector<ProgressPagePtr>& pages, ExitReport& report);
+
+// Where its ranks were in their collectives, if it went wrong; in files beside the logs, too.
+void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);
 
 // The attempt that was reported is followed by another one.
 void keep_attempt(const LogFolder& logs, ExitReport& report);

@@ -111,13 +111,14 @@ Patience Supervision::patience() const {
 
 Attempt Supervision::prepare(int number) {
   Attempt attempt = attempts_.prepare(number);
-  if (number == 0) {
+  if (number == 0 && !run_.quiet) {
     for (const std::string& warning : run_.warnings) console_.say("warning: " + warning);
     announce_start(run_.options, run_.cluster, attempt.workers, console_);
     if (run_.job)
       for (const std::string& note : run_.job->notes) console_.say(note);
   }
   hangs_.follow_new_logs();
+  roll_.forget();
   times_.begin_attempt();
   views_.push_back(view_logs(number));
   return attempt;
@@ -148,6 +149,8 @@ void Supervision::observe(const Event& event, const Verdict& verdict) {
 
 void Supervision::report_present_attempt() {
   report_attempt(group_, logs_, pages(), report_);
+  const bool called = !roll_.collectives().ranks.empty();  // then it is that moment that counts
+  report_collectives(called ? roll_.collectives() : read_collectives(pages()), logs_, report_);
   report_.log_disk_full = disk_.was_full();
   if (report_.verdict.cause != Cause::spawn) return;
   const std::string limit =

@@ -96,6 +96,7 @@ class Run {
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
+    communicators_.record_in(page.records());
     agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
       prepare_output(job.output.dir);
@@ -168,7 +169,6 @@ class Run {
     ++state_.steps;
     ++state_.batch;
     page_.step = static_cast<std::uint64_t>(state_.steps);
-    page_.last_collective = communicators_.collectives();
     page_.images_per_second = speed;
     page_.beat();
   }

@@ -39,11 +39,11 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
   }
 }
 
-std::uint64_t TrainingCommunicators::collectives() const {
-  std::uint64_t sum = world_.communicator->collectives();
-  for (const auto& communicator : made_)
-    if (communicator) sum += communicator->collectives();
-  return sum;
+void TrainingCommunicators::record_in(FlightRecords& records) const {
+  world_.communicator->record_in(records, "world");
+  if (flat_ != world_.communicator.get()) flat_->record_in(records, "device");
+  for (std::size_t i = 0; i < of_gradients_.size(); ++i)
+    if (of_gradients_[i] != flat_) of_gradients_[i]->record_in(records, fmt::format("communicator {}", i));
 }
 
 std::string describe_communicators(const job::StrategySpec& strategy) {

@@ -1,6 +1,5 @@
 // The communicators of a training, as its strategy asks for them.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +17,7 @@ class TrainingCommunicators {
   TrainingCommunicators(const job::StrategySpec& strategy, const comm::World& world, Device& device);
 
   Communicators all() const { return {*flat_, of_gradients_}; }
-  std::uint64_t collectives() const;  // begun so far on all of them
+  void record_in(FlightRecords& records) const;  // and what the world's own does
 
  private:
   const comm::World& world_;

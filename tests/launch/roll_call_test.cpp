@@ -30,13 +30,23 @@ TEST_CASE("ranks that are alike have no odd one among them") {
   CHECK(describe_odd_rank(waiting_ranks(3)).empty());
 }
 
-TEST_CASE("a rank that is behind in collectives is the one the others wait for") {
+TEST_CASE("a rank that is behind in steps is odd, and what the collectives tell follows") {
   auto ranks = waiting_ranks(3);
-  for (auto& rank : ranks) rank.step = {.phase = "training", .step = 7, .collective = 40};
-  ranks[2].step->collective = 38;
-  CHECK(describe_odd_rank(ranks) == "rank 2 is 2 collectives behind");
-  ranks[2].step = {.phase = "training", .step = 6, .collective = 40};
+  for (auto& rank : ranks) rank.step = {.phase = "training", .step = 7, .place = "after collective 40"};
+  ranks[2].step->step = 6;
   CHECK(describe_odd_rank(ranks) == "rank 2 is 1 steps behind");
+  ranks[2].state = 'T';
+  CollectiveRecords collectives;
+  for (int rank = 0; rank < 3; ++rank)
+    collectives.ranks.push_back(
+        {rank, {{.communicator = "world", .begun = rank == 2 ? 39U : 40U, .ended = 39, .entries = {}}}});
+  const auto lines = describe_roll_call(ranks, collectives);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] ==
+        "rank 0  pid 100  waiting in do_epoll_wait  worked 0.0 s  silent for 0 s  training, step 7, after "
+        "collective 40");
+  CHECK(lines[3] == "rank 2 is stopped, the others are not");
+  CHECK(lines[4] == "rank 2 has not begun collective 40; ranks 0, 1 wait in it");
 }
 
 TEST_CASE("a rank that has ended, or one that computes while the others wait, is odd") {

@@ -78,6 +78,20 @@ inline bool gone(pid_t pid, std::chrono::milliseconds limit) {
   return comes_true([&] { return !is_alive(pid); }, within(limit));
 }
 
+// The process of a rank of the embedded runtime.
+inline pid_t worker_of(const Launch& launch, int rank) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "environ");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && contains(text, "PADDLE_TRAINER_ID=" + std::to_string(rank)) &&
+        contains(text, launch.folder.path()))
+      return pid;
+  }
+  FAIL("rank ", rank, " does not run");
+  return 0;
+}
+
 // A job that trains until somebody ends it.
 inline const std::string kEndlessJob = R"({
   "model": {"name": "mlp", "hidden": [8]},
