@@ -99,7 +99,8 @@ struct TrainSpec {
   int log_every = 5;           // steps
   int fetch_every = 1;         // steps
   PrintFormat print_format = PrintFormat::epoch;
-  int eval_every = 1;  // epochs, 0 = never
+  int eval_every = 1;           // epochs, 0 = never
+  int check_weights_every = 0;  // steps, 0 = never
 };
 
 struct CheckpointSpec {

@@ -31,6 +31,10 @@ Key train_keys() {
                    {.choices = {choice("epoch", PrintFormat::epoch), choice("worker", PrintFormat::worker)}}),
           make_key("eval_every", train(&TrainSpec::eval_every),
                    "epochs between evaluations on data.test, 0: never", {.range = Range::from(0)}),
+          make_key(
+              "check_weights_every", train(&TrainSpec::check_weights_every),
+              "steps between comparisons of all ranks' weights, 0: never; a difference ends the run with 81",
+              {.range = Range::from(0)}),
       });
 }
 

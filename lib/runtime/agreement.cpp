@@ -1,5 +1,8 @@
 #include "runtime/agreement.h"
 
+#include <algorithm>
+#include <sstream>
+
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -11,6 +14,16 @@ namespace fleetrun::runtime {
 namespace {
 
 comm::Deadline join_deadline() { return comm::Deadline(comm::kJoinDeadline); }
+
+// As much of a program as fits in a value of the store: only ranks that differ send it.
+comm::Facts first_lines(const std::string& program_text) {
+  constexpr std::size_t kMostBytes = 256 << 10;
+  comm::Facts lines;
+  std::istringstream text(program_text.substr(0, kMostBytes));
+  for (std::string line; std::getline(text, line);)
+    lines.emplace_back(fmt::format("program line {}", lines.size() + 1), line);
+  return lines;
+}
 
 }  // namespace
 
@@ -32,13 +45,18 @@ std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::
 
 void agree_on_program(const comm::World& world, const Device& device, const std::string& program_text) {
   if (world.env.world_size == 1) return;
-  comm::agree(world.party(), "program",
+  comm::agree(world.party(), "versions",
               {{"fleetrun version", FLEETRUN_VERSION},
                {"device", device.name()},
                {"libraries", device.version()},
-               {"world size", std::to_string(world.env.world_size)},
-               {"program", fmt::format("{:016x}", XXH3_64bits(program_text.data(), program_text.size()))}},
+               {"world size", std::to_string(world.env.world_size)}},
               join_deadline());
+  const std::string hash = fmt::format("{:016x}", XXH3_64bits(program_text.data(), program_text.size()));
+  const auto hashes = comm::exchange(world.party(), "program hash", hash, join_deadline());
+  if (std::all_of(hashes.begin(), hashes.end(), [&](const std::string& each) { return each == hashes[0]; }))
+    return;
+  comm::agree(world.party(), "program lines", first_lines(program_text), join_deadline());
+  comm::agree(world.party(), "program", {{"program", hash}}, join_deadline());  // the difference comes later
 }
 
 }  // namespace fleetrun::runtime

@@ -21,6 +21,7 @@
 #include "runtime/dump_program.h"
 #include "runtime/metrics/lines.h"
 #include "runtime/model_facts.h"
+#include "runtime/replicas.h"
 #include "runtime/trainer.h"
 #include "runtime/training_communicators.h"
 
@@ -171,6 +172,9 @@ class Run {
     page_.step = static_cast<std::uint64_t>(state_.steps);
     page_.images_per_second = speed;
     page_.beat();
+    const int every = job_.train.check_weights_every;
+    if (every > 0 && state_.steps % every == 0 && world_.env.world_size > 1)
+      check_replicas(trainer_.storage().fingerprint(), state_.steps, *world_.communicator);
   }
 
   void fetch() {

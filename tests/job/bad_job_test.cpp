@@ -102,7 +102,7 @@ TEST_CASE("an unknown key") {
         "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
         "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, seed, threads, "
         "log_every, "
-        "fetch_every, print_format, eval_every");
+        "fetch_every, print_format, eval_every, check_weights_every");
 }
 
 TEST_CASE("a value of the wrong type") {

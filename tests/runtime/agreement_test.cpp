@@ -40,16 +40,35 @@ TEST_CASE("ranks with one program agree") {
   testing::run_ranks(3, [&](int rank) { agree_on_program(world_of(store, rank, 3), *device, "the same"); });
 }
 
-TEST_CASE("ranks with different programs all stop and say that it is the program that differs") {
-  comm::MemoryStore store;
+TEST_CASE("ranks with different programs all stop and say which line differs, and how") {
   const auto device = make_cpu_device();
+  const auto refusals_of = [&](const std::string& of_rank_1, const std::string& words) {
+    comm::MemoryStore store;
+    std::atomic<int> refusals = 0;
+    testing::run_ranks(2, [&](int rank) {
+      try {
+        agree_on_program(world_of(store, rank, 2), *device, rank == 0 ? "image\nfc 8\nloss\n" : of_rank_1);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::protocol && error.message() == words) ++refusals;
+      }
+    });
+    return refusals.load();
+  };
+  CHECK(refusals_of("image\nfc 9\nloss\n",
+                    "ranks differ in program line 2: rank 0 has fc 8, rank 1 has fc 9") == 2);
+  CHECK(refusals_of("image\nfc 8\n",
+                    "ranks differ in fact 3: rank 0 has program line 3 loss, rank 1 has no such fact") == 2);
+}
+
+TEST_CASE("programs that differ behind what is sent of them are told by their hashes") {
+  const auto device = make_cpu_device();
+  comm::MemoryStore store;
   std::atomic<int> refusals = 0;
   testing::run_ranks(2, [&](int rank) {
     try {
-      agree_on_program(world_of(store, rank, 2), *device, rank == 0 ? "fc" : "conv2d");
+      agree_on_program(world_of(store, rank, 2), *device, std::string(300'000, 'x') + std::to_string(rank));
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::protocol && error.message().find("program") != std::string::npos)
-        ++refusals;
+      if (error.message().starts_with("ranks differ in program: rank 0 has ")) ++refusals;
     }
   });
   CHECK(refusals.load() == 2);

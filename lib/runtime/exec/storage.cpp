@@ -1,9 +1,11 @@
 #include "runtime/exec/storage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include "base/error.h"
 #include "runtime/exec/memory_plan.h"
@@ -104,6 +106,25 @@ void Storage::initialise(std::uint64_t seed) {
 
 void Storage::broadcast(comm::Communicator& communicator, int root) {
   communicator.broadcast({kept_->data(), kept_bytes_ / size_of(DType::f32), DType::f32}, root);
+}
+
+// Each parameter's hash starts from that of those before it.
+std::uint64_t Storage::fingerprint() const {
+  Streams* streams = device_.streams();
+  std::vector<std::byte> copy;
+  std::uint64_t hash = 0;
+  for (const auto& [name, piece] : pieces_) {
+    if (piece.value.kind != ValueKind::parameter) continue;
+    const std::size_t bytes = piece.value.bytes();
+    const void* data = piece.data;
+    if (streams != nullptr) {
+      copy.resize(std::max(copy.size(), bytes));
+      streams->download(piece.data, copy.data(), bytes);
+      data = copy.data();
+    }
+    hash = XXH3_64bits_withSeed(data, bytes, hash);
+  }
+  return hash;
 }
 
 std::vector<float> Storage::read(const std::string& name) const {

@@ -27,6 +27,9 @@ class Storage {
   // Parameters and states of `root` copied to everybody.
   void broadcast(comm::Communicator& communicator, int root);
 
+  // Of all parameters as they lie in memory: equal on ranks whose parameters are equal bit for bit.
+  std::uint64_t fingerprint() const;
+
   // A parameter or state as plain f32, row-major.
   std::vector<float> read(const std::string& name) const;
 
