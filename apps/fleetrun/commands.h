@@ -13,6 +13,9 @@ int run_config_command(const std::vector<std::string>& arguments);
 // fleetrun export job.json [key.path=value...] OUT.safetensors: the weights that a job starts with.
 int run_export_command(const std::vector<std::string>& arguments);
 
+// fleetrun bench all_reduce: how fast ranks of this host sum.
+int run_bench_command(const std::vector<std::string>& arguments);
+
 // fleetrun logs: what the ranks of a run wrote. fleetrun ps, stop, signal: what a running fleetrun is asked.
 int run_logs_command(const std::vector<std::string>& arguments);
 int run_ps_command(const std::vector<std::string>& arguments);

@@ -21,13 +21,10 @@ struct Command {
   int (*run)(const std::vector<std::string>& arguments);
 };
 constexpr Command kCommands[] = {
-    {"config", run_config_command},
-    {"export", run_export_command},
-    {"logs", run_logs_command},
-    {"ps", run_ps_command},
-    {"stop", run_stop_command},
-    {"signal", run_signal_command},
-    {"completion", run_completion_command},
+    {"config", run_config_command}, {"export", run_export_command},
+    {"bench", run_bench_command},   {"logs", run_logs_command},
+    {"ps", run_ps_command},         {"stop", run_stop_command},
+    {"signal", run_signal_command}, {"completion", run_completion_command},
     {"man", run_man_command},
 };
 

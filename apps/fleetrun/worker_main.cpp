@@ -20,6 +20,7 @@
 #include "job/parse_job.h"
 #include "runtime/export_weights.h"
 #include "runtime/run_job.h"
+#include "worker_bench.h"
 
 namespace fleetrun {
 namespace {
@@ -27,10 +28,12 @@ namespace {
 constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --bench all_reduce DTYPE ROUNDS BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
-    "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n";
+    "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n"
+    "--bench is what the ranks of fleetrun bench run.\n";
 
 // Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
 std::string who() {
@@ -76,6 +79,7 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
 void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
   if (arguments.front() == "--export") return run_export(arguments);
+  if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   const job::ParsedJob job = job::parse_job_file(arguments.front(), {arguments.begin() + 1, arguments.end()});

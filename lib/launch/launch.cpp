@@ -78,4 +78,13 @@ int launch(const LaunchOptions& options, const Environment& environment) {
   return run_guarded([&](int front_fd) { return run_node(run, front_fd); });
 }
 
+int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
+                          const Environment& environment) {
+  const std::optional<job::ParsedJob> nothing_said = job::ParsedJob();
+  const Program program = find_worker(words);
+  const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(nothing_said), environment);
+  const NodeRun run = {options, environment, program, nothing_said, {}, cluster, {}, true};
+  return run_guarded([&](int front_fd) { return run_node(run, front_fd); });
+}
+
 }  // namespace fleetrun::launch

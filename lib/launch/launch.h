@@ -1,5 +1,8 @@
 // Starts and supervises one distributed run: the table of contents of this library.
 #pragma once
+#include <string>
+#include <vector>
+
 #include "base/environment.h"
 #include "launch/options.h"
 
@@ -7,5 +10,10 @@ namespace fleetrun::launch {
 
 // The exit code of the run. Throws Error when it cannot begin.
 int launch(const LaunchOptions& options, const Environment& environment);
+
+// The same for our own worker program with these words, which is given what the ranks of a job file are given; no
+// banner is printed.
+int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
+                          const Environment& environment);
 
 }  // namespace fleetrun::launch

@@ -5,13 +5,14 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::array kLaterSubcommands = {"bench", "check", "doctor"};
+constexpr std::array kLaterSubcommands = {"check", "doctor"};
 
 Option flag(std::vector<std::string> names, std::string help) {
   Option option{.names = std::move(names), .help = std::move(help)};
@@ -21,6 +22,12 @@ Option flag(std::vector<std::string> names, std::string help) {
 
 Option with_value(std::vector<std::string> names, std::string argument, std::string help) {
   return {.names = std::move(names), .argument = std::move(argument), .help = std::move(help)};
+}
+
+Option with_choices(std::vector<std::string> names, std::vector<std::string> choices, std::string help) {
+  Option option = with_value(std::move(names), fmt::format("{}", fmt::join(choices, "|")), std::move(help));
+  option.choices = std::move(choices);
+  return option;
 }
 
 Option log_dir_flag() {
@@ -47,6 +54,19 @@ std::vector<Subcommand> make_subcommands() {
        "Write the weights that a job starts with",
        {help_flag()},
        {}},
+      {"bench",
+       "all_reduce [flags]",
+       "Measure how fast ranks of this host sum, as nccl-tests does, and verify the sums",
+       {with_value({"--sizes"}, "SIZES",
+                   "Bytes: 8,4K,1M, or 8-128M for all from the first to the last, each twice the one before"),
+        with_value({"--nproc_per_node"}, "N", "Ranks, 2 without it"),
+        with_choices({"--backend"}, {"auto", "gloo", "shm"}, "How the ranks reach each other"),
+        with_choices({"--dtype"}, {"f32", "f16", "bf16", "i32", "i64"},
+                     "Type of the elements, f32 without it"),
+        with_value({"--iters"}, "N",
+                   "Sums of each size; without it as many as a third of a second takes, 20 to 2000"),
+        flag({"--json"}, "As JSON, with median, 90th percentile and least time"), help_flag()},
+       {"all_reduce"}},
       {"logs",
        "[flags]",
        "Show the logs of a run, as they grow or after it",

@@ -93,7 +93,8 @@ constexpr std::string_view kBehindName = " \n[,";
 TEST_CASE("the manual page has every flag and no line that is taken for a request") {
   LaunchOptions options;
   const std::vector<Option> table = option_table(options);
-  const std::string page = man_page(table);
+  const std::string whole = man_page(table);
+  const std::string page = whole.substr(0, whole.find(".SH SUBCOMMANDS"));
   for (const Option& option : table) {
     std::string name;
     for (const char letter : option.name()) name += letter == '-' ? "\\-" : std::string(1, letter);

@@ -1,0 +1,107 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "commands.h"
+#include "launch/bench_table.h"
+#include "launch/launch.h"
+#include "launch/option_help.h"
+#include "launch/subcommands.h"
+
+namespace fleetrun {
+namespace {
+
+using launch::BenchRequest;
+using launch::BenchRow;
+
+constexpr std::size_t kMostResultBytes = 1 << 20;
+
+// For the logs of the ranks; stays where it is when something went wrong, for the report names its files.
+std::string make_log_folder() {
+  std::string path = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr)
+    throw Error(ErrorKind::create, fmt::format("creating the folder {}: {}", path, describe_errno(errno)));
+  return path;
+}
+
+int run_ranks(const BenchRequest& request, const std::string& folder) {
+  launch::LaunchOptions options;
+  options.nproc_per_node.value = request.ranks;
+  options.device.value = job::DeviceChoice::cpu;
+  options.log_dir.value = folder;
+  options.log_level.value = launch::LogLevel::warning;
+  options.console.value = {.text = "none", .ranges = {}};
+  Environment environment = Environment::of_this_process();
+  environment.set(kCommBackendVariable, std::string(describe(request.backend)));
+  std::vector<std::string> words = {"--bench", "all_reduce", std::string(describe(request.dtype)),
+                                    std::to_string(request.rounds)};
+  for (const std::size_t size : request.sizes) words.push_back(std::to_string(size));
+  return launch::launch_worker_program(options, words, environment);
+}
+
+double number_of(const JsonValue& object, const char* key) {
+  const JsonMember* member = object.find(key);
+  return member == nullptr ? 0 : member->value.number;
+}
+
+std::vector<BenchRow> rows_in(const JsonValue& result) {
+  std::vector<BenchRow> rows;
+  if (const JsonMember* sizes = result.find("sizes"))
+    for (const JsonValue& size : sizes->value.items)
+      rows.push_back({.bytes = static_cast<std::size_t>(number_of(size, "bytes")),
+                      .count = static_cast<std::size_t>(number_of(size, "count")),
+                      .mean = number_of(size, "time_us"),
+                      .wrong = static_cast<std::int64_t>(number_of(size, "wrong"))});
+  return rows;
+}
+
+void add_bandwidths(JsonValue& result, int ranks) {
+  JsonMember* sizes = result.find("sizes");
+  const std::vector<BenchRow> rows = rows_in(result);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    sizes->value.items[i].add("algbw_gb_s", JsonValue::of_number(algorithm_bandwidth(rows[i])));
+    sizes->value.items[i].add("busbw_gb_s", JsonValue::of_number(bus_bandwidth(rows[i], ranks)));
+  }
+}
+
+}  // namespace
+
+int run_bench_command(const std::vector<std::string>& arguments) {
+  const launch::FoundFlags found = find_flags(launch::subcommand("bench"), arguments);
+  if (found.has("--help")) {
+    std::fputs(subcommand_help(launch::subcommand("bench")).c_str(), stdout);
+    return 0;
+  }
+  if (found.rest != std::vector<std::string>{"all_reduce"})
+    throw Error(ErrorKind::usage,
+                fmt::format("found \"{}\", wanted what to measure: all_reduce", fmt::join(found.rest, " ")),
+                "fleetrun bench --help");
+  const BenchRequest request = launch::parse_bench_request(found);
+  const std::string folder = make_log_folder();
+  if (const int code = run_ranks(request, folder); code != 0) return code;
+  JsonValue result = read_json(read_file(folder + "/bench.json", kMostResultBytes)).root;
+  std::filesystem::remove_all(folder);
+
+  const std::vector<BenchRow> rows = rows_in(result);
+  if (found.has("--json")) {
+    add_bandwidths(result, request.ranks);
+    std::fputs(to_json_lines(result).c_str(), stdout);
+  } else {
+    std::fputs(bench_table(rows, request).c_str(), stdout);
+  }
+  for (const BenchRow& row : rows)
+    if (row.wrong != 0)
+      throw Error(ErrorKind::internal,
+                  fmt::format("{} elements of {} bytes were summed wrong", row.wrong, row.bytes));
+  return 0;
+}
+
+}  // namespace fleetrun
