@@ -1,5 +1,5 @@
 # Finds what the CUDA plug-in is built from, and says what is missing: FLEETRUN_CUDA_FOUND, and the targets
-# fleetrun_cuda_libraries (cuDNN, cuBLAS, NCCL, the static CUDA runtime) and the language CUDA.
+# fleetrun_cuda_libraries (cuDNN, cuBLASLt, NCCL, the static CUDA runtime) and the language CUDA.
 set(FLEETRUN_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO: where the toolkit is found")
 set_property(CACHE FLEETRUN_CUDA PROPERTY STRINGS AUTO ON OFF)
 
@@ -34,7 +34,7 @@ function(fleetrun_find_cuda name header library)
   endif()
 endfunction()
 fleetrun_find_cuda(CUDART cuda_runtime_api.h cudart_static)
-fleetrun_find_cuda(CUBLAS cublas_v2.h cublas)
+fleetrun_find_cuda(CUBLASLT cublasLt.h cublasLt)
 fleetrun_find_cuda(CUDNN cudnn.h cudnn)
 fleetrun_find_cuda(NCCL nccl.h nccl)
 
@@ -68,8 +68,8 @@ endif()
 
 add_library(fleetrun_cuda_libraries INTERFACE)
 target_include_directories(fleetrun_cuda_libraries SYSTEM INTERFACE
-  "${FLEETRUN_CUDART_INCLUDE}" "${FLEETRUN_CUBLAS_INCLUDE}" "${FLEETRUN_CUDNN_INCLUDE}" "${FLEETRUN_NCCL_INCLUDE}")
-target_link_libraries(fleetrun_cuda_libraries INTERFACE "${FLEETRUN_CUDNN_LIBRARY}" "${FLEETRUN_CUBLAS_LIBRARY}"
+  "${FLEETRUN_CUDART_INCLUDE}" "${FLEETRUN_CUBLASLT_INCLUDE}" "${FLEETRUN_CUDNN_INCLUDE}" "${FLEETRUN_NCCL_INCLUDE}")
+target_link_libraries(fleetrun_cuda_libraries INTERFACE "${FLEETRUN_CUDNN_LIBRARY}" "${FLEETRUN_CUBLASLT_LIBRARY}"
   "${FLEETRUN_NCCL_LIBRARY}" "${FLEETRUN_CUDART_LIBRARY}" Threads::Threads ${CMAKE_DL_LIBS} rt)
 set(FLEETRUN_CUDA_FOUND TRUE)
 message(STATUS "CUDA plug-in: built with ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kMemoryFraction = "FLAGS_fraction_of_gpu_memory_to_use";  // PaddlePaddle's name
 constexpr const char* kTf32 = "FLEETRUN_TF32";
+constexpr const char* kLayout = "FLEETRUN_LAYOUT";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
 Error refuse(const std::string& message) { return Error(ErrorKind::config, message, kCpuHint); }
@@ -35,6 +36,13 @@ bool read_tf32(const Environment& environment) {
   if (text != "0" && text != "1")
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", kTf32, text));
   return text == "1";
+}
+
+bool read_channels_last(const Environment& environment) {
+  const std::string text = environment.get_or(kLayout, "nchw");
+  if (text != "nchw" && text != "nhwc")
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be nchw or nhwc", kLayout, text));
+  return text == "nhwc";
 }
 
 int read_index(const std::string& device) {
@@ -79,7 +87,8 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
           .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
           .wait_for_collectives = strategy.sync_nccl_allreduce,
-          .tf32 = read_tf32(environment)};
+          .tf32 = read_tf32(environment),
+          .channels_last = read_channels_last(environment)};
 }
 
 }  // namespace fleetrun::runtime

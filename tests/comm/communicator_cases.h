@@ -13,10 +13,13 @@ struct CommunicatorCase {
   std::function<void(comm::Communicator&)> body;  // throws when a result is wrong
 };
 
-// Every collective, with every dtype that it takes and with odd sizes.
+// Every collective, with every dtype that it takes and with odd sizes, on memory of the host.
 std::vector<CommunicatorCase> communicator_cases();
 
-// Runs all cases, one after the other, on the same communicator.
+// Runs them, one after the other, on the same communicator.
+void run_cases(comm::Communicator& communicator, const std::vector<CommunicatorCase>& cases);
+
+// All of them, and that its own memory, which is the host's, is zeroed and aligned.
 void run_all_cases(comm::Communicator& communicator);
 
 }  // namespace fleetrun::testing

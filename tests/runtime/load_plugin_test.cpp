@@ -65,11 +65,14 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK_FALSE(plain.exhaustive_search);
   CHECK(plain.memory_fraction == 0);
   CHECK_FALSE(plain.tf32);
+  CHECK_FALSE(plain.channels_last);
   environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.92");
   environment.set("FLEETRUN_TF32", "1");
+  environment.set("FLEETRUN_LAYOUT", "nhwc");
   const PluginOptions more = plugin_options("cuda:0", strategy, environment);
   CHECK(more.memory_fraction == doctest::Approx(0.92));
   CHECK(more.tf32);
+  CHECK(more.channels_last);
 }
 
 TEST_CASE("a fraction of memory or a switch out of its range is refused by its name") {
@@ -88,6 +91,7 @@ TEST_CASE("a fraction of memory or a switch out of its range is refused by its n
           fmt::format("FLAGS_fraction_of_gpu_memory_to_use is \"{}\", must be a number from 0 to below 1",
                       value));
   CHECK(refused("FLEETRUN_TF32", "yes") == "FLEETRUN_TF32 is \"yes\", must be 0 or 1");
+  CHECK(refused("FLEETRUN_LAYOUT", "NHWC") == "FLEETRUN_LAYOUT is \"NHWC\", must be nchw or nhwc");
 }
 
 }  // namespace

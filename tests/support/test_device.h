@@ -1,5 +1,5 @@
 // The device that a test runs on: the CPU, or the one that FLEETRUN_TEST_DEVICE names ("cuda:0"), from the plug-in beside
-// our libraries. The same cases hold for both.
+// our libraries or the one that FLEETRUN_TEST_PLUGIN names. The same cases hold for all.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,7 +13,8 @@ inline std::unique_ptr<Device> make_test_device() {
   const Environment environment = Environment::of_this_process();
   const std::string name = environment.get_or("FLEETRUN_TEST_DEVICE", "cpu");
   if (name == "cpu") return make_cpu_device({.refuse_reference = true});
-  return load_plugin(cuda_plugin_path()).make_device(plugin_options(name, {}, environment));
+  const std::string plugin = environment.get_or("FLEETRUN_TEST_PLUGIN", cuda_plugin_path());
+  return load_plugin(plugin).make_device(plugin_options(name, {}, environment));
 }
 
 }  // namespace fleetrun::runtime::test

@@ -1,6 +1,6 @@
 #include "cuda/plugin/check.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
@@ -21,16 +21,17 @@ void check(cudnnStatus_t code, std::string_view doing) {
 
 void check(cublasStatus_t code, std::string_view doing) {
   if (code == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(ErrorKind::internal, fmt::format("{}: cuBLAS says {} ({})", doing, cublasGetStatusString(code),
-                                               static_cast<int>(code)));
+  throw Error(ErrorKind::internal, fmt::format("{}: cuBLASLt says {} ({})", doing,
+                                               cublasLtGetStatusString(code), static_cast<int>(code)));
 }
 
-CudnnTensor make_tensor(int n, int c, int h, int w) {
+CudnnTensor make_tensor(const std::array<int, 4>& sizes, cudnnTensorFormat_t format) {
   cudnnTensorDescriptor_t descriptor = nullptr;
   check(cudnnCreateTensorDescriptor(&descriptor), "making a tensor descriptor");
   CudnnTensor tensor(descriptor);
-  check(cudnnSetTensor4dDescriptor(descriptor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, n, c, h, w),
-        fmt::format("describing a tensor [{},{},{},{}]", n, c, h, w));
+  check(cudnnSetTensor4dDescriptor(descriptor, format, CUDNN_DATA_FLOAT, sizes[0], sizes[1], sizes[2],
+                                   sizes[3]),
+        fmt::format("describing a tensor {}", sizes));
   return tensor;
 }
 

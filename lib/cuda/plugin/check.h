@@ -1,9 +1,10 @@
 // Return codes of the CUDA libraries as errors: what was being done, and what the library says.
 #pragma once
-#include <cublas_v2.h>
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -25,7 +26,7 @@ struct Destroy {
 
 using CudnnTensor = std::unique_ptr<cudnnTensorStruct, Destroy<cudnnDestroyTensorDescriptor>>;
 
-// [n, c, h, w] f32, row-major.
-CudnnTensor make_tensor(int n, int c, int h, int w);
+// [n, c, h, w] f32, row-major or with the channels last.
+CudnnTensor make_tensor(const std::array<int, 4>& sizes, cudnnTensorFormat_t format);
 
 }  // namespace fleetrun::cuda

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cuda/plugin/image_layout.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -62,7 +63,7 @@ class PinnedMemory : public comm::Memory {
 
 class CudaEvent : public runtime::Event {
  public:
-  explicit CudaEvent(const CudaDevice& device) : device_(device) {
+  explicit CudaEvent(CudaDevice& device) : device_(device) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
     event_.reset(event);
@@ -73,10 +74,10 @@ class CudaEvent : public runtime::Event {
   void hold_back(int stream) override {
     check(cudaStreamWaitEvent(device_.stream(stream), event_.get(), 0), "holding back a stream");
   }
-  void wait() override { check(cudaEventSynchronize(event_.get()), "waiting for an event"); }
+  void wait() override { device_.wait_for(event_.get()); }
 
  private:
-  const CudaDevice& device_;
+  CudaDevice& device_;
   std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> event_;
 };
 
@@ -128,12 +129,9 @@ CudaDevice::CudaDevice(const runtime::PluginOptions& options) : options_(options
   check(cudnnCreate(&cudnn), "starting cuDNN");
   cudnn_.reset(cudnn);
   check(cudnnSetStream(cudnn, stream(runtime::kComputeStream)), "giving cuDNN its stream");
-  cublasHandle_t cublas = nullptr;
-  check(cublasCreate(&cublas), "starting cuBLAS");
+  cublasLtHandle_t cublas = nullptr;
+  check(cublasLtCreate(&cublas), "starting cuBLASLt");
   cublas_.reset(cublas);
-  check(cublasSetStream(cublas, stream(runtime::kComputeStream)), "giving cuBLAS its stream");
-  check(cublasSetMathMode(cublas, options.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
-        "choosing cuBLAS's arithmetic");
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -145,9 +143,10 @@ std::string CudaDevice::version() const {
         "asking for the GPU's kind");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options_.index),
         "asking for the GPU's kind");
-  return fmt::format("CUDA {}.{}, cuDNN {}, NCCL {}, compute capability {}.{}, {}", runtime_version / 1000,
-                     runtime_version % 1000 / 10, cudnnGetVersion(), nccl_version(), major, minor,
-                     options_.tf32 ? "TF32" : "f32");
+  return fmt::format("CUDA {}.{}, cuDNN {}, cuBLASLt {}, NCCL {}, compute capability {}.{}, {}, {}",
+                     runtime_version / 1000, runtime_version % 1000 / 10, cudnnGetVersion(),
+                     cublasLtGetVersion(), nccl_version(), major, minor, options_.tf32 ? "TF32" : "f32",
+                     options_.channels_last ? "NHWC" : "NCHW");
 }
 
 void CudaDevice::take_share(double fraction) {
@@ -184,18 +183,25 @@ std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) {
   }
   const cudaStream_t compute = stream(runtime::kComputeStream);
   check(cudaMemsetAsync(memory->data(), 0, bytes, compute), "zeroing memory");
-  check(cudaStreamSynchronize(compute), "zeroing memory");
+  wait_for(compute);
   return memory;
 }
 
-// Every value lies plain on this device.
 void CudaDevice::to_plain(const runtime::Value& value, const void* data, void* plain) {
-  download(data, plain, value.bytes());
+  if (!is_channels_last(value.layout)) return download(data, plain, value.bytes());
+  std::vector<float> last(value.bytes() / sizeof(float));
+  download(data, last.data(), value.bytes());
+  to_channels_first(pixels_of(value.shape), last.data(), static_cast<float*>(plain));
 }
 
 void CudaDevice::from_plain(const runtime::Value& value, const void* plain, void* data) {
+  std::vector<float> last;
+  if (is_channels_last(value.layout)) {
+    last.resize(value.bytes() / sizeof(float));
+    to_channels_last(pixels_of(value.shape), static_cast<const float*>(plain), last.data());
+  }
   synchronise();
-  upload(plain, data, value.bytes(), runtime::kComputeStream);
+  upload(last.empty() ? plain : last.data(), data, value.bytes(), runtime::kComputeStream);
   synchronise();
 }
 
@@ -238,10 +244,19 @@ void CudaDevice::synchronise() {
   check_labels();
 }
 
-void CudaDevice::wait_for(cudaStream_t waited_for) {
+void CudaDevice::wait_for(cudaStream_t stream) {
+  wait_until_done([stream] { return cudaStreamQuery(stream); });
+}
+
+void CudaDevice::wait_for(cudaEvent_t event) {
+  wait_until_done([event] { return cudaEventQuery(event); });
+}
+
+template <typename State>
+void CudaDevice::wait_until_done(const State& state) {
   for (int looks = 0;; ++looks) {
-    const cudaError_t state = cudaStreamQuery(waited_for);
-    if (state != cudaErrorNotReady) return check(state, "running on the device");
+    const cudaError_t now = state();
+    if (now != cudaErrorNotReady) return check(now, "running on the device");
     for (DeviceCommunicator* communicator : communicators_) communicator->poll();
     if (looks < kLooksWithoutPause)
       std::this_thread::yield();

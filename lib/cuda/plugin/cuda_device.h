@@ -35,10 +35,14 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   cudaStream_t stream(int stream) const { return streams_.at(static_cast<std::size_t>(stream)).get(); }
   std::size_t free_bytes() const;  // that one more piece of memory may have
 
+  // Until the device has come so far. Throws what became of collectives meanwhile.
+  void wait_for(cudaStream_t stream);
+  void wait_for(cudaEvent_t event);
+
   // One thread at a time uses the handles.
   std::mutex& libraries() { return libraries_; }
   cudnnHandle_t cudnn() const { return cudnn_.get(); }
-  cublasHandle_t cublas() const { return cublas_.get(); }
+  cublasLtHandle_t cublas() const { return cublas_.get(); }
   AlgorithmCache& algorithms() { return algorithms_; }
 
   // Where a kernel of this op notes a label that is no class; it is told as soon as the host waits for the device.
@@ -59,14 +63,15 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void synchronise() override;
 
   void take_share(double fraction);
-  void wait_for(cudaStream_t stream);
+  template <typename State>
+  void wait_until_done(const State& state);
   void check_labels();
 
   const runtime::PluginOptions options_;
   const runtime::KernelTable kernels_;
   std::vector<std::unique_ptr<CUstream_st, Destroy<cudaStreamDestroy>>> streams_;
   std::unique_ptr<cudnnContext, Destroy<cudnnDestroy>> cudnn_;
-  std::unique_ptr<cublasContext, Destroy<cublasDestroy_v2>> cublas_;
+  std::unique_ptr<cublasLtContext, Destroy<cublasLtDestroy>> cublas_;
   std::unique_ptr<void, Destroy<cudaFree>> share_;  // of memory_fraction
   std::unique_ptr<MemoryPool> pool_;                // of that
   std::mutex libraries_;

@@ -9,13 +9,13 @@ namespace fleetrun::cuda {
 namespace {
 
 template <typename Body>
-__global__ void each_element(std::int64_t count, Body body) {
+__global__ void each_element(Body body, std::int64_t count) {
   FLEETRUN_EACH(i, count) body(i);
 }
 
 template <typename Body>
 void run(std::int64_t count, cudaStream_t stream, const Body& body) {
-  if (count > 0) each_element<<<blocks_for(count), kThreads, 0, stream>>>(count, body);
+  start_elements(each_element<Body>, count, stream, body);
 }
 
 template <typename From, typename To>

@@ -1,9 +1,11 @@
 // The CUDA kernels of our own as plain functions: each gives its work to `stream` and returns. What they compute is
-// said where their op is defined, lib/runtime/ops; arrays are of the device, row-major.
+// said where their op is defined, lib/runtime/ops; arrays are of the device, images in the layouts of image_layout.h.
 #pragma once
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+
+#include "cuda/logic/channels_last.h"
 
 namespace fleetrun::cuda {
 
@@ -68,13 +70,14 @@ void cross_entropy_grad(const float* softmax, const int* label, const float* dlo
 void accuracy(const float* scores, const int* label, float* hits, int rows, int classes, BadLabel* bad,
               cudaStream_t stream);
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream);
-void add_to_rows(float* y, const float* bias, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
-void sum_of_rows(const float* y, float* sums, std::int64_t rows, std::int64_t columns, cudaStream_t stream);
+void add_to_channels(float* y, const float* bias, const Channels& channels, cudaStream_t stream);
+void sum_of_channels(const float* y, float* sums, const Channels& channels, cudaStream_t stream);
 
 // images.cu
 struct Pooling {
-  int planes;         // images times channels
-  int in[2], out[2];  // rows, columns
+  std::int64_t planes;  // whose elements lie beside each other `lanes` at a time:
+  int lanes;            // images * channels and 1, or images and channels when those are last
+  int in[2], out[2];    // rows, columns
   int kernel[2], strides[2], before[2];
   bool exclusive;
 };
@@ -86,12 +89,19 @@ void average_pool_grad(const float* dy, float* dx, const Pooling& pooling, cudaS
 
 // An image inside a larger one whose rest is 0.
 struct Frame {
-  int planes;
+  std::int64_t planes;
+  int lanes;          // as in Pooling
   int in[2], out[2];  // rows, columns: of the image, and with its frame
   int before[2];      // above, on the left
 };
 void put_into_frame(const float* x, float* framed, const Frame& frame, cudaStream_t stream);
 void take_from_frame(const float* framed, float* x, const Frame& frame, cudaStream_t stream);
+
+// Of each image a table [rows][columns] as [columns][rows].
+struct Turn {
+  std::int64_t images, rows, columns;
+};
+void turn(const float* x, float* y, const Turn& sizes, cudaStream_t stream);
 
 // From the mean and 1 / sqrt(variance + epsilon) of a batch: its variance, and the running statistics moved.
 struct Statistics {

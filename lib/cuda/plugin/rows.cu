@@ -1,5 +1,7 @@
-// Kernels that sum up rows: the loss, its gradient, accuracy, means. Their sums are taken in one order, whatever the
+// Kernels that sum up: the loss, its gradient, accuracy, means, biases. Their sums are taken in one order, whatever the
 // device, so that a run can be repeated bit by bit.
+#include <cmath>
+
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
 
@@ -35,9 +37,9 @@ struct Highest {
 };
 
 // Whether the label is a class; one that is too high is told to the host.
-__device__ bool is_class(int label, int row, int classes, BadLabel* bad) {
+__device__ bool is_class(int label, std::int64_t row, int classes, BadLabel* bad) {
   if (label >= classes && atomicExch_system(&bad->seen, 1) == 0) {
-    bad->sample = row;
+    bad->sample = static_cast<int>(row);
     bad->label = label;
     __threadfence_system();
   }
@@ -45,42 +47,41 @@ __device__ bool is_class(int label, int row, int classes, BadLabel* bad) {
 }
 
 // One block for each row.
-__global__ void cross_entropy_row(const float* logits, const int* label, float* softmax, float* loss,
+__global__ void cross_entropy_row(const float* logits, const int* label, float* softmax, float* loss, int rows,
                                   int classes, BadLabel* bad) {
   __shared__ float floats[kThreads];
   __shared__ double doubles[kThreads];
-  const int row = static_cast<int>(blockIdx.x);
-  const float* const x = logits + std::int64_t{row} * classes;
-  float* const out = softmax + std::int64_t{row} * classes;
-  float highest = -INFINITY;
-  for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) highest = fmaxf(highest, x[c]);
-  highest = over_block(highest, floats, Highest());
-  double sum = 0;
-  for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) {
-    const float e = expf(x[c] - highest);
-    out[c] = e;
-    sum += static_cast<double>(e);
+  FLEETRUN_EACH_ROW(row, rows) {
+    const float* const x = logits + row * classes;
+    float* const out = softmax + row * classes;
+    float highest = -INFINITY;
+    for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) highest = fmaxf(highest, x[c]);
+    highest = over_block(highest, floats, Highest());
+    double sum = 0;
+    for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) {
+      const float e = expf(x[c] - highest);
+      out[c] = e;
+      sum += static_cast<double>(e);
+    }
+    sum = over_block(sum, doubles, Sum());
+    const auto factor = static_cast<float>(1.0 / sum);
+    for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) out[c] *= factor;
+    if (threadIdx.x != 0) continue;
+    const int wanted = label[row];
+    loss[row] =
+        is_class(wanted, row, classes, bad)
+            ? static_cast<float>(log(sum) + static_cast<double>(highest) - static_cast<double>(x[wanted]))
+            : 0.0F;
   }
-  sum = over_block(sum, doubles, Sum());
-  const auto factor = static_cast<float>(1.0 / sum);
-  for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) out[c] *= factor;
-  if (threadIdx.x != 0) return;
-  const int wanted = label[row];
-  loss[row] =
-      is_class(wanted, row, classes, bad)
-          ? static_cast<float>(log(sum) + static_cast<double>(highest) - static_cast<double>(x[wanted]))
-          : 0.0F;
 }
 
-__global__ void cross_entropy_grad_row(const float* softmax, const int* label, const float* dloss,
-                                       float* dlogits, int classes, BadLabel* bad) {
-  const int row = static_cast<int>(blockIdx.x);
-  const std::int64_t first = std::int64_t{row} * classes;
-  const int wanted = label[row];
-  const bool counted = is_class(wanted, row, classes, bad);
-  for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads) {
-    const float one = c == wanted ? 1.0F : 0.0F;
-    dlogits[first + c] = counted ? (softmax[first + c] - one) * dloss[row] : 0.0F;
+__global__ void cross_entropy_grad_element(const float* softmax, const int* label, const float* dloss,
+                                           float* dlogits, int classes, BadLabel* bad, std::int64_t count) {
+  FLEETRUN_EACH(i, count) {
+    const std::int64_t row = i / classes;
+    const int wanted = label[row];
+    const float one = i % classes == wanted ? 1.0F : 0.0F;
+    dlogits[i] = is_class(wanted, row, classes, bad) ? (softmax[i] - one) * dloss[row] : 0.0F;
   }
 }
 
@@ -113,16 +114,21 @@ __global__ void mean_of_all(const float* x, float* y, std::int64_t count) {
   if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
 }
 
-__global__ void add_bias(float* y, const float* bias, std::int64_t count, std::int64_t columns) {
-  FLEETRUN_EACH(i, count) y[i] += bias[i % columns];
+__global__ void add_bias(float* y, const float* bias, Channels sizes, std::int64_t count) {
+  FLEETRUN_EACH(i, count) y[i] += bias[i / sizes.inner % sizes.channels];
 }
 
-// One thread for each column.
-__global__ void column_sums(const float* y, float* sums, std::int64_t rows, std::int64_t columns) {
-  FLEETRUN_EACH(column, columns) {
+// One block for each channel.
+__global__ void sum_channel(const float* y, float* sums, Channels sizes) {
+  __shared__ double doubles[kThreads];
+  FLEETRUN_EACH_ROW(channel, sizes.channels) {
     double sum = 0;
-    for (std::int64_t row = 0; row < rows; ++row) sum += static_cast<double>(y[row * columns + column]);
-    sums[column] = static_cast<float>(sum);
+    for (std::int64_t i = threadIdx.x; i < sizes.outer * sizes.inner; i += kThreads) {
+      const std::int64_t outer = i / sizes.inner, inner = i % sizes.inner;
+      sum += static_cast<double>(y[(outer * sizes.channels + channel) * sizes.inner + inner]);
+    }
+    sum = over_block(sum, doubles, Sum());
+    if (threadIdx.x == 0) sums[channel] = static_cast<float>(sum);
   }
 }
 
@@ -130,31 +136,30 @@ __global__ void column_sums(const float* y, float* sums, std::int64_t rows, std:
 
 void cross_entropy(const float* logits, const int* label, float* softmax, float* loss, int rows, int classes,
                    BadLabel* bad, cudaStream_t stream) {
-  cross_entropy_row<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(logits, label, softmax, loss,
-                                                                          classes, bad);
+  start_blocks(cross_entropy_row, rows, stream, logits, label, softmax, loss, rows, classes, bad);
 }
 
 void cross_entropy_grad(const float* softmax, const int* label, const float* dloss, float* dlogits, int rows,
                         int classes, BadLabel* bad, cudaStream_t stream) {
-  cross_entropy_grad_row<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(softmax, label, dloss, dlogits,
-                                                                               classes, bad);
+  start_elements(cross_entropy_grad_element, std::int64_t{rows} * classes, stream, softmax, label, dloss,
+                 dlogits, classes, bad);
 }
 
 void accuracy(const float* scores, const int* label, float* hits, int rows, int classes, BadLabel* bad,
               cudaStream_t stream) {
-  count_hits<<<1, kThreads, 0, stream>>>(scores, label, hits, rows, classes, bad);
+  start_blocks(count_hits, 1, stream, scores, label, hits, rows, classes, bad);
 }
 
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream) {
-  mean_of_all<<<1, kThreads, 0, stream>>>(x, y, count);
+  start_blocks(mean_of_all, 1, stream, x, y, count);
 }
 
-void add_to_rows(float* y, const float* bias, std::int64_t rows, std::int64_t columns, cudaStream_t stream) {
-  add_bias<<<blocks_for(rows * columns), kThreads, 0, stream>>>(y, bias, rows * columns, columns);
+void add_to_channels(float* y, const float* bias, const Channels& sizes, cudaStream_t stream) {
+  start_elements(add_bias, sizes.outer * sizes.channels * sizes.inner, stream, y, bias, sizes);
 }
 
-void sum_of_rows(const float* y, float* sums, std::int64_t rows, std::int64_t columns, cudaStream_t stream) {
-  column_sums<<<blocks_for(columns), kThreads, 0, stream>>>(y, sums, rows, columns);
+void sum_of_channels(const float* y, float* sums, const Channels& sizes, cudaStream_t stream) {
+  start_blocks(sum_channel, sizes.channels, stream, y, sums, sizes);
 }
 
 }  // namespace fleetrun::cuda

@@ -1,5 +1,6 @@
 // Kernels that are one launch: what the files under kernels/ share.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -7,11 +8,15 @@
 #include <fmt/format.h>
 
 #include "cuda/plugin/cuda_device.h"
+#include "cuda/plugin/image_layout.h"
+#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::cuda {
 
 using runtime::Kernel;
 using runtime::KernelDef;
+using runtime::LayoutChoice;
+using runtime::LayoutQuery;
 using runtime::OpView;
 using runtime::RunContext;
 using runtime::Value;
@@ -42,6 +47,20 @@ std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device,
 template <typename T = float>
 T* at(const RunContext& context, ValueId id) {
   return static_cast<T*>(context.data[id]);
+}
+
+// The libraries want their workspace at such addresses; scratch memory promises 64.
+constexpr std::size_t kWorkspaceAlignment = 256;  // bytes
+
+inline std::byte* align(void* scratch) {
+  const auto address = reinterpret_cast<std::uintptr_t>(scratch);
+  return static_cast<std::byte*>(scratch) +
+         (kWorkspaceAlignment - address % kWorkspaceAlignment) % kWorkspaceAlignment;
+}
+
+// Scratch memory with room for so much behind `align`.
+inline std::size_t with_room_to_align(std::size_t bytes) {
+  return bytes == 0 ? 0 : bytes + kWorkspaceAlignment;
 }
 
 // Elements of a value. Fails unless it is f32.

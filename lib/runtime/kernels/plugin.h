@@ -19,6 +19,7 @@ struct PluginOptions {
   bool persistent_batch_norm = true;  // cuDNN's mode for spatial statistics
   bool wait_for_collectives = true;  // all_reduce returns when it is done, not when it is given to its stream
   bool tf32 = false;                 // matrix units may round inputs of convolutions and fc to 10 bits
+  bool channels_last = false;        // images lie as [N, H, W, C] between convolutions
 };
 
 struct Plugin {

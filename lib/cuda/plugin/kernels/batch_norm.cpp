@@ -22,9 +22,10 @@ struct Norm {
                                                     : CUDNN_BATCHNORM_SPATIAL) {
     const Value& x = op.input("x");
     narrow(op, elements_of(op, x));
-    image = make_tensor(static_cast<int>(x.shape[0]), count, static_cast<int>(x.shape[2]),
-                        static_cast<int>(x.shape[3]));
-    channels = make_tensor(1, count, 1, 1);
+    image = make_tensor(
+        {static_cast<int>(x.shape[0]), count, static_cast<int>(x.shape[2]), static_cast<int>(x.shape[3])},
+        format_of(x.layout));
+    channels = make_tensor({1, count, 1, 1}, format_of(x.layout));
   }
   std::size_t bytes_of_channels() const { return static_cast<std::size_t>(count) * sizeof(float); }
 };
@@ -138,6 +139,8 @@ class Gradient : public NormKernel {
   ValueId x_, dy_, scale_, mean_, variance_, dx_, dscale_, dbias_;
 };
 
+LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
+
 std::unique_ptr<Kernel> make_batch_norm(const OpView& op, Device& device) {
   if (op.flag("training")) return std::make_unique<Training>(op, device);
   return std::make_unique<Evaluation>(op, device);
@@ -150,7 +153,11 @@ std::unique_ptr<Kernel> make_batch_norm_grad(const OpView& op, Device& device) {
 }  // namespace
 
 // cuDNN says nothing about outputs in the place of inputs.
-KernelDef batch_norm_kernel() { return {.make = make_batch_norm, .shares_in_place = false}; }
-KernelDef batch_norm_grad_kernel() { return {.make = make_batch_norm_grad, .shares_in_place = false}; }
+KernelDef batch_norm_kernel() {
+  return {.choose_layouts = images_like_x, .make = make_batch_norm, .shares_in_place = false};
+}
+KernelDef batch_norm_grad_kernel() {
+  return {.choose_layouts = images_like_x, .make = make_batch_norm_grad, .shares_in_place = false};
+}
 
 }  // namespace fleetrun::cuda

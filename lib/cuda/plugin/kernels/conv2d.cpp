@@ -1,4 +1,4 @@
-// Convolutions of cuDNN on plain images (NCHW). Its algorithms are looked for once per distinct problem: timed with
+// Convolutions of cuDNN on plain images (NCHW) or such with their channels last (NHWC). Its algorithms are looked for once per distinct problem: timed with
 // strategy.cudnn_exhaustive_search, else as cuDNN expects them; only those that give the same bits every time, within
 // strategy.conv_workspace_size_limit. cuDNN pads both sides alike: for other paddings the image is put into a frame of
 // zeros first.
@@ -18,30 +18,37 @@ using runtime::Device;
 using runtime::Shape;
 
 constexpr float kOne = 1, kZero = 0;
-constexpr int kMostAlgorithms = 16;             // more than cuDNN has of any kind
-constexpr std::size_t kScratchAlignment = 256;  // bytes
+constexpr int kMostAlgorithms = 16;  // more than cuDNN has of any kind
 
 using Filter = std::unique_ptr<cudnnFilterStruct, Destroy<cudnnDestroyFilterDescriptor>>;
 using Descriptor = std::unique_ptr<cudnnConvolutionStruct, Destroy<cudnnDestroyConvolutionDescriptor>>;
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
 
 // The sizes of a convolution, as forward and both backward directions share them.
 struct Problem {
   std::array<int, 4> x, w, y;  // x with its frame
+  cudnnTensorFormat_t format;
+  Channels made;  // of y
   std::array<int, 2> padding, strides, dilations;
   int groups;
   bool framed;
   Frame frame;  // where framed
 
-  Problem(const OpView& op, const Shape& image, const Shape& weight, const Shape& made)
-      : w(narrowed(op, weight)), y(narrowed(op, made)), groups(narrow(op, op.integer("groups"))) {
-    const runtime::ops::Window window = runtime::ops::read_window(op, weight[2], weight[3]);
+  Problem(const OpView& op, const Value& image, const Value& weight, const Value& convolved)
+      : w(narrowed(op, weight)),
+        y(narrowed(op, convolved)),
+        format(format_of(image.layout)),
+        made(channels_of(convolved)),
+        groups(narrow(op, op.integer("groups"))) {
+    const runtime::ops::Window window = runtime::ops::read_window(op, weight.shape[2], weight.shape[3]);
     framed = window.before != window.after;
     x = narrowed(op, image);
-    frame.planes = narrow(op, image[0] * image[1]);
+    const bool last = is_channels_last(image.layout);
+    frame.planes = last ? image.shape[0] : image.shape[0] * image.shape[1];
+    frame.lanes = last ? x[1] : 1;
     for (std::size_t axis = 0; axis < 2; ++axis) {
       strides[axis] = narrow(op, window.strides[axis]);
       dilations[axis] = narrow(op, window.dilations[axis]);
@@ -53,10 +60,10 @@ struct Problem {
     }
   }
 
-  static std::array<int, 4> narrowed(const OpView& op, const Shape& shape) {
-    narrow(op, runtime::count_of(shape));
+  static std::array<int, 4> narrowed(const OpView& op, const Value& value) {
+    narrow(op, elements_of(op, value));
     std::array<int, 4> sizes{};
-    std::transform(shape.begin(), shape.end(), sizes.begin(),
+    std::transform(value.shape.begin(), value.shape.end(), sizes.begin(),
                    [](std::int64_t size) { return static_cast<int>(size); });
     return sizes;
   }
@@ -65,26 +72,27 @@ struct Problem {
     for (const int size : sizes) count *= static_cast<std::size_t>(size);
     return count;
   }
-  std::size_t framed_bytes() const { return framed ? aligned(bytes(x)) : 0; }
+  std::size_t framed_bytes() const { return framed ? rounded(bytes(x)) : 0; }
 
   std::string describe() const {
-    return fmt::format("x {} w {} y {} padding {} strides {} dilations {} groups {}", x, w, y, padding,
-                       strides, dilations, groups);
+    return fmt::format("{} x {} w {} y {} padding {} strides {} dilations {} groups {}",
+                       format == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw", x, w, y, padding, strides, dilations,
+                       groups);
   }
 };
 
 // The same as descriptors.
 struct Descriptors {
-  CudnnTensor x, y, bias;
+  CudnnTensor x, y;
   Filter w;
   Descriptor convolution;
 
   Descriptors(const Problem& problem, bool tf32)
-      : x(tensor(problem.x)), y(tensor(problem.y)), bias(make_tensor(1, problem.w[0], 1, 1)) {
+      : x(make_tensor(problem.x, problem.format)), y(make_tensor(problem.y, problem.format)) {
     cudnnFilterDescriptor_t filter = nullptr;
     check(cudnnCreateFilterDescriptor(&filter), "making a filter descriptor");
     w.reset(filter);
-    check(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, problem.w[0], problem.w[1],
+    check(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, problem.format, problem.w[0], problem.w[1],
                                      problem.w[2], problem.w[3]),
           "describing a filter");
     cudnnConvolutionDescriptor_t descriptor = nullptr;
@@ -97,10 +105,6 @@ struct Descriptors {
     check(cudnnSetConvolutionGroupCount(descriptor, problem.groups), "setting the groups of a convolution");
     check(cudnnSetConvolutionMathType(descriptor, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
           "choosing a convolution's arithmetic");
-  }
-
-  static CudnnTensor tensor(const std::array<int, 4>& sizes) {
-    return make_tensor(sizes[0], sizes[1], sizes[2], sizes[3]);
   }
 };
 
@@ -139,9 +143,13 @@ class ConvolutionKernel : public Kernel {
         problem_(problem),
         descriptors_(problem_, device_.options().tf32) {}
 
-  std::size_t scratch_bytes() const override { return problem_.framed_bytes() + algorithm_.workspace; }
+  std::size_t scratch_bytes() const override {
+    return with_room_to_align(problem_.framed_bytes() + algorithm_.workspace);
+  }
   std::string describe() const override {
-    return fmt::format("cuDNN algorithm {}, {} bytes of workspace", algorithm_.number, algorithm_.workspace);
+    return fmt::format("cuDNN {} algorithm {}, {} bytes of workspace",
+                       problem_.format == CUDNN_TENSOR_NHWC ? "NHWC" : "NCHW", algorithm_.number,
+                       algorithm_.workspace);
   }
 
   void run(const RunContext& context) override {
@@ -162,7 +170,9 @@ class ConvolutionKernel : public Kernel {
           options.exhaustive_search ? time(Trial(device_, problem_)) : expect();
       if (const auto found = first_within(candidates, options.workspace_limit)) return *found;
       const auto least = least_workspace(candidates);
-      if (!least) op.fail("cuDNN has no deterministic algorithm for " + problem_.describe());
+      if (!least)
+        op.fail(fmt::format("cuDNN has no deterministic algorithm for {}{}", problem_.describe(),
+                            options.channels_last ? "; FLEETRUN_LAYOUT=nchw gives it another layout" : ""));
       op.fail(fmt::format(
           "cuDNN wants {} bytes of workspace or more, strategy.conv_workspace_size_limit allows {}", *least,
           options.workspace_limit));
@@ -179,12 +189,12 @@ class ConvolutionKernel : public Kernel {
   // The image with its frame, which lies first in the scratch memory.
   const float* framed(const RunContext& context, const float* x, cudaStream_t stream) const {
     if (!problem_.framed) return x;
-    auto* const scratch = static_cast<float*>(context.scratch);
-    put_into_frame(x, scratch, problem_.frame, stream);
-    return scratch;
+    auto* const with_frame = reinterpret_cast<float*>(align(context.scratch));
+    put_into_frame(x, with_frame, problem_.frame, stream);
+    return with_frame;
   }
   void* workspace(const RunContext& context) const {
-    return static_cast<std::byte*>(context.scratch) + problem_.framed_bytes();
+    return align(context.scratch) + problem_.framed_bytes();
   }
 
   CudaDevice& device_;
@@ -197,13 +207,11 @@ class ConvolutionKernel : public Kernel {
 class Forward : public ConvolutionKernel {
  public:
   Forward(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device,
-                          Problem(op, op.input("x").shape, op.input("w").shape, op.output("y").shape)),
+      : ConvolutionKernel(op, device, Problem(op, op.input("x"), op.input("w"), op.output("y"))),
         x_(op.input_id("x")),
         w_(op.input_id("w")),
         b_(op.input_id("b")),
         y_(op.output_id("y")) {
-    elements_of(op, op.input("x"));
     const Descriptors& d = descriptors_;
     int count = 0;
     std::array<cudnnConvolutionFwdAlgoPerf_t, kMostAlgorithms> offers{};
@@ -234,9 +242,7 @@ class Forward : public ConvolutionKernel {
               d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number),
               workspace(context), algorithm_.workspace, &kZero, d.y.get(), context.data[y_]),
           doing_);
-    if (b_ != runtime::kNone)
-      check(cudnnAddTensor(cudnn, &kOne, d.bias.get(), context.data[b_], &kOne, d.y.get(), context.data[y_]),
-            doing_);
+    if (b_ != runtime::kNone) add_to_channels(at(context, y_), at(context, b_), problem_.made, stream);
   }
   ValueId x_, w_, b_, y_;
 };
@@ -244,12 +250,10 @@ class Forward : public ConvolutionKernel {
 class GradInput : public ConvolutionKernel {
  public:
   GradInput(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device,
-                          Problem(op, op.output("dx").shape, op.input("w").shape, op.input("dy").shape)),
+      : ConvolutionKernel(op, device, Problem(op, op.output("dx"), op.input("w"), op.input("dy"))),
         dy_(op.input_id("dy")),
         w_(op.input_id("w")),
         dx_(op.output_id("dx")) {
-    elements_of(op, op.input("dy"));
     const Descriptors& d = descriptors_;
     int count = 0;
     std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostAlgorithms> offers{};
@@ -275,7 +279,7 @@ class GradInput : public ConvolutionKernel {
  private:
   void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
     const Descriptors& d = descriptors_;
-    void* const made = problem_.framed ? context.scratch : context.data[dx_];
+    void* const made = problem_.framed ? align(context.scratch) : context.data[dx_];
     check(cudnnConvolutionBackwardData(cudnn, &kOne, d.w.get(), context.data[w_], d.y.get(),
                                        context.data[dy_], d.convolution.get(),
                                        static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number),
@@ -289,13 +293,11 @@ class GradInput : public ConvolutionKernel {
 class GradWeights : public ConvolutionKernel {
  public:
   GradWeights(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device,
-                          Problem(op, op.input("x").shape, op.output("dw").shape, op.input("dy").shape)),
+      : ConvolutionKernel(op, device, Problem(op, op.input("x"), op.output("dw"), op.input("dy"))),
         x_(op.input_id("x")),
         dy_(op.input_id("dy")),
         dw_(op.output_id("dw")),
         db_(op.output_id("db")) {
-    elements_of(op, op.input("x"));
     const Descriptors& d = descriptors_;
     int count = 0;
     std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostAlgorithms> offers{};
@@ -326,10 +328,7 @@ class GradWeights : public ConvolutionKernel {
               d.convolution.get(), static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
               workspace(context), algorithm_.workspace, &kZero, d.w.get(), context.data[dw_]),
           doing_);
-    if (db_ != runtime::kNone)
-      check(cudnnConvolutionBackwardBias(cudnn, &kOne, d.y.get(), context.data[dy_], &kZero, d.bias.get(),
-                                         context.data[db_]),
-            doing_);
+    if (db_ != runtime::kNone) sum_of_channels(at(context, dy_), at(context, db_), problem_.made, stream);
   }
   ValueId x_, dy_, dw_, db_;
 };
@@ -341,8 +340,10 @@ std::unique_ptr<Kernel> make(const OpView& op, Device& device) {
 
 }  // namespace
 
-KernelDef conv2d_kernel() { return {.make = make<Forward>}; }
-KernelDef conv2d_grad_input_kernel() { return {.make = make<GradInput>}; }
-KernelDef conv2d_grad_weights_kernel() { return {.make = make<GradWeights>}; }
+KernelDef conv2d_kernel() { return {.choose_layouts = as_the_job_says, .make = make<Forward>}; }
+KernelDef conv2d_grad_input_kernel() { return {.choose_layouts = as_the_job_says, .make = make<GradInput>}; }
+KernelDef conv2d_grad_weights_kernel() {
+  return {.choose_layouts = as_the_job_says, .make = make<GradWeights>};
+}
 
 }  // namespace fleetrun::cuda

@@ -1,6 +1,7 @@
-// The ops that look at each element by itself.
+// The ops that look at each element by itself, and those that move elements.
 #include <functional>
 #include <numeric>
+#include <vector>
 
 #include "cuda/plugin/simple_kernel.h"
 #include "runtime/ops/kept.h"
@@ -9,6 +10,14 @@ namespace fleetrun::cuda {
 namespace {
 
 using runtime::Device;
+
+LayoutChoice like_x(const LayoutQuery& query, Device&) { return runtime::like_input(query, "x"); }
+LayoutChoice like_y(const LayoutQuery& query, Device&) { return runtime::like_input(query, "y"); }
+
+// As one of the two lies that is not plain.
+LayoutChoice like_x_or_y(const LayoutQuery& query, Device&) {
+  return runtime::like_input(query, query.op.input("x").layout.plain() ? "y" : "x");
+}
 
 std::unique_ptr<Kernel> make_fill(const OpView& op, Device& device) {
   return simple_kernel(
@@ -117,13 +126,24 @@ std::unique_ptr<Kernel> make_dropout_grad(const OpView& op, Device& device) {
   return make_drop(op, device, op.input("dy"), op.input_id("dy"), op.output_id("dx"));
 }
 
-// How often a run of x and a run of y lie side by side in what is joined.
+// How often a run of x and a run of y lie side by side in what is joined, along an axis [N, C, H, W] of the value
+// however it lies.
 Runs runs_of(const OpView& op, const Value& x, const Value& y) {
   elements_of(op, x);
-  const auto axis = x.shape.begin() + op.integer("axis");
-  const std::int64_t rows = std::accumulate(x.shape.begin(), axis, std::int64_t{1}, std::multiplies<>());
+  std::vector<std::int64_t> sizes = x.shape;
+  std::int64_t axis = op.integer("axis");
+  if (is_channels_last(x.layout)) {
+    constexpr std::int64_t kPlaces[] = {0, 3, 1, 2};
+    sizes = {x.shape[0], x.shape[2], x.shape[3], x.shape[1]};
+    axis = kPlaces[axis];
+  }
+  const std::int64_t rows =
+      std::accumulate(sizes.begin(), sizes.begin() + axis, std::int64_t{1}, std::multiplies<>());
   return {rows, runtime::count_of(x.shape) / rows, runtime::count_of(y.shape) / rows};
 }
+
+LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
+LayoutChoice images_like_djoined(const LayoutQuery& query, Device&) { return images_like(query, "djoined"); }
 
 std::unique_ptr<Kernel> make_concat(const OpView& op, Device& device) {
   return simple_kernel(
@@ -143,8 +163,7 @@ std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device& device) {
       });
 }
 
-// Every layout here is plain: a reorder that somebody put in is a copy.
-std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
+std::unique_ptr<Kernel> make_copy(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
       [x = op.input_id("x"), y = op.output_id("y"), bytes = op.input("x").bytes()](const RunContext& context,
@@ -154,20 +173,33 @@ std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
       });
 }
 
+std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
+  const Value& x = op.input("x");
+  const bool from_last = is_channels_last(x.layout);
+  if (from_last == is_channels_last(op.output("y").layout)) return make_copy(op, device);
+  const auto [images, channels, pixels] = pixels_of(x.shape);
+  const Turn sizes = from_last ? Turn{images, pixels, channels} : Turn{images, channels, pixels};
+  return simple_kernel(op, device,
+                       [sizes, from = op.input_id("x"), to = op.output_id("y")](const RunContext& context,
+                                                                                cudaStream_t stream) {
+                         turn(at(context, from), at(context, to), sizes, stream);
+                       });
+}
+
 }  // namespace
 
 KernelDef fill_kernel() { return {.make = make_fill}; }
-KernelDef scale_kernel() { return {.make = make_scale}; }
-KernelDef elementwise_add_kernel() { return {.make = make_add}; }
-KernelDef relu_kernel() { return {.make = make_relu}; }
-KernelDef relu_grad_kernel() { return {.make = make_relu_grad}; }
-KernelDef relu6_kernel() { return {.make = make_relu6}; }
-KernelDef relu6_grad_kernel() { return {.make = make_relu6_grad}; }
+KernelDef scale_kernel() { return {.choose_layouts = like_x, .make = make_scale}; }
+KernelDef elementwise_add_kernel() { return {.choose_layouts = like_x_or_y, .make = make_add}; }
+KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_relu}; }
+KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_relu_grad}; }
+KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_relu6}; }
+KernelDef relu6_grad_kernel() { return {.choose_layouts = like_y, .make = make_relu6_grad}; }
 KernelDef cast_kernel() { return {.make = make_cast}; }
 KernelDef dropout_kernel() { return {.make = make_dropout}; }
 KernelDef dropout_grad_kernel() { return {.make = make_dropout_grad}; }
-KernelDef concat_kernel() { return {.make = make_concat}; }
-KernelDef concat_grad_kernel() { return {.make = make_concat_grad}; }
+KernelDef concat_kernel() { return {.choose_layouts = images_like_x, .make = make_concat}; }
+KernelDef concat_grad_kernel() { return {.choose_layouts = images_like_djoined, .make = make_concat_grad}; }
 KernelDef reorder_kernel() { return {.make = make_reorder}; }
 
 }  // namespace fleetrun::cuda

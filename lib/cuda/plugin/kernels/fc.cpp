@@ -1,4 +1,5 @@
-// Matrix products of cuBLAS. It takes columns first: our [rows, columns] is its [columns, rows].
+// Fully connected layers as products of matrices. Images come plain, as they are flattened.
+#include "cuda/plugin/matrix_product.h"
 #include "cuda/plugin/simple_kernel.h"
 
 namespace fleetrun::cuda {
@@ -6,53 +7,50 @@ namespace {
 
 using runtime::Device;
 
-constexpr float kOne = 1, kZero = 0;
-
-struct Sizes {
-  int rows, in, out;
-};
-
-Sizes sizes_of(const OpView& op, const Value& x, const Value& y) {
-  const std::int64_t rows = x.shape[0];
-  return {narrow(op, rows), narrow(op, elements_of(op, x) / rows), narrow(op, y.shape[1])};
+// x as [rows, in] or its like.
+Factor matrix(const OpView& op, const Value& value, bool transposed = false) {
+  const std::int64_t rows = value.shape[0];
+  return {rows, narrow(op, elements_of(op, value)) / rows, transposed};
 }
 
 class FcKernel : public Kernel {
  public:
-  FcKernel(const OpView& op, Device& device, const Sizes& sizes)
-      : device_(as_cuda(device)), doing_("running " + op.def().name), sizes_(sizes) {}
+  FcKernel(const OpView& op, Device& device, const Factor& left, const Factor& right, bool with_bias = false)
+      : device_(as_cuda(device)),
+        doing_("running " + op.def().name),
+        product_(device_, left, right, with_bias) {}
 
   void run(const RunContext& context) override {
     const std::lock_guard lock(device_.libraries());
-    multiply(context, device_.cublas(), device_.stream(context.stream));
+    multiply(context, align(context.scratch), device_.stream(context.stream));
     check(cudaGetLastError(), doing_);
   }
-  std::string describe() const override { return "cuBLAS"; }
+  std::size_t scratch_bytes() const override { return with_room_to_align(product_.workspace_bytes()); }
+  std::string describe() const override {
+    return fmt::format("cuBLASLt, {} bytes of workspace", product_.workspace_bytes());
+  }
 
  protected:
-  virtual void multiply(const RunContext& context, cublasHandle_t cublas, cudaStream_t stream) = 0;
+  virtual void multiply(const RunContext& context, void* workspace, cudaStream_t stream) = 0;
 
   CudaDevice& device_;
   std::string doing_;
-  Sizes sizes_;
+  MatrixProduct product_;
 };
 
 class Forward : public FcKernel {
  public:
   Forward(const OpView& op, Device& device)
-      : FcKernel(op, device, sizes_of(op, op.input("x"), op.output("y"))),
+      : FcKernel(op, device, matrix(op, op.input("x")), matrix(op, op.input("w"), true), op.has_input("b")),
         x_(op.input_id("x")),
         w_(op.input_id("w")),
         b_(op.input_id("b")),
         y_(op.output_id("y")) {}
 
  private:
-  void multiply(const RunContext& context, cublasHandle_t cublas, cudaStream_t stream) override {
-    const auto& [rows, in, out] = sizes_;
-    check(cublasSgemm(cublas, CUBLAS_OP_T, CUBLAS_OP_N, out, rows, in, &kOne, at(context, w_), in,
-                      at(context, x_), in, &kZero, at(context, y_), out),
-          doing_);
-    if (b_ != runtime::kNone) add_to_rows(at(context, y_), at(context, b_), rows, out, stream);
+  void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
+    const float* const bias = b_ == runtime::kNone ? nullptr : at(context, b_);
+    product_.run({at(context, x_), at(context, w_), bias, at(context, y_)}, workspace, stream);
   }
   ValueId x_, w_, b_, y_;
 };
@@ -60,17 +58,14 @@ class Forward : public FcKernel {
 class GradInput : public FcKernel {
  public:
   GradInput(const OpView& op, Device& device)
-      : FcKernel(op, device, sizes_of(op, op.output("dx"), op.input("dy"))),
+      : FcKernel(op, device, matrix(op, op.input("dy")), matrix(op, op.input("w"))),
         dy_(op.input_id("dy")),
         w_(op.input_id("w")),
         dx_(op.output_id("dx")) {}
 
  private:
-  void multiply(const RunContext& context, cublasHandle_t cublas, cudaStream_t) override {
-    const auto& [rows, in, out] = sizes_;
-    check(cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_N, in, rows, out, &kOne, at(context, w_), in,
-                      at(context, dy_), out, &kZero, at(context, dx_), in),
-          doing_);
+  void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
+    product_.run({at(context, dy_), at(context, w_), nullptr, at(context, dx_)}, workspace, stream);
   }
   ValueId dy_, w_, dx_;
 };
@@ -78,20 +73,19 @@ class GradInput : public FcKernel {
 class GradWeights : public FcKernel {
  public:
   GradWeights(const OpView& op, Device& device)
-      : FcKernel(op, device, sizes_of(op, op.input("x"), op.input("dy"))),
+      : FcKernel(op, device, matrix(op, op.input("dy"), true), matrix(op, op.input("x"))),
+        made_{op.input("dy").shape[0], op.input("dy").shape[1], 1},
         x_(op.input_id("x")),
         dy_(op.input_id("dy")),
         dw_(op.output_id("dw")),
         db_(op.output_id("db")) {}
 
  private:
-  void multiply(const RunContext& context, cublasHandle_t cublas, cudaStream_t stream) override {
-    const auto& [rows, in, out] = sizes_;
-    check(cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_T, in, out, rows, &kOne, at(context, x_), in,
-                      at(context, dy_), out, &kZero, at(context, dw_), in),
-          doing_);
-    if (db_ != runtime::kNone) sum_of_rows(at(context, dy_), at(context, db_), rows, out, stream);
+  void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
+    product_.run({at(context, dy_), at(context, x_), nullptr, at(context, dw_)}, workspace, stream);
+    if (db_ != runtime::kNone) sum_of_channels(at(context, dy_), at(context, db_), made_, stream);
   }
+  Channels made_;
   ValueId x_, dy_, dw_, db_;
 };
 

@@ -10,7 +10,10 @@ Pooling pooling_of(const OpView& op, const Value& x, const runtime::Shape& y) {
   const runtime::ops::Window window =
       runtime::ops::read_window(op, op.integers("kernel")[0], op.integers("kernel")[1]);
   narrow(op, elements_of(op, x));
-  Pooling pooling = {.planes = narrow(op, x.shape[0] * x.shape[1]), .exclusive = op.flag("exclusive")};
+  const bool last = is_channels_last(x.layout);
+  Pooling pooling = {.planes = last ? x.shape[0] : x.shape[0] * x.shape[1],
+                     .lanes = last ? narrow(op, x.shape[1]) : 1,
+                     .exclusive = op.flag("exclusive")};
   for (std::size_t axis = 0; axis < 2; ++axis) {
     pooling.in[axis] = static_cast<int>(x.shape[axis + 2]);
     pooling.out[axis] = static_cast<int>(y[axis + 2]);
@@ -20,6 +23,8 @@ Pooling pooling_of(const OpView& op, const Value& x, const runtime::Shape& y) {
   }
   return pooling;
 }
+
+LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
 
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device& device) {
   const auto pool = op.text("kind") == "max" ? max_pool : average_pool;
@@ -48,7 +53,7 @@ std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device& device) {
 
 }  // namespace
 
-KernelDef pool2d_kernel() { return {.make = make_pool2d}; }
-KernelDef pool2d_grad_kernel() { return {.make = make_pool2d_grad}; }
+KernelDef pool2d_kernel() { return {.choose_layouts = images_like_x, .make = make_pool2d}; }
+KernelDef pool2d_grad_kernel() { return {.choose_layouts = images_like_x, .make = make_pool2d_grad}; }
 
 }  // namespace fleetrun::cuda

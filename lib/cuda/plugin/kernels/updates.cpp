@@ -6,6 +6,8 @@ namespace {
 
 using runtime::Device;
 
+LayoutChoice like_param(const LayoutQuery& query, Device&) { return runtime::like_input(query, "param"); }
+
 std::unique_ptr<Kernel> make_sgd(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
@@ -50,8 +52,8 @@ std::unique_ptr<Kernel> make_adam(const OpView& op, Device& device) {
 
 }  // namespace
 
-KernelDef sgd_kernel() { return {.make = make_sgd}; }
-KernelDef momentum_kernel() { return {.make = make_momentum}; }
-KernelDef adam_kernel() { return {.make = make_adam}; }
+KernelDef sgd_kernel() { return {.choose_layouts = like_param, .make = make_sgd}; }
+KernelDef momentum_kernel() { return {.choose_layouts = like_param, .make = make_momentum}; }
+KernelDef adam_kernel() { return {.choose_layouts = like_param, .make = make_adam}; }
 
 }  // namespace fleetrun::cuda

@@ -1,0 +1,62 @@
+#include "cuda/plugin/image_layout.h"
+
+#include "cuda/plugin/cuda_device.h"
+
+namespace fleetrun::cuda {
+namespace {
+
+using runtime::Layout;
+using runtime::LayoutChoice;
+using runtime::LayoutQuery;
+using runtime::Value;
+using runtime::ValueId;
+
+constexpr std::size_t kImageSizes = 4;
+
+Layout last(const Value& value) {
+  const auto bytes = static_cast<std::size_t>(runtime::count_of(value.shape)) * size_of(value.dtype);
+  return {.name = "nhwc", .descriptor = "nhwc", .bytes = bytes};
+}
+
+std::vector<Layout> layouts(const LayoutQuery& query, const std::vector<ValueId>& ids, bool channels_last) {
+  std::vector<Layout> layouts(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!channels_last || ids[i] == runtime::kNone) continue;
+    const Value& value = query.op.program().value(ids[i]);
+    if (value.shape.size() == kImageSizes && value.dtype == DType::f32) layouts[i] = last(value);
+  }
+  return layouts;
+}
+
+LayoutChoice choice(const LayoutQuery& query, bool channels_last) {
+  const runtime::Op& op = query.op.op();
+  return {layouts(query, op.inputs, channels_last), layouts(query, op.outputs, channels_last)};
+}
+
+}  // namespace
+
+bool is_channels_last(const Layout& layout) { return !layout.plain(); }
+
+cudnnTensorFormat_t format_of(const Layout& layout) {
+  return is_channels_last(layout) ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
+Pixels pixels_of(const runtime::Shape& shape) {
+  return {shape.at(0), shape.at(1), shape.at(2) * shape.at(3)};
+}
+
+Channels channels_of(const Value& image) {
+  const auto [images, channels, pixels] = pixels_of(image.shape);
+  if (is_channels_last(image.layout)) return {images * pixels, channels, 1};
+  return {images, channels, pixels};
+}
+
+LayoutChoice as_the_job_says(const LayoutQuery& query, runtime::Device& device) {
+  return choice(query, as_cuda(device).options().channels_last);
+}
+
+LayoutChoice images_like(const LayoutQuery& query, std::string_view leader) {
+  return choice(query, is_channels_last(query.op.input(leader).layout));
+}
+
+}  // namespace fleetrun::cuda

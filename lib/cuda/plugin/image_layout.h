@@ -1,0 +1,24 @@
+// The layouts of this plug-in: plain, and for images [N, C, H, W] and weights of convolutions [O, I, H, W] also channels
+// last, as cuDNN's NHWC. PluginOptions::channels_last lets convolutions ask for it; it flows on from there.
+#pragma once
+#include <string_view>
+
+#include "cuda/logic/channels_last.h"
+#include "cuda/plugin/check.h"
+#include "runtime/kernels/device.h"
+
+namespace fleetrun::cuda {
+
+bool is_channels_last(const runtime::Layout& layout);
+cudnnTensorFormat_t format_of(const runtime::Layout& layout);
+Pixels pixels_of(const runtime::Shape& shape);  // of four sizes
+
+Channels channels_of(const runtime::Value& image);
+
+// For KernelDef::choose_layouts. Images and weights as the job says, the rest plain.
+runtime::LayoutChoice as_the_job_says(const runtime::LayoutQuery& query, runtime::Device& device);
+
+// Images as the input `leader` lies, the rest plain.
+runtime::LayoutChoice images_like(const runtime::LayoutQuery& query, std::string_view leader);
+
+}  // namespace fleetrun::cuda

@@ -1,0 +1,168 @@
+// The test's device beside the CPU, op for op and in a whole step, where a layout flows from op to op.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "runtime/tensor/philox.h"
+#include "support/gradient_check.h"
+#include "support/run_op.h"
+#include "support/small_net.h"
+#include "support/test_device.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using test::Floats;
+using test::OpRun;
+using test::ProgramRun;
+
+constexpr double kApart = 1e-4;  // of a tensor's norm
+constexpr double kNothing =
+    1e-5;  // what rounding leaves of a tensor that is 0: of a bias in front of batch_norm
+
+Floats numbers(const std::string& name, std::size_t count) {
+  Floats values(count);
+  const std::uint64_t stream = std::hash<std::string>()(name);
+  for (std::size_t i = 0; i < count; ++i) values[i] = unit_float(philox(7, stream, i)[0]) - 0.5F;
+  return values;
+}
+
+bool is_given(const Value& value) {
+  return value.kind == ValueKind::feed || value.kind == ValueKind::parameter;
+}
+
+// Feeds and parameters by their names, then one run.
+void run_on(ProgramRun& run) {
+  for (std::size_t i = 0; i < run.program().values.size(); ++i) {
+    const Value& value = run.program().values[i];
+    const auto count = static_cast<std::size_t>(count_of(value.shape));
+    if (!is_given(value)) continue;
+    if (value.dtype == DType::i32)
+      run.set(static_cast<ValueId>(i), std::vector<std::int32_t>(count, 3));
+    else
+      run.set(static_cast<ValueId>(i), numbers(value.name, count));
+  }
+  run.run();
+}
+
+// Every value of the program itself, after a run on the test's device, is that of the CPU.
+void check_like_cpu(const Program& program) {
+  const auto device = test::make_test_device();
+  const auto cpu = make_cpu_device();
+  cpu->enter_thread(1);
+  ProgramRun ours(program, all_ops(), *device), theirs(program, all_ops(), *cpu);
+  run_on(ours);
+  run_on(theirs);
+  for (std::size_t i = 0; i < program.values.size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    if (program.value(id).dtype != DType::f32) continue;
+    INFO(program.value(id).name);
+    const Floats wanted = theirs.get(id), got = ours.get(id);
+    Floats apart(wanted.size());
+    for (std::size_t j = 0; j < wanted.size(); ++j) apart[j] = got[j] - wanted[j];
+    CHECK(test::norm(apart) <= kApart * test::norm(wanted) + kNothing);
+  }
+}
+
+TEST_CASE("a step of a network with convolutions, pooling and batch_norm leaves what it leaves on the CPU") {
+  check_like_cpu(test::small_net(3));
+}
+
+ValueId framed(Builder& builder, const std::string& name, ValueId x, std::int64_t out) {
+  Attributes attributes = test::convolution(2, 0);
+  attributes["paddings"] = Shape{0, 1, 2, 1};
+  const std::int64_t in = builder.program().value(x).shape[1];
+  return builder.op(name, "conv2d", {{"x", x}, {"w", builder.parameter(name + ".w", {out, in, 3, 3}, {})}},
+                    attributes);
+}
+
+TEST_CASE(
+    "joined images, padding that differs from side to side, and windows over the edge, forward and "
+    "backward") {
+  for (const bool exclusive : {true, false}) {
+    CAPTURE(exclusive);
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId image = builder.feed("image", {3, 5, 9, 7});
+    const ValueId left = framed(builder, "left", image, 6), right = framed(builder, "right", image, 4);
+    ValueId x = builder.op("joined", "concat", {{"x", left}, {"y", right}}, {{"axis", std::int64_t{1}}});
+    x = builder.op("relu6", "relu6", {{"x", x}}, {{"threshold", 0.5}});
+    const ValueId twice = builder.op("twice", "scale", {{"x", x}}, {{"scale", 2.0}, {"bias", 0.5}});
+    x = builder.op("sum", "elementwise_add", {{"x", twice}, {"y", x}});
+    Attributes windows = test::pooling("average");
+    windows["kernel"] = Shape{3, 2};
+    windows["paddings"] = Shape{1, 1};
+    windows["exclusive"] = exclusive;
+    x = builder.op("average", "pool2d", {{"x", x}}, windows);
+    windows["kind"] = std::string("max");
+    windows["strides"] = Shape{1, 1};
+    x = builder.op("max", "pool2d", {{"x", x}}, windows);
+    const std::int64_t features = count_of(program.value(x).shape) / 3;
+    x = builder.op("fc", "fc", {{"x", x}, {"w", builder.parameter("fc.w", {4, features}, {})}});
+    append_backward(builder, builder.op("loss", "mean", {{"x", x}}));
+    check_like_cpu(program);
+  }
+}
+
+TEST_CASE("dropout keeps what it keeps on the CPU, bit by bit") {
+  constexpr std::int64_t kCount = 10'001;
+  const std::map<std::string, test::Given> inputs = {{"x", {{kCount}, numbers("x", kCount)}}};
+  const Attributes attributes = {{"p", 0.25}, {"key", std::int64_t{3}}};
+  const auto device = test::make_test_device();
+  const auto cpu = make_cpu_device();
+  CHECK(OpRun("dropout", inputs, attributes, *device).output("y") ==
+        OpRun("dropout", inputs, attributes, *cpu).output("y"));
+}
+
+TEST_CASE("casts round as on the CPU, bit by bit") {
+  const Floats values = {0.0F, 1.0F, -1.0F / 3.0F, 1.00390625F, 1.01171875F, 65519.0F, 1e-7F, -3e38F};
+  const auto device = test::make_test_device();
+  const auto cpu = make_cpu_device();
+  for (const char* dtype : {"bf16", "f16"}) {
+    CAPTURE(dtype);
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId x = builder.feed("x", {2, 4});
+    const ValueId narrow = builder.op("narrow", "cast", {{"x", x}}, {{"dtype", std::string(dtype)}});
+    const ValueId y = builder.op("y", "cast", {{"x", narrow}}, {{"dtype", std::string("f32")}});
+    ProgramRun ours(program, all_ops(), *device), theirs(program, all_ops(), *cpu);
+    for (ProgramRun* run : {&ours, &theirs}) {
+      run->set(x, values);
+      run->run();
+    }
+    CHECK(ours.get(y) == theirs.get(y));
+  }
+}
+
+TEST_CASE("a value that a device keeps in its own layout comes back as it went in") {
+  const auto device = test::make_test_device();
+  Program program = test::small_net(3);
+  ProgramRun run(program, all_ops(), *device);
+  for (const ValueId id : program.of_kind(ValueKind::parameter)) {
+    const Value& value = program.value(id);
+    const Floats values = numbers(value.name, static_cast<std::size_t>(count_of(value.shape)));
+    run.set(id, values);
+    CHECK(run.get(id) == values);
+  }
+}
+
+TEST_CASE("a label that is no class is told, with its sample") {
+  const auto device = test::make_test_device();
+  const std::map<std::string, test::Given> inputs = {{"logits", {{3, 4}, numbers("logits", 12)}},
+                                                     {"label", {{3}, std::vector<std::int32_t>{1, 4, 0}}}};
+  const auto told = [&] {
+    try {
+      OpRun(std::string("softmax_with_cross_entropy"), inputs, {}, *device).output("loss");
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::data);
+      return error.message();
+    }
+    return std::string("nothing");
+  }();
+  CHECK(told.find("label 4") != std::string::npos);
+  CHECK(told.find("there are 4 classes") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime

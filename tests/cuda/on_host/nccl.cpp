@@ -1,0 +1,232 @@
+// What the plug-in uses of NCCL, between processes of one machine: ranks meet in a file of shared memory that the id
+// names, each with a place for what it brings. Nothing waits: a collective goes on whenever its stream does. A rank whose
+// process has ended is found by its lock on the file.
+#include <fcntl.h>
+#include <nccl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "comm/reduce.h"
+#include "cuda/on_host/stream.h"
+
+namespace on_host = fleetrun::cuda::on_host;
+
+namespace {
+
+using fleetrun::DType;
+using fleetrun::comm::ReduceOp;
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20U;  // that a rank brings to a collective
+constexpr std::size_t kHead = 4096;                         // bytes in front of the ranks' places
+
+// Arrivals of all ranks, counted from the beginning: one to join, then two in each collective; and those to leave.
+using Count = std::atomic<std::uint64_t>;
+struct Head {
+  Count arrivals, leaving;
+};
+
+struct Brought {
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+};
+
+}  // namespace
+
+struct ncclComm {
+  int rank = 0, size = 0;
+  int file = -1;
+  std::byte* shared = nullptr;
+  std::string name;
+  std::uint64_t collectives = 0;
+  bool broken = false, given_up = false, leaves = false;
+
+  ~ncclComm() {
+    ::munmap(shared, bytes());
+    ::close(file);
+    if (rank == 0) ::shm_unlink(name.c_str());
+  }
+  std::size_t bytes() const { return kHead + static_cast<std::size_t>(size) * kMostBytes; }
+  Head& head() const { return *reinterpret_cast<Head*>(shared); }
+  bool have_arrived(std::uint64_t times) const {
+    return head().arrivals >= times * static_cast<std::uint64_t>(size);
+  }
+  bool all_leave() const { return head().leaving == static_cast<std::uint64_t>(size); }
+  std::byte* place_of(int whose) const {
+    return shared + kHead + static_cast<std::size_t>(whose) * kMostBytes;
+  }
+
+  void lock() const {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1, .l_pid = 0};
+    if (::fcntl(file, F_SETLK, &lock) != 0) on_host::refuse("two ranks of the same number");
+  }
+  bool somebody_is_gone() const {
+    for (int other = 0; other < size; ++other) {
+      struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = other, .l_len = 1, .l_pid = 0};
+      if (other != rank && ::fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) return true;
+    }
+    return false;
+  }
+};
+
+namespace {
+
+std::shared_ptr<ncclComm>* handle_of(ncclComm_t comm) {
+  return reinterpret_cast<std::shared_ptr<ncclComm>*>(comm);
+}
+
+DType dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32:
+      return DType::f32;
+    case ncclFloat16:
+      return DType::f16;
+    case ncclBfloat16:
+      return DType::bf16;
+    case ncclInt32:
+      return DType::i32;
+    case ncclInt64:
+      return DType::i64;
+    default:
+      return DType::u8;
+  }
+}
+
+ReduceOp op_of(ncclRedOp_t op) {
+  return op == ncclSum ? ReduceOp::sum : op == ncclMax ? ReduceOp::max : ReduceOp::min;
+}
+
+// Each rank leaves what it brings; when all have, `take(comm)` reads the places; when all have read, they are free.
+template <typename Take>
+ncclResult_t collective(ncclComm_t given, const Brought& brought, cudaStream_t stream, const Take& take) {
+  const std::lock_guard lock(on_host::machine());
+  const std::shared_ptr<ncclComm> comm = *handle_of(given);
+  if (comm->broken) return ncclRemoteError;
+  if (brought.bytes > kMostBytes) on_host::refuse("a collective of so many bytes");
+  on_host::expect_reachable(brought.from, brought.bytes, "a collective");
+  const std::uint64_t number = comm->collectives++;
+  on_host::give_until_done(stream, [comm, brought, take, number, arrived = false]() mutable {
+    if (comm->given_up) return true;
+    const std::uint64_t before = 1 + 2 * number;  // arrivals of each rank
+    if (!arrived) {
+      if (!comm->have_arrived(before)) return false;
+      std::memcpy(comm->place_of(comm->rank), brought.from, brought.bytes);
+      ++comm->head().arrivals;
+      arrived = true;
+    }
+    if (!comm->have_arrived(before + 1)) return false;
+    take(*comm);
+    ++comm->head().arrivals;
+    return true;
+  });
+  return ncclSuccess;
+}
+
+// made = op over what all ranks have brought from `offset` on, the same on each: in the order of the ranks.
+void sum_up(const ncclComm& comm, std::size_t offset, void* made, std::size_t count, DType dtype,
+            ReduceOp op) {
+  std::memcpy(made, comm.place_of(0) + offset, count * size_of(dtype));
+  for (int other = 1; other < comm.size; ++other)
+    fleetrun::comm::reduce_function(dtype, op)(made, made, comm.place_of(other) + offset, count);
+}
+
+}  // namespace
+
+// NOLINTBEGIN(readability-identifier-naming): NCCL's names
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t) { return "remote process exited or there was a network error"; }
+const char* ncclGetLastError(ncclComm_t) { return "a rank is gone"; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static int made = 0;
+  *id = {};
+  const std::string name = fmt::format("/fleetrun-test-{}-{}", ::getpid(), made++);
+  std::memcpy(id->internal, name.data(), name.size());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  const ncclConfig_t usual = NCCL_CONFIG_INITIALIZER;
+  if (config->magic != usual.magic || config->size != usual.size || config->blocking != 0)
+    on_host::refuse("a communicator that would block");
+  auto comm = std::make_shared<ncclComm>();
+  comm->rank = rank, comm->size = size, comm->name = id.internal;
+  comm->file = ::shm_open(id.internal, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (::ftruncate(comm->file, static_cast<off_t>(comm->bytes())) != 0) return ncclSystemError;
+  void* const shared = ::mmap(nullptr, comm->bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, comm->file, 0);
+  if (shared == MAP_FAILED) return ncclSystemError;
+  comm->shared = static_cast<std::byte*>(shared);
+  comm->lock();
+  ++comm->head().arrivals;
+  *made = reinterpret_cast<ncclComm_t>(new std::shared_ptr<ncclComm>(comm));
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t given, ncclResult_t* error) {
+  ncclComm& comm = **handle_of(given);
+  const bool there = comm.have_arrived(1), busy = !there || (comm.leaves && !comm.all_leave());
+  if (there && !comm.broken && !comm.all_leave()) comm.broken = comm.somebody_is_gone();
+  *error = comm.broken ? ncclRemoteError : busy ? ncclInProgress : ncclSuccess;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t given) {
+  ncclComm& comm = **handle_of(given);
+  comm.leaves = true;
+  ++comm.head().leaving;
+  return ncclInProgress;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  (*handle_of(comm))->given_up = true;
+  delete handle_of(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete handle_of(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  const DType dtype = dtype_of(type);
+  return collective(comm, {from, count * size_of(dtype)}, stream,
+                    [=](const ncclComm& all) { sum_up(all, 0, to, count, dtype, op_of(op)); });
+}
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = count * size_of(dtype_of(type));
+  return collective(comm, {from, bytes}, stream,
+                    [=](const ncclComm& all) { std::memcpy(to, all.place_of(root), bytes); });
+}
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const DType dtype = dtype_of(type);
+  const std::size_t bytes = count * size_of(dtype);
+  const auto size = static_cast<std::size_t>((*handle_of(comm))->size);
+  return collective(comm, {from, bytes * size}, stream, [=](const ncclComm& all) {
+    sum_up(all, bytes * static_cast<std::size_t>(all.rank), to, count, dtype, op_of(op));
+  });
+}
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  const std::size_t bytes = count * size_of(dtype_of(type));
+  return collective(comm, {from, bytes}, stream, [=](const ncclComm& all) {
+    for (int rank = 0; rank < all.size; ++rank)
+      std::memcpy(static_cast<std::byte*>(to) + static_cast<std::size_t>(rank) * bytes, all.place_of(rank),
+                  bytes);
+  });
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,252 @@
+// What the plug-in uses of the CUDA runtime. Calls of one process come from one device.
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "cuda/on_host/stream.h"
+
+namespace on_host = fleetrun::cuda::on_host;
+
+struct CUstream_st {
+  std::deque<std::function<bool()>> work;
+  std::size_t given = 0, done = 0;
+
+  // One piece of work, as far as it goes now.
+  void go_on() {
+    if (!work.front()()) {
+      ::sched_yield();  // another process has to do its part
+      return;
+    }
+    work.pop_front();
+    ++done;
+  }
+  void go_on_until(std::size_t number) {
+    while (done < number) go_on();
+  }
+};
+
+struct CUevent_st {
+  std::shared_ptr<CUstream_st> stream;  // null: never recorded
+  std::size_t number = 0;
+};
+
+namespace {
+
+constexpr std::size_t kMemory = std::size_t{96} << 20U;  // bytes of this device
+constexpr std::size_t kGuard = 64;                       // bytes behind each piece
+constexpr unsigned char kUntouched = 0xA5;
+
+struct Piece {
+  std::size_t bytes;
+  bool of_device;
+};
+
+struct Machine {
+  std::recursive_mutex mutex;
+  std::map<cudaStream_t, std::shared_ptr<CUstream_st>> streams;
+  std::map<const std::byte*, Piece> pieces;
+  std::size_t taken = 0;
+
+  void go_on() {
+    for (const auto& [handle, stream] : streams) stream->go_on_until(stream->given);
+  }
+  // The piece with this address; end() when there is none.
+  auto find(const void* data) {
+    auto next = pieces.upper_bound(static_cast<const std::byte*>(data));
+    if (next == pieces.begin()) return pieces.end();
+    --next;
+    return static_cast<const std::byte*>(data) < next->first + next->second.bytes ? next : pieces.end();
+  }
+};
+
+Machine& cuda() {
+  static Machine machine;
+  return machine;
+}
+
+cudaError_t make_piece(void** data, std::size_t bytes, bool of_device) {
+  const std::lock_guard lock(cuda().mutex);
+  if (of_device && bytes > kMemory - cuda().taken) return cudaErrorMemoryAllocation;
+  constexpr std::size_t kAlignment = 256;
+  const std::size_t whole = (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
+  auto* const made = static_cast<std::byte*>(std::aligned_alloc(kAlignment, whole));
+  // What was never written is no number that anybody hopes for; nobody looks so far into a workspace.
+  constexpr std::size_t kMostFilled = std::size_t{1} << 20U;
+  std::memset(made, kUntouched, std::min(whole, kMostFilled));
+  std::memset(made + bytes, kUntouched, whole - bytes);
+  cuda().pieces[made] = {bytes, of_device};
+  if (of_device) cuda().taken += bytes;
+  *data = made;
+  return cudaSuccess;
+}
+
+cudaError_t free_piece(void* data) {
+  const std::lock_guard lock(cuda().mutex);
+  cuda().go_on();  // as cudaFree does
+  const auto found = cuda().pieces.find(static_cast<const std::byte*>(data));
+  if (found == cuda().pieces.end()) on_host::refuse("memory is freed that was never taken");
+  for (std::size_t i = 0; i < kGuard; ++i)
+    if (found->first[found->second.bytes + i] != std::byte{kUntouched})
+      on_host::refuse(fmt::format("somebody wrote {} bytes behind a piece of {}", i, found->second.bytes));
+  if (found->second.of_device) cuda().taken -= found->second.bytes;
+  cuda().pieces.erase(found);
+  std::free(data);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace fleetrun::cuda::on_host {
+
+std::recursive_mutex& machine() { return ::cuda().mutex; }
+
+void refuse(const std::string& what) {
+  fmt::print(stderr, "CUDA on the host: {}\n", what);
+  std::abort();
+}
+
+void expect_reachable(const void* data, std::size_t bytes, const char* who) {
+  if (bytes == 0) return;
+  const auto found = ::cuda().find(data);
+  if (found == ::cuda().pieces.end()) refuse(fmt::format("{} is given memory of the host", who));
+  if (static_cast<const std::byte*>(data) + bytes > found->first + found->second.bytes)
+    refuse(
+        fmt::format("{} is given {} bytes that reach beyond a piece of {}", who, bytes, found->second.bytes));
+}
+
+void give_until_done(cudaStream_t stream, std::function<bool()> work) {
+  const std::lock_guard lock(machine());
+  if (stream == nullptr) refuse("work is given to the default stream");
+  stream->work.push_back(std::move(work));
+  ++stream->given;
+}
+
+}  // namespace fleetrun::cuda::on_host
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
+extern "C" {
+
+const char* cudaGetErrorString(cudaError_t) { return "an error"; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard lock(cuda().mutex);
+  *free = kMemory - cuda().taken;
+  *total = kMemory;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** data, std::size_t bytes) { return make_piece(data, bytes, true); }
+cudaError_t cudaFree(void* data) { return free_piece(data); }
+cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) { return make_piece(data, bytes, false); }
+cudaError_t cudaFreeHost(void* data) { return free_piece(data); }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {
+  const std::lock_guard lock(cuda().mutex);
+  const auto found = cuda().find(data);
+  attributes->type = found == cuda().pieces.end() ? cudaMemoryTypeUnregistered
+                     : found->second.of_device    ? cudaMemoryTypeDevice
+                                                  : cudaMemoryTypeHost;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (flags != cudaStreamNonBlocking) on_host::refuse("a stream would wait for the default stream");
+  if (priority > 0 || priority < -5)
+    on_host::refuse("a stream has a priority that this device does not have");
+  const std::lock_guard lock(cuda().mutex);
+  const auto made = std::make_shared<CUstream_st>();
+  cuda().streams[made.get()] = made;
+  *stream = made.get();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  stream->go_on_until(stream->given);
+  cuda().streams.erase(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  if (stream->done == stream->given) return cudaSuccess;
+  stream->go_on();
+  return cudaErrorNotReady;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  stream->go_on_until(stream->given);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  *event = {cuda().streams.at(stream), stream->given};
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock(cuda().mutex);
+  if (!event->stream) return cudaSuccess;
+  on_host::give_until_done(stream, [mark = *event] {
+    if (mark.stream->done < mark.number) mark.stream->go_on();
+    return mark.stream->done >= mark.number;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard lock(cuda().mutex);
+  if (!event->stream || event->stream->done >= event->number) return cudaSuccess;
+  event->stream->go_on();
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  on_host::expect_reachable(data, bytes, "cudaMemset");
+  on_host::give(stream, [=] { std::memset(data, value, bytes); });
+  return cudaSuccess;
+}
+// Copies to and from memory that is not pinned are done when the call returns.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const std::lock_guard lock(cuda().mutex);
+  if (kind != cudaMemcpyHostToDevice) on_host::expect_reachable(from, bytes, "cudaMemcpy");
+  if (kind != cudaMemcpyDeviceToHost) on_host::expect_reachable(to, bytes, "cudaMemcpy");
+  on_host::give(stream, [=] { std::memcpy(to, from, bytes); });
+  const void* const host = kind == cudaMemcpyHostToDevice ? from : to;
+  if (kind != cudaMemcpyDeviceToDevice && cuda().find(host) == cuda().pieces.end())
+    stream->go_on_until(stream->given);
+  return cudaSuccess;
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,35 @@
+// A CUDA that works on the host, for the plug-in's own code: streams are queues, their work is done as late as CUDA
+// allows, when somebody waits for it; other streams go on only as far as an event makes them. Memory of the device is
+// known by its bounds, and what lies behind each piece must stay as it was.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace fleetrun::cuda::on_host {
+
+std::recursive_mutex& machine();  // one thread at a time is in this CUDA
+
+// Gives work to a stream: it is begun again until it says that it is done.
+void give_until_done(cudaStream_t stream, std::function<bool()> work);
+
+// Gives work that is done at once.
+template <typename Work>
+void give(cudaStream_t stream, Work work) {
+  give_until_done(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
+}
+
+// Ends the process with these words: the plug-in did what a GPU would not forgive.
+[[noreturn]] void refuse(const std::string& what);
+
+// Refuses a range that is not inside one piece of device memory (or of pinned memory, which a device can reach).
+void expect_reachable(const void* data, std::size_t bytes, const char* who);
+
+}  // namespace fleetrun::cuda::on_host
