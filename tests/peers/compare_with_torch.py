@@ -9,6 +9,8 @@ In a large one, many do in every run, in either framework. Wants Debian's python
 float64 takes very long), and a build of fleetrun with tests.
 
 usage: compare_with_torch.py BUILD_DIR [MODEL ...] [--batch B] [--side PIXELS] [--steps N] [--threads T] [--seeds S...]
+                             [--device cuda:0]
+With a GPU both work on it, in full float32.
 """
 import argparse
 import json
@@ -100,8 +102,12 @@ def read_safetensors(path):
 
 
 def weights_of(model):
-    return {name: value.detach().float().numpy().copy() for name, value in model.state_dict().items()
+    return {name: value.detach().float().cpu().numpy().copy() for name, value in model.state_dict().items()
             if not name.endswith('num_batches_tracked')}
+
+
+def tensor(values, device, dtype=None):
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def load(model, weights):
@@ -120,19 +126,19 @@ def learn_statistics(model, images):
                 model.train()(torch.tensor(images))
 
 
-def torch_steps(model, weights, batches, dtype):
+def torch_steps(model, weights, batches, dtype, device):
     """The same tensors as step_probe writes, as float64."""
     torch.set_default_dtype(dtype)
-    model = load(model.to(dtype), weights)
+    model = load(model.to(dtype).to(device), weights)
     results, losses = {}, []
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     with torch.no_grad():
-        results['evaluation.logits'] = model.eval()(torch.tensor(batches['images'][0], dtype=dtype))
+        results['evaluation.logits'] = model.eval()(tensor(batches['images'][0], device, dtype))
     model.train()
     for step, (images, labels) in enumerate(zip(batches['images'], batches['labels'])):
         optimizer.zero_grad()
-        logits = model(torch.tensor(images, dtype=dtype))
-        by_sample = torch.nn.functional.cross_entropy(logits, torch.tensor(labels).long(), reduction='none')
+        logits = model(tensor(images, device, dtype))
+        by_sample = torch.nn.functional.cross_entropy(logits, tensor(labels, device).long(), reduction='none')
         loss = by_sample.mean()
         loss.backward()
         losses.append(float(loss))
@@ -141,7 +147,8 @@ def torch_steps(model, weights, batches, dtype):
             results |= {f'gradient.{key}': value.grad.clone() for key, value in model.named_parameters()}
         optimizer.step()
     results |= {f'weight.{key}': value.detach() for key, value in model.named_parameters()}
-    results = {key: value.double().numpy() for key, value in results.items()}
+    results = {key: value.double().cpu().numpy() for key, value in results.items()}
+    model.cpu()
     return results | {'loss': numpy.array(losses)}
 
 
@@ -161,7 +168,8 @@ def fleetrun_steps(arguments, folder, weights, batches):
     write_safetensors(f'{folder}/batches.safetensors', batches)
     probe = [f'{arguments.build}/bin/step_probe', 'job.json', 'batches.safetensors', 'result.safetensors',
              'model.pretrained=weights.safetensors']
-    subprocess.run(probe, cwd=folder, check=True)
+    environment = os.environ | ({'FLEETRUN_TEST_DEVICE': arguments.device} if arguments.device != 'cpu' else {})
+    subprocess.run(probe, cwd=folder, check=True, env=environment)
     return {key: value.astype(numpy.float64) for key, value in read_safetensors(f'{folder}/result.safetensors').items()}
 
 
@@ -220,8 +228,8 @@ def one_run(name, seed, arguments, folder):
     weights = weights_of(model)
     write_job(arguments, name, seed, folder, batches)
     ours = fleetrun_steps(arguments, folder, weights, batches)
-    single = torch_steps(model, weights, batches, torch.float32)
-    double = torch_steps(model, weights, batches, torch.float64)
+    single = torch_steps(model, weights, batches, torch.float32, arguments.device)
+    double = torch_steps(model, weights, batches, torch.float64, arguments.device)
     found = errors(ours, single, double)
     print(f'  seed {seed}: mean loss {ours["loss"][0]:.7f}, PyTorch {single["loss"][0]:.7f} in float32, '
           f'{double["loss"][0]:.7f} in float64', flush=True)
@@ -258,9 +266,11 @@ def main():
     parser.add_argument('--steps', type=int, default=10)
     parser.add_argument('--seeds', type=int, nargs='+', default=[1], help='of the weights and images')
     parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--device', default='cpu', help='cpu, or cuda:0 for both frameworks')
     arguments = parser.parse_args()
     arguments.build = os.path.abspath(arguments.build)
     torch.set_num_threads(arguments.threads)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     return 0 if all([compare(name, arguments) for name in arguments.models]) else 1
 
 

@@ -3,6 +3,7 @@
 // Trains a job's model on batches from a file, in place of its data set, and writes what a job keeps to itself, so that
 // another framework's results can be held against it (compare_with_torch.py).
 //   in   images f32[S,B,C,H,W], labels i32[S,B]: S steps, each with the learning rate of the job's schedule
+// On the device that FLEETRUN_TEST_DEVICE names: cpu, cuda:0.
 //   out  evaluation.logits f32[B,K]: of the first batch, before training, by the evaluation program
 //        logits f32[B,K], losses f32[B], gradient.NAME: of the first step
 //        loss f32[S]; weight.NAME after all steps
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "comm/memory_store.h"
 #include "comm/solo.h"
 #include "job/parse_job.h"
 #include "job/schedule.h"
@@ -20,6 +22,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
+#include "support/test_device.h"
 
 namespace {
 
@@ -130,18 +133,21 @@ void probe(const job::JobSpec& parsed, const std::string& batches_path, const st
       .classes = job.model.class_dim.value()};
   const ExecutorOptions options = {.team = job.train.threads.value_or(1),
                                    .share_in_place = job.strategy.build_strategy.enable_inplace};
-  const auto device = make_cpu_device();
-  const auto solo = comm::make_solo();
+  const auto device = test::named_device(job.strategy);
+  comm::MemoryStore store;
+  const auto of_device = device->make_communicator({store, 0, 1}, 0);
+  const auto solo = of_device ? nullptr : comm::make_solo();
+  comm::Communicator& communicator = of_device ? *of_device : *solo;
   device->enter_thread(options.team);
 
   Model training(build_training_program(job, facts, all_ops(), 1), *device, {});
   Model evaluation(build_evaluation_program(job, facts, all_ops()), *device,
                    parameter_layouts(training.program));
-  Storage storage(training.program, *device, *solo);
+  Storage storage(training.program, *device, communicator);
   storage.initialise(static_cast<std::uint64_t>(job.train.seed));
   load_pretrained(job.model, training.program, storage);
-  training.prepare(*device, storage, *solo, options);
-  evaluation.prepare(*device, storage, *solo, options);
+  training.prepare(*device, storage, communicator, options);
+  evaluation.prepare(*device, storage, communicator, options);
 
   Result result;
   evaluation.run(batches, 0);

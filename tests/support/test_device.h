@@ -9,12 +9,15 @@
 
 namespace fleetrun::runtime::test {
 
-inline std::unique_ptr<Device> make_test_device() {
+inline std::unique_ptr<Device> named_device(const job::StrategySpec& strategy,
+                                            const CpuOptions& on_cpu = {}) {
   const Environment environment = Environment::of_this_process();
   const std::string name = environment.get_or("FLEETRUN_TEST_DEVICE", "cpu");
-  if (name == "cpu") return make_cpu_device({.refuse_reference = true});
+  if (name == "cpu") return make_cpu_device(on_cpu);
   const std::string plugin = environment.get_or("FLEETRUN_TEST_PLUGIN", cuda_plugin_path());
-  return load_plugin(plugin).make_device(plugin_options(name, {}, environment));
+  return load_plugin(plugin).make_device(plugin_options(name, strategy, environment));
 }
+
+inline std::unique_ptr<Device> make_test_device() { return named_device({}, {.refuse_reference = true}); }
 
 }  // namespace fleetrun::runtime::test

@@ -11,7 +11,7 @@ namespace fleetrun::runtime {
 namespace {
 
 TEST_CASE("the CUDA plug-in loads, and has a kernel for every op") {
-  const KernelTable kernels = load_plugin(FLEETRUN_CUDA_PLUGIN).kernels();
+  const KernelTable kernels = load_plugin(cuda_plugin_path()).kernels();
   for (const auto& entry : all_ops()) {
     const std::string& name = entry.first;
     INFO("op " << name);
@@ -21,7 +21,7 @@ TEST_CASE("the CUDA plug-in loads, and has a kernel for every op") {
 }
 
 TEST_CASE("kernels of the CUDA plug-in refuse another device") {
-  const KernelTable kernels = load_plugin(FLEETRUN_CUDA_PLUGIN).kernels();
+  const KernelTable kernels = load_plugin(cuda_plugin_path()).kernels();
   Program program;
   const ValueId y = program.add_value({.name = "y", .shape = {4}});
   program.ops.push_back(
@@ -33,7 +33,7 @@ TEST_CASE("kernels of the CUDA plug-in refuse another device") {
 
 TEST_CASE("a GPU that is not there is named, with a way out") {
   try {
-    load_plugin(FLEETRUN_CUDA_PLUGIN).make_device({.index = 1000});
+    load_plugin(cuda_plugin_path()).make_device({.index = 1000});
     FAIL("there is a device 1000");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::config);

@@ -1,0 +1,88 @@
+// step_speed JOB.json BATCH STEPS [KEY.PATH=VALUE ...]
+//
+// How long training steps of a job take on the device that FLEETRUN_TEST_DEVICE names (cpu, cuda:0), with a batch of images
+// of noise that is there already: no loader, no copy. Prints the images per second of STEPS steps behind as many that warm up.
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "comm/memory_store.h"
+#include "comm/solo.h"
+#include "job/parse_job.h"
+#include "runtime/build_program.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/propagate_layouts.h"
+#include "runtime/tensor/philox.h"
+#include "support/test_device.h"
+
+namespace {
+
+using namespace fleetrun;
+using namespace fleetrun::runtime;
+
+int number(const char* text) {
+  int value = 0;
+  const char* const end = text + std::strlen(text);
+  if (std::from_chars(text, end, value).ptr != end || value < 1)
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is no number above 0", text));
+  return value;
+}
+
+double seconds_of(Executor& executor, int steps) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int step = 0; step < steps; ++step) executor.run();
+  executor.fetch("loss");  // waits for all of them
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void measure(job::JobSpec job, int batch, int steps) {
+  job.data.batch_size = batch;
+  const ModelFacts facts = {.input_shape = job.data.train.shape, .classes = job.data.train.classes};
+  const auto device = test::named_device(job.strategy);
+  comm::MemoryStore store;
+  const auto of_device = device->make_communicator({store, 0, 1}, 0);
+  const auto solo = of_device ? nullptr : comm::make_solo();
+  comm::Communicator& communicator = of_device ? *of_device : *solo;
+  const ExecutorOptions options = {.team = job.train.threads.value_or(1),
+                                   .share_in_place = job.strategy.build_strategy.enable_inplace};
+  device->enter_thread(options.team);
+  Program program = build_training_program(job, facts, all_ops(), 1);
+  propagate_layouts(program, all_ops(), *device, {});
+  Storage storage(program, *device, communicator);
+  storage.initialise(static_cast<std::uint64_t>(job.train.seed));
+  Executor executor(std::move(program), all_ops(), *device, storage, communicator, options);
+
+  std::vector<float> images(
+      static_cast<std::size_t>(batch * facts.input_shape[0] * facts.input_shape[1] * facts.input_shape[2]));
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = unit_float(philox(1, 0, i)[0]) - 0.5F;
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), 1);
+  const float learning_rate = 0.001F;
+  executor.bind("image", images.data());
+  executor.bind("label", labels.data());
+  executor.bind("learning_rate", &learning_rate);
+  seconds_of(executor, steps);
+  const double seconds = seconds_of(executor, steps);
+  fmt::print("{}: batch {}, {} steps: {:.1f} images/s, {:.3f} ms per step\n", device->version(), batch, steps,
+             steps * batch / seconds, 1000 * seconds / steps);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 4) {
+    std::cerr << "usage: step_speed JOB.json BATCH STEPS [KEY.PATH=VALUE ...]\n";
+    return 2;
+  }
+  try {
+    measure(job::parse_job_file(arguments[1], {arguments + 4, arguments + count}).spec, number(arguments[2]),
+            number(arguments[3]));
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "step_speed: error: " << error.what() << '\n';
+    return 1;
+  }
+}
