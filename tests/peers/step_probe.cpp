@@ -97,8 +97,10 @@ struct Model {
     propagate_layouts(program, all_ops(), device, given);
   }
 
-  void prepare(Device& device, Storage& storage, comm::Communicator& solo, const ExecutorOptions& options) {
-    executor = std::make_unique<Executor>(program, all_ops(), device, storage, solo, options);
+  void prepare(Device& device, Storage& storage, comm::Communicator& communicator,
+               const ExecutorOptions& options) {
+    executor = std::make_unique<Executor>(program, all_ops(), device, storage,
+                                          std::vector<comm::Communicator*>{&communicator}, options);
   }
 
   void run(const Batches& batches, std::int64_t step) {

@@ -181,6 +181,8 @@ std::unique_ptr<comm::Memory> CudaDevice::allocate(std::size_t bytes) {
   } else {
     memory = std::make_unique<OwnMemory>(bytes);
   }
+  for (const auto& each : streams_)
+    wait_for(each.get());  // who had a piece of the pool may still be at work in it
   const cudaStream_t compute = stream(runtime::kComputeStream);
   check(cudaMemsetAsync(memory->data(), 0, bytes, compute), "zeroing memory");
   wait_for(compute);

@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/trainer.h"
+#include "runtime/training_communicators.h"
 #include "support/process_world.h"
 #include "support/temporary_folder.h"
 #include "support/test_device.h"
@@ -60,6 +61,22 @@ TEST_CASE("ranks with a device each: every collective, dtype and size") {
       testing::run_cases(*Place(ranks, false).communicator, testing::communicator_cases());
     });
     wait_for_all(world, size);
+  }
+}
+
+TEST_CASE("ranks in groups, by communicators composed of two: every collective, dtype and size") {
+  for (const auto algorithm : {comm::HierarchicalAlgorithm::leader, comm::HierarchicalAlgorithm::scatter}) {
+    ProcessWorld world(4, [algorithm](comm::World& ranks) {
+      const Place place(ranks, false);
+      const auto make = [&](const comm::Party& party, const std::string& name) {
+        auto of_device = place.device->make_communicator(party, 1);
+        return of_device ? std::move(of_device) : ranks.more(party, name);
+      };
+      const auto composed =
+          comm::make_hierarchical({.party = ranks.party(), .group_size = 2, .algorithm = algorithm}, make);
+      testing::run_cases(*composed, testing::communicator_cases());
+    });
+    wait_for_all(world, 4);
   }
 }
 
@@ -131,15 +148,19 @@ void write_parameters(const Trainer& trainer, const std::string& path) {
 struct Training {
   job::ModelName model;
   double learning_rate;
+  job::StrategySpec strategy = {};
 };
 
 // kSteps steps of a rank; its parameters go to the file.
 void train(comm::World& world, bool on_cpu, const Training& training, const std::string& path) {
-  const Place place(world, on_cpu);
+  be_a_host_by_itself(world.env.rank);
+  const auto device = on_cpu ? make_cpu_device() : test::make_test_device();
+  const TrainingCommunicators communicators(training.strategy, world, *device);
   job::JobSpec job;
   job.model.name = training.model;
+  job.strategy = training.strategy;
   job.data.batch_size = kGlobalBatch / world.env.world_size;
-  Trainer trainer(job, kFacts, *place.device, *place.communicator, 1);
+  Trainer trainer(job, kFacts, *device, communicators.all(), 1);
   trainer.share_parameters();
   for (int step = 0; step < kSteps; ++step) {
     const GlobalBatch batch(step);
@@ -195,11 +216,11 @@ void check_like_cpu(const Training& training) {
   }
 }
 
-constexpr Training kLenet = {job::ModelName::lenet, 0.05};
+const Training kLenet = {job::ModelName::lenet, 0.05};
 
 // Rounding makes a relu go the other way now and then: in a network as deep as this that grows from step to step, and
 // stays small only when the steps are.
-constexpr Training kResnet20 = {job::ModelName::resnet20, 0.0005};
+const Training kResnet20 = {job::ModelName::resnet20, 0.0005};
 
 TEST_CASE("lenet: after 20 steps 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
   check_like_cpu(kLenet);
@@ -207,6 +228,25 @@ TEST_CASE("lenet: after 20 steps 2 and 4 ranks hold the same parameters, and tho
 
 TEST_CASE("resnet20: after 20 steps 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
   check_like_cpu(kResnet20);
+}
+
+TEST_CASE(
+    "gradients summed by several communicators, beside the backward pass, and in groups train the same "
+    "network") {
+  const Trained plain(kLenet, 4, false);
+  Training beside = kLenet, leaders = kLenet, slices = kLenet;
+  beside.strategy.nccl_comm_num = 3;
+  beside.strategy.sync_nccl_allreduce = false;
+  leaders.strategy.use_hierarchical_allreduce = true;
+  leaders.strategy.hierarchical_allreduce_inter_nranks = 2;
+  slices.strategy = leaders.strategy;
+  slices.strategy.hierarchical_allreduce_algorithm = job::HierarchicalAlgorithm::scatter;
+  slices.strategy.nccl_comm_num = 2;
+  for (const Training& training : {beside, leaders, slices}) {
+    const Trained other(training, 4, false);
+    CHECK(apart(other.file_of(0), plain.file_of(0)).share() <= 1e-5);
+    for (int rank = 1; rank < 4; ++rank) CHECK(apart(other.file_of(rank), other.file_of(0)).difference == 0);
+  }
 }
 
 TEST_CASE("other steps lead elsewhere, farther than the CPU's ranks are from those of another device") {

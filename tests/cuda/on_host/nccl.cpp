@@ -203,6 +203,13 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   return collective(comm, {from, count * size_of(dtype)}, stream,
                     [=](const ncclComm& all) { sum_up(all, 0, to, count, dtype, op_of(op)); });
 }
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  const DType dtype = dtype_of(type);
+  return collective(comm, {from, count * size_of(dtype)}, stream, [=](const ncclComm& all) {
+    if (all.rank == root) sum_up(all, 0, to, count, dtype, op_of(op));
+  });
+}
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * size_of(dtype_of(type));
