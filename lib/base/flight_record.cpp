@@ -25,7 +25,8 @@ std::uint64_t take(const Word& word) { return word.load(std::memory_order_acquir
 void put_letters(Word* words, std::size_t count, std::string_view text) {
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t value = 0;
-    const std::size_t taken = text.copy(reinterpret_cast<char*>(&value), kLettersPerWord);  // perhaps of no text at all
+    const std::size_t taken =
+        text.copy(reinterpret_cast<char*>(&value), kLettersPerWord);  // perhaps of no text at all
     text.remove_prefix(taken);
     put(words[i], value);
   }
