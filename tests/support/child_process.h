@@ -33,7 +33,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   void send(int signal) const;
   // Throws std::runtime_error when it takes longer than `limit`.
-  ChildResult wait(std::chrono::milliseconds limit = std::chrono::seconds(20));
+  ChildResult wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
 
  private:
   pid_t pid_ = -1;
