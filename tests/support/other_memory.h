@@ -19,12 +19,14 @@ inline int overwrite_floats(pid_t process, float value, std::size_t repeats, flo
   const std::string folder = "/proc/" + std::to_string(process);
   const int memory = ::open((folder + "/mem").c_str(), O_RDWR | O_CLOEXEC);
   std::ifstream maps(folder + "/maps");
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1}
+                                       << 30;  // of a region; larger ones are a sanitizer's shadow
   int places = 0;
   for (std::string line; std::getline(maps, line);) {
     std::uint64_t begin = 0, end = 0;
     char rights[5] = "";
     if (std::sscanf(line.c_str(), "%lx-%lx %4s", &begin, &end, rights) != 3 ||
-        std::strcmp(rights, "rw-p") != 0)
+        std::strcmp(rights, "rw-p") != 0 || end - begin > kMostBytes)
       continue;
     std::vector<float> floats((end - begin) / sizeof(float));
     const ssize_t count = ::pread(memory, floats.data(), end - begin, static_cast<off_t>(begin));
