@@ -171,7 +171,10 @@ void run(const std::vector<std::string>& words) {
     if (what == "descriptors") print_descriptors();
     if (what == "signals") print_signals();
     if (what == "lines") write_lines(std::atol(next().c_str()));
-    if (what == "fill-shared-memory") fill_shared_memory();
+    if (what == "fill-shared-memory") {
+      ::signal(SIGBUS, SIG_DFL);  // which sanitizers catch
+      fill_shared_memory();
+    }
     if (what == "flood") flood(std::atol(next().c_str()));
     if (what == "on-term") {
       code_at_term = std::atoi(next().c_str());
