@@ -242,7 +242,7 @@ TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its he
   ChildProcess process(launch.script_command({},
                                              "$FAKE pid helper sleep 100 &\n"
                                              "trap 'kill -0 $! && echo helper lives; exit 9' TERM\n"
-                                             "echo $$ > up\nwait\n"),
+                                             "echo $$ > up.new && mv up.new up\nwait\n"),
                        launch.options());
   launch.pid_in("up");
   const pid_t helper = launch.pid_in("helper");
