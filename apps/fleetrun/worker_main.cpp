@@ -19,6 +19,7 @@
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/export_weights.h"
+#include "runtime/metrics/time_book.h"
 #include "runtime/run_job.h"
 #include "worker_bench.h"
 
@@ -72,6 +73,7 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
   if (!env.log_dir.empty()) write_train_report(env.log_dir, runtime::to_json(report));
   std::cout << runtime::describe_memory(report) << std::endl;
   std::cout << runtime::describe(report) << std::endl;
+  std::cout << runtime::describe_time(report.time, report.timed_ranks) << std::endl;
   if (report.stopped) std::cout << "stopped by SIGTERM; the checkpoint is complete" << std::endl;
 }
 

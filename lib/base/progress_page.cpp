@@ -39,6 +39,15 @@ void ProgressPage::beat() {
                      std::memory_order_relaxed);
 }
 
+void ProgressPage::carry_over_to(ProgressPage& next) const {
+  next.run_start_ns = run_start_ns.load();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    next.kept[i].steps = kept[i].steps.load();
+    for (std::size_t use = 0; use < kTimeUses; ++use)
+      next.kept[i].spent_ns[use] = kept[i].spent_ns[use].load();
+  }
+}
+
 FlightRecords& ProgressPage::records() {
   return *reinterpret_cast<FlightRecords*>(reinterpret_cast<std::byte*>(this) + kBytes);
 }

@@ -1,6 +1,7 @@
 // One page of shared memory per rank: the worker writes where it is, the launcher reads. Behind it lie the records
 // of the rank's collectives. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "base/flight_record.h"
+#include "base/time_use.h"
 #include "base/unique_fd.h"
 
 namespace fleetrun {
@@ -15,9 +17,15 @@ namespace fleetrun {
 enum class Phase : std::uint32_t { starting, joining, loading, training, evaluating, finished };
 std::string_view describe(Phase phase);
 
+// How the time of a rank had been used when it took a snapshot of its training.
+struct KeptTime {
+  std::atomic<std::int64_t> steps{-1};  // of the snapshot; -1: none
+  std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};
+};
+
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x32656761506e7552;  // "RunPage2"
+  static constexpr std::uint64_t kMagic = 0x33656761506e7552;  // "RunPage3"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -30,7 +38,15 @@ struct ProgressPage {
   std::atomic<double> images_per_second{0};   // of this rank
   std::atomic<std::int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last sign of life
 
+  std::atomic<double> communication_share{0};  // of the last step: time in which the rank only communicated
+  std::atomic<std::int64_t> run_start_ns{0};   // CLOCK_MONOTONIC when the first attempt began; 0: not known
+  std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};  // since then, by TimeUse
+  std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
+
   void beat();  // heartbeat_ns = now
+
+  // What the page of the next attempt begins with.
+  void carry_over_to(ProgressPage& next) const;
 
   // Of a page that was mapped as below; memory that nobody writes to is never taken.
   FlightRecords& records();

@@ -124,6 +124,18 @@ void check_env(Draft& draft) {
   }
 }
 
+void check_trace(Draft& draft) {
+  const auto& steps = draft.spec.output.trace;
+  if (!steps || !draft.has("output.trace") || draft.has_problem("output.trace")) return;
+  const auto& [first, last] = *steps;
+  const auto& max_steps = draft.spec.train.max_steps;
+  if (last < first)
+    draft.report("output.trace", fmt::format("{} after {}, wanted ascending numbers", last, first));
+  else if (max_steps && first > *max_steps)
+    draft.report("output.trace", fmt::format("steps from {}, wanted at most train.max_steps, which is {}",
+                                             first, *max_steps));
+}
+
 void complete_set(DataSetSpec& set, bool has_channels) {
   if (set.format == DataFormat::idx && !has_channels) set.channels = kIdxChannels;
   set.channels = channels_of(set);
@@ -151,6 +163,7 @@ void find_contradictions(Draft& draft) {
   }
   check_test_set(sets, draft);
   check_env(draft);
+  check_trace(draft);
 }
 
 }  // namespace fleetrun::job

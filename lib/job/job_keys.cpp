@@ -32,11 +32,10 @@ Key output_keys() {
               "dir", output(&OutputSpec::dir),
               "everything that the job writes is in here; inside the folder of the job file, another "
               "folder only by output.dir=... on the command line"),
-          later(make_key("tensorboard", output(&OutputSpec::tensorboard),
-                         "event files in output.dir/tensorboard")),
-          later(make_key("trace", output(&OutputSpec::trace),
-                         "first and last step of a Chrome trace of all ranks, output.dir/trace.json",
-                         {.range = Range::from(1), .absent = "off"})),
+          make_key("tensorboard", output(&OutputSpec::tensorboard), "event files in output.dir/tensorboard"),
+          make_key("trace", output(&OutputSpec::trace),
+                   "first and last step of a Chrome trace of all ranks, output.dir/trace.json",
+                   {.range = Range::from(1), .absent = "off"}),
       });
 }
 

@@ -1,5 +1,6 @@
 #include "launch/runtime_support.h"
 
+#include <chrono>
 #include <utility>
 
 namespace fleetrun::launch {
@@ -7,6 +8,8 @@ namespace fleetrun::launch {
 RuntimeSupport::RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
                                std::function<void(std::string_view line)> say) {
   make_pages(ranks);
+  for (const ProgressPagePtr& page : pages_)
+    page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   if (ranks == 1) return;
   StoreServerOptions options;
   options.key = make_run_key();
@@ -28,7 +31,9 @@ void RuntimeSupport::make_pages(int ranks) {
 
 void RuntimeSupport::begin_attempt(int attempt) {
   const int ranks = static_cast<int>(pages_.size());
+  const std::vector<ProgressPagePtr> before = std::exchange(pages_, {});
   make_pages(ranks);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i]->carry_over_to(*pages_[i]);
   if (store_) store_->begin_attempt(attempt, ranks);
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/checkpoints.h"
 
 #include <array>
-#include <chrono>
 #include <ostream>
 #include <utility>
 
@@ -35,13 +34,17 @@ Requests agree_on(Requests requests, comm::Communicator& of_host) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out)
-    : job_(job), world_(world), trainer_(trainer), out_(out) {
+Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out,
+                         Timeline* timeline)
+    : job_(job), world_(world), trainer_(trainer), out_(out), timeline_(timeline) {
   if (!job.checkpoint.dir) return;
   listen_for_requests();
+  if (timeline_ != nullptr)
+    label_ =
+        timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
   if (world.env.rank != 0) return;
   folder_ = std::make_unique<CheckpointFolder>(*job.checkpoint.dir, job.checkpoint.keep);
-  writer_ = std::make_unique<CheckpointWriter>(*folder_);
+  writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
 }
 
 Checkpoints::~Checkpoints() = default;
@@ -147,13 +150,13 @@ void Checkpoints::after_epoch(const TrainingState& state, bool last) {
 }
 
 void Checkpoints::save(const TrainingState& state) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const SpanHere span(timeline_, label_);
+  const std::int64_t start = monotonic_ns();
   Snapshot snapshot =
       take_snapshot(state, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
   if (writer_) writer_->write(std::move(snapshot));
   saved_steps_ = state.steps;
-  seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  waited_ns_ += monotonic_ns() - start;
 }
 
 void Checkpoints::tell_results() {
@@ -174,7 +177,9 @@ void Checkpoints::tell_results() {
 
 void Checkpoints::finish() {
   if (!writer_) return;
+  const std::int64_t start = monotonic_ns();
   writer_->wait_until_idle();
+  waited_ns_ += monotonic_ns() - start;
   tell_results();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/timeline.h"
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
@@ -18,7 +19,9 @@ class Checkpoints {
  public:
   // Without checkpoint.dir nothing is kept, and signals do what they do to any program.
   // Throws Error(create) when the folder cannot be used.
-  Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out);
+  // `timeline`: gets spans of what is kept; null: nobody watches.
+  Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out,
+              Timeline* timeline = nullptr);
   ~Checkpoints();
 
   // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches.
@@ -33,7 +36,8 @@ class Checkpoints {
   // Waits for what is still being written. Throws Error(io) when too many saves went wrong one after the other.
   void finish();
 
-  double seconds() const { return seconds_; }  // that the training waited
+  std::int64_t waited_ns() const { return waited_ns_; }      // of the training, for what is kept
+  std::int64_t saved_steps() const { return saved_steps_; }  // of the last snapshot; -1: none yet
 
  private:
   bool due(const TrainingState& state) const;
@@ -51,9 +55,11 @@ class Checkpoints {
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
   int batches_ = 0;                           // of an epoch
-  std::int64_t saved_steps_ = -1;             // of the last snapshot; -1: none yet
-  int failures_ = 0;                          // in a row
-  double seconds_ = 0;
+  std::int64_t saved_steps_ = -1;
+  int failures_ = 0;  // in a row
+  std::int64_t waited_ns_ = 0;
+  Timeline* timeline_;
+  Timeline::Label label_ = 0;
 };
 
 }  // namespace fleetrun::runtime

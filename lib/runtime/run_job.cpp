@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/timeline.h"
 #include "job/schedule.h"
 #include "job/settle_strategy.h"
 #include "runtime/agreement.h"
@@ -20,6 +22,9 @@
 #include "runtime/data/loader.h"
 #include "runtime/dump_program.h"
 #include "runtime/metrics/lines.h"
+#include "runtime/metrics/tensorboard_events.h"
+#include "runtime/metrics/time_book.h"
+#include "runtime/metrics/trace.h"
 #include "runtime/model_facts.h"
 #include "runtime/replicas.h"
 #include "runtime/trainer.h"
@@ -28,11 +33,14 @@
 namespace fleetrun::runtime {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr std::size_t kSamplesOfASpan = 8;     // the least that a thread of the loader makes at once
+constexpr std::size_t kOtherSpansOfAStep = 8;  // waiting for data, snapshots
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 // The data sets of a job, opened, and what the model has to know about them.
 struct Data {
@@ -56,11 +64,12 @@ void prepare_output(const std::string& folder) {
         "output.dir=FOLDER behind the job file chooses another one");
 }
 
-LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env) {
+LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
   LoaderOptions options = make_loader_options(job.data, job.data.train);
   options.rank = env.rank;
   options.world = env.world_size;
   options.seed = job.train.seed;
+  options.timeline = timeline;
   return options;
 }
 
@@ -85,14 +94,16 @@ class Run {
         world_(world),
         page_(page),
         out_(out),
+        time_(page, monotonic_ns()),
+        trace_(job_.output, world.env, *world.communicator, out),
         device_(make_agreed_device(world, job.strategy)),
         communicators_(job_.strategy, world, *device_),
         data_(job.data),
         trainer_(job_, resolve_model_facts(job.model, *data_.train), *device_, communicators_.all(),
-                 job.train.threads.value_or(world.env.threads)),
-        loader_(*data_.train, training_loader(job, world.env)),
+                 job.train.threads.value_or(world.env.threads), trace_.timeline()),
+        loader_(*data_.train, training_loader(job, world.env, trace_.timeline())),
         steps_per_epoch_(loader_.batches_per_epoch()),
-        checkpoints_(job, world, trainer_, out) {
+        checkpoints_(job, world, trainer_, out, trace_.timeline()) {
     if (data_.test) test_loader_ = std::make_unique<Loader>(*data_.test, evaluation_loader(job, world.env));
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
@@ -105,12 +116,21 @@ class Run {
     }
     state_ = checkpoints_.resume(steps_per_epoch_);
     first_step_ = state_.steps;
+    if (world.env.rank == 0 && job.output.tensorboard) open_events();
+    if (Timeline* timeline = trace_.timeline()) {
+      wait_label_ = timeline->add({Lane::data, "wait for a batch", "data", ""});
+      evaluation_label_ = timeline->add({Lane::compute, "evaluation", "evaluation", ""});
+      spans_of_step_ = trainer_.executor().program().ops.size() +
+                       2 * static_cast<std::size_t>(job.data.batch_size) / kSamplesOfASpan +
+                       kOtherSpansOfAStep;
+    }
   }
 
   TrainReport train() {
     page_.epochs = static_cast<std::uint32_t>(epochs_);
     page_.steps = static_cast<std::uint64_t>(total_steps_);
     page_.step = static_cast<std::uint64_t>(state_.steps);
+    time_.begin(world_.env.attempt, state_.steps, monotonic_ns());
     if (state_.epoch >= epochs_) nothing_left();
     for (bool last = false; state_.epoch < epochs_ && !last && !stopped_;) {
       train_epoch();
@@ -118,16 +138,45 @@ class Run {
       if (!stopped_ && evaluation_is_due(last)) evaluate(state_.epoch);
       if (stopped_) break;
       if (state_.batch == steps_per_epoch_) next_epoch();
-      checkpoints_.after_epoch(state_, last);
+      keep_after([&] { checkpoints_.after_epoch(state_, last); });
     }
+    trace_.finish();
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
-    checkpoints_.finish();
+    keep_after([&] { checkpoints_.finish(); });
+    const TimeUses time = sum_time();
     if (!stopped_ && job_.data.bad_sample == job::BadSample::skip) sum_skipped();
     if (world_.env.rank == 0 && !stopped_) save_weights();
-    return report();
+    return report(time);
   }
 
  private:
+  // What `work` takes is time of `use`.
+  template <typename Work>
+  auto book(TimeUse use, const Work& work) {
+    const Booking booking(time_, use);
+    return work();
+  }
+
+  // Snapshots and waiting for them are checkpoint, the rest is communication: whether somebody asked for one.
+  template <typename Work>
+  void keep_after(const Work& work) {
+    const std::int64_t waited = checkpoints_.waited_ns();
+    const std::int64_t saved = checkpoints_.saved_steps();
+    const std::int64_t start = monotonic_ns();
+    work();
+    const std::int64_t took = monotonic_ns() - start;
+    const std::int64_t for_checkpoint = checkpoints_.waited_ns() - waited;
+    time_.add(TimeUse::checkpoint, for_checkpoint);
+    time_.add(TimeUse::communication, took - for_checkpoint);
+    if (checkpoints_.saved_steps() != saved) time_.keep(checkpoints_.saved_steps(), monotonic_ns());
+    time_.publish(monotonic_ns());
+  }
+
+  const Batch* next_batch(Loader& loader) {
+    const SpanHere span(trace_.timeline(), wait_label_);
+    return book(TimeUse::data, [&] { return loader.next(); });
+  }
+
   // A checkpoint of the end of a training that is no longer now.
   void nothing_left() {
     out_ << fmt::format("nothing is left to train: the job ends after {} epochs", epochs_) << std::endl;
@@ -148,24 +197,27 @@ class Run {
     page_.phase = Phase::training;
     page_.epoch = static_cast<std::uint32_t>(state_.epoch);
     loader_.start_epoch(state_.epoch, state_.batch);
-    const auto start = Clock::now();
+    const std::int64_t start = monotonic_ns();
     while (state_.steps < total_steps_ && !stopped_) {
-      const Batch* next = loader_.next();
+      trace_.before_step(state_.steps + 1, spans_of_step_);
+      const Batch* next = next_batch(loader_);
       if (next == nullptr) break;
       train_step(*next);
-      stopped_ = checkpoints_.after_step(state_);
+      keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
+      trace_.after_step(state_.steps);
     }
-    train_seconds_ += seconds_since(start);
+    train_seconds_ += seconds_of(monotonic_ns() - start);
   }
 
   void train_step(const Batch& data) {
-    const auto start = Clock::now();
-    trainer_.step(
-        {data.images, data.labels},
-        job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_));
-    const double speed = job_.data.batch_size / seconds_since(start);
-    if (state_.steps % job_.train.fetch_every == 0) fetch();
-    if (state_.batch % job_.train.log_every == 0) log(speed);
+    const double rate =
+        job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_);
+    const double speed = job_.data.batch_size / timed_step({data.images, data.labels}, rate);
+    if (state_.steps % job_.train.fetch_every == 0) book(TimeUse::compute, [this] { fetch(); });
+    if (state_.batch % job_.train.log_every == 0) {
+      log(speed);
+      record_step(speed, rate);
+    }
     tell_skipped(loader_);
     ++state_.steps;
     ++state_.batch;
@@ -174,7 +226,21 @@ class Run {
     page_.beat();
     const int every = job_.train.check_weights_every;
     if (every > 0 && state_.steps % every == 0 && world_.env.world_size > 1)
-      check_replicas(trainer_.storage().fingerprint(), state_.steps, *world_.communicator);
+      book(TimeUse::communication,
+           [this] { check_replicas(trainer_.storage().fingerprint(), state_.steps, *world_.communicator); });
+  }
+
+  // The seconds that it took.
+  double timed_step(const BatchView& batch, double learning_rate) {
+    const std::int64_t communicated = trainer_.communication_ns();
+    const std::int64_t start = monotonic_ns();
+    trainer_.step(batch, learning_rate);
+    const std::int64_t took = monotonic_ns() - start;
+    const std::int64_t communication = std::min(took, trainer_.communication_ns() - communicated);
+    time_.add(TimeUse::communication, communication);
+    time_.add(TimeUse::compute, took - communication);
+    page_.communication_share = seconds_of(communication) / seconds_of(took);
+    return seconds_of(took);
   }
 
   void fetch() {
@@ -194,18 +260,58 @@ class Run {
       out_ << epoch_line(state_.epoch, state_.batch, score_) << std::endl;
   }
 
+  // What an earlier attempt recorded of the steps that come again counts no more.
+  void open_events() {
+    events_ = std::make_unique<EventFile>(job_.output.dir + "/tensorboard", wall_time());
+    if (first_step_ > 0) events_->start_again_at(first_step_ + 1, wall_time());
+  }
+
+  // A training does not fail because there is no room for what is seen of it.
+  void record(std::int64_t step, const std::vector<Scalar>& scalars) {
+    try {
+      events_->add(step, wall_time(), scalars);
+    } catch (const Error& error) {
+      out_ << "warning: no more events for TensorBoard: " << error.message() << std::endl;
+      events_.reset();
+    }
+  }
+
+  void record_step(double speed, double learning_rate) {
+    if (!events_) return;
+    record(state_.steps + 1, {{"train/loss", score_.loss},
+                              {"train/acc1", score_.acc1},
+                              {"train/acc5", score_.acc5},
+                              {"train/learning_rate", learning_rate},
+                              {"train/images_per_second", speed * world_.env.world_size},
+                              {"train/communication_share", page_.communication_share}});
+  }
+
   void evaluate(int epoch) {
     page_.phase = Phase::evaluating;
+    const SpanHere span(trace_.timeline(), evaluation_label_);
     test_loader_->start_epoch(0);
-    while (const Batch* batch = test_loader_->next()) {
-      trainer_.evaluate({batch->images, batch->labels});
+    while (const Batch* batch = next_batch(*test_loader_)) {
+      book(TimeUse::compute, [&] { trainer_.evaluate({batch->images, batch->labels}); });
       tell_skipped(*test_loader_);
       page_.beat();
-      stopped_ = checkpoints_.after_step(state_);
+      keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
       if (stopped_) return;
     }
-    test_score_ = trainer_.finish_evaluation();
+    test_score_ = book(TimeUse::communication, [this] { return trainer_.finish_evaluation(); });
     out_ << test_line(epoch, *test_score_) << std::endl;
+    if (events_)
+      record(state_.steps, {{"test/loss", test_score_->loss},
+                            {"test/acc1", test_score_->acc1},
+                            {"test/acc5", test_score_->acc5}});
+  }
+
+  // Of all ranks; of this one when they were stopped, and may end at any time.
+  TimeUses sum_time() {
+    TimeUses time = time_.until(monotonic_ns());
+    time_.publish(monotonic_ns());
+    if (world_.env.world_size > 1 && !stopped_)
+      world_.communicator->all_reduce({time.data(), time.size(), DType::i64}, comm::ReduceOp::sum);
+    return time;
   }
 
   void sum_skipped() {
@@ -226,7 +332,7 @@ class Run {
     out_ << "weights: " << path << std::endl;
   }
 
-  TrainReport report() const {
+  TrainReport report(const TimeUses& time) const {
     const double images =
         static_cast<double>(state_.steps - first_step_) * job_.data.batch_size * world_.env.world_size;
     const Schedule& schedule = trainer_.executor().schedule();
@@ -243,7 +349,9 @@ class Run {
                           .gradient_bytes = trainer_.storage().gradient_bytes(),
                           .activation_bytes = schedule.arena_bytes,
                           .activation_bytes_saved = schedule.unshared_bytes - schedule.arena_bytes,
-                          .in_place_pairs = schedule.in_place_pairs};
+                          .in_place_pairs = schedule.in_place_pairs,
+                          .time = time,
+                          .timed_ranks = stopped_ ? 1 : world_.env.world_size};
     if (test_score_) {
       report.test_loss = test_score_->loss;
       report.test_accuracy = test_score_->acc1;
@@ -255,6 +363,8 @@ class Run {
   comm::World& world_;
   ProgressPage& page_;
   std::ostream& out_;
+  TimeBook time_;
+  Trace trace_;
   std::unique_ptr<Device> device_;
   TrainingCommunicators communicators_;
   Data data_;
@@ -271,6 +381,9 @@ class Run {
   std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
   bool stopped_ = false;         // by SIGTERM, with a checkpoint
   double train_seconds_ = 0;
+  Timeline::Label wait_label_ = 0, evaluation_label_ = 0;
+  std::size_t spans_of_step_ = 0;
+  std::unique_ptr<EventFile> events_;  // of rank 0, with output.tensorboard
   Score score_;
   std::optional<Score> test_score_;
 };

@@ -28,10 +28,10 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-                 const Communicators& communicators, int threads)
+                 const Communicators& communicators, int threads, Timeline* timeline)
     : communicator_(communicators.flat) {
   const OpTable& ops = all_ops();
-  const ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
+  ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
   device.enter_thread(options.team);  // layouts may depend on the team
 
   Program training = build_training_program(job, facts, ops, communicator_.size());
@@ -47,6 +47,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   if (communicator_.rank() == 0) load_pretrained(job.model, training, *storage_);
   evaluation_ = std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_,
                                            std::vector<comm::Communicator*>(), options);
+  options.timeline = timeline;
   training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicators.gradients,
                                          options);
 }

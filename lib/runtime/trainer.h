@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/timeline.h"
 #include "comm/communicator.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/weights.h"
@@ -43,9 +44,9 @@ struct Communicators {
 class Trainer {
  public:
   // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. No rank talks to
-  // another yet.
+  // another yet. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-          const Communicators& communicators, int threads);
+          const Communicators& communicators, int threads, Timeline* timeline = nullptr);
 
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
@@ -59,7 +60,9 @@ class Trainer {
   void step(const BatchView& batch, double learning_rate);
   std::vector<OpTime> step_timed(const BatchView& batch, double learning_rate,
                                  int repeats);  // Executor::run_timed
-  Score score() const;                          // of the last step's batch, this rank's part
+  // In which the steps so far did nothing but communicate; see Executor.
+  std::int64_t communication_ns() const { return training_->communication_ns(); }
+  Score score() const;  // of the last step's batch, this rank's part
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);

@@ -24,7 +24,13 @@ SaveResult save(CheckpointFolder& folder, const Snapshot& snapshot) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(CheckpointFolder& folder) : folder_(folder), thread_([this] { live(); }) {}
+CheckpointWriter::CheckpointWriter(CheckpointFolder& folder, Timeline* timeline)
+    : folder_(folder), timeline_(timeline) {
+  if (timeline_ != nullptr)
+    label_ =
+        timeline_->add({.lane = Lane::checkpoint, .name = "write", .category = "checkpoint", .value = ""});
+  thread_ = std::thread([this] { live(); });
+}
 
 CheckpointWriter::~CheckpointWriter() {
   {
@@ -52,13 +58,19 @@ void CheckpointWriter::wait_until_idle() {
   changed_.wait(lock, [this] { return !next_; });
 }
 
+// Nobody else touches next_ before live() resets it.
+SaveResult CheckpointWriter::save_watched() {
+  const SpanHere span(timeline_, label_);
+  return save(folder_, *next_);
+}
+
 void CheckpointWriter::live() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stop_ || next_; });
     if (!next_) return;
     lock.unlock();
-    SaveResult result = save(folder_, *next_);  // nobody touches next_ before it is reset below
+    SaveResult result = save_watched();
     lock.lock();
     results_.push_back(std::move(result));
     next_.reset();

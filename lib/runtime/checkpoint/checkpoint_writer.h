@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/timeline.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 
 namespace fleetrun::runtime {
@@ -22,7 +23,8 @@ struct SaveResult {
 
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(CheckpointFolder& folder);
+  // `timeline`: gets a span of each save, outlives the writer; null: nobody watches.
+  explicit CheckpointWriter(CheckpointFolder& folder, Timeline* timeline = nullptr);
   ~CheckpointWriter();  // waits for the last save
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -36,15 +38,18 @@ class CheckpointWriter {
   void wait_until_idle();
 
  private:
+  SaveResult save_watched();
   void live();
 
   CheckpointFolder& folder_;
+  Timeline* timeline_;
+  Timeline::Label label_ = 0;
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::optional<Snapshot> next_;  // until it is written
   std::vector<SaveResult> results_;
   bool stop_ = false;
-  std::thread thread_;  // last: everything it uses is there when it starts
+  std::thread thread_;
 };
 
 }  // namespace fleetrun::runtime

@@ -82,6 +82,9 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
       normalisation_(make_normalisation(options.mean, options.deviation, data_set.shape().channels)) {
   check(shard_, options_);
   allocate();
+  if (options_.timeline != nullptr)
+    label_ = options_.timeline->add(
+        {.lane = Lane::loader, .name = "read and decode", .category = "data", .value = ""});
   try {
     for (int i = 0; i < options_.threads; ++i)
       threads_.emplace_back([this, workspace = make_workspace()] { run_thread(*workspace); });
@@ -188,6 +191,7 @@ void Loader::finish_piece(const Piece& piece, int samples) {
 }
 
 int Loader::fill(const Piece& piece, Workspace& workspace) {
+  const SpanHere span(options_.timeline, label_);
   int samples = 0;
   for (int place = piece.first; place < piece.last; ++place) {
     try {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/timeline.h"
 #include "job/job_spec.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/data_set.h"
@@ -30,8 +31,9 @@ struct LoaderOptions {
   job::Augment augment = job::Augment::none;
   std::vector<double> mean, deviation;  // see make_normalisation
   int threads = 2;
-  int prefetch = 4;         // batches
-  bool evaluation = false;  // every sample once over all ranks, in order
+  int prefetch = 4;              // batches
+  bool evaluation = false;       // every sample once over all ranks, in order
+  Timeline* timeline = nullptr;  // gets a span of each piece of a batch that is made; it outlives the loader
 };
 
 // What the job says for one of its data sets; rank, world, seed and evaluation are left to the caller.
@@ -110,6 +112,8 @@ class Loader {
   const Normalisation normalisation_;
   std::unique_ptr<float[], AlignedDelete> images_;
   std::vector<std::int32_t> labels_;
+
+  Timeline::Label label_ = 0;  // of these spans
 
   std::mutex mutex_;                  // guards all below, except what batches point to
   std::condition_variable work_;      // a piece may be due, or the threads are to end

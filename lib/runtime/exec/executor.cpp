@@ -21,6 +21,30 @@ std::string name_of(const Program& program, const Op& op) {
   return output.empty() ? op.type : fmt::format("{} ({})", op.type, output);
 }
 
+// An op that is under way, for whoever measures. Only the host's side of it where the device has streams.
+class Measured {
+ public:
+  Measured(Exposure& exposure, bool collective)
+      : exposure_(exposure), collective_(collective), start_ns_(exposure.begin(collective)) {}
+  ~Measured() {
+    if (open_) exposure_.end(collective_);  // it failed
+  }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+  void end(Timeline* timeline, Timeline::Label label) {
+    open_ = false;
+    const std::int64_t end_ns = exposure_.end(collective_);
+    if (timeline != nullptr) timeline->note(label, start_ns_, end_ns);
+  }
+
+ private:
+  Exposure& exposure_;
+  const bool collective_;
+  const std::int64_t start_ns_;
+  bool open_ = true;
+};
+
 }  // namespace
 
 Executor::Executor(Program program, const OpTable& ops, Device& device, const Storage& storage,
@@ -32,6 +56,7 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
   arena_ = device_.allocate(schedule_.arena_bytes);
   resolve_addresses(storage);
   context_ = {.data = addresses_.data(), .seed = options_.seed};
+  if (options_.timeline != nullptr) label_spans();
   TaskGraph graph = schedule_.graph;
   if (Streams* streams = device_.streams()) {
     use_streams(*streams);
@@ -64,6 +89,15 @@ RunnerOptions Executor::runner_options(const TaskGraph& graph) {
   else if (!order_)
     how.lanes = communicators;
   return how;
+}
+
+void Executor::label_spans() {
+  for (const Op& op : program_.ops)
+    labels_.push_back(
+        options_.timeline->add({.lane = op.role == Role::communication ? Lane::communication : Lane::compute,
+                                .name = op.type,
+                                .category = std::string(runtime::describe(op.role)),
+                                .value = output_name(program_, op)}));
 }
 
 void Executor::make_kernels(const OpTable& ops) {
@@ -161,16 +195,18 @@ std::vector<OpTime> Executor::run_timed(int repeats) {
 
 void Executor::run_op(OpId id) {
   RunContext context = context_;
-  const int communicator = schedule_.graph.lane[static_cast<std::size_t>(id)];
+  const auto at = static_cast<std::size_t>(id);
+  const int communicator = schedule_.graph.lane[at];
   if (communicator != TaskGraph::kNoLane)
     context.communicator = communicators_[static_cast<std::size_t>(communicator)];
-  context.scratch =
-      static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[static_cast<std::size_t>(id)];
+  context.scratch = static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[at];
   try {
+    Measured measured(exposure_, communicator != TaskGraph::kNoLane && !order_);
     if (order_) order_->before(id);
     if (order_) context.stream = order_->stream_of(id);
-    kernels_[static_cast<std::size_t>(id)]->run(context);
+    kernels_[at]->run(context);
     if (order_) order_->after(id);
+    measured.end(options_.timeline, options_.timeline != nullptr ? labels_[at] : 0);
   } catch (const Error& error) {
     throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
   }

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/timeline.h"
 #include "comm/communicator.h"
+#include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"
 #include "runtime/exec/graph_runner.h"
 #include "runtime/exec/schedule.h"
@@ -31,7 +33,8 @@ struct ExecutorOptions {
   // thread, or stream, and the thread goes on.
   bool wait_for_collectives = true;
   std::uint64_t seed = 1;
-  bool share_in_place = true;  // outputs may take the place of inputs that nobody reads any more
+  bool share_in_place = true;    // outputs may take the place of inputs that nobody reads any more
+  Timeline* timeline = nullptr;  // gets a span of each op; it outlives the executor
 };
 
 class Executor {
@@ -63,6 +66,9 @@ class Executor {
 
   const Program& program() const { return program_; }
   const Schedule& schedule() const { return schedule_; }
+  // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
+  std::int64_t communication_ns() const { return exposure_.nanoseconds(); }
+
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
                                          // "fleetrun" where the code is our own
 
@@ -72,6 +78,7 @@ class Executor {
   void resolve_addresses(const Storage& storage);
   void use_streams(Streams& streams);
   RunnerOptions runner_options(const TaskGraph& graph);
+  void label_spans();
   void run_op(OpId id);
   void begin_run();
   void end_run();
@@ -85,6 +92,8 @@ class Executor {
   std::vector<void*> addresses_;  // by ValueId
   std::vector<comm::Communicator*> communicators_;
   RunContext context_;
+  Exposure exposure_;
+  std::vector<Timeline::Label> labels_;  // by OpId, with a timeline
   // On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
   std::unique_ptr<StreamOrder> order_;
   std::unique_ptr<Feeds> feeds_;

@@ -1,9 +1,28 @@
 #include "runtime/metrics/train_report.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/metrics/time_book.h"
+
 namespace fleetrun::runtime {
+namespace {
+
+// Seconds of a rank in the middle, and which part of them was what.
+nlohmann::ordered_json goodput(const TrainReport& report) {
+  const double seconds =
+      static_cast<double>(std::accumulate(report.time.begin(), report.time.end(), std::int64_t{0})) /
+      report.timed_ranks / 1e9;
+  const std::array<int, kTimeUses> shares = shares_of(report.time);
+  nlohmann::ordered_json json = {{"seconds", seconds}};
+  for (std::size_t use = 0; use < kTimeUses; ++use)
+    json[std::string(kTimeUseNames[use])] = shares[use] / 1000.0;
+  return json;
+}
+
+}  // namespace
 
 std::string to_json(const TrainReport& report) {
   nlohmann::ordered_json json = {{"world_size", report.world_size},
@@ -16,7 +35,8 @@ std::string to_json(const TrainReport& report) {
                                  {"gradient_bytes", report.gradient_bytes},
                                  {"activation_bytes", report.activation_bytes},
                                  {"activation_bytes_saved", report.activation_bytes_saved},
-                                 {"in_place_pairs", report.in_place_pairs}};
+                                 {"in_place_pairs", report.in_place_pairs},
+                                 {"goodput", goodput(report)}};
   if (report.skipped_samples > 0) json["skipped_samples"] = report.skipped_samples;
   if (report.resumed_at > 0) json["resumed_at"] = report.resumed_at;
   if (report.stopped) json["stopped"] = true;

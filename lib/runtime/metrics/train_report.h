@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "base/time_use.h"
+
 namespace fleetrun::runtime {
 
 struct TrainReport {
@@ -23,6 +25,8 @@ struct TrainReport {
   std::size_t activation_bytes = 0;        // per rank: the planned arena, scratch memory included
   std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other
   int in_place_pairs = 0;                  // outputs that took the place of an input
+  TimeUses time{};                         // of `timed_ranks` ranks together, since the run began
+  int timed_ranks = 1;
 };
 
 std::string to_json(const TrainReport& report);

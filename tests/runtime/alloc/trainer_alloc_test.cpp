@@ -86,6 +86,30 @@ TEST_CASE(
     }
 }
 
+TEST_CASE(
+    "steps of which a trace is made allocate nothing once it is open, and those of a closed one nothing") {
+  auto world = comm::make_thread_world(kRanks);
+  testing::run_world(
+      kRanks, [&](int rank) { return std::move(world[static_cast<std::size_t>(rank)]); },
+      [&](comm::Communicator& communicator) {
+        const auto device = make_cpu_device();
+        Timeline timeline;
+        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator, 1, &timeline);
+        trainer.share_parameters();
+        const Data data;
+        run_steps(trainer, data, 1, 9);
+        const long closed = test::allocations_of_this_thread();
+        run_steps(trainer, data, 10, 14);
+        CHECK(test::allocations_of_this_thread() == closed);
+        timeline.open(10'000);
+        const long open = test::allocations_of_this_thread();
+        run_steps(trainer, data, 15, 20);
+        CHECK(test::allocations_of_this_thread() == open);
+        timeline.close();
+        CHECK(timeline.spans().size() == 6 * trainer.executor().program().ops.size());
+      });
+}
+
 TEST_CASE("steps 10 to 20 over shared memory allocate nothing on any thread") {
   for (const int ops_in_flight : {1, 3}) {
     comm::MemoryStore store;
