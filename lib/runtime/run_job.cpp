@@ -215,8 +215,8 @@ class Run {
     const double speed = job_.data.batch_size / timed_step({data.images, data.labels}, rate);
     if (state_.steps % job_.train.fetch_every == 0) book(TimeUse::compute, [this] { fetch(); });
     if (state_.batch % job_.train.log_every == 0) {
-      log(speed);
       record_step(speed, rate);
+      log(speed);
     }
     tell_skipped(loader_);
     ++state_.steps;
