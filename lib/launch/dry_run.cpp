@@ -77,7 +77,8 @@ std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Enviro
 std::string dry_run(const NodeRun& run) {
   EventLoop loop;
   std::optional<RuntimeSupport> support;
-  if (run.job) support.emplace(loop, run.cluster.local_size(), kDryRunId, [](std::string_view) {});
+  if (run.job)
+    support.emplace(loop, run.cluster.host, run.cluster.local_size(), kDryRunId, [](std::string_view) {});
   const HeldPorts ports = hold_ports(run.cluster);
   const std::vector<WorkerSpec> workers =
       plan_attempt(run, 0, ports.endpoints, kDryRunId, support ? &*support : nullptr);

@@ -195,7 +195,7 @@ std::vector<Option> address_options(LaunchOptions& options) {
       value("--ips", "ADDRESSES", "PADDLE_IPS", options.ips, as_text,
             "Addresses of the nodes: this host's only, several nodes are not supported yet"),
       value("--host", "ADDRESS", "POD_IP", options.host, as_text,
-            "Address of this host that the workers are told"),
+            "Address of this host that the workers are told, and where the ranks of a job meet"),
       value("--start_port", "PORT", "PADDLE_START_PORT", options.start_port, parse_port,
             "First port of the workers, the others follow it; without it free ones are taken"),
       value("--master", "HOST:PORT", "", options.master, as_endpoint,

@@ -5,13 +5,14 @@
 
 namespace fleetrun::launch {
 
-RuntimeSupport::RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
-                               std::function<void(std::string_view line)> say) {
+RuntimeSupport::RuntimeSupport(EventLoop& loop, const std::string& address, int ranks,
+                               const std::string& run_id, std::function<void(std::string_view line)> say) {
   make_pages(ranks);
   for (const ProgressPagePtr& page : pages_)
     page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   if (ranks == 1) return;
   StoreServerOptions options;
+  if (address != "localhost") options.address = address;
   options.key = make_run_key();
   options.run_id = run_id;
   options.world_size = ranks;

@@ -18,8 +18,9 @@ namespace fleetrun::launch {
 
 class RuntimeSupport {
  public:
-  // A single rank meets nobody: it gets no store and no key. `say` takes lines for people.
-  RuntimeSupport(EventLoop& loop, int ranks, const std::string& run_id,
+  // The ranks meet at that address, of this host. A single rank meets nobody: it gets no store and no key. `say` takes
+  // lines for people.
+  RuntimeSupport(EventLoop& loop, const std::string& address, int ranks, const std::string& run_id,
                  std::function<void(std::string_view line)> say);
 
   void begin_attempt(int attempt);  // new pages; the store lets in ranks of this attempt only

@@ -90,7 +90,7 @@ void Supervision::run() {
 
 std::unique_ptr<RuntimeSupport> Supervision::make_support() {
   if (!run_.job) return nullptr;
-  return std::make_unique<RuntimeSupport>(loop_, run_.cluster.local_size(), report_.run_id,
+  return std::make_unique<RuntimeSupport>(loop_, run_.cluster.host, run_.cluster.local_size(), report_.run_id,
                                           [this](std::string_view line) { console_.say(line); });
 }
 
