@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "base/rank_env.h"
 #include "comm/communicator.h"
@@ -16,6 +17,8 @@ struct World {
   std::unique_ptr<Store> store;
   std::unique_ptr<Communicator> communicator;  // goes before the store
   MakeCommunicator more;  // of all ranks or of some, as these reach each other; so does it and what it made
+  std::vector<std::unique_ptr<Communicator>> left_connected =
+      {};  // of what ended by an error; gone before the store
 
   Party party() const { return {*store, env.rank, env.world_size}; }
 };

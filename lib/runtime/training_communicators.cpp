@@ -1,6 +1,9 @@
 #include "runtime/training_communicators.h"
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,7 +18,7 @@ comm::HierarchicalAlgorithm algorithm_of(const job::StrategySpec& strategy) {
 
 }  // namespace
 
-TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, const comm::World& world,
+TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world,
                                              Device& device)
     : world_(world), device_(device) {
   const comm::Party all = world.party();
@@ -37,6 +40,11 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
                         : make(all, name));
     of_gradients_.push_back(made_.back().get());
   }
+}
+
+TrainingCommunicators::~TrainingCommunicators() {
+  if (std::uncaught_exceptions() == 0) return;
+  std::move(made_.begin(), made_.end(), std::back_inserter(world_.left_connected));
 }
 
 void TrainingCommunicators::record_in(FlightRecords& records) const {

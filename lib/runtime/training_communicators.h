@@ -14,13 +14,18 @@ namespace fleetrun::runtime {
 class TrainingCommunicators {
  public:
   // Every rank makes them alike. `strategy` is settled; `world` outlives them.
-  TrainingCommunicators(const job::StrategySpec& strategy, const comm::World& world, Device& device);
+  TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device);
+  // When an error ends the training they stay connected, with the world: the other ranks learn of it by our process's
+  // end, and none of them ends before us and is taken for the cause.
+  ~TrainingCommunicators();
+  TrainingCommunicators(const TrainingCommunicators&) = delete;
+  TrainingCommunicators& operator=(const TrainingCommunicators&) = delete;
 
   Communicators all() const { return {*flat_, of_gradients_}; }
   void record_in(FlightRecords& records) const;  // and what the world's own does
 
  private:
-  const comm::World& world_;
+  comm::World& world_;
   Device& device_;
   std::vector<std::unique_ptr<comm::Communicator>> made_;
   comm::Communicator* flat_ = nullptr;
