@@ -15,6 +15,7 @@
 #include "comm/collective_communicator.h"
 #include "comm/gloo_collectives.h"
 #include "comm/gloo_mesh.h"
+#include "comm/lost_peer.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -22,6 +23,9 @@ namespace {
 // After a failure: how long the others may take to say how far they came. They notice within milliseconds,
 // because the first to fail closes its connections.
 constexpr auto kRollCallDeadline = std::chrono::seconds(1);
+
+// How often a caller that waits looks at the connections: well under the time after which a silent peer is lost.
+constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 // Gloo writes to sockets in a way that raises SIGPIPE when a peer is gone, which would end the process
 // without a word. Blocked here, it is an error code instead; Gloo's own thread is started from ours and
@@ -71,7 +75,11 @@ class GlooCommunicator : public CollectiveCommunicator {
     tell_of_sleep();
     lock.lock();
     // As bounded as the waits of the progress thread are: the buffers are in use until it lets go of them.
-    changed_.wait(lock, [this] { return slot_ == Slot::done; });
+    while (!changed_.wait_for(lock, kLookEvery, [this] { return slot_ == Slot::done; })) {
+      lock.unlock();
+      watch_->look();
+      lock.lock();
+    }
     slot_ = Slot::empty;
     changed_.notify_all();
     if (failure_) std::rethrow_exception(failure_);
@@ -80,7 +88,13 @@ class GlooCommunicator : public CollectiveCommunicator {
   // The progress thread, from its first to its last line.
   void live() {
     block_sigpipe();
-    if (connect()) serve();
+    if (!connect()) return;
+    serve();
+    close();
+  }
+
+  void close() {
+    watch_->end();
     context_.reset();
   }
 
@@ -98,16 +112,17 @@ class GlooCommunicator : public CollectiveCommunicator {
   }
 
   bool connect() {
-    std::shared_ptr<gloo::Context> context;
+    Mesh mesh;
     std::exception_ptr failure;
     try {
-      context = connect_mesh({options_.party, options_.key, options_.address, options_.name},
-                             Deadline(options_.join_deadline));
+      mesh = connect_mesh({options_.party, options_.key, options_.address, options_.name},
+                          Deadline(options_.join_deadline));
     } catch (...) {  // carried to the caller, who waits for it
       failure = std::current_exception();
     }
-    context_ = std::move(context);
+    context_ = std::move(mesh.context);
     const std::lock_guard lock(mutex_);
+    watch_ = std::move(mesh.watch);
     joined_ = !failure;
     failure_ = failure;
     changed_.notify_all();
@@ -118,22 +133,24 @@ class GlooCommunicator : public CollectiveCommunicator {
     try {
       run_on_gloo(context_, collective_, {number_, options_.collective_deadline}, scratch_);
     } catch (const std::exception& error) {
-      context_.reset();  // so that those who wait for us notice
+      watch_->look();  // before our connections are closed
+      close();         // so that those who wait for us notice
       failure_ = std::make_exception_ptr(describe_failure(error.what()));
     }
   }
 
   Error describe_failure(const std::string& gloo_says) const {
     const std::string what = describe(collective_, options_.party.name_of(collective_.root));
-    const auto states =
-        roll_call(options_.party, fmt::format("gloo {} failed", options_.name),
-                  fmt::format("collective {}, {}", number_, what), Deadline(kRollCallDeadline));
-    return Error(ErrorKind::temporary,
-                 fmt::format("rank {}: collective {}, {}: {} ({})", options_.party.name(), number_, what,
-                             blame(states, options_.party), gloo_says));
+    const Failing ours = {.where = fmt::format("collective {}, {}", number_, what),
+                          .lost = watch_->first_lost()};
+    const auto answers = roll_call(options_.party, fmt::format("gloo {} failed", options_.name), pack(ours),
+                                   Deadline(kRollCallDeadline));
+    return Error(ErrorKind::temporary, fmt::format("rank {}: {}: {} ({})", options_.party.name(), ours.where,
+                                                   find_cause(answers, ours, options_.party), gloo_says));
   }
 
   const GlooOptions options_;
+  std::shared_ptr<GlooWatch> watch_;  // since this rank joined; goes after the context
   // Of the progress thread alone.
   std::shared_ptr<gloo::Context> context_;  // shared because Gloo's options ask for it so
   std::vector<std::byte> scratch_;

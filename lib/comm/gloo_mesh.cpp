@@ -55,10 +55,10 @@ class PrefixedStore : public gloo::rendezvous::Store {
 };
 
 std::shared_ptr<gloo::Context> connect_all(const MeshOptions& options, const std::string& prefix,
-                                           Deadline deadline) {
+                                           GlooWatch& watch, Deadline deadline) {
   gloo::transport::tcp::attr attributes;
   attributes.hostname = options.address;
-  auto device = gloo::transport::tcp::CreateDevice(attributes);
+  auto device = watch.device(gloo::transport::tcp::CreateDevice(attributes));
   auto context = std::make_shared<gloo::rendezvous::Context>(options.party.rank, options.party.size);
   context->setTimeout(std::max(deadline.remaining() / kGlooConnectFactor, milliseconds(1)));
   PrefixedStore store(options.party.store, prefix);
@@ -115,7 +115,7 @@ void prove(const MeshOptions& options, gloo::Context& context, Deadline deadline
 }
 
 struct Try {
-  std::shared_ptr<gloo::Context> context;
+  Mesh mesh;
   std::string state;  // kProven, or why not
 };
 
@@ -123,8 +123,10 @@ Try try_mesh(const MeshOptions& options, const std::string& prefix) {
   Try made;
   try {
     const Deadline deadline(kTryDeadline);
-    made.context = connect_all(options, prefix, deadline);
-    prove(options, *made.context, deadline);
+    made.mesh.watch = std::make_shared<GlooWatch>();
+    made.mesh.context = connect_all(options, prefix, *made.mesh.watch, deadline);
+    prove(options, *made.mesh.context, deadline);
+    made.mesh.watch->begin(*made.mesh.context);
     made.state = kProven;
   } catch (const std::exception& error) {  // Gloo's, the store's or our own: each ends this try
     made.state = error.what();
@@ -134,7 +136,7 @@ Try try_mesh(const MeshOptions& options, const std::string& prefix) {
 
 }  // namespace
 
-std::shared_ptr<gloo::Context> connect_mesh(const MeshOptions& options, Deadline deadline) {
+Mesh connect_mesh(const MeshOptions& options, Deadline deadline) {
   for (int round = 1;; ++round) {
     const std::string name = fmt::format("gloo {} mesh {}", options.name, round);
     // Nobody's clock for connecting runs before all are here.
@@ -143,7 +145,7 @@ std::shared_ptr<gloo::Context> connect_mesh(const MeshOptions& options, Deadline
     const std::vector<std::string> states = exchange(options.party, name + " end", made.state, deadline);
     const auto unproven =
         std::find_if(states.begin(), states.end(), [](auto& state) { return state != kProven; });
-    if (unproven == states.end()) return made.context;
+    if (unproven == states.end()) return std::move(made.mesh);
     const int unproven_rank = static_cast<int>(unproven - states.begin());
     const std::string problem = fmt::format("connecting with the others, try {}: rank {} says: {}", round,
                                             options.party.name_of(unproven_rank), *unproven);

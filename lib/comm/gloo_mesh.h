@@ -7,6 +7,7 @@
 #include "base/run_key.h"
 #include "comm/deadline.h"
 #include "comm/exchange.h"
+#include "comm/gloo_watch.h"
 
 namespace gloo {
 class Context;
@@ -21,9 +22,15 @@ struct MeshOptions {
   std::string name;     // apart from other meshes of the same ranks
 };
 
+struct Mesh {
+  std::shared_ptr<GlooWatch> watch;  // shared with the thread that looks
+  std::shared_ptr<gloo::Context>
+      context;  // shared because Gloo's options ask for it so; goes before the watch
+};
+
 // A context with a connection to every rank, each proven by an exchange of HMACs over rank numbers and
 // nonces. What cannot be proven is built again on new ports, until the deadline. Throws Error(temporary) that
 // says what was wrong with the last try.
-std::shared_ptr<gloo::Context> connect_mesh(const MeshOptions& options, Deadline deadline);
+Mesh connect_mesh(const MeshOptions& options, Deadline deadline);
 
 }  // namespace fleetrun::comm

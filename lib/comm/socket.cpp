@@ -17,11 +17,14 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/peer_watch.h"
 
 namespace fleetrun::comm {
 namespace {
 
 constexpr auto kConnectRetryPause = std::chrono::milliseconds(100);  // far below any deadline of a rendezvous
+// How often who waits looks at the connection: well under the time after which a silent peer is lost.
+constexpr auto kLookEvery = std::chrono::milliseconds(200);
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -64,7 +67,7 @@ int try_connect(const addrinfo& address, Deadline deadline, UniqueFd& connected)
   }
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  keep_asking(fd.get());
   connected = std::move(fd);
   return 0;
 }
@@ -87,9 +90,14 @@ Socket Socket::connect(const Endpoint& peer, Deadline deadline) {
 }
 
 bool Socket::wait_for(short events, Deadline deadline) const {
-  const int ready = poll_until(fd_.get(), events, deadline);
-  if (ready < 0) throw peer_error(peer_, describe_errno(errno));
-  return ready != 0;
+  while (true) {
+    const Deadline look(std::min(deadline.remaining(), kLookEvery));
+    const int ready = poll_until(fd_.get(), events, look);
+    if (ready < 0) throw peer_error(peer_, describe_errno(errno));
+    if (ready != 0 || deadline.passed()) return ready != 0;
+    if (state_of_peer(fd_.get()) == PeerState::silent)
+      throw peer_error(peer_, std::string(describe(PeerState::silent)));
+  }
 }
 
 void Socket::send(std::string_view bytes, Deadline deadline) {
@@ -100,7 +108,7 @@ void Socket::send(std::string_view bytes, Deadline deadline) {
     if (sent >= 0)
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     else if (errno != EAGAIN && errno != EINTR)
-      throw peer_error(peer_, describe_errno(errno));
+      throw peer_error(peer_, describe_loss(errno));
   }
 }
 
@@ -113,7 +121,7 @@ bool Socket::receive(std::string& into, std::size_t size, Deadline deadline) {
     if (got > 0)
       into.append(chunk.data(), static_cast<std::size_t>(got));
     else if (errno != EAGAIN && errno != EINTR)
-      throw peer_error(peer_, describe_errno(errno));
+      throw peer_error(peer_, describe_loss(errno));
   }
   return true;
 }

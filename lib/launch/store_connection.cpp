@@ -7,6 +7,8 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/peer_watch.h"
+
 namespace fleetrun::launch {
 
 namespace asio = boost::asio;
@@ -34,7 +36,7 @@ void StoreConnection::start(Callbacks callbacks, std::chrono::milliseconds hands
   callbacks_ = std::move(callbacks);
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  keep_asking(socket_.native_handle());
   handshake_timer_.expires_after(handshake_deadline);
   handshake_timer_.async_wait([self = shared_from_this(), handshake_deadline](error_code problem) {
     if (!problem) self->close(fmt::format("no handshake within {} ms", handshake_deadline.count()));

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -73,9 +76,12 @@ TEST_CASE("gloo: a rank that dies in mid-training is named by every other, with 
     all_reduce(comm, 1000);
     if (comm.rank() == 2) return;  // its connections close
     const Error error = error_of([&] { all_reduce(comm, 1000); });
-    const std::string start = "rank " + std::to_string(comm.rank()) +
-                              ": collective 2, all_reduce of 1000 f32 (sum): waited for rank 2 (";
-    if (error.message().rfind(start, 0) == 0 && error.exit_code() == 75) ++named;
+    const std::string start =
+        "rank " + std::to_string(comm.rank()) + ": collective 2, all_reduce of 1000 f32 (sum): ";
+    const std::string end = "lost the connection to rank 2 on 127.0.0.1: ";
+    if (error.message().rfind(start, 0) == 0 && error.message().find(end) != std::string::npos &&
+        error.exit_code() == 75)
+      ++named;
     // From now on nothing works, and it says the same.
     if (error_of([&] { comm.barrier(); }).message() == error.message()) ++named;
   });
@@ -94,6 +100,59 @@ TEST_CASE("gloo: a rank that dies while data flows is an error of the others") {
     if (error.exit_code() == 75) ++failed;
   });
   CHECK(failed == 2);
+}
+
+// Breaks a connection of this process, from both sides at once. False when there is none now.
+bool break_a_connection(int number) {
+  std::vector<int> connected;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0 && peer.sin_family == AF_INET)
+      connected.push_back(fd);
+  }
+  if (connected.empty()) return false;
+  const std::size_t index = static_cast<std::size_t>(number) % connected.size();
+  return ::shutdown(connected[index], SHUT_RDWR) == 0;
+}
+
+// Gloo itself wakes nobody whose message has begun: without our watch most rounds would last as long as the deadline.
+TEST_CASE(
+    "gloo: a connection that breaks in the midst of a message is an error of all, and no sum is wrong") {
+  for (int round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    GlooWorld world{.size = 3, .collective_deadline = 300s};
+    std::atomic<int> failed = 0;
+    std::atomic<int> done = 0;
+    const auto start = std::chrono::steady_clock::now();
+    run_world(3, world.make(), [&](Communicator& comm) {
+      std::vector<float> buffer(4'000'000);
+      std::thread breaks;
+      try {
+        while (true) {
+          std::fill(buffer.begin(), buffer.end(), 1.0F);
+          comm.all_reduce({buffer.data(), buffer.size(), DType::f32}, ReduceOp::sum);
+          if (std::any_of(buffer.begin(), buffer.end(), [](float value) { return value != 3; }))
+            throw std::runtime_error("a wrong sum");
+          if (comm.rank() == 0 && ++done == 1)
+            breaks = std::thread([&] {
+              std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));  // anywhere in the next ones
+              break_a_connection(round);
+            });
+        }
+      } catch (const Error& error) {
+        if (error.exit_code() == 75 &&
+            error.message().find("lost the connection to rank ") != std::string::npos)
+          ++failed;
+        else
+          MESSAGE(error.message());
+      }
+      if (breaks.joinable()) breaks.join();
+    });
+    CHECK(failed == 3);
+    CHECK(std::chrono::steady_clock::now() - start < 60s);
+  }
 }
 
 // How many threads of this process have SIGPIPE blocked.

@@ -1,5 +1,5 @@
 // What the cases of the fault matrix have in common. Their numbers: W workers, L launcher, P ports and folders,
-// D disk, L-n logs.
+// N network, D disk, L-n logs.
 #pragma once
 #include <unistd.h>
 

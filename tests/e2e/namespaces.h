@@ -1,0 +1,145 @@
+// Hosts that this machine plays: network namespaces, each with one interface, and a switch between them in a namespace
+// of its own. They go with the object, whatever the test comes to. Needs root, ip and nft.
+#pragma once
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun {
+
+class Namespaces {
+ public:
+  // What is missing for them here, in words; nothing when they can be made.
+  static std::optional<std::string> missing() {
+    const std::string test =
+        "PATH=$PATH:/usr/sbin:/sbin; name=fleetrun-" + std::to_string(::getpid()) +
+        "-try; command -v ip nsenter >/dev/null || exit 1; ip netns add $name || exit 2; "
+        "nsenter --net=/run/netns/$name nft add table inet try || result=3; "
+        "ip netns del $name; exit ${result:-0}";
+    if (run_child({"/bin/sh", "-c", test}).code == 0) return std::nullopt;
+    return "network namespaces need root, ip and nft";
+  }
+
+  explicit Namespaces(int nodes) : nodes_(nodes) {
+    static std::atomic<int> made = 0;
+    prefix_ = "fleetrun-" + std::to_string(::getpid()) + "-" + std::to_string(++made);
+    try {
+      build();
+    } catch (...) {
+      remove();
+      throw;
+    }
+  }
+  ~Namespaces() { remove(); }
+  Namespaces(const Namespaces&) = delete;
+  Namespaces& operator=(const Namespaces&) = delete;
+
+  int nodes() const { return nodes_; }
+  std::string file_prefix() const {
+    return "/run/netns/" + prefix_ + "-";
+  }  // with the node's number behind it
+  static std::string address(int node) { return "10.77.0." + std::to_string(node + 1); }
+
+  // Words that run in a node.
+  Words in(int node, const Words& command) const {
+    Words words = {"/usr/bin/nsenter", "--net=" + file_prefix() + std::to_string(node)};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  }
+
+  // The node loses its network: nobody hears of it.
+  void pull_cable(int node) const { ip({"-n", switch_name(), "link", "set", port(node), "down"}); }
+  void drop_all(int node) const {
+    rule(node, "input", "drop");
+    rule(node, "output", "drop");
+  }
+  // Packets to the node are answered with resets, as a firewall does that has forgotten its connections.
+  void reset_all(int node) const { rule(node, "input", "meta l4proto tcp reject with tcp reset"); }
+  void lose(int node, int percent) const {
+    rule(node, "input", "numgen random mod 100 < " + std::to_string(percent) + " drop");
+  }
+
+ private:
+  void build() const {
+    ip({"netns", "add", switch_name()});
+    ip({"-n", switch_name(), "link", "add", "bridge", "type", "bridge"});
+    ip({"-n", switch_name(), "link", "set", "bridge", "up"});
+    for (int node = 0; node < nodes_; ++node) {
+      ip({"netns", "add", name(node)});
+      ip({"-n", switch_name(), "link", "add", port(node), "type", "veth", "peer", "name", "eth0", "netns",
+          name(node)});
+      ip({"-n", switch_name(), "link", "set", port(node), "master", "bridge", "up"});
+      ip({"-n", name(node), "address", "add", address(node) + "/24", "dev", "eth0"});
+      ip({"-n", name(node), "link", "set", "eth0", "up"});
+      ip({"-n", name(node), "link", "set", "lo", "up"});
+    }
+  }
+
+  void remove() const {
+    for (int node = 0; node < nodes_; ++node) run_tool("ip", {"netns", "del", name(node)});
+    run_tool("ip", {"netns", "del", switch_name()});
+  }
+
+  // Traffic of the node's own, over loopback, is let through.
+  void rule(int node, const std::string& hook, const std::string& what) const {
+    const std::string interface = hook == "input" ? "iifname" : "oifname";
+    nft(node, "add table inet fault");
+    nft(node, "add chain inet fault " + hook + " { type filter hook " + hook + " priority 0; }");
+    nft(node, "add rule inet fault " + hook + " " + interface + " eth0 " + what);
+  }
+  void nft(int node, const std::string& text) const {
+    const ChildResult result =
+        run_child(in(node, {"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; exec nft \"$0\"", text}));
+    if (result.code != 0) throw std::runtime_error("nft " + text + ": " + result.err);
+  }
+
+  static ChildResult run_tool(const std::string& tool, const Words& words) {
+    Words command = {"/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; exec \"$0\" \"$@\"", tool};
+    command.insert(command.end(), words.begin(), words.end());
+    return run_child(command);
+  }
+  static void ip(const Words& words) {
+    const ChildResult result = run_tool("ip", words);
+    if (result.code != 0) throw std::runtime_error("ip: " + result.err);
+  }
+
+  std::string name(int node) const { return prefix_ + "-" + std::to_string(node); }
+  std::string switch_name() const { return prefix_ + "-switch"; }
+  static std::string port(int node) { return "port" + std::to_string(node); }
+
+  const int nodes_;
+  std::string prefix_;
+};
+
+// The launcher on the first node, with a worker program beside it that goes to its rank's node before it begins.
+class NodesLaunch : public Launch {
+ public:
+  NodesLaunch(const Namespaces& network, int ranks) : network_(network), ranks_(ranks) {
+    const std::string per_node = std::to_string(ranks / network.nodes());
+    std::filesystem::copy_file(FLEETRUN_BINARY, folder / "fleetrun");
+    folder.write("fleetrun-worker", "#!/bin/sh\nexec nsenter --net=" + network.file_prefix() +
+                                        "$((FLEETRUN_RANK / " + per_node + ")) " + FLEETRUN_WORKER +
+                                        " \"$@\"\n");
+    std::filesystem::permissions(folder / "fleetrun-worker", std::filesystem::perms::owner_all);
+  }
+
+  Words command(const Words& words) const {
+    Words all = {folder / "fleetrun", "--nproc_per_node=" + std::to_string(ranks_), "--device=cpu",
+                 "--host=" + Namespaces::address(0), "--grace=0.2"};
+    all.insert(all.end(), words.begin(), words.end());
+    return network_.in(0, all);
+  }
+
+ private:
+  const Namespaces& network_;
+  const int ranks_;
+};
+
+}  // namespace fleetrun
