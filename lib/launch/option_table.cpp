@@ -225,6 +225,14 @@ std::vector<Option> log_options(LaunchOptions& options) {
           Option::Completes::folders,
           value("--dump_program", "FOLDER", "", options.dump_program, as_text,
                 "Where rank 0 of a job.json writes its programs as text, Graphviz picture and kernels")),
+      value(
+          "--metrics_port", "PORT", "", options.metrics_port, parse_metrics_port,
+          "Tell Prometheus of the run at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT for "
+          "another address than this host's own, where nobody is asked who they are"),
+      completing(
+          Option::Completes::files,
+          value("--metrics_file", "FILE", "", options.metrics_file, as_text,
+                "The same as a file that is replaced every 5 s, for node_exporter's textfile collector")),
   };
 }
 

@@ -51,6 +51,16 @@ std::uint16_t parse_port(const std::string& source, const std::string& text) {
   return port;
 }
 
+// Without an address only this host may ask.
+Endpoint parse_metrics_port(const std::string& source, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Endpoint endpoint = {colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon)};
+  if (!parse_whole(text.substr(colon == std::string::npos ? 0 : colon + 1), endpoint.port) ||
+      endpoint.host.empty())
+    throw bad_value(source, text, "a port, 0 for any that is free, or ADDRESS:PORT");
+  return endpoint;
+}
+
 Clock::duration parse_seconds(const std::string& source, const std::string& text) {
   double seconds = 0;
   if (!parse_whole(text, seconds) || !(seconds >= 0) || seconds > kMostSeconds)

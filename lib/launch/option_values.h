@@ -16,6 +16,7 @@ namespace fleetrun::launch {
 int parse_count(const std::string& source, const std::string& text);           // 1 .. 65536
 int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
 std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
+Endpoint parse_metrics_port(const std::string& source, const std::string& text);  // 9100, 0, 0.0.0.0:9100
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 job::DeviceChoice parse_device(const std::string& source, const std::string& text);

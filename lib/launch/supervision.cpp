@@ -73,7 +73,9 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       hangs_(loop_, hang_options(run, logs), group_, pages()),
       control_{group_, logs, report, pages()},
       control_server_(loop_, logs.path(),
-                      [this](const std::string& request) { return control_.answer(request); }) {
+                      [this](const std::string& request) { return control_.answer(request); }),
+      metrics_(loop_, run.options, {group_, pages(), report},
+               [this](std::string_view line) { console_.say(line); }) {
   console_.out.before_write([this] { progress_.clear(); });
   console_.err.before_write([this] { progress_.clear(); });
   for (int rank = 0; rank < run.cluster.local_size(); ++rank) report.logs.push_back(logs.worker_log(rank));
@@ -84,6 +86,7 @@ void Supervision::run() {
   disk_.look();
   report_present_attempt();
   end_report(logs_, roll_.lines(), report_);
+  metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   show_end();
 }

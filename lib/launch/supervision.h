@@ -16,6 +16,7 @@
 #include "launch/log_disk.h"
 #include "launch/log_folder.h"
 #include "launch/log_times.h"
+#include "launch/metrics.h"
 #include "launch/process_group.h"
 #include "launch/progress_line.h"
 #include "launch/report.h"
@@ -63,6 +64,7 @@ class Supervision {
   HangMonitor hangs_;
   RunControl control_;
   ControlServer control_server_;
+  Metrics metrics_;
   std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
 };
 

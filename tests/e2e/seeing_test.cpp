@@ -220,5 +220,92 @@ TEST_CASE("a training that is killed leaves events that TensorBoard reads") {
   CHECK(lines_with(scalars, "train/loss ") >= 30);  // three epochs of 8 steps, and 6 more
 }
 
+// Whether Prometheus' own checker has nothing to say against it. Skipped, visibly, where it is not installed.
+void check_by_promtool(const TemporaryFolder& folder, const std::string& metrics) {
+  ChildOptions options = {.folder = folder.path()};
+  if (run_child({"/bin/sh", "-c", "command -v promtool"}, options).code != 0)
+    return MESSAGE("skipped: there is no promtool; scripts/setup --peers installs it");
+  folder.write("metrics.txt", metrics);
+  const ChildResult result = run_child({"/bin/sh", "-c", "promtool check metrics < metrics.txt"}, options);
+  CHECK_MESSAGE(result.code == 0, result.out << result.err);
+  CHECK(result.err == "");
+}
+
+std::uint16_t metrics_port_in(const std::string& text) {
+  std::smatch found;
+  const std::regex line(R"(fleetrun: metrics are at http://127\.0\.0\.1:(\d+)/metrics\n)");
+  return std::regex_search(text, found, line) ? static_cast<std::uint16_t>(std::stoi(found[1])) : 0;
+}
+
+// The command with its stderr in a file of the folder it runs in, to be read meanwhile.
+Words with_errors_in(const std::string& file, const Words& command) {
+  Words words = {"/bin/sh", "-c", "exec \"$@\" 2>" + file, "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+// By the shell's own means, so that a client that is not ours asks.
+std::string scrape(std::uint16_t port) {
+  const std::string script = "exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(port) +
+                             "; printf 'GET /metrics HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n' >&3; cat <&3";
+  const std::string answer = run_child({"/bin/bash", "-c", script}).out;
+  const std::size_t body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? "" : answer.substr(body + 4);
+}
+
+TEST_CASE("a running training is told to Prometheus, on a port of this host") {
+  const Launch launch;
+  launch.folder.write("job.json", kLenetJob);
+  ChildProcess process(with_errors_in("err", {FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu",
+                                              "--metrics_port=0", "job.json", "train.max_steps=100000"}),
+                       launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 0, batch 3]"); },
+                     120s));
+  const std::uint16_t port = metrics_port_in(launch.folder.read("err"));
+  REQUIRE(port != 0);
+  const std::string metrics = scrape(port);
+  CHECK(contains(metrics, "\nfleetrun_worker_up{rank=\"1\"} 1\n"));
+  CHECK(contains(metrics, "\nfleetrun_steps{rank=\"0\"} 100000\n"));
+  CHECK(std::regex_search(metrics, std::regex(R"(\nfleetrun_step\{rank="0"\} [1-9]\d*\n)")));
+  CHECK(std::regex_search(metrics, std::regex(R"(\nfleetrun_loss\{rank="1"\} \d)")));
+  CHECK(std::regex_search(metrics,
+                          std::regex(R"(\nfleetrun_time_seconds_total\{rank="0",use="compute"\} \d)")));
+  check_by_promtool(launch.folder, metrics);
+  process.send(SIGTERM);
+  process.wait();
+}
+
+TEST_CASE("the metrics file is there from the start, and tells the end") {
+  const Launch launch;
+  const ChildResult result = launch.run(
+      {"--nproc_per_node=2", "--metrics_file=fleetrun.prom", "--max_restart=1", "--restart_delay=0.1"},
+      {"exit", "7"});
+  CHECK(result.code == 7);
+  const std::string metrics = launch.folder.read("fleetrun.prom");
+  CHECK(contains(metrics, "\nfleetrun_restarts_total 1\n"));
+  CHECK(contains(metrics, "\nfleetrun_exit_code 7\n"));
+  CHECK(contains(metrics, "\nfleetrun_worker_up{rank=\"0\"} 0\n"));
+  CHECK(contains(metrics, "} 7\n"));
+  check_by_promtool(launch.folder, metrics);
+}
+
+TEST_CASE("a metrics file that cannot be written costs a line, a metrics port that is taken the run") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--metrics_file=no/such/folder/fleetrun.prom"}, {"exit", "0"});
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "fleetrun: --metrics_file: creating no/such/folder/fleetrun.prom"));
+  ChildProcess first(
+      with_errors_in("err", Launch::command({"--metrics_port=0", "--log_dir=first"}, {"sleep", "3600"})),
+      launch.options());
+  REQUIRE(comes_true([&] { return metrics_port_in(launch.folder.read("err")) != 0; }, 60s));
+  const std::string port = std::to_string(metrics_port_in(launch.folder.read("err")));
+  const ChildResult second = launch.run({"--metrics_port=" + port, "--log_dir=second"}, {"exit", "0"});
+  CHECK(second.code == 75);
+  CHECK(contains(second.err,
+                 "--metrics_port: nobody can listen on 127.0.0.1:" + port + ", which is taken by pid "));
+  first.send(SIGTERM);
+  first.wait();
+}
+
 }  // namespace
 }  // namespace fleetrun
