@@ -16,7 +16,6 @@ namespace fleetrun::launch {
 int parse_count(const std::string& source, const std::string& text);           // 1 .. 65536
 int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
 std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
-Endpoint parse_metrics_port(const std::string& source, const std::string& text);  // 9100, 0, 0.0.0.0:9100
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 job::DeviceChoice parse_device(const std::string& source, const std::string& text);
@@ -27,6 +26,9 @@ bool parse_switch(const std::string& source, const std::string& text);          
 UseCgroup parse_cgroup(const std::string& source, const std::string& text);          // auto, none
 LogLevel parse_log_level(const std::string& source, const std::string& text);
 std::string parse_text_or_json(const std::string& source, const std::string& text);  // "": text
+
+// 9100, 0 for any port that is free, or 0.0.0.0:9100.
+Endpoint parse_metrics_port(const std::string& source, const std::string& text);
 
 // As the user would write it; "" when there is no value.
 std::string show_value(const std::string& value);
