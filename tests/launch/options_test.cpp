@@ -176,6 +176,16 @@ TEST_CASE("an optional value stands behind an equals sign only") {
   CHECK(error_of({"--show_config=xml", "x"}) == "--show_config is \"xml\", must be text or json");
 }
 
+TEST_CASE("metrics are for this host, unless an address is given") {
+  CHECK(parse({"--metrics_port=9100", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 9100});
+  CHECK(parse({"--metrics_port=0", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 0});
+  CHECK(parse({"--metrics_port=0.0.0.0:9100", "train.py"}).metrics_port.value == Endpoint{"0.0.0.0", 9100});
+  for (const char* bad : {"65536", "-1", "x", ":9100", "0.0.0.0:"})
+    CHECK(error_of({"--metrics_port=" + std::string(bad), "train.py"}) ==
+          "--metrics_port is \"" + std::string(bad) +
+              "\", must be a port, 0 for any that is free, or ADDRESS:PORT");
+}
+
 TEST_CASE("seconds may have a fraction") {
   CHECK(parse({"--grace=0.25", "x"}).grace.value == std::chrono::milliseconds(250));
   CHECK(parse({"--grace=0", "x"}).grace.value == std::chrono::seconds(0));
