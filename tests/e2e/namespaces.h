@@ -1,15 +1,21 @@
 // Hosts that this machine plays: network namespaces, each with one interface, and a switch between them in a namespace
 // of its own. They go with the object, whatever the test comes to. Needs root, ip and nft.
 #pragma once
+#include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "e2e/launcher.h"
 
 namespace fleetrun {
@@ -54,12 +60,28 @@ class Namespaces {
     return words;
   }
 
+  // Runs `work` on a thread in a node; what it throws is thrown here.
+  void run_in(int node, const std::function<void()>& work) const {
+    std::exception_ptr failure;
+    std::thread([&] {
+      try {
+        const UniqueFd space(::open((file_prefix() + std::to_string(node)).c_str(), O_RDONLY | O_CLOEXEC));
+        if (::setns(space.get(), CLONE_NEWNET) != 0) throw std::runtime_error("setns");
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }).join();
+    if (failure) std::rethrow_exception(failure);
+  }
+
   // The node loses its network: nobody hears of it.
   void pull_cable(int node) const { ip({"-n", switch_name(), "link", "set", port(node), "down"}); }
   void drop_all(int node) const {
     rule(node, "input", "drop");
     rule(node, "output", "drop");
   }
+  void drop_one_way(int node) const { rule(node, "input", "drop"); }
   // Packets to the node are answered with resets, as a firewall does that has forgotten its connections.
   void reset_all(int node) const { rule(node, "input", "meta l4proto tcp reject with tcp reset"); }
   void lose(int node, int percent) const {

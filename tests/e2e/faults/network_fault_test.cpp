@@ -1,10 +1,15 @@
 // N: what happens to the network between hosts. They are network namespaces of this machine.
+#include <arpa/inet.h>
+
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <regex>
+#include <sstream>
 
 #include "e2e/faults/faults.h"
 #include "e2e/namespaces.h"
+#include "support/stranger.h"
 
 namespace fleetrun {
 namespace {
@@ -107,6 +112,13 @@ TEST_CASE("N2: a network that swallows everything ends the run with 75, and who 
   for (const Layout& layout : kLayouts) check_end(layout, fault);
 }
 
+TEST_CASE("N3: a network that swallows one direction is lost for both sides") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Fault fault = {"one way", [](const Namespaces& network, int node) { network.drop_one_way(node); },
+                       kSilent};
+  check_end(kLayouts[1], fault);
+}
+
 TEST_CASE("N7: connections that are reset in the midst of an all-reduce end the run with 75") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Fault fault = {"reset", [](const Namespaces& network, int node) { network.reset_all(node); },
@@ -125,6 +137,54 @@ TEST_CASE("N4: 5 packets of 100 are lost, and training goes on") {
   CHECK(is_alive(training.process->pid()));
   training.process->send(SIGTERM);
   CHECK(training.process->wait().code == 143);
+}
+
+// Where somebody listens in the network namespace of this thread.
+std::vector<Endpoint> listeners() {
+  constexpr const char* kListening = "0A";
+  std::vector<Endpoint> found;
+  std::ifstream table("/proc/thread-self/net/tcp");
+  std::string line;
+  std::getline(table, line);  // the names of the columns
+  for (std::string number, local, remote, state; std::getline(table, line);) {
+    std::istringstream(line) >> number >> local >> remote >> state;
+    const auto colon = local.find(':');
+    if (state != kListening || colon == std::string::npos) continue;
+    const in_addr address{static_cast<in_addr_t>(std::stoul(local.substr(0, colon), nullptr, 16))};
+    char host[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &address, host, sizeof host);
+    found.push_back({host, static_cast<std::uint16_t>(std::stoul(local.substr(colon + 1), nullptr, 16))});
+  }
+  return found;
+}
+
+TEST_CASE("N11, N12, N13: strangers on every port of a training, silent or not, change nothing") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  Training training(network, kLayouts[0], kEndlessJob);
+  const auto bytes = [&] { return training.launch.folder.read("log/workerlog.1").size(); };
+  const std::string words[] = {"", "x", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02",
+                               "\xff\xff\xff\xff"};
+  std::vector<testing::Stranger> strangers;  // they stay
+  bool all_interfaces = false;
+  for (int node = 0; node < 2; ++node)
+    network.run_in(node, [&] {
+      for (const Endpoint& endpoint : listeners()) {
+        all_interfaces = all_interfaces || endpoint.host == "0.0.0.0";
+        for (int i = 0; i < 100; ++i) {
+          strangers.emplace_back(endpoint);
+          strangers.back().say(words[static_cast<std::size_t>(i) % std::size(words)]);
+        }
+      }
+    });
+  CHECK(strangers.size() >= 100);  // the store's port at least
+  CHECK_FALSE(all_interfaces);
+  const std::size_t before = bytes();
+  CHECK(comes_true([&] { return bytes() > before + 20000; }, within(60s)));
+  training.process->send(SIGTERM);
+  const ChildResult result = training.process->wait();
+  CHECK(result.code == 143);
+  CHECK(contains(result.err, "connections without a valid handshake"));
 }
 
 TEST_CASE("N2: a rank that is stopped for longer than a silent network may be goes on when it is continued") {
