@@ -1,5 +1,7 @@
 #include "worker_bench.h"
 
+#include <memory>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +10,7 @@
 #include "base/file.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
+#include "comm/hierarchical.h"
 #include "comm/make_communicator.h"
 #include "comm/measure.h"
 
@@ -21,31 +24,48 @@ std::string to_json(const comm::Measured& measured) {
       measured.least, measured.wrong);
 }
 
+[[noreturn]] void refuse_words() {
+  throw Error(ErrorKind::usage,
+              "wanted fleetrun-worker --bench all_reduce DTYPE ROUNDS flat|leader:N|scatter:N BYTES...");
+}
+
+// Null for "flat": the world's own is used.
+std::unique_ptr<comm::Communicator> make_groups(const comm::World& world, const std::string& way) {
+  if (way == "flat") return nullptr;
+  const auto colon = way.find(':');
+  const std::string algorithm = way.substr(0, colon);
+  if (colon == std::string::npos || (algorithm != "leader" && algorithm != "scatter")) refuse_words();
+  return comm::make_hierarchical({.party = world.party(),
+                                  .group_size = std::stoi(way.substr(colon + 1)),
+                                  .algorithm = algorithm == "leader" ? comm::HierarchicalAlgorithm::leader
+                                                                     : comm::HierarchicalAlgorithm::scatter},
+                                 world.more);
+}
+
 }  // namespace
 
 void run_bench(const std::vector<std::string>& arguments) {
-  const auto dtype = arguments.size() > 3 ? parse_dtype(arguments[1]) : std::nullopt;
-  if (!dtype || arguments[0] != "all_reduce")
-    throw Error(ErrorKind::usage, "wanted fleetrun-worker --bench all_reduce DTYPE ROUNDS BYTES...");
+  const auto dtype = arguments.size() > 4 ? parse_dtype(arguments[1]) : std::nullopt;
+  if (!dtype || arguments[0] != "all_reduce") refuse_words();
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   page->phase = Phase::joining;
   comm::World world = comm::join_world(env);
-  world.communicator->record_in(page->records(), "world");
+  const std::unique_ptr<comm::Communicator> groups = make_groups(world, arguments[3]);
+  comm::Communicator& measured = groups ? *groups : *world.communicator;
+  measured.record_in(page->records(), "measured");
   page->phase = Phase::training;
 
   std::vector<std::string> sizes;
-  for (std::size_t i = 3; i < arguments.size(); ++i)
-    sizes.push_back(
-        to_json(comm::measure_all_reduce(*world.communicator, {.bytes = std::stoull(arguments[i]),
-                                                               .dtype = *dtype,
-                                                               .rounds = std::stoi(arguments[2]),
-                                                               .before_each = [&] { page->beat(); }})));
+  for (std::size_t i = 4; i < arguments.size(); ++i)
+    sizes.push_back(to_json(comm::measure_all_reduce(measured, {.bytes = std::stoull(arguments[i]),
+                                                                .dtype = *dtype,
+                                                                .rounds = std::stoi(arguments[2]),
+                                                                .before_each = [&] { page->beat(); }})));
   if (env.rank != 0 || env.log_dir.empty()) return;
-  write_file_atomically(
-      env.log_dir + "/bench.json",
-      fmt::format(R"({{"ranks": {}, "dtype": "{}", "backend": "{}", "sizes": [{}]}})", env.world_size,
-                  describe(*dtype), describe(env.comm_backend), fmt::join(sizes, ", ")));
+  write_file_atomically(env.log_dir + "/bench.json",
+                        fmt::format(R"({{"ranks": {}, "dtype": "{}", "sizes": [{}]}})", env.world_size,
+                                    describe(*dtype), fmt::join(sizes, ", ")));
 }
 
 }  // namespace fleetrun

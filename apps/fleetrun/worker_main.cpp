@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
-    "       fleetrun-worker --bench all_reduce DTYPE ROUNDS BYTES...\n"
+    "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"

@@ -16,7 +16,9 @@ namespace {
 constexpr const char* kUsualSizes = "8,256,4K,64K,1M,16M";
 constexpr std::size_t kMostBytes = std::size_t{16} << 30;  // of one buffer
 constexpr std::array kDTypes = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
-constexpr std::array kBackends = {CommBackend::automatic, CommBackend::gloo, CommBackend::shared_memory};
+constexpr std::array kBackends = {BenchBackend::automatic, BenchBackend::gloo, BenchBackend::shared_memory,
+                                  BenchBackend::leader, BenchBackend::scatter};
+constexpr int kUsualGroup = 2;
 
 [[noreturn]] void refuse_size(const std::string& source, const std::string& text) {
   throw Error(
@@ -56,7 +58,58 @@ void check_sizes(const BenchRequest& request) {
                               describe(request.dtype), size_of(request.dtype)));
 }
 
+// 0 for a backend without groups.
+int parse_group_size(const BenchRequest& request, const std::optional<std::string>& text) {
+  const bool in_groups = !backend_of_all(request.backend);
+  if (text && !in_groups)
+    throw Error(ErrorKind::usage,
+                fmt::format("--group_size is for hierarchical backends, and --backend is {}",
+                            describe(request.backend)));
+  const int size = text ? parse_count("--group_size", *text) : in_groups ? kUsualGroup : 0;
+  if (in_groups && (size < 2 || request.ranks % size != 0))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--group_size is {}, wanted a divisor above 1 of the number of ranks, which is {}", size,
+                    request.ranks));
+  return size;
+}
+
 }  // namespace
+
+std::string_view describe(BenchBackend backend) {
+  switch (backend) {
+    case BenchBackend::automatic:
+    case BenchBackend::gloo:
+    case BenchBackend::shared_memory:
+      return fleetrun::describe(*backend_of_all(backend));
+    case BenchBackend::leader:
+      return "hierarchical-leader";
+    case BenchBackend::scatter:
+      return "hierarchical-scatter";
+  }
+  return "?";
+}
+
+std::optional<CommBackend> backend_of_all(BenchBackend backend) {
+  switch (backend) {
+    case BenchBackend::automatic:
+      return CommBackend::automatic;
+    case BenchBackend::gloo:
+      return CommBackend::gloo;
+    case BenchBackend::shared_memory:
+      return CommBackend::shared_memory;
+    case BenchBackend::leader:
+    case BenchBackend::scatter:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string way_of(const BenchRequest& request) {
+  if (backend_of_all(request.backend)) return "flat";
+  return fmt::format("{}:{}", request.backend == BenchBackend::leader ? "leader" : "scatter",
+                     request.group_size);
+}
 
 std::vector<std::size_t> parse_sizes(const std::string& source, const std::string& text) {
   std::vector<std::size_t> sizes;
@@ -79,6 +132,7 @@ BenchRequest parse_bench_request(const FoundFlags& found) {
     request.ranks = parse_count("--nproc_per_node", *text);
   if (const auto text = found.value("--dtype")) request.dtype = choose("--dtype", *text, kDTypes);
   if (const auto text = found.value("--backend")) request.backend = choose("--backend", *text, kBackends);
+  request.group_size = parse_group_size(request, found.value("--group_size"));
   if (const auto text = found.value("--iters")) request.rounds = parse_count("--iters", *text);
   request.sizes = parse_sizes("--sizes", found.value("--sizes").value_or(kUsualSizes));
   check_sizes(request);
@@ -96,12 +150,13 @@ double bus_bandwidth(const BenchRow& row, int ranks) {
 
 std::string bench_table(const std::vector<BenchRow>& rows, const BenchRequest& request) {
   std::string text = fmt::format(
-      "# all_reduce, {} rank{} on one host, backend {}\n"
+      "# all_reduce, {} rank{} on one host, backend {}{}\n"
       "#\n"
       "#                                                              in-place\n"
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
       "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n",
-      request.ranks, request.ranks == 1 ? "" : "s", describe(request.backend));
+      request.ranks, request.ranks == 1 ? "" : "s", describe(request.backend),
+      request.group_size > 0 ? fmt::format(", groups of {}", request.group_size) : "");
   double sum = 0;
   std::int64_t wrong = 0;
   for (const BenchRow& row : rows) {

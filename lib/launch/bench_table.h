@@ -2,7 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -11,13 +13,24 @@
 
 namespace fleetrun::launch {
 
+// By one communicator of a backend; or in groups, by communicators as the environment says.
+enum class BenchBackend { automatic, gloo, shared_memory, leader, scatter };
+std::string_view describe(
+    BenchBackend backend);  // "auto", "gloo", "shm", "hierarchical-leader", "hierarchical-scatter"
+
 struct BenchRequest {
   int ranks = 2;
   std::vector<std::size_t> sizes;  // bytes
   DType dtype = DType::f32;
-  CommBackend backend = CommBackend::automatic;
-  int rounds = 0;  // 0: by time
+  BenchBackend backend = BenchBackend::automatic;
+  int group_size = 0;  // 0: no groups
+  int rounds = 0;      // 0: by time
 };
+
+// Of a hierarchical one nothing: its parts are of the backend that the environment asks for.
+std::optional<CommBackend> backend_of_all(BenchBackend backend);
+// How the worker program is told: "flat", "leader:2", "scatter:2".
+std::string way_of(const BenchRequest& request);
 
 // Throws Error(usage) for sizes, dtypes, backends and numbers that cannot be.
 BenchRequest parse_bench_request(const FoundFlags& found);

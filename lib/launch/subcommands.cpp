@@ -60,7 +60,10 @@ std::vector<Subcommand> make_subcommands() {
        {with_value({"--sizes"}, "SIZES",
                    "Bytes: 8,4K,1M, or 8-128M for all from the first to the last, each twice the one before"),
         with_value({"--nproc_per_node"}, "N", "Ranks, 2 without it"),
-        with_choices({"--backend"}, {"auto", "gloo", "shm"}, "How the ranks reach each other"),
+        with_choices({"--backend"}, {"auto", "gloo", "shm", "hierarchical-leader", "hierarchical-scatter"},
+                     "How the ranks reach each other; in groups first, whose parts choose as "
+                     "FLEETRUN_COMM_BACKEND says"),
+        with_value({"--group_size"}, "N", "Ranks of a group of a hierarchical backend, 2 without it"),
         with_choices({"--dtype"}, {"f32", "f16", "bf16", "i32", "i64"},
                      "Type of the elements, f32 without it"),
         with_value({"--iters"}, "N",

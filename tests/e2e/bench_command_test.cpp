@@ -25,6 +25,18 @@ TEST_CASE("bench all_reduce prints a row for each size, with right sums, and lea
   }
 }
 
+TEST_CASE("bench all_reduce in groups is verified, too") {
+  for (const std::string backend : {"hierarchical-leader", "hierarchical-scatter"}) {
+    const ChildResult result = run_child({FLEETRUN_BINARY, "bench", "all_reduce", "--sizes=4K", "--iters=5",
+                                          "--nproc_per_node=4", "--backend=" + backend, "--json"});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const auto json = nlohmann::json::parse(result.out);
+    CHECK(json["backend"] == backend);
+    CHECK(json["group_size"] == 2);
+    CHECK(json["sizes"][0]["wrong"] == 0);
+  }
+}
+
 TEST_CASE("bench as JSON has every time and both bandwidths") {
   const ChildResult result = run_child(
       {FLEETRUN_BINARY, "bench", "all_reduce", "--json", "--sizes=4K", "--dtype=bf16", "--iters=9"});

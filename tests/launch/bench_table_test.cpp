@@ -43,7 +43,9 @@ TEST_CASE("what is no size is refused with its text") {
 
 TEST_CASE("dtypes, backends and numbers that are not known are refused with those that are") {
   CHECK(error_of({"--dtype=f64"}) == "--dtype is \"f64\", must be one of f32, f16, bf16, i32, i64");
-  CHECK(error_of({"--backend=mpi"}) == "--backend is \"mpi\", must be one of auto, gloo, shm");
+  CHECK(error_of({"--backend=mpi"}) ==
+        "--backend is \"mpi\", must be one of auto, gloo, shm, "
+        "hierarchical-leader, hierarchical-scatter");
   CHECK(error_of({"--nproc_per_node=0"}).starts_with("--nproc_per_node"));
   CHECK(error_of({"--iters=many"}).starts_with("--iters"));
 }
@@ -52,14 +54,29 @@ TEST_CASE("without flags it is two ranks, f32, and sizes from small to large") {
   const BenchRequest usual = parse({});
   CHECK(usual.ranks == 2);
   CHECK(usual.dtype == DType::f32);
-  CHECK(usual.backend == CommBackend::automatic);
+  CHECK(usual.backend == BenchBackend::automatic);
   CHECK(usual.rounds == 0);
   CHECK(usual.sizes.front() == 8);
   CHECK(usual.sizes.back() == 16 << 20);
   const BenchRequest given = parse({"--sizes", "6", "--dtype", "bf16", "--backend", "gloo", "--iters", "7"});
   CHECK(given.dtype == DType::bf16);
-  CHECK(given.backend == CommBackend::gloo);
+  CHECK(given.backend == BenchBackend::gloo);
   CHECK(given.rounds == 7);
+}
+
+TEST_CASE(
+    "groups are of 2 ranks unless it is said, divide the ranks, and are for hierarchical backends only") {
+  const BenchRequest usual = parse({"--backend=hierarchical-leader"});
+  CHECK(usual.group_size == 2);
+  CHECK(way_of(usual) == "leader:2");
+  CHECK_FALSE(backend_of_all(usual.backend));
+  CHECK(way_of(parse({"--backend=hierarchical-scatter", "--nproc_per_node=6", "--group_size=3"})) ==
+        "scatter:3");
+  CHECK(way_of(parse({"--backend=gloo"})) == "flat");
+  CHECK(error_of({"--backend=hierarchical-leader", "--nproc_per_node=3"}) ==
+        "--group_size is 2, wanted a divisor above 1 of the number of ranks, which is 3");
+  CHECK(error_of({"--backend=shm", "--group_size=2"}) ==
+        "--group_size is for hierarchical backends, and --backend is shm");
 }
 
 TEST_CASE("the bus bandwidth of an all_reduce is 2 (n-1) / n of the algorithm's") {
@@ -71,7 +88,7 @@ TEST_CASE("the bus bandwidth of an all_reduce is 2 (n-1) / n of the algorithm's"
 }
 
 TEST_CASE("the table has the columns of nccl-tests, the verdict and the mean") {
-  const BenchRequest request = {.ranks = 2, .sizes = {}, .backend = CommBackend::gloo};
+  const BenchRequest request = {.ranks = 2, .sizes = {}, .backend = BenchBackend::gloo};
   CHECK(bench_table(
             {{.bytes = 4096, .count = 1024, .mean = 2.048}, {.bytes = 8, .count = 2, .mean = 1, .wrong = 1}},
             request) ==
