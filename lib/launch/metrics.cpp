@@ -52,7 +52,7 @@ RunMetrics measure_run(const MetricsSource& source) {
     if (i < verdicts.size() && verdicts[i].status) rank.exit_code = code_of(*verdicts[i].status);
     rank.up = group.records()[i].pid > 0 && !rank.exit_code;
     if (i < pages.size()) read_page(*pages[i], rank);
-    run.ranks.push_back(std::move(rank));
+    run.ranks.push_back(rank);
   }
   return run;
 }
