@@ -5,15 +5,16 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 find_package(Gloo REQUIRED)
 if(FLEETRUN_TESTS)
   find_package(doctest REQUIRED)
+  pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)  # writes their pictures
 endif()
 
 # Debian's dnnl-config.cmake asks for OpenCL development files, which nothing here needs.

@@ -28,8 +28,8 @@ ProgressPage* map_page(int fd, int flags) {
 }  // namespace
 
 std::string_view describe(Phase phase) {
-  constexpr std::array<std::string_view, 6> kNames = {"starting", "joining",    "loading",
-                                                      "training", "evaluating", "finished"};
+  constexpr std::array<std::string_view, 7> kNames = {"starting",         "joining",    "loading", "training",
+                                                      "waiting for data", "evaluating", "finished"};
   const auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

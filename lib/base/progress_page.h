@@ -14,7 +14,8 @@
 
 namespace fleetrun {
 
-enum class Phase : std::uint32_t { starting, joining, loading, training, evaluating, finished };
+// The first in this order; then a rank trains, waits for data (reading) and evaluates in turn.
+enum class Phase : std::uint32_t { starting, joining, loading, training, reading, evaluating, finished };
 std::string_view describe(Phase phase);
 
 // How the time of a rank had been used when it took a snapshot of its training.

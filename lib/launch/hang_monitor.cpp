@@ -96,7 +96,7 @@ RankSample HangMonitor::sample_rank(std::size_t rank) const {
   if (rank >= pages_.size()) return sample;
   const ProgressPage& page = *pages_[rank];
   const Phase phase = page.phase.load(std::memory_order_relaxed);
-  sample.training = phase == Phase::training || phase == Phase::evaluating;
+  sample.training = phase >= Phase::training && phase < Phase::finished;
   sample.step = page.step.load(std::memory_order_relaxed);
   sample.beat = page.heartbeat_ns.load(std::memory_order_relaxed);
   return sample;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/progress_page.h"
 #include "launch/proc_files.h"
 
 namespace fleetrun::launch {
@@ -119,10 +120,14 @@ std::string describe_odd_rank(const std::vector<RankFacts>& ranks) {
   };
   const auto device = [](const RankFacts& rank) { return rank.running && rank.state == 'D'; };
   const auto gone = [](const RankFacts& rank) { return !rank.running; };
+  const auto reading = [](const RankFacts& rank) {
+    return rank.running && rank.step && rank.step->phase == describe(Phase::reading);
+  };
   const auto busy = [](const RankFacts& rank) { return rank.running && rank.state == 'R'; };
   for (const std::string& text :
        {name_if(ranks, stopped, "stopped"), name_if(ranks, device, "waiting for a device"),
-        name_if(ranks, gone, "no longer there"), name_behind(ranks), name_if(ranks, busy, "computing")})
+        name_if(ranks, gone, "no longer there"), name_if(ranks, reading, "waiting for data"),
+        name_behind(ranks), name_if(ranks, busy, "computing")})
     if (!text.empty()) return text;
   return name_odd_wait(ranks);
 }

@@ -26,6 +26,7 @@
 #include "runtime/metrics/time_book.h"
 #include "runtime/metrics/trace.h"
 #include "runtime/model_facts.h"
+#include "runtime/numerics.h"
 #include "runtime/replicas.h"
 #include "runtime/trainer.h"
 #include "runtime/training_communicators.h"
@@ -174,7 +175,11 @@ class Run {
 
   const Batch* next_batch(Loader& loader) {
     const SpanHere span(trace_.timeline(), wait_label_);
-    return book(TimeUse::data, [&] { return loader.next(); });
+    const Phase phase = page_.phase;
+    page_.phase = Phase::reading;
+    const Batch* const batch = book(TimeUse::data, [&] { return loader.next(); });
+    page_.phase = phase;
+    return batch;
   }
 
   // A checkpoint of the end of a training that is no longer now.
@@ -246,11 +251,15 @@ class Run {
   void fetch() {
     score_ = trainer_.score();
     page_.loss = score_.loss;
-    if (!std::isfinite(score_.loss))
-      throw Error(
-          ErrorKind::numerics,
-          fmt::format("the loss of rank {} is {} at step {}", world_.env.rank, score_.loss, state_.steps),
-          "a lower optimizer.learning_rate or a warm-up often helps");
+    if (!std::isfinite(score_.loss)) stop_without_numbers();
+  }
+
+  [[noreturn]] void stop_without_numbers() const {
+    const std::string where = first_not_finite(trainer_.executor().program(), trainer_.storage());
+    throw Error(ErrorKind::numerics,
+                fmt::format("the loss of rank {} is {} at step {}{}", world_.env.rank, score_.loss,
+                            state_.steps, where.empty() ? "" : ", and so is " + where),
+                "a lower optimizer.learning_rate or a warm-up often helps");
   }
 
   void log(double speed) {

@@ -233,5 +233,22 @@ TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a r
   CHECK(is_empty);
 }
 
+TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last good checkpoint is the newest") {
+  const Training training("lenet");
+  const std::string breaks =
+      R"({"name": "piecewise", "boundaries": [10], "unit": "step", "values": [0.01, 1e30]})";
+  const ChildResult broken = train(
+      training, {"checkpoint.every_steps=2", "train.max_steps=40", "optimizer.learning_rate=" + breaks});
+  CHECK(broken.code == 80);
+  CHECK(std::regex_search(broken.err,
+                          std::regex(R"(the loss of rank \d is -?(nan|inf) at step \d+, and so is \S+)"
+                                     R"(|\S+ holds NaN or infinity after step \d+)")));
+  CHECK_FALSE(saved(training).empty());
+  for (const std::string& name : saved(training)) CHECK(std::stoi(name.substr(name.find("step-") + 5)) <= 11);
+  const ChildResult mended = train(training, {"train.max_steps=14", "optimizer.learning_rate=0.01"});
+  CHECK(mended.code == 0);
+  CHECK(contains(mended.out, "resuming from "));
+}
+
 }  // namespace
 }  // namespace fleetrun

@@ -49,6 +49,13 @@ TEST_CASE("a rank that is behind in steps is odd, and what the collectives tell 
   CHECK(lines[4] == "rank 2 has not begun collective 40; ranks 0, 1 wait in it");
 }
 
+TEST_CASE("a rank whose data does not come is odd, though that puts it behind") {
+  auto ranks = waiting_ranks(2);
+  for (auto& rank : ranks) rank.step = {.phase = "training", .step = 7};
+  ranks[1].step = {.phase = "waiting for data", .step = 6};
+  CHECK(describe_odd_rank(ranks) == "rank 1 is waiting for data, the others are not");
+}
+
 TEST_CASE("a rank that has ended, or one that computes while the others wait, is odd") {
   auto ranks = waiting_ranks(3);
   ranks[0].running = false;

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -74,6 +75,16 @@ std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const P
   return packed;
 }
 
+// A state that nobody can go on from is not kept, least of all as the newest.
+void check_finite(const PlainTensors& weights, const TrainingState& state) {
+  for (const auto& [name, tensor] : weights)
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }))
+      throw Error(
+          ErrorKind::numerics,
+          fmt::format("{} holds NaN or infinity after step {}; this state is not saved", name, state.steps),
+          "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
+}
+
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
 
 }  // namespace
@@ -87,6 +98,7 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   if (of_ranks) of_host.all_gather(view_of(mine), view_of(all));
   if (of_host.rank() != 0) return snapshot;
   snapshot.files[kModel] = read_tensors(weights_of(program), program, storage);
+  check_finite(snapshot.files[kModel], state);
   snapshot.files[kOptimizer] = read_tensors(optimizer_states_of(program), program, storage);
   if (of_ranks) snapshot.files[kRanks] = statistics_of_ranks(all, of_host.size(), program);
   return snapshot;

@@ -10,7 +10,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr int kUpright = 1, kLast = 8;
+constexpr int kLast = 8;
 constexpr std::uint16_t kOrientationTag = 0x0112, kShort = 3;
 constexpr std::size_t kEntryBytes = 12;  // of a directory: tag, type, count, value
 
@@ -74,7 +74,10 @@ void make_upright(int orientation, Image& image) {
   const ImageShape stored = image.shape;
   ImageShape upright = stored;
   if (transposed) std::swap(upright.width, upright.height);
-  if (transposed) std::swap(image.source_width, image.source_height);
+  if (transposed) {
+    std::swap(image.source_width, image.source_height);
+    std::swap(image.whole_width, image.whole_height);
+  }
   std::vector<std::uint8_t> pixels(image.pixels.size());
   const auto bytes = static_cast<std::size_t>(stored.channels);
   std::uint8_t* to = pixels.data();

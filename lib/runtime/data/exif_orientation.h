@@ -7,12 +7,14 @@
 
 namespace fleetrun::runtime {
 
-// 1 to 8; 1 (upright) where the file says nothing, or nothing that makes sense.
+constexpr int kUpright = 1;
+
+// 1 to 8; kUpright where the file says nothing, or nothing that makes sense.
 int read_orientation(std::span<const std::uint8_t> jpeg);
 
 bool is_transposed(int orientation);  // rows of the file are columns of the upright image
 
-// Turns or mirrors an image that was stored with this orientation so that it stands upright.
+// Turns or mirrors a whole image that was stored with this orientation so that it stands upright.
 void make_upright(int orientation, Image& image);
 
 }  // namespace fleetrun::runtime

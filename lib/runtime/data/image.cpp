@@ -118,8 +118,9 @@ void check_image_size(const std::string& file, std::int64_t width, std::int64_t 
 
 void Image::reset(const ImageShape& of) {
   shape = of;
-  source_width = of.width;
-  source_height = of.height;
+  source_width = whole_width = of.width;
+  source_height = whole_height = of.height;
+  left = top = 0;
   pixels.resize(of.elements());
 }
 
@@ -135,10 +136,11 @@ void fit_image(const Image& image, const Region& region, const ImageShape& shape
           Region{0, 0, static_cast<double>(image.source_width), static_cast<double>(image.source_height)}) {
     to_planes(image.pixels.data(), channels, count, target);
   } else {
-    const double scale_x = static_cast<double>(image.shape.width) / image.source_width;
-    const double scale_y = static_cast<double>(image.shape.height) / image.source_height;
-    resize(image, {region.left * scale_x, region.width * scale_x, image.shape.width},
-           {region.top * scale_y, region.height * scale_y, image.shape.height}, shape, scratch, target);
+    const double scale_x = static_cast<double>(image.whole_width) / image.source_width;
+    const double scale_y = static_cast<double>(image.whole_height) / image.source_height;
+    resize(image, {region.left * scale_x - image.left, region.width * scale_x, image.shape.width},
+           {region.top * scale_y - image.top, region.height * scale_y, image.shape.height}, shape, scratch,
+           target);
   }
   if (to_grey) colours_to_grey(target, count, planes);
   if (channels == 1 && shape.channels == 3) grey_to_colours(planes, count);

@@ -23,9 +23,11 @@ struct ImageShape {
 struct Image {
   ImageShape shape;
   std::vector<std::uint8_t> pixels;
-  int source_width = 0, source_height = 0;  // before a decoder made it smaller; shape's where none did
+  int source_width = 0, source_height = 0;  // of the picture, before a decoder made it smaller
+  int whole_width = 0, whole_height = 0;    // of the picture as it was decoded
+  int left = 0, top = 0;  // where in that these pixels lie; a decoder may leave out what is not shown
 
-  // Makes room for pixels of this shape, which nobody makes smaller.
+  // Makes room for pixels of this shape, which are the whole picture.
   void reset(const ImageShape& of);
 };
 
@@ -49,7 +51,7 @@ struct FitScratch {
   std::vector<float> weight;          // of the right one
 };
 
-// Brings a region (in pixels of the source) of an image to `shape`, plane after plane: bilinear when the size differs; of images with 1 or
+// Brings a region (in pixels of the source; the image has what it needs) of an image to `shape`, plane after plane: bilinear when the size differs; of images with 1 or
 // 3 channels grey is copied into three channels, colours become luma (ITU-R BT.601).
 void fit_image(const Image& image, const Region& region, const ImageShape& shape, FitScratch& scratch,
                std::uint8_t* planes);

@@ -1,8 +1,14 @@
 #include "runtime/data/jpeg_decoder.h"
 
-#include <turbojpeg.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csetjmp>
+#include <cstdio>
 
-#include <cstring>
+#include <jpeglib.h>  // before its companion, which uses its names
+
+#include <jerror.h>
 
 #include <fmt/format.h>
 
@@ -12,11 +18,10 @@
 namespace fleetrun::runtime {
 namespace {
 
-// libjpeg-turbo warns, and decodes, when bytes lie between two segments; some cameras write such files.
-bool is_harmless(tjhandle handle) {
-  return tjGetErrorCode(handle) == TJERR_WARNING &&
-         std::strstr(tjGetErrorStr2(handle), "extraneous bytes") != nullptr;
-}
+constexpr int kMostScans =
+    500;  // of a progressive file; one with millions takes minutes (libjpeg-turbo's own fuzzers)
+// Decoded around the region: a pixel at the edge of what is decoded has no neighbour to blend its colour with.
+constexpr int kMargin = 3;
 
 // Adobe's programs, which wrote nearly all CMYK files there are, store the inverse of the inks.
 void inverted_cmyk_to_rgb(std::vector<std::uint8_t>& pixels) {
@@ -27,77 +32,183 @@ void inverted_cmyk_to_rgb(std::vector<std::uint8_t>& pixels) {
   pixels.resize(3 * count);
 }
 
-int channels_of(int colour_space) {
-  if (colour_space == TJCS_GRAY) return 1;
-  return colour_space == TJCS_CMYK || colour_space == TJCS_YCCK ? 4 : 3;
+int channels_of(J_COLOR_SPACE colour_space) {
+  if (colour_space == JCS_GRAYSCALE) return 1;
+  return colour_space == JCS_CMYK || colour_space == JCS_YCCK ? 4 : 3;
 }
 
-int pixel_format(int channels) {
-  if (channels == 1) return TJPF_GRAY;
-  return channels == 4 ? TJPF_CMYK : TJPF_RGB;
+J_COLOR_SPACE colour_space_of(int channels) {
+  if (channels == 1) return JCS_GRAYSCALE;
+  return channels == 4 ? JCS_CMYK : JCS_RGB;
+}
+
+// The pixels [first, first + count) of one axis that a region needs, when `source` pixels were decoded to `size`.
+struct Part {
+  JDIMENSION first = 0, count = 0;
+};
+
+Part part_of(double first, double length, int source, JDIMENSION size) {
+  const double scale = static_cast<double>(size) / source;
+  const auto inside = [&](double position) { return std::clamp(position, 0.0, static_cast<double>(size)); };
+  const double begin = inside(std::floor(first * scale) - kMargin);
+  const double end = inside(std::ceil((first + length) * scale) + kMargin);
+  return {static_cast<JDIMENSION>(begin), static_cast<JDIMENSION>(end - begin)};
 }
 
 }  // namespace
 
-void JpegDecoder::Closer::operator()(void* handle) const { tjDestroy(handle); }
+struct JpegDecoder::Codec {
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf back{};
+  std::array<char, JMSG_LENGTH_MAX> problem{};
 
-JpegDecoder::JpegDecoder() { start(); }
+  Codec();
+  ~Codec() { jpeg_destroy_decompress(&jpeg); }
+  Codec(const Codec&) = delete;
+  Codec& operator=(const Codec&) = delete;
 
-void JpegDecoder::start() {
-  handle_.reset(tjInitDecompress());
-  if (!handle_) throw Error(ErrorKind::os, "starting the JPEG decoder: out of memory");
-}
-
-std::string JpegDecoder::take_problem() {
-  std::string problem = tjGetErrorStr2(handle_.get());
-  start();
-  return problem;
-}
-
-std::optional<ImageShape> JpegDecoder::read_header(std::span<const std::uint8_t> bytes,
-                                                   std::string& problem) {
-  ImageShape shape;
-  int subsampling = 0, colour_space = 0;
-  const int status = tjDecompressHeader3(handle_.get(), bytes.data(), bytes.size(), &shape.width,
-                                         &shape.height, &subsampling, &colour_space);
-  const bool failed = status != 0 && !is_harmless(handle_.get());
-  if (failed || shape.width < 1 || shape.height < 1) {
-    problem = take_problem();
-    if (!failed) problem = "it ends before its image";  // tables alone are no error there
-    return std::nullopt;
+  // False when libjpeg gave up within `work`, which must own nothing: libjpeg leaves it by longjmp. `problem` then says why,
+  // and the next image starts anew.
+  template <typename Work>
+  bool guarded(const Work& work) {
+    if (setjmp(back) != 0) {  // NOLINT(cert-err52-cpp): libjpeg's way to report errors
+      jpeg_abort_decompress(&jpeg);
+      return false;
+    }
+    work();
+    return true;
   }
-  shape.channels = channels_of(colour_space);
-  return shape;
+  bool read_header(std::span<const std::uint8_t> bytes);
+  // All pixels, or those that a region (in pixels of the file) needs.
+  bool read_pixels(int reduction, const Region* region, Image& image);
+
+ private:
+  static Codec& of(j_common_ptr jpeg) { return *static_cast<Codec*>(jpeg->client_data); }
+  [[noreturn]] void give_up() { std::longjmp(back, 1); }  // NOLINT(cert-err52-cpp)
+  void read_rows(const Part& rows, Image& image);
+  void end_early();
+};
+
+JpegDecoder::Codec::Codec() {
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg.client_data = this;
+  errors.error_exit = [](j_common_ptr common) {
+    common->err->format_message(common, of(common).problem.data());
+    of(common).give_up();
+  };
+  // A warning means that what follows is made up. Bytes between two segments are harmless; some cameras write them.
+  errors.emit_message = [](j_common_ptr common, int level) {
+    if (level < 0 && common->err->msg_code != JWRN_EXTRANEOUS_DATA) common->err->error_exit(common);
+  };
+  errors.output_message = [](j_common_ptr) {};
+  progress.progress_monitor = [](j_common_ptr common) {
+    Codec& codec = of(common);
+    if (codec.jpeg.input_scan_number <= kMostScans) return;
+    std::snprintf(codec.problem.data(), codec.problem.size(), "it has more than %d scans", kMostScans);
+    codec.give_up();
+  };
+  if (!guarded([this] { jpeg_create_decompress(&jpeg); }))
+    throw Error(ErrorKind::os, fmt::format("starting the JPEG decoder: {}", problem.data()));
+  jpeg.progress = &progress;
 }
+
+bool JpegDecoder::Codec::read_header(std::span<const std::uint8_t> bytes) {
+  return guarded([&] {
+    jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+  });
+}
+
+bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, Image& image) {
+  const int channels = channels_of(jpeg.jpeg_color_space);
+  const auto width = static_cast<int>(jpeg.image_width), height = static_cast<int>(jpeg.image_height);
+  int whole_width = 0;
+  Part columns, rows;
+  const bool started = guarded([&] {
+    jpeg.out_color_space = colour_space_of(channels);
+    jpeg.scale_num = 1;
+    jpeg.scale_denom = static_cast<unsigned>(reduction);
+    jpeg.dct_method = JDCT_ISLOW;  // the accurate one
+    jpeg_start_decompress(&jpeg);
+    whole_width = static_cast<int>(jpeg.output_width);
+    columns = {0, jpeg.output_width};
+    rows = {0, jpeg.output_height};
+    if (region == nullptr) return;
+    columns = part_of(region->left, region->width, width, jpeg.output_width);
+    rows = part_of(region->top, region->height, height, jpeg.output_height);
+    if (columns.count < jpeg.output_width) jpeg_crop_scanline(&jpeg, &columns.first, &columns.count);
+  });
+  if (!started) return false;
+  image.reset({channels, static_cast<int>(rows.count), static_cast<int>(columns.count)});
+  image.source_width = width;
+  image.source_height = height;
+  image.whole_width = whole_width;
+  image.whole_height = static_cast<int>(jpeg.output_height);
+  image.left = static_cast<int>(columns.first);
+  image.top = static_cast<int>(rows.first);
+  return guarded([&] { read_rows(rows, image); });
+}
+
+void JpegDecoder::Codec::read_rows(const Part& rows, Image& image) {
+  constexpr std::size_t kRows = 4;  // the most that libjpeg makes at once
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(image.shape.width) * static_cast<std::size_t>(image.shape.channels);
+  if (rows.first > 0) jpeg_skip_scanlines(&jpeg, rows.first);
+  std::uint8_t* to = image.pixels.data();
+  for (JDIMENSION left = rows.count; left > 0;) {
+    std::array<JSAMPROW, kRows> pointers{};
+    for (std::size_t i = 0; i < kRows; ++i) pointers[i] = to + i * row_bytes;
+    const JDIMENSION made = jpeg_read_scanlines(&jpeg, pointers.data(), std::min<JDIMENSION>(left, kRows));
+    to += made * row_bytes;
+    left -= made;
+  }
+  if (jpeg.output_scanline == jpeg.output_height)
+    jpeg_finish_decompress(&jpeg);
+  else
+    end_early();
+}
+
+// What lies below the region is not decoded, but a file that was cut off is to be told whatever part of it is seen.
+void JpegDecoder::Codec::end_early() {
+  if (!jpeg_input_complete(&jpeg)) {
+    constexpr std::array<std::uint8_t, 2> kEndOfImage = {0xff, 0xd9};
+    const std::uint8_t* const rest = jpeg.src->next_input_byte;
+    const std::uint8_t* const end = rest + jpeg.src->bytes_in_buffer;
+    if (std::find_end(rest, end, kEndOfImage.begin(), kEndOfImage.end()) == end) WARNMS(&jpeg, JWRN_JPEG_EOF);
+  }
+  jpeg_abort_decompress(&jpeg);
+}
+
+JpegDecoder::JpegDecoder() : codec_(std::make_unique<Codec>()) {}
+JpegDecoder::~JpegDecoder() = default;
 
 std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
-  std::string problem;
-  return read_header(bytes, problem);
+  if (!codec_->read_header(bytes)) return std::nullopt;
+  const jpeg_decompress_struct& jpeg = codec_->jpeg;
+  const ImageShape shape = {channels_of(jpeg.jpeg_color_space), static_cast<int>(jpeg.image_height),
+                            static_cast<int>(jpeg.image_width)};
+  jpeg_abort_decompress(&codec_->jpeg);
+  return shape;
 }
 
 void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
                          Image& image) {
-  std::string problem;
   const auto check = [&](bool good) {
-    if (!good) throw Error(ErrorKind::data, fmt::format("{}: broken JPEG file: {}", file, problem));
+    if (!good)
+      throw Error(ErrorKind::data, fmt::format("{}: broken JPEG file: {}", file, codec_->problem.data()));
   };
-  const std::optional<ImageShape> shape = read_header(bytes, problem);
-  check(shape.has_value());
-  check_image_size(file, shape->width, shape->height);
+  check(codec_->read_header(bytes));
+  const jpeg_decompress_struct& jpeg = codec_->jpeg;
+  const auto width = static_cast<int>(jpeg.image_width), height = static_cast<int>(jpeg.image_height);
+  check_image_size(file, width, height);
   const int orientation = read_orientation(bytes);
-  const tjscalingfactor scale = {1, is_transposed(orientation)
-                                        ? reduction_of(wanted, shape->height, shape->width)
-                                        : reduction_of(wanted, shape->width, shape->height)};
-  image.reset({shape->channels, TJSCALED(shape->height, scale), TJSCALED(shape->width, scale)});
-  image.source_width = shape->width;
-  image.source_height = shape->height;
-  const bool decoded = tjDecompress2(handle_.get(), bytes.data(), bytes.size(), image.pixels.data(),
-                                     image.shape.width, 0, image.shape.height, pixel_format(shape->channels),
-                                     TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) == 0 ||
-                       is_harmless(handle_.get());
-  if (!decoded) problem = take_problem();
-  check(decoded);
-  if (shape->channels == 4) {
+  const bool transposed = is_transposed(orientation);
+  const int reduction = reduction_of(wanted, transposed ? height : width, transposed ? width : height);
+  const Region region = region_of(wanted.framing, width, height, wanted.shape);
+  check(codec_->read_pixels(reduction, orientation == kUpright ? &region : nullptr, image));
+  if (image.shape.channels == 4) {
     inverted_cmyk_to_rgb(image.pixels);
     image.shape.channels = 3;
   }

@@ -15,28 +15,20 @@ namespace fleetrun::runtime {
 class JpegDecoder {
  public:
   JpegDecoder();
+  ~JpegDecoder();
 
   // Width and height by the header; nothing when the bytes do not reach that far or are broken.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
 
-  // Upright, and as much smaller as `wanted` allows. Throws Error(data) that names `file` when it is truncated, broken or
-  // too large.
+  // Upright, as much smaller as `wanted` allows, and without what its framing does not show. Throws Error(data) that names
+  // `file` when it is truncated, too large, or broken as far as it was looked at.
   void decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
               Image& image);
 
  private:
-  struct Closer {
-    void operator()(void* handle) const;
-  };
+  struct Codec;  // libjpeg's state; its headers stay in the .cpp
 
-  void start();
-  // Nothing when the header cannot be read; `problem` then says why.
-  std::optional<ImageShape> read_header(std::span<const std::uint8_t> bytes, std::string& problem);
-  // What libjpeg-turbo has to say about its last call; then starts anew, because a failed call leaves a state
-  // behind that spoils the next image.
-  std::string take_problem();
-
-  std::unique_ptr<void, Closer> handle_;  // a tjhandle
+  std::unique_ptr<Codec> codec_;
 };
 
 }  // namespace fleetrun::runtime

@@ -56,6 +56,57 @@ TEST_CASE("inverted CMYK becomes RGB") {
   CHECK(std::abs(image.pixels[2] - 0) <= 4);
 }
 
+TEST_CASE("of a JPEG file only what is shown is decoded, and what is shown is the same") {
+  const ImageShape shape = {3, 48, 48};
+  FitScratch scratch;
+  const auto show = [&](const std::string& jpeg, const Wanted& decoded_for, const Framing& framing) {
+    Image image;
+    ImageDecoder().decode(bytes_of(jpeg), "cat.jpg", decoded_for, image);
+    std::vector<std::uint8_t> planes(shape.elements());
+    fit_image(image, region_of(framing, image.source_width, image.source_height, shape), shape, scratch,
+              planes.data());
+    return std::pair(planes, image.pixels.size());
+  };
+  const Image photograph = noisy_image(3, 187, 250);
+  for (const int flags : {0, TJFLAG_PROGRESSIVE})
+    for (const int colours : {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_440}) {
+      const std::string jpeg = make_jpeg(photograph, flags, colours);
+      std::size_t smaller = 0;
+      for (std::int32_t sample = 0; sample < 30; ++sample) {
+        CAPTURE(sample);
+        const Framing framing = {.augment = job::Augment::random_resized_crop, .sample = sample};
+        // As small as the region allows, but all of it: what a decoder that knows of no regions would give.
+        const Region region = region_of(framing, 250, 187, shape);
+        const int reduction = reduction_of({framing, shape}, 250, 187);
+        const Wanted whole = {.framing = {}, .shape = {3, 187 / reduction, 250 / reduction}};
+        const auto [cut, cut_bytes] = show(jpeg, {framing, shape}, framing);
+        const auto [from_whole, whole_bytes] = show(jpeg, whole, framing);
+        if (region.width * region.height < 0.5 * 250 * 187) {
+          CHECK(cut_bytes < whole_bytes);
+          ++smaller;
+        }
+        int largest = 0;
+        for (std::size_t i = 0; i < cut.size(); ++i)
+          largest = std::max(largest, std::abs(cut[i] - from_whole[i]));
+        CHECK(largest <= 1);  // positions are rounded differently
+      }
+      CHECK(smaller > 5);
+    }
+}
+
+TEST_CASE("a JPEG file that was cut off is refused though the missing part is not shown") {
+  const std::string jpeg = make_jpeg(noisy_image(3, 200, 200));
+  const Wanted wanted = {.framing = {.augment = job::Augment::random_resized_crop, .sample = 1},
+                         .shape = {3, 20, 20}};
+  const Region region = region_of(wanted.framing, 200, 200, wanted.shape);
+  REQUIRE(region.top + region.height < 150);
+  Image image;
+  ImageDecoder().decode(bytes_of(jpeg), "cat.jpg", wanted, image);
+  check_error(ErrorKind::data, "cat.jpg: broken JPEG file: Premature end of JPEG file", [&] {
+    ImageDecoder().decode(bytes_of(jpeg.substr(0, jpeg.size() * 9 / 10)), "cat.jpg", wanted, image);
+  });
+}
+
 TEST_CASE("PNG files of every kind become 8 bits a channel without transparency") {
   CHECK(decode(make_png(gradient_image(3, 7, 9))).pixels == gradient_image(3, 7, 9).pixels);
   CHECK(decode(make_png(gradient_image(1, 7, 9))).pixels == gradient_image(1, 7, 9).pixels);

@@ -29,6 +29,20 @@ inline Image gradient_image(int channels, int height, int width) {
   return image;
 }
 
+// Noise in blocks of three by three, the same each time: a picture in which every pixel counts.
+inline Image noisy_image(int channels, int height, int width) {
+  Image image;
+  image.reset({channels, height, width});
+  image.pixels.clear();
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x)
+      for (int c = 0; c < channels; ++c) {
+        const auto block = static_cast<std::uint32_t>((y / 3 * 1000 + x / 3) * 4 + c);
+        image.pixels.push_back(static_cast<std::uint8_t>((block * 2654435761U) >> 24U));
+      }
+  return image;
+}
+
 // What a data set gives of an image: plane after plane.
 inline std::vector<std::uint8_t> planes_of(const Image& image) {
   const auto channels = static_cast<std::size_t>(image.shape.channels);
@@ -39,9 +53,9 @@ inline std::vector<std::uint8_t> planes_of(const Image& image) {
 }
 
 // 1 channel grey, 3 RGB, 4 CMYK as Adobe stores it.
-inline std::string make_jpeg(const Image& image, int flags = 0) {
+inline std::string make_jpeg(const Image& image, int flags = 0, int colours = TJSAMP_444) {
   const int format = image.shape.channels == 1 ? TJPF_GRAY : image.shape.channels == 4 ? TJPF_CMYK : TJPF_RGB;
-  const int subsampling = image.shape.channels == 1 ? TJSAMP_GRAY : TJSAMP_444;
+  const int subsampling = image.shape.channels == 1 ? TJSAMP_GRAY : colours;
   tjhandle handle = tjInitCompress();
   unsigned char* bytes = nullptr;
   unsigned long count = 0;
