@@ -43,7 +43,7 @@ THIRD_PARTY = [
     (re.compile(r"^nlohmann/"), None, HEAVY),
     (re.compile(r"^gloo/"), ["lib/comm"], HEAVY),
     (re.compile(r"^(dnnl|oneapi/dnnl/)"), ["lib/runtime"], LIGHT),
-    (re.compile(r"^(turbojpeg|jpeglib|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
+    (re.compile(r"^(turbojpeg|jpeglib|jerror|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
     (re.compile(r"^(cuda|cudnn|cublas|nccl)\w*\.h$"), ["lib/cuda"], LIGHT),
     (re.compile(r"^sodium"), ["lib/base"], LIGHT),
 ]
