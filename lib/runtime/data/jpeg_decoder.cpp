@@ -115,6 +115,7 @@ JpegDecoder::Codec::Codec() {
 }
 
 bool JpegDecoder::Codec::read_header(std::span<const std::uint8_t> bytes) {
+  jpeg_abort_decompress(&jpeg);  // the image before it, of which maybe only the header was read
   return guarded([&] {
     jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
     jpeg_read_header(&jpeg, TRUE);
@@ -172,7 +173,8 @@ void JpegDecoder::Codec::read_rows(const Part& rows, Image& image) {
 
 // What lies below the region is not decoded, but a file that was cut off is to be told whatever part of it is seen.
 void JpegDecoder::Codec::end_early() {
-  if (!jpeg_input_complete(&jpeg)) {
+  const bool seen = jpeg_input_complete(&jpeg) != FALSE || jpeg.unread_marker == JPEG_EOI;
+  if (!seen) {
     constexpr std::array<std::uint8_t, 2> kEndOfImage = {0xff, 0xd9};
     const std::uint8_t* const rest = jpeg.src->next_input_byte;
     const std::uint8_t* const end = rest + jpeg.src->bytes_in_buffer;
@@ -187,10 +189,8 @@ JpegDecoder::~JpegDecoder() = default;
 std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
   if (!codec_->read_header(bytes)) return std::nullopt;
   const jpeg_decompress_struct& jpeg = codec_->jpeg;
-  const ImageShape shape = {channels_of(jpeg.jpeg_color_space), static_cast<int>(jpeg.image_height),
-                            static_cast<int>(jpeg.image_width)};
-  jpeg_abort_decompress(&codec_->jpeg);
-  return shape;
+  return ImageShape{channels_of(jpeg.jpeg_color_space), static_cast<int>(jpeg.image_height),
+                    static_cast<int>(jpeg.image_width)};
 }
 
 void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
