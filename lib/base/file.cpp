@@ -24,11 +24,14 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   }
 }
 
+constexpr mode_t kOfTheUser = 0640, kOfAll = 0644;
+
 // `before_rename` gets the complete file under its temporary name.
 template <typename BeforeRename>
-void put_in_place(const std::string& path, std::string_view content, BeforeRename before_rename) {
+void put_in_place(const std::string& path, std::string_view content, mode_t mode,
+                  BeforeRename before_rename) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
   try {
     write_all(fd.get(), content, temporary);
@@ -71,14 +74,14 @@ std::string read_file(const std::string& path, std::size_t limit) {
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {
-  put_in_place(path, content, [](int fd, const std::string& temporary) {
+  put_in_place(path, content, kOfTheUser, [](int fd, const std::string& temporary) {
     if (::fsync(fd) != 0)
       throw Error(ErrorKind::io, fmt::format("syncing {}: {}", temporary, describe_errno(errno)));
   });
 }
 
-void replace_file(const std::string& path, std::string_view content) {
-  put_in_place(path, content, [](int, const std::string&) {});
+void replace_file(const std::string& path, std::string_view content, Readers readers) {
+  put_in_place(path, content, readers == Readers::all ? kOfAll : kOfTheUser, [](int, const std::string&) {});
 }
 
 void sync_folder(const std::string& path) {

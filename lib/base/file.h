@@ -15,7 +15,9 @@ std::string read_file(const std::string& path, std::size_t limit);
 void write_file_atomically(const std::string& path, std::string_view content);
 
 // The same without the sync, which may take as long as the disk is busy: for what a new run makes anew.
-void replace_file(const std::string& path, std::string_view content);
+enum class Readers { user_and_group, all };  // as the umask allows
+void replace_file(const std::string& path, std::string_view content,
+                  Readers readers = Readers::user_and_group);
 
 // What was created, renamed or removed in the folder reaches the disk. Throws Error(io).
 void sync_folder(const std::string& path);

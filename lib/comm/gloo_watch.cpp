@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -79,8 +80,9 @@ class WakeableBuffer : public transport::UnboundBuffer {
   }
 
  private:
-  // Who is woken looks whether its message is there by now: its peer may have gone after its work was done.
-  static constexpr milliseconds kOnceMore{1};
+  // Who is woken looks whether its message comes after all: its peer may have gone after its work was done, and Gloo's thread
+  // have no core for a while.
+  static constexpr milliseconds kOnceMore{500};
 
   [[noreturn]] static bool throw_woken() { throw gloo::IoException("the connection is lost"); }
 
@@ -184,6 +186,12 @@ std::string own_end(const transport::Pair& pair) {
   return describe(address).value_or("");
 }
 
+// Whether Gloo has not read everything yet: a peer that has gone may have sent all it owed.
+bool has_bytes(int fd) {
+  int count = 0;
+  return ::ioctl(fd, FIONREAD, &count) == 0 && count > 0;
+}
+
 std::vector<int> open_descriptors() {
   std::vector<int> found;
   std::error_code problem;
@@ -234,7 +242,7 @@ void GlooWatch::look() {
   std::optional<LostPeer> worst;
   for (const Connection& connection : connections_) {
     const PeerState state = state_of_peer(connection.fd.get());
-    if (state == PeerState::there) continue;
+    if (state == PeerState::there || (state == PeerState::closed && has_bytes(connection.fd.get()))) continue;
     if (!worst || state > worst->state) worst = LostPeer{connection.rank, connection.address, state};
     const std::optional<int> waiting_for =
         state == PeerState::silent ? std::nullopt : std::optional(connection.rank);

@@ -83,7 +83,7 @@ void Metrics::write_again_later() {
 // A run does not fail because nobody can be told of it.
 void Metrics::write(const RunMetrics& run) {
   try {
-    replace_file(file_, metrics_text(run));
+    replace_file(file_, metrics_text(run), Readers::all);  // node_exporter is another user
     failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(failed_, true)) say_("--metrics_file: " + error.message());

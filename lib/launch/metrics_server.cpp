@@ -17,8 +17,9 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestRequest = 8192;         // bytes; Prometheus sends about 300
-constexpr std::size_t kMostPeers = 16;                // at a time
+constexpr std::size_t kLongestRequest = 8192;                       // bytes; Prometheus sends about 300
+constexpr std::size_t kMostPeers = 16;                              // at a time
+constexpr auto kAcceptRetryPause = std::chrono::milliseconds(100);  // when descriptors have run out
 constexpr auto kPeerTime = std::chrono::seconds(10);  // from its coming to its end; Prometheus waits as long
 
 UniqueFd listen_on(Endpoint& endpoint) {
@@ -81,12 +82,20 @@ MetricsServer::~MetricsServer() {
 
 void MetricsServer::welcome() {
   UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) return welcome_later();
   if (!fd || peers_.size() >= kMostPeers) return;
   const int number = fd.get();
   const PeerId id = ++last_id_;
   peers_[id].fd = std::move(fd);
   loop_.watch_readable(number, [this, id] { read_from(id); });
   loop_.call_at(Clock::now() + kPeerTime, [this, id] { drop(id); });
+}
+
+// Who waits at the door would wake us all the time.
+void MetricsServer::welcome_later() {
+  loop_.forget(socket_.get());
+  loop_.call_at(Clock::now() + kAcceptRetryPause,
+                [this] { loop_.watch_readable(socket_.get(), [this] { welcome(); }); });
 }
 
 void MetricsServer::read_from(PeerId id) {

@@ -32,6 +32,7 @@ class MetricsServer {
   };
 
   void welcome();
+  void welcome_later();
   void read_from(PeerId id);
   void write_to(PeerId id);
   void drop(PeerId id);

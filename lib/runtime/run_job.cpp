@@ -271,18 +271,25 @@ class Run {
 
   // What an earlier attempt recorded of the steps that come again counts no more.
   void open_events() {
-    events_ = std::make_unique<EventFile>(job_.output.dir + "/tensorboard", wall_time());
-    if (first_step_ > 0) events_->start_again_at(first_step_ + 1, wall_time());
+    keep_events([this] {
+      events_ = std::make_unique<EventFile>(job_.output.dir + "/tensorboard", wall_time());
+      if (first_step_ > 0) events_->start_again_at(first_step_ + 1, wall_time());
+    });
   }
 
   // A training does not fail because there is no room for what is seen of it.
-  void record(std::int64_t step, const std::vector<Scalar>& scalars) {
+  template <typename Work>
+  void keep_events(const Work& work) {
     try {
-      events_->add(step, wall_time(), scalars);
+      work();
     } catch (const Error& error) {
       out_ << "warning: no more events for TensorBoard: " << error.message() << std::endl;
       events_.reset();
     }
+  }
+
+  void record(std::int64_t step, const std::vector<Scalar>& scalars) {
+    keep_events([&] { events_->add(step, wall_time(), scalars); });
   }
 
   void record_step(double speed, double learning_rate) {

@@ -29,8 +29,15 @@ class Namespaces {
         "-try; command -v ip nsenter >/dev/null || exit 1; ip netns add $name || exit 2; "
         "nsenter --net=/run/netns/$name nft add table inet try || result=3; "
         "ip netns del $name; exit ${result:-0}";
-    if (run_child({"/bin/sh", "-c", test}).code == 0) return std::nullopt;
-    return "network namespaces need root, ip and nft";
+    if (run_child({"/bin/sh", "-c", test}).code != 0) return "network namespaces need root, ip and nft";
+    try {
+      const Namespaces one(1);
+      one.reset_all(0);
+      one.lose(0, 1);
+    } catch (const std::exception& problem) {
+      return std::string("this kernel cannot make a network: ") + problem.what();
+    }
+    return std::nullopt;
   }
 
   explicit Namespaces(int nodes) : nodes_(nodes) {

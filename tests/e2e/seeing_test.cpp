@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "e2e/launcher.h"
+#include "support/slowdown.h"
 
 namespace fleetrun {
 namespace {
@@ -104,9 +105,9 @@ double hidden_part() {
 TEST_CASE("at least half of the time of all-reduces beside the computation lies inside backward ops") {
   constexpr int kTries = 5;
   double best = 0;
-  for (int i = 0; i < kTries && best < 0.5; ++i) best = std::max(best, hidden_part());
+  for (int i = 0; i < kTries && best < 0.5 / testing::kSlowdown; ++i) best = std::max(best, hidden_part());
   MESSAGE("part of the all-reduces that is inside backward ops: " << best);
-  CHECK(best >= 0.5);
+  CHECK(best >= 0.5 / testing::kSlowdown);  // sanitizers make waiting and computing slower, each its own way
 }
 
 TEST_CASE("the last line says where the time went, and it adds up") {

@@ -2,6 +2,7 @@
 #include <sys/mount.h>
 
 #include <regex>
+#include <utility>
 
 #include "e2e/faults/faults.h"
 
@@ -71,15 +72,28 @@ TEST_CASE("D8: a sample that the disk does not give is tried again, then named, 
                           std::regex(R"(error: reading \S*photos/cat/unreadable\.png: .*\(read 4 times\))")));
 }
 
+// Pulled away at the end of a test at the latest, so that its folder can be removed.
+struct SmallDisk {
+  explicit SmallDisk(std::string at) : path(std::move(at)) {
+    mounted = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=4m") == 0;
+  }
+  ~SmallDisk() { pull(); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool pull() { return std::exchange(mounted, false) && ::umount2(path.c_str(), MNT_DETACH) == 0; }
+
+  std::string path;
+  bool mounted = false;
+};
+
 TEST_CASE("D11: photographs that vanish in mid-epoch end the run within 5 s, with 74 and a file's name") {
   const PhotoTraining training;
-  const std::string disk = training.folder / "photos";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
+  SmallDisk disk(training.folder / "photos");
+  if (!disk.mounted) LEAVE_OUT("mounting a small tmpfs: needs root");
   training.write_photos();
   ChildProcess process(PhotoTraining::command(), training.options());
   training.wait_for_epoch(1);
-  REQUIRE(::umount2(disk.c_str(), MNT_DETACH) == 0);
+  REQUIRE(disk.pull());
   const auto start = std::chrono::steady_clock::now();
   const ChildResult result = process.wait();
   CHECK(std::chrono::steady_clock::now() - start < within(5s));
@@ -101,7 +115,8 @@ TEST_CASE("D12: a disk that stalls is waited for within the bound, and named as 
   CHECK(patient.wait().code == 143);
 
   std::filesystem::remove_all(training.folder / "log");
-  ChildProcess hasty(PhotoTraining::command({"--hang_timeout=1"}), training.on_failing_disk());
+  ChildProcess hasty(PhotoTraining::command({"--hang_timeout=" + std::to_string(seconds_within(2s))}),
+                     training.on_failing_disk());
   training.wait_for_epoch(1);
   training.folder.write("waits", "");
   const ChildResult result = hasty.wait();
