@@ -57,7 +57,7 @@ comm::World join(const std::string& folder, int rank, int ranks) {
           more};
 }
 
-void train(const Arguments& arguments, const comm::World& world) {
+void train(const Arguments& arguments, comm::World world) {
   job::JobSpec job = arguments.job;
   job.strategy = job::settle_strategy(job.strategy, {arguments.ranks, arguments.ranks}).strategy;
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
