@@ -1,11 +1,15 @@
 #include "runtime/checkpoint/checkpoint_writer.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <new>
 #include <utility>
 
 namespace fleetrun::runtime {
 namespace {
+
+constexpr int kNice = 10;  // a tenth of a core when all are busy
 
 SaveResult save(CheckpointFolder& folder, const Snapshot& snapshot) {
   using Clock = std::chrono::steady_clock;
@@ -65,6 +69,9 @@ SaveResult CheckpointWriter::save_watched() {
 }
 
 void CheckpointWriter::live() {
+  // Linux's nice value is a thread's own. Nobody waits for this one but at the end, while the threads of a step wait for each
+  // other.
+  ::setpriority(PRIO_PROCESS, 0, kNice);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stop_ || next_; });
