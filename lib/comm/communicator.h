@@ -48,7 +48,7 @@ class Communicator {
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
 
   // `tell` is called on the thread of a collective before it sleeps until another rank comes, if it does.
-  virtual void on_sleep(std::function<void()>) {}
+  virtual void on_sleep(std::function<void()>) {}  // NOLINT(performance-unnecessary-value-param)
 
   virtual std::uint64_t collectives() const = 0;  // begun so far
 
