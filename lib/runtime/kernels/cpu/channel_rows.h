@@ -25,18 +25,37 @@ struct Moments {
 // By Chan, Golub, LeVeque 1979: each piece's own mean and squares, then put together.
 Moments moments_of(const float* x, const Rows& rows);
 
+struct Affine {
+  LaneFactors mean, factor, shift;
+};
+
 // y = (x - mean) * factor + shift. y may be x.
-void normalise(const float* x, float* y, const Rows& rows, const LaneFactors& mean, const LaneFactors& factor,
-               const LaneFactors& shift);
+void normalise(const float* x, float* y, const Rows& rows, const Affine& affine);
+// y = max(that, 0).
+void normalise_relu(const float* x, float* y, const Rows& rows, const Affine& affine);
+// y = max(that + z, 0). y may be x or z.
+void normalise_add_relu(const float* x, const float* z, float* y, const Rows& rows, const Affine& affine);
 
 struct GradientSums {
   LaneSums dy{};
   LaneSums dy_x{};  // sum of dy * (x - mean)
 };
 GradientSums gradient_sums(const float* x, const float* dy, const Rows& rows, const LaneFactors& mean);
+// Where normalise_relu made 0 of x, dy counts as 0.
+GradientSums relu_gradient_sums(const float* x, const float* dy, const Rows& rows, const Affine& affine);
+// Where y is 0, dy counts as 0; what counts is written as dz, which may be dy.
+GradientSums masked_gradient_sums(const float* x, const float* y, const float* dy, float* dz,
+                                  const Rows& rows, const LaneFactors& mean);
+
+struct InputGradient {
+  LaneFactors mean, factor, shift, slope;
+};
 
 // dx = factor * (dy - shift - (x - mean) * slope). dx may be dy.
-void input_gradient(const float* x, const float* dy, float* dx, const Rows& rows, const LaneFactors& mean,
-                    const LaneFactors& factor, const LaneFactors& shift, const LaneFactors& slope);
+void input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
+                    const InputGradient& gradient);
+// The same, with dy as relu_gradient_sums counts it; `bias` is the shift of normalise_relu.
+void relu_input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
+                         const InputGradient& gradient, const LaneFactors& bias);
 
 }  // namespace fleetrun::runtime::cpu

@@ -66,8 +66,8 @@ TEST_CASE("what lies between the lanes of two rows is left alone") {
   ones.fill(1.0F);
   for (const Image& image : images()) {
     std::vector<float> y(image.size(), -7.0F), dx(image.size(), -7.0F);
-    normalise(image.x.data(), y.data(), image.rows, ones, ones, ones);
-    input_gradient(image.x.data(), image.dy.data(), dx.data(), image.rows, ones, ones, ones, ones);
+    normalise(image.x.data(), y.data(), image.rows, {ones, ones, ones});
+    input_gradient(image.x.data(), image.dy.data(), dx.data(), image.rows, {ones, ones, ones, ones});
     for (std::int64_t r = 0; r < image.rows.count; ++r)
       for (int lane = 0; lane < image.rows.stride; ++lane) {
         const std::size_t i = image.at(r, lane);

@@ -1,0 +1,76 @@
+// The kernels of batch_norm, which its fusions with what follows it take over: they differ in what is written beside or
+// instead of y and dx, not in the statistics and sums.
+#pragma once
+#include "runtime/kernels/cpu/channel_sums.h"
+
+namespace fleetrun::runtime::cpu {
+
+// What a run keeps of each channel in ChannelArrays::factors.
+enum ChannelFactor { kMean, kFactor, kShift, kSlope, kBias };
+
+// What a channel is multiplied with, scale / sqrt(variance + epsilon): alike forward and backward, to the last bit.
+double factor_of(float scale, float variance, double epsilon);
+
+// By the running statistics.
+class BatchNorm : public Kernel {
+ public:
+  explicit BatchNorm(const OpView& op);
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+  void run(const RunContext& context) override;
+
+ protected:
+  // Finds the statistics and calls set_factors for every channel.
+  virtual void prepare(const RunContext& context);
+  virtual void write(const RunContext& context, std::int64_t offset, const Rows& rows,
+                     const Affine& affine) const;
+
+  void set_factors(const RunContext& context, std::int64_t c, float mean, float variance) const;
+
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, y_, scale_, bias_, mean_, variance_;
+  double epsilon_;
+};
+
+// By the statistics of the batch; the running ones move towards them.
+class BatchNormTraining : public BatchNorm {
+ public:
+  explicit BatchNormTraining(const OpView& op);
+
+ protected:
+  void prepare(const RunContext& context) override;
+
+ private:
+  ValueId batch_mean_, batch_variance_;
+  float keep_, take_;
+};
+
+class BatchNormGrad : public Kernel {
+ public:
+  explicit BatchNormGrad(const OpView& op);
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+  void run(const RunContext& context) override;
+
+ protected:
+  // kMean and kFactor of each channel.
+  virtual void prepare(const RunContext& context);
+  virtual GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
+                            const Rows& rows) const;
+  virtual void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+                     const InputGradient& gradient) const;
+
+  LaneFactors mean_of(const RunContext& context, std::int64_t unit) const;
+
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, dy_, scale_, mean_, variance_, dx_, dscale_, dbias_;
+  double epsilon_;
+
+ private:
+  void finish_channels(const RunContext& context) const;  // kShift and kSlope, dscale and dbias
+};
+
+// The image as x lies, plain where that is a layout without channels side by side; what is of each channel plain.
+LayoutChoice choose_batch_norm(const LayoutQuery& query, Device&);
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,92 @@
+#include "runtime/kernels/cpu/channel_sums.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+// The moments of one channel whose values lie in rows.
+class OneChannel {
+ public:
+  void add(const Moments& moments, const Rows& rows) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows.lanes); ++i)
+      pieces_[size_++] = {static_cast<double>(rows.count), moments.mean[i], moments.squares[i]};
+  }
+  double mean() const {
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      sum += pieces_[i].count * pieces_[i].mean;
+      count += pieces_[i].count;
+    }
+    return sum / count;
+  }
+  double squares(double mean) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      const double apart = pieces_[i].mean - mean;
+      sum += pieces_[i].squares + pieces_[i].count * apart * apart;
+    }
+    return sum;
+  }
+
+ private:
+  struct Piece {
+    double count = 0, mean = 0, squares = 0;
+  };
+  std::array<Piece, 2 * kLanes> pieces_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const float* x, void* scratch) {
+  units.parallel([&](std::int64_t unit) {
+    double* const mean = arrays.sums(scratch, 0, units.image_of(unit)) + units.channel_of(unit);
+    double* const squares = arrays.sums(scratch, 1, units.image_of(unit)) + units.channel_of(unit);
+    OneChannel channel;
+    units.rows(unit, [&](std::int64_t offset, const Rows& rows) {
+      const Moments moments = moments_of(x + offset, rows);
+      if (units.one_channel()) return channel.add(moments, rows);
+      std::copy_n(moments.mean.begin(), rows.lanes, mean);
+      std::copy_n(moments.squares.begin(), rows.lanes, squares);
+    });
+    if (!units.one_channel()) return;
+    *mean = channel.mean();
+    *squares = channel.squares(*mean);
+  });
+}
+
+void total_moments(const ChannelUnits& units, const ChannelArrays& arrays, void* scratch) {
+  double* const mean = arrays.totals(scratch, 0);
+  double* const squares = arrays.totals(scratch, 1);
+  const auto images = static_cast<double>(units.images()), pixels = static_cast<double>(units.pixels());
+  std::fill_n(mean, units.channels(), 0.0);
+  std::fill_n(squares, units.channels(), 0.0);
+  for (std::int64_t image = 0; image < units.images(); ++image) {
+    const double* const part = arrays.sums(scratch, 0, image);
+    for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] += part[c];
+  }
+  for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] /= images;
+  for (std::int64_t image = 0; image < units.images(); ++image) {
+    const double* const part_mean = arrays.sums(scratch, 0, image);
+    const double* const part_squares = arrays.sums(scratch, 1, image);
+    for (std::int64_t c = 0; c < units.channels(); ++c) {
+      const double apart = part_mean[c] - mean[c];
+      squares[c] += part_squares[c] + pixels * apart * apart;
+    }
+  }
+}
+
+void total_sums(const ChannelUnits& units, const ChannelArrays& arrays, void* scratch) {
+  for (const int which : {0, 1}) {
+    double* const total = arrays.totals(scratch, which);
+    std::fill_n(total, units.channels(), 0.0);
+    for (std::int64_t image = 0; image < units.images(); ++image) {
+      const double* const part = arrays.sums(scratch, which, image);
+      for (std::int64_t c = 0; c < units.channels(); ++c) total[c] += part[c];
+    }
+  }
+}
+
+}  // namespace fleetrun::runtime::cpu
