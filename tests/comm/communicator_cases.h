@@ -16,6 +16,10 @@ struct CommunicatorCase {
 // Every collective, with every dtype that it takes and with odd sizes, on memory of the host.
 std::vector<CommunicatorCase> communicator_cases();
 
+// For backends that sum in the order of the ranks wherever they sum: reduce gives its root the bits of all_reduce.
+// On buffers that the communicator allocated, and on others.
+void check_reduced_bits(comm::Communicator& communicator);
+
 // Runs them, one after the other, on the same communicator.
 void run_cases(comm::Communicator& communicator, const std::vector<CommunicatorCase>& cases);
 

@@ -258,12 +258,41 @@ void run_all_cases(comm::Communicator& communicator) {
   run_cases(communicator, cases);
 }
 
+// Sums that depend on their order.
+void fill_thirds(const Communicator& comm, BufferView buffer) {
+  for (std::size_t i = 0; i < buffer.count; ++i)
+    buffer.as<float>()[i] = 1.0F / static_cast<float>(3 + i + 7 * static_cast<std::size_t>(comm.rank()));
+}
+
+void check_reduced_bits_in(Communicator& comm, BufferView summed, BufferView reduced) {
+  fill_thirds(comm, summed);
+  comm.all_reduce(summed, ReduceOp::sum);
+  for (int root = 0; root < comm.size(); ++root) {
+    fill_thirds(comm, reduced);
+    comm.reduce(reduced, ReduceOp::sum, root);
+    if (comm.rank() == root)
+      expect(std::memcmp(reduced.data, summed.data, summed.bytes()), 0, comm,
+             "the difference of bits to root", static_cast<std::size_t>(root));
+  }
+}
+
+void check_reduced_bits(Communicator& comm) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1009}, kLarge}) {
+    std::vector<float> summed(count), reduced(count);
+    check_reduced_bits_in(comm, {summed.data(), count, DType::f32}, {reduced.data(), count, DType::f32});
+    const auto memory = comm.allocate(2 * count * sizeof(float));
+    auto* const data = static_cast<float*>(memory->data());
+    check_reduced_bits_in(comm, {data, count, DType::f32}, {data + count, count, DType::f32});
+  }
+}
+
 TEST_CASE("solo: every collective, dtype and size") { run_all_cases(*comm::make_solo()); }
 
 TEST_CASE("threads: every collective, dtype and size") {
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     run_world(size, run_all_cases);
+    run_world(size, check_reduced_bits);
   }
 }
 

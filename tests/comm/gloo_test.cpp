@@ -50,7 +50,10 @@ TEST_CASE("gloo: every collective, dtype and size") {
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     GlooWorld world{.size = size};
-    run_world(size, world.make(), testing::run_all_cases);
+    run_world(size, world.make(), [](Communicator& comm) {
+      testing::run_all_cases(comm);
+      testing::check_reduced_bits(comm);
+    });
   }
 }
 

@@ -49,7 +49,10 @@ TEST_CASE("shared memory: every collective, dtype and size") {
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     SharedWorld world{.size = size};
-    run_world(size, world.make(), testing::run_all_cases);
+    run_world(size, world.make(), [](Communicator& comm) {
+      testing::run_all_cases(comm);
+      testing::check_reduced_bits(comm);
+    });
   }
 }
 

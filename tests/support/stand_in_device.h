@@ -130,13 +130,14 @@ class StandInDevice : public Device, private Streams {
 
   class StandInKernel : public Kernel {
    public:
-    StandInKernel(const OpView& op, StandInDevice& device) : device_(device), type_(op.op().type) {
+    StandInKernel(const OpView& op, StandInDevice& device)
+        : device_(device), type_(op.op().type), collective_(op.op().role == Role::communication) {
       for (const ValueId id : op.op().inputs)
         if (id != kNone) pieces_.push_back({id, op.program().value(id).bytes(), false});
       for (const ValueId id : op.op().outputs)
         if (id != kNone) pieces_.push_back({id, op.program().value(id).bytes(), true});
     }
-    std::size_t scratch_bytes() const override { return type_ == "all_reduce" ? 0 : kScratchBytes; }
+    std::size_t scratch_bytes() const override { return collective_ ? 0 : kScratchBytes; }
     void run(const RunContext& context) override {
       for (const Piece& piece : pieces_)
         device_.access(type_, context.data[piece.id], piece.bytes, context.stream, piece.written);
@@ -149,6 +150,7 @@ class StandInDevice : public Device, private Streams {
     static constexpr std::size_t kScratchBytes = 256;
     StandInDevice& device_;
     std::string type_;
+    bool collective_;
     std::vector<Piece> pieces_;
   };
 

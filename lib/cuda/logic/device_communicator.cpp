@@ -47,7 +47,7 @@ void DeviceCommunicator::run(const comm::Collective& collective, std::uint64_t n
   pending_ = true;
   const bool for_host = library_->begin(collective);
   wait_for(&CollectiveLibrary::calls);
-  if (!options_.wait && !for_host && collective.kind == comm::Collective::Kind::all_reduce) return;
+  if (!options_.wait && !for_host && collective.kind != comm::Collective::Kind::barrier) return;
   tell_of_sleep();
   wait_for(&CollectiveLibrary::work);
   library_->finish();

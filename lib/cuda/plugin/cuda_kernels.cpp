@@ -1,5 +1,6 @@
 #include "cuda/plugin/cuda_device.h"
 #include "runtime/kernels/all_reduce.h"
+#include "runtime/kernels/rooted_collectives.h"
 
 // One line per op; their files are under kernels/.
 #define FLEETRUN_CUDA_KERNELS(X) \
@@ -42,7 +43,9 @@ FLEETRUN_CUDA_KERNELS(FLEETRUN_DECLARE)
 
 runtime::KernelTable cuda_kernels() {
 #define FLEETRUN_ENTRY(op) {#op, op##_kernel()},
-  return {FLEETRUN_CUDA_KERNELS(FLEETRUN_ENTRY){"all_reduce", runtime::all_reduce_kernel()}};
+  return {FLEETRUN_CUDA_KERNELS(FLEETRUN_ENTRY){"all_reduce", runtime::all_reduce_kernel()},
+          {"broadcast", runtime::broadcast_kernel()},
+          {"reduce", runtime::reduce_kernel()}};
 }
 
 }  // namespace fleetrun::cuda

@@ -7,6 +7,7 @@
   X(all_reduce)                 \
   X(batch_norm)                 \
   X(batch_norm_grad)            \
+  X(broadcast)                  \
   X(cast)                       \
   X(concat)                     \
   X(concat_grad)                \
@@ -25,6 +26,7 @@
   X(momentum)                   \
   X(pool2d)                     \
   X(pool2d_grad)                \
+  X(reduce)                     \
   X(relu)                       \
   X(relu6)                      \
   X(relu6_grad)                 \

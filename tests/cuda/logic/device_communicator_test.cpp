@@ -107,6 +107,9 @@ TEST_CASE("a collective that is not waited for returns when it was begun, and a 
   const auto communicator = make(script, {.party = alone.party(), .wait = false});
   communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
   CHECK(script.finished == 0);
+  communicator->reduce(alone.buffer(), comm::ReduceOp::sum, 0);
+  communicator->broadcast(alone.buffer(), 0);
+  CHECK(script.finished == 0);
   for (int i = 0; i < 10; ++i) communicator->poll();
   communicator->barrier();  // always waited for
   CHECK(script.finished == 1);

@@ -163,6 +163,12 @@ TEST_CASE("the other ops name what does not fit") {
         "dropout (out): p is 1, must be at least 0 and below 1");
   CHECK(words_of({"all_reduce", {{"x", {2}}}, {{"op", std::string("max")}}, ""}) ==
         "all_reduce (x): op is \"max\", wanted \"sum\"");
+  CHECK(words_of({"reduce", {{"x", {2}}}, {{"op", std::string("max")}, {"root", std::int64_t{0}}}, ""}) ==
+        "reduce (x): op is \"max\", wanted \"sum\"");
+  CHECK(words_of({"reduce", {{"x", {2}}}, {{"op", std::string("sum")}, {"root", std::int64_t{-1}}}, ""}) ==
+        "reduce (x): root is -1, wanted a rank");
+  CHECK(words_of({"broadcast", {{"x", {2}}}, {{"root", std::int64_t{-1}}}, ""}) ==
+        "broadcast (x): root is -1, wanted a rank");
   CHECK(words_of({"fill", {}, {{"value", 1.0}, {"shape", Shape{2, 0}}}, ""}) ==
         "fill (out): shape is [2,0], every size must be 1 or more");
 }

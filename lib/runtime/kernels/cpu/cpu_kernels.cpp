@@ -1,5 +1,6 @@
 #include "runtime/kernels/all_reduce.h"
 #include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/rooted_collectives.h"
 
 // One line per op; each kernel is in the file of its op's name.
 #define FLEETRUN_CPU_KERNELS(X) \
@@ -42,7 +43,9 @@ FLEETRUN_CPU_KERNELS(FLEETRUN_DECLARE)
 
 KernelTable cpu_kernels() {
 #define FLEETRUN_ENTRY(op) {#op, op##_kernel()},
-  return {FLEETRUN_CPU_KERNELS(FLEETRUN_ENTRY){"all_reduce", all_reduce_kernel()}};
+  return {FLEETRUN_CPU_KERNELS(FLEETRUN_ENTRY){"all_reduce", all_reduce_kernel()},
+          {"broadcast", broadcast_kernel()},
+          {"reduce", reduce_kernel()}};
 }
 
 }  // namespace fleetrun::runtime::cpu
