@@ -63,6 +63,7 @@ void write_rank_env(const RankEnv& rank_env, Environment& environment) {
   environment.set("FLEETRUN_LOG_DIR", rank_env.log_dir);
   environment.set("FLEETRUN_DEVICE", rank_env.device);
   environment.set("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
+  environment.set("FLEETRUN_PASSES_DIR", rank_env.passes_dir);
   set_int("FLEETRUN_THREADS", rank_env.threads);
   if (rank_env.comm_backend != CommBackend::automatic)
     environment.set(kCommBackendVariable, std::string(describe(rank_env.comm_backend)));
@@ -86,6 +87,7 @@ RankEnv read_rank_env(const Environment& environment) {
   rank_env.log_dir = required(environment, "FLEETRUN_LOG_DIR");
   rank_env.device = required(environment, "FLEETRUN_DEVICE");
   rank_env.dump_dir = required(environment, "FLEETRUN_DUMP_DIR");
+  rank_env.passes_dir = required(environment, "FLEETRUN_PASSES_DIR");
   rank_env.threads = required_int(environment, "FLEETRUN_THREADS");
   rank_env.comm_backend = read_comm_backend(environment);
   return rank_env;

@@ -29,6 +29,7 @@ struct RankEnv {
   std::string log_dir;         // absolute
   std::string device = "cpu";  // "cpu" or "cuda:INDEX"
   std::string dump_dir;        // absolute: rank 0 writes its programs there; empty: nobody does
+  std::string passes_dir;      // the same of its program after each pass
   int threads = 1;             // compute threads when the job does not say
   CommBackend comm_backend = CommBackend::automatic;  // set by the user, not by the launcher
 

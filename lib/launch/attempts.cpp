@@ -9,8 +9,11 @@ namespace {
 
 EmbeddedPlan plan_embedded(const NodeRun& run, const RuntimeSupport& support) {
   EmbeddedPlan plan = support.plan(run.job->spec);
-  const std::string& dump_dir = run.options.dump_program.value;
-  if (!dump_dir.empty()) plan.dump_dir = std::filesystem::absolute(dump_dir).string();
+  const auto absolute = [](const std::string& folder) {
+    return folder.empty() ? folder : std::filesystem::absolute(folder).string();
+  };
+  plan.dump_dir = absolute(run.options.dump_program.value);
+  plan.passes_dir = absolute(run.options.dump_passes.value);
   return plan;
 }
 

@@ -25,9 +25,11 @@ namespace {
 // All that can be wrong with a job is told before a process or a file is made.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   if (kind_of_program(options.program) != ProgramKind::job) {
-    if (!options.dump_program.value.empty())
-      throw Error(ErrorKind::usage,
-                  fmt::format("--dump_program is for job files, and {} is none", options.program));
+    for (const auto& [flag, folder] : {std::pair("--dump_program", &options.dump_program),
+                                       std::pair("--dump_passes", &options.dump_passes)})
+      if (!folder->value.empty())
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} is for job files, and {} is none", flag, options.program));
     return std::nullopt;
   }
   job::ParsedJob job = job::parse_job_file(options.program, options.arguments);

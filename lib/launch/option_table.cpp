@@ -225,6 +225,10 @@ std::vector<Option> log_options(LaunchOptions& options) {
           Option::Completes::folders,
           value("--dump_program", "FOLDER", "", options.dump_program, as_text,
                 "Where rank 0 of a job.json writes its programs as text, Graphviz picture and kernels")),
+      completing(Option::Completes::folders,
+                 value("--dump_passes", "FOLDER", "", options.dump_passes, as_text,
+                       "Where rank 0 of a job.json writes its program after each pass, as text and Graphviz "
+                       "picture")),
       value(
           "--metrics_port", "PORT", "", options.metrics_port, parse_metrics_port,
           "Tell Prometheus of the run at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT for "

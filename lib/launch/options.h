@@ -41,6 +41,7 @@ struct LaunchOptions {
   Setting<std::optional<LogPrefix>> log_prefix;
   Setting<LogLevel> log_level{LogLevel::info};
   Setting<std::string> dump_program;  // "": off
+  Setting<std::string> dump_passes;   // "": off
   Setting<std::optional<Endpoint>> metrics_port;
   Setting<std::string> metrics_file;  // "": off
   Setting<std::string> job_id{"default"};

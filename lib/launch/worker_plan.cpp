@@ -42,6 +42,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .log_dir = request.absolute_log_dir,
                       .device = describe_device(cluster, local_rank),
                       .dump_dir = embedded.dump_dir,
+                      .passes_dir = embedded.passes_dir,
                       .threads = threads_per_rank(request)};
   if (!embedded.progress_fds.empty())
     rank_env.progress_fd = embedded.progress_fds.at(static_cast<std::size_t>(local_rank));

@@ -30,6 +30,7 @@ struct EmbeddedPlan {
   Endpoint store;                                      // port 0: none
   int key_fd = -1;
   std::string dump_dir;           // absolute; empty: no programs are written
+  std::string passes_dir;         // the same of the program after each pass
   std::vector<int> progress_fds;  // one per local rank
 };
 

@@ -4,7 +4,6 @@
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"
 #include "runtime/optim/append_optimizer.h"
-#include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -30,7 +29,7 @@ ValueId add_forward(Builder& builder, const job::JobSpec& job, const ModelFacts&
 }  // namespace
 
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
-                               int world_size) {
+                               const PassSettings& settings) {
   Program program;
   Builder builder(program, ops);
   const ValueId losses = add_forward(builder, job, facts, true);
@@ -39,7 +38,13 @@ Program build_training_program(const job::JobSpec& job, const ModelFacts& facts,
   append_backward(builder, loss);
   append_optimizer(builder, job.optimizer);
   verify(program, ops);
-  run_passes(program, {.ops = ops, .strategy = job.strategy, .world_size = world_size});
+  run_passes(program,
+             {.ops = ops,
+              .strategy = job.strategy,
+              .world_size = settings.world_size,
+              .kernels = settings.kernels,
+              .messages = settings.messages},
+             settings.watcher);
   return program;
 }
 

@@ -4,14 +4,22 @@
 #include "runtime/graph/program.h"
 #include "runtime/models/model.h"
 #include "runtime/ops/op_def.h"
+#include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
+
+struct PassSettings {
+  int world_size = 1;
+  const KernelTable* kernels = nullptr;          // see PassContext
+  std::vector<std::string>* messages = nullptr;  // see PassContext
+  PassWatcher watcher = nullptr;                 // see run_passes
+};
 
 // Model, loss, accuracy, backward, optimizer, and the passes of the strategy.
 // Feeds: image f32[B,C,H,W], label i32[B], learning_rate f32[1]. Fetches: loss f32[1] (the mean of this
 // rank's batch), hits f32[3] (top-1 hits, top-5 hits, samples).
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
-                               int world_size);
+                               const PassSettings& settings);
 
 // Model without dropout, loss and accuracy; parameters are those of the training program.
 // Feeds: image, label (-1: no sample). Fetches: losses f32[B] (0 where there is no sample), hits f32[3].

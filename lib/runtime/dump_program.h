@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "runtime/passes/pipeline.h"
 #include "runtime/trainer.h"
 
 namespace fleetrun::runtime {
@@ -12,5 +13,9 @@ namespace fleetrun::runtime {
 //   train.kernels.txt    the implementation that runs each op
 // Throws Error(create|io).
 void dump_programs(const std::string& folder, const Trainer& trainer);
+
+// A watcher that writes the training program to `folder` as it was built and after each pass that ran, numbered:
+// 00-built.txt and .dot, 01-insert_all_reduce.txt, ... (fleetrun --dump_passes DIR). Throws Error(create|io).
+PassWatcher dump_passes(const std::string& folder);
 
 }  // namespace fleetrun::runtime

@@ -101,7 +101,9 @@ class Run {
         communicators_(job_.strategy, world, *device_),
         data_(job.data),
         trainer_(job_, resolve_model_facts(job.model, *data_.train), *device_, communicators_.all(),
-                 job.train.threads.value_or(world.env.threads), trace_.timeline()),
+                 job.train.threads.value_or(world.env.threads), trace_.timeline(),
+                 world.env.rank == 0 && !world.env.passes_dir.empty() ? dump_passes(world.env.passes_dir)
+                                                                      : nullptr),
         loader_(*data_.train, training_loader(job, world.env, trace_.timeline())),
         steps_per_epoch_(loader_.batches_per_epoch()),
         checkpoints_(job, world, trainer_, out, trace_.timeline()) {
@@ -112,6 +114,7 @@ class Run {
     communicators_.record_in(page.records());
     agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
+      for (const std::string& message : trainer_.pass_messages()) out_ << message << std::endl;
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }

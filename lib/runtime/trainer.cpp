@@ -28,13 +28,18 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-                 const Communicators& communicators, int threads, Timeline* timeline)
+                 const Communicators& communicators, int threads, Timeline* timeline,
+                 const PassWatcher& watcher)
     : communicator_(communicators.flat) {
   const OpTable& ops = all_ops();
   ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
   device.enter_thread(options.team);  // layouts may depend on the team
 
-  Program training = build_training_program(job, facts, ops, communicator_.size());
+  Program training = build_training_program(job, facts, ops,
+                                            {.world_size = communicator_.size(),
+                                             .kernels = &device.kernels(),
+                                             .messages = &pass_messages_,
+                                             .watcher = watcher});
   propagate_layouts(training, ops, device, {});
   Program evaluation = build_evaluation_program(job, facts, ops);
   propagate_layouts(evaluation, ops, device, parameter_layouts(training));

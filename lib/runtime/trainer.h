@@ -14,6 +14,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
+#include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
 
@@ -45,11 +46,16 @@ class Trainer {
  public:
   // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. No rank talks to
   // another yet. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
+  // `watcher` sees the training program after each pass.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-          const Communicators& communicators, int threads, Timeline* timeline = nullptr);
+          const Communicators& communicators, int threads, Timeline* timeline = nullptr,
+          const PassWatcher& watcher = nullptr);
 
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
+
+  // What the passes say of what they did, a line each.
+  const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
   // Rank 0's parameters become everybody's. Before the first step.
   void share_parameters();
@@ -81,6 +87,7 @@ class Trainer {
 
   comm::Communicator& communicator_;
   std::string program_text_;
+  std::vector<std::string> pass_messages_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;

@@ -22,6 +22,7 @@ TEST_CASE("what the launcher writes is what the worker reads") {
                            .log_dir = "/tmp/log",
                            .device = "cuda:2",
                            .dump_dir = "/tmp/dump",
+                           .passes_dir = "/tmp/passes",
                            .threads = 6,
                            .comm_backend = CommBackend::gloo};
   Environment environment;

@@ -133,11 +133,28 @@ TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
   CHECK(dumped("eval.kernels.txt") != "");
 }
 
-TEST_CASE("--dump_program of a program that is no job is refused") {
+TEST_CASE("--dump_passes writes the program after each pass, as text and picture") {
   const Launch launch;
-  const ChildResult result = launch.run({"--dump_program=dump"}, {"exit", "0"});
-  CHECK(result.code == 2);
-  CHECK(contains(result.err, "--dump_program is for job files, and "));
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "--dump_passes=passes", "job.json", "train.epochs=1"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_FALSE(contains(launch.folder.read("passes/00-built.txt"), "all_reduce"));
+  std::string last;
+  for (const auto& entry : std::filesystem::directory_iterator(launch.folder / "passes"))
+    if (entry.path().extension() == ".txt") last = std::max(last, entry.path().filename().string());
+  CHECK(contains(last, "-assign_communicators.txt"));
+  CHECK(contains(launch.folder.read("passes/" + last), "\nall_reduce "));
+  CHECK(contains(launch.folder.read("passes/00-built.dot"), "digraph program {\n"));
+}
+
+TEST_CASE("--dump_program and --dump_passes of a program that is no job are refused") {
+  const Launch launch;
+  for (const std::string flag : {"--dump_program", "--dump_passes"}) {
+    const ChildResult result = launch.run({flag + "=dump"}, {"exit", "0"});
+    CHECK(result.code == 2);
+    CHECK(contains(result.err, flag + " is for job files, and "));
+  }
 }
 
 TEST_CASE("every rank prints its own steps in the worker format") {

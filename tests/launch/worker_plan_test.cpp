@@ -69,6 +69,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                .store = {"127.0.0.1", 6000},
                                .key_fd = 20,
                                .dump_dir = "/run/dump",
+                               .passes_dir = "/run/passes",
                                .progress_fds = {30, 31}};
   const WorkerSpec worker = plan.workers()[1];
   CHECK(worker.inherited_fds == std::vector<int>{20, 31});
@@ -84,6 +85,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                                      .log_dir = "/run/out",
                                                      .device = "cpu",
                                                      .dump_dir = "/run/dump",
+                                                     .passes_dir = "/run/passes",
                                                      .threads = 4});
 }
 

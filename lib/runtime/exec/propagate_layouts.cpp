@@ -65,12 +65,14 @@ class Propagation {
   void place(Op op) {
     const OpDef& def = find_op(ops_, op.type);
     const LayoutChoice choice = choose(op, def);
+    const ArgumentPlaces inputs(def.inputs, op.inputs.size()), outputs(def.outputs, op.outputs.size());
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
-      if (op.inputs[i] != kNone) op.inputs[i] = input_as(op.inputs[i], choice.inputs[i], op, def, i);
+      if (op.inputs[i] != kNone)
+        op.inputs[i] = input_as(op.inputs[i], choice.inputs[i], op, def, inputs.argument_at(i));
     std::vector<Op> after;
     for (std::size_t i = 0; i < op.outputs.size(); ++i)
       if (op.outputs[i] != kNone)
-        op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op, def, i, after);
+        op.outputs[i] = output_as(op.outputs[i], choice.outputs[i], op, def, outputs.argument_at(i), after);
     for (const ValueId id : op.outputs) forget_copies(id);
     program_.ops.push_back(std::move(op));
     for (Op& reorder : after) program_.ops.push_back(std::move(reorder));
@@ -80,11 +82,11 @@ class Propagation {
     return std::find(def.in_place.begin(), def.in_place.end(), argument) != def.in_place.end();
   }
 
-  ValueId input_as(ValueId id, const Layout& wanted, const Op& op, const OpDef& def, std::size_t index) {
+  ValueId input_as(ValueId id, const Layout& wanted, const Op& op, const OpDef& def, int argument) {
     const ValueId lead = leader(id);
     if (lead != kNone && !decided(lead)) decide(lead, wanted);
     if (program_.value(id).layout == wanted) return id;
-    if (in_place(def, def.input_name(static_cast<int>(index))))
+    if (in_place(def, def.input_name(argument)))
       throw Error(ErrorKind::internal,
                   fmt::format("op {} updates {} in place, but wants it in another layout", def.name,
                               program_.value(id).name));
@@ -96,9 +98,9 @@ class Propagation {
     return copy;
   }
 
-  ValueId output_as(ValueId id, const Layout& made, const Op& op, const OpDef& def, std::size_t index,
+  ValueId output_as(ValueId id, const Layout& made, const Op& op, const OpDef& def, int argument,
                     std::vector<Op>& after) {
-    if (in_place(def, def.output_name(static_cast<int>(index)))) return id;
+    if (in_place(def, def.output_name(argument))) return id;
     const ValueId lead = leader(id);
     if (lead == kNone) {
       program_.value(id).layout = made;

@@ -45,6 +45,9 @@ class Planner {
         if (writer[value] != kNone) schedule_.graph.add_edge(writer[value], op);
         readers[value].push_back(op);
       }
+      for (const ValueId id : program_.op(op).after)
+        if (const int before = writer[static_cast<std::size_t>(id)]; before != kNone)
+          schedule_.graph.add_edge(before, op);
       for (const ValueId id : program_.op(op).outputs) {
         if (id == kNone) continue;
         const auto value = static_cast<std::size_t>(id);

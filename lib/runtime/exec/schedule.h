@@ -25,7 +25,7 @@ struct Schedule {
   int in_place_pairs = 0;          // outputs that took the place of an input
 };
 
-// An op waits for the writers of what it reads, for the readers of what it overwrites (values and reused
+// An op waits for the writers of what it reads or is to come after, for the readers of what it overwrites (values and reused
 // memory alike), and a collective for the one before it on its communicator, which is its lane: so every rank
 // issues them in one order.
 // An output takes the place of an input where it may, both are activations of one size, this op is the

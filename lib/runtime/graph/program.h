@@ -58,6 +58,8 @@ struct Op {
   std::vector<ValueId> outputs;
   Attributes attributes;
   Role role = Role::forward;
+  std::vector<ValueId> after =
+      {};  // it waits for those who write these before it, though it does not read them
 };
 
 struct Program {

@@ -59,6 +59,9 @@ class Picture {
     text_ += fmt::format("  {} [label=\"{}\", fillcolor=\"{}\"];\n", node, label, colour_of(op.role));
     for (const ValueId input : op.inputs)
       if (input != kNone) draw_edge(input, node);
+    for (const ValueId value : op.after)
+      if (const auto writer = writers_.find(value); writer != writers_.end())
+        text_ += fmt::format("  {} -> {} [style=dashed];\n", writer->second, node);
     for (const ValueId output : op.outputs)
       if (output != kNone) writers_[output] = node;
   }

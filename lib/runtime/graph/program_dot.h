@@ -1,5 +1,6 @@
 // A program as a picture in Graphviz's language: ops are boxes in the colour of their role, the values that
-// flow between them are edges with type, shape and layout; feeds, parameters, states and fetches are ellipses.
+// flow between them are edges with type, shape and layout, mere order is dashed; feeds, parameters, states and
+// fetches are ellipses.
 //   dot -Tsvg train.dot -o train.svg
 #pragma once
 #include <string>

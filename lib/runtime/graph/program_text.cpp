@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <span>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -22,19 +23,32 @@ std::string print_value(const Program& program, const Value& value) {
   return line;
 }
 
+std::string print_names(const Program& program, std::span<const ValueId> ids) {
+  std::vector<std::string_view> names;
+  for (const ValueId id : ids)
+    if (id != kNone) names.emplace_back(program.value(id).name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 std::string print_op(const Program& program, const Op& op, const OpDef& def) {
+  const OpView view(def, program, op);
   std::string line = op.type;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.inputs[i] != kNone)
-      line += fmt::format(" {}={}", def.input_name(static_cast<int>(i)), program.value(op.inputs[i]).name);
+  for (std::size_t i = 0; i < def.inputs.size(); ++i) {
+    const std::string name = def.input_name(static_cast<int>(i));
+    const std::string values = print_names(program, view.input_ids(name));
+    if (!values.empty()) line += fmt::format(" {}={}", name, values);
+  }
   line += " ->";
-  for (std::size_t i = 0; i < op.outputs.size(); ++i)
-    if (op.outputs[i] != kNone)
-      line += fmt::format(" {}={}", def.output_name(static_cast<int>(i)), program.value(op.outputs[i]).name);
+  for (std::size_t i = 0; i < def.outputs.size(); ++i) {
+    const std::string name = def.output_name(static_cast<int>(i));
+    const std::string values = print_names(program, view.output_ids(name));
+    if (!values.empty()) line += fmt::format(" {}={}", name, values);
+  }
   std::vector<std::string> attributes;
   for (const auto& [name, value] : op.attributes)
     attributes.push_back(fmt::format("{}={}", name, describe(value)));
-  return fmt::format("{} {{{}}} {}", line, fmt::join(attributes, "; "), describe(op.role));
+  line = fmt::format("{} {{{}}} {}", line, fmt::join(attributes, "; "), describe(op.role));
+  return op.after.empty() ? line : fmt::format("{} after {}", line, print_names(program, op.after));
 }
 
 // One line being read, word by word.
@@ -140,36 +154,56 @@ Attributes read_attributes(std::string_view text, const Line& line) {
   return attributes;
 }
 
-void read_argument(std::string_view word, bool output, const OpDef& def, Op& op, const Program& program,
-                   const Line& line) {
+// "a,b,c"
+std::vector<ValueId> read_values(std::string_view names, const Program& program, const Line& line) {
+  std::vector<ValueId> values;
+  while (true) {
+    const std::size_t comma = names.find(',');
+    values.push_back(known_value(program, names.substr(0, comma), line));
+    if (comma == std::string_view::npos) return values;
+    names.remove_prefix(comma + 1);
+  }
+}
+
+using Values = std::vector<std::vector<ValueId>>;  // by argument
+
+void read_argument(std::string_view word, bool output, const OpDef& def, Values& values,
+                   const Program& program, const Line& line) {
   const std::size_t equals = word.find('=');
   if (equals == std::string_view::npos) line.fail(fmt::format("{} is no argument; wanted name=value", word));
   const std::string_view name = word.substr(0, equals);
   const int index = output ? def.output_index(name) : def.input_index(name);
   if (index < 0) line.fail(fmt::format("op {} has no {} {}", def.name, output ? "output" : "input", name));
-  (output ? op.outputs : op.inputs)[static_cast<std::size_t>(index)] =
-      known_value(program, word.substr(equals + 1), line);
+  values[static_cast<std::size_t>(index)] = read_values(word.substr(equals + 1), program, line);
+}
+
+std::vector<ValueId> flat(const Values& values) {
+  std::vector<ValueId> all;
+  for (const auto& of_argument : values) all.insert(all.end(), of_argument.begin(), of_argument.end());
+  return all;
 }
 
 void read_op(std::string_view type, Line& line, const OpTable& ops, Program& program) {
   if (ops.find(type) == ops.end()) line.fail(fmt::format("there is no op {}", type));
   const OpDef& def = find_op(ops, type);
-  Op op = {.type = def.name,
-           .inputs = std::vector<ValueId>(def.inputs.size(), kNone),
-           .outputs = std::vector<ValueId>(def.outputs.size(), kNone)};
+  Op op = {.type = def.name};
+  Values inputs(def.inputs.size(), {kNone}), outputs(def.outputs.size(), {kNone});
   bool output = false;
   while (!line.starts_with_brace()) {
     const std::string_view word = line.word();
     if (word == "->")
       output = true;
     else
-      read_argument(word, output, def, op, program, line);
+      read_argument(word, output, def, output ? outputs : inputs, program, line);
   }
+  op.inputs = flat(inputs);
+  op.outputs = flat(outputs);
   op.attributes = read_attributes(line.braces(), line);
   const std::string_view role = line.word();
   const auto found = parse_name(role, {Role::forward, Role::backward, Role::communication, Role::optimize});
   if (!found) line.fail(fmt::format("\"{}\" is no role", role));
   op.role = *found;
+  if (line.word() == "after") op.after = read_values(line.word(), program, line);
   program.ops.push_back(std::move(op));
 }
 

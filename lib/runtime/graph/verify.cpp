@@ -44,37 +44,56 @@ class Verifier {
   void check_op(std::size_t index) {
     const Op& op = program_.ops[index];
     const OpDef& def = find_op(ops_, op.type);
-    if (op.inputs.size() != def.inputs.size() || op.outputs.size() != def.outputs.size())
-      fail(op, index,
-           fmt::format("has {} inputs and {} outputs, its definition {} and {}", op.inputs.size(),
-                       op.outputs.size(), def.inputs.size(), def.outputs.size()));
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) check_input(op, def, index, i);
-    for (std::size_t i = 0; i < op.outputs.size(); ++i) check_output(op, def, index, i);
+    const auto places = [&](const std::vector<std::string>& arguments, const std::vector<ValueId>& ids) {
+      try {
+        return ArgumentPlaces(arguments, ids.size());
+      } catch (const Error& error) {
+        fail(op, index, error.message());
+      }
+    };
+    const ArgumentPlaces inputs = places(def.inputs, op.inputs), outputs = places(def.outputs, op.outputs);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) check_input(op, def, index, i, inputs.argument_at(i));
+    for (const ValueId id : op.after) check_read(op, index, id);
+    for (std::size_t i = 0; i < def.outputs.size(); ++i)
+      check_outputs(op, def, index, static_cast<int>(i), outputs, inputs);
     check_shapes(op, def, index);
   }
 
-  void check_input(const Op& op, const OpDef& def, std::size_t index, std::size_t i) {
-    const ValueId id = op.inputs[i];
-    if (id == kNone) {
-      if (!def.input_optional(static_cast<int>(i)))
-        fail(op, index, fmt::format("lacks its input {}", def.inputs[i]));
-      return;
-    }
+  void check_input(const Op& op, const OpDef& def, std::size_t index, std::size_t place, int argument) {
+    const ValueId id = op.inputs[place];
+    if (id != kNone)
+      check_read(op, index, id);
+    else if (!def.input_optional(argument))
+      fail(op, index, fmt::format("lacks its input {}", def.input_name(argument)));
+  }
+
+  void check_read(const Op& op, std::size_t index, ValueId id) {
     if (static_cast<std::size_t>(id) >= program_.values.size())
       fail(op, index, fmt::format("reads value {}, which does not exist", id));
     if (!written_[static_cast<std::size_t>(id)])
       fail(op, index, fmt::format("reads {} before it is written", program_.value(id).name));
   }
 
-  void check_output(const Op& op, const OpDef& def, std::size_t index, std::size_t i) {
-    const ValueId id = op.outputs[i];
-    if (id == kNone) return;
+  // Of one argument.
+  void check_outputs(const Op& op, const OpDef& def, std::size_t index, int argument,
+                     const ArgumentPlaces& outputs, const ArgumentPlaces& inputs) {
+    const std::string name = def.output_name(argument);
+    const bool in_place = std::find(def.in_place.begin(), def.in_place.end(), name) != def.in_place.end();
+    const auto [first, count] = outputs.of(argument);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ValueId id = op.outputs[first + i];
+      if (id == kNone) continue;
+      const ValueId read = in_place ? op.inputs[inputs.of(def.input_index(name)).first + i] : kNone;
+      check_write(op, index, id, in_place ? &read : nullptr);
+    }
+  }
+
+  // `in_place`: what the op reads in this place; null: it makes a new value.
+  void check_write(const Op& op, std::size_t index, ValueId id, const ValueId* in_place) {
     if (static_cast<std::size_t>(id) >= program_.values.size())
       fail(op, index, fmt::format("writes value {}, which does not exist", id));
-    const std::string name = def.output_name(static_cast<int>(i));
-    const bool in_place = std::find(def.in_place.begin(), def.in_place.end(), name) != def.in_place.end();
-    if (in_place) {
-      if (op.inputs[static_cast<std::size_t>(def.input_index(name))] != id)
+    if (in_place != nullptr) {
+      if (*in_place != id)
         fail(op, index,
              fmt::format("updates {} in place, but reads another value there", program_.value(id).name));
     } else if (written_[static_cast<std::size_t>(id)]) {

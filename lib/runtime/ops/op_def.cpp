@@ -1,14 +1,19 @@
 #include "runtime/ops/op_def.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
 namespace fleetrun::runtime {
 namespace {
 
+bool is_list(const std::string& argument) { return argument.ends_with('*'); }
+
 std::string without_mark(const std::string& argument) {
-  return argument.ends_with('?') ? argument.substr(0, argument.size() - 1) : argument;
+  return argument.ends_with('?') || is_list(argument) ? argument.substr(0, argument.size() - 1) : argument;
 }
 
 int index_of(const std::vector<std::string>& arguments, std::string_view wanted) {
@@ -17,9 +22,19 @@ int index_of(const std::vector<std::string>& arguments, std::string_view wanted)
   return -1;
 }
 
-ValueId id_at(const std::vector<ValueId>& ids, int index, std::string_view argument, const std::string& op) {
+std::span<const ValueId> ids_of(const std::vector<ValueId>& ids, const std::vector<std::string>& arguments,
+                                std::string_view argument, const std::string& op) {
+  const int index = index_of(arguments, argument);
   if (index < 0) throw Error(ErrorKind::internal, fmt::format("op {} has no argument {}", op, argument));
-  return static_cast<std::size_t>(index) < ids.size() ? ids[static_cast<std::size_t>(index)] : kNone;
+  const ArgumentPlaces::Range range = ArgumentPlaces(arguments, ids.size()).of(index);
+  return std::span(ids).subspan(range.first, range.count);
+}
+
+// Of one value. Gradient rules ask ops that are still being made: those have no outputs yet.
+ValueId id_of(const std::vector<ValueId>& ids, const std::vector<std::string>& arguments,
+              std::string_view argument, const std::string& op) {
+  if (ids.empty() && index_of(arguments, argument) >= 0) return kNone;
+  return ids_of(ids, arguments, argument, op).front();
 }
 
 const Value& present(const Program& program, ValueId id, std::string_view argument, const std::string& op) {
@@ -41,11 +56,19 @@ const T& attribute(const Op& op, const std::string& name) {
 }  // namespace
 
 ValueId OpView::input_id(std::string_view name) const {
-  return id_at(op_->inputs, def_->input_index(name), name, def_->name);
+  return id_of(op_->inputs, def_->inputs, name, def_->name);
 }
 
 ValueId OpView::output_id(std::string_view name) const {
-  return id_at(op_->outputs, def_->output_index(name), name, def_->name);
+  return id_of(op_->outputs, def_->outputs, name, def_->name);
+}
+
+std::span<const ValueId> OpView::input_ids(std::string_view name) const {
+  return ids_of(op_->inputs, def_->inputs, name, def_->name);
+}
+
+std::span<const ValueId> OpView::output_ids(std::string_view name) const {
+  return ids_of(op_->outputs, def_->outputs, name, def_->name);
 }
 
 const Value& OpView::input(std::string_view name) const {
@@ -103,6 +126,31 @@ std::string OpDef::input_name(int index) const {
 
 std::string OpDef::output_name(int index) const {
   return without_mark(outputs.at(static_cast<std::size_t>(index)));
+}
+
+ArgumentPlaces::ArgumentPlaces(const std::vector<std::string>& arguments, std::size_t places) {
+  const auto lists = static_cast<std::size_t>(std::count_if(arguments.begin(), arguments.end(), is_list));
+  const std::size_t alone = arguments.size() - lists;
+  const bool fits = lists == 0 ? places == alone : places > alone && (places - alone) % lists == 0;
+  if (!fits)
+    throw Error(ErrorKind::internal,
+                fmt::format("{} values for the arguments {}", places, fmt::join(arguments, ", ")));
+  if (lists > 0) list_length_ = (places - alone) / lists;
+  std::size_t first = 0;
+  for (const std::string& argument : arguments) {
+    ranges_.push_back({first, is_list(argument) ? list_length_ : 1});
+    first += ranges_.back().count;
+  }
+}
+
+ArgumentPlaces::Range ArgumentPlaces::of(int argument) const {
+  return ranges_.at(static_cast<std::size_t>(argument));
+}
+
+int ArgumentPlaces::argument_at(std::size_t place) const {
+  for (std::size_t i = 0; i < ranges_.size(); ++i)
+    if (place < ranges_[i].first + ranges_[i].count) return static_cast<int>(i);
+  throw Error(ErrorKind::internal, fmt::format("no argument has place {}", place));
 }
 
 const OpDef& find_op(const OpTable& ops, std::string_view name) {

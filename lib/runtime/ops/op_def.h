@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,8 @@ class OpView {
   ValueId input_id(
       std::string_view name) const;  // kNone when absent. Throws Error(internal) for a name not in def
   ValueId output_id(std::string_view name) const;
+  std::span<const ValueId> input_ids(std::string_view name) const;  // of a repeated argument, all of them
+  std::span<const ValueId> output_ids(std::string_view name) const;
   const Value& input(std::string_view name) const;  // Throws Error(internal) when absent
   const Value& output(std::string_view name) const;
 
@@ -94,7 +97,9 @@ struct Sample {
 
 struct OpDef {
   std::string name;
-  std::vector<std::string> inputs;  // "x", "w", "b?": a question mark marks an optional one
+  // "x", "w"; "b?": an optional one; "x*": a list, and all lists of one op are equally long. The inputs of an Op are in
+  // this order, the members of a list side by side.
+  std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   void (*infer)(Inference&) = nullptr;
   void (*gradient)(GradientRule&) = nullptr;   // null: nothing flows back through it
@@ -107,8 +112,26 @@ struct OpDef {
   int input_index(std::string_view argument) const;  // -1 when there is no such argument
   int output_index(std::string_view argument) const;
   bool input_optional(int index) const;
-  std::string input_name(int index) const;  // without the question mark
+  std::string input_name(int index) const;  // without the mark
   std::string output_name(int index) const;
+};
+
+// Which of an op's inputs (or outputs) belong to which argument of its definition.
+class ArgumentPlaces {
+ public:
+  // `arguments`: OpDef::inputs or outputs; `places`: how many the op has. Throws Error(internal) when they do not fit.
+  ArgumentPlaces(const std::vector<std::string>& arguments, std::size_t places);
+
+  struct Range {
+    std::size_t first = 0, count = 0;
+  };
+  Range of(int argument) const;              // by its index
+  int argument_at(std::size_t place) const;  // the reverse
+  std::size_t list_length() const { return list_length_; }
+
+ private:
+  std::vector<Range> ranges_;
+  std::size_t list_length_ = 1;
 };
 
 // All definitions by name. Passed along rather than looked up in one place, so that a test can break one.

@@ -12,24 +12,32 @@
 namespace fleetrun::runtime {
 namespace {
 
+bool always(const PassContext&) { return true; }
+bool several_ranks(const PassContext& context) { return context.world_size > 1; }
+
 struct Pass {
   const char* name;
+  bool (*wanted)(const PassContext&);
   void (*run)(Program&, const PassContext&);
 };
 
 constexpr std::array kPasses = {
-    Pass{"insert_all_reduce", insert_all_reduce},        // needs every gradient to exist
-    Pass{"assign_communicators", assign_communicators},  // needs every collective in its place
+    Pass{"insert_all_reduce", several_ranks, insert_all_reduce},  // needs every gradient to exist
+    Pass{"assign_communicators", always, assign_communicators},   // needs every collective in its place
 };
 
 }  // namespace
 
-void run_passes(Program& program, const PassContext& context) {
-  for (const Pass& pass : kPasses)
+void run_passes(Program& program, const PassContext& context, const PassWatcher& watcher) {
+  if (watcher) watcher("built", program);
+  for (const Pass& pass : kPasses) {
+    if (!pass.wanted(context)) continue;
     with_context(fmt::format("running the pass {}", pass.name), [&] {
       pass.run(program, context);
       verify(program, context.ops);
     });
+    if (watcher) watcher(pass.name, program);
+  }
 }
 
 }  // namespace fleetrun::runtime

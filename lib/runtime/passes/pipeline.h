@@ -1,10 +1,16 @@
 // The passes in the order in which they run, with a check of the program after each.
 #pragma once
+#include <functional>
+#include <string>
+
 #include "runtime/passes/pass.h"
 
 namespace fleetrun::runtime {
 
+// Sees the program as it was built ("built") and after each pass that ran, by the pass' name.
+using PassWatcher = std::function<void(const std::string& pass, const Program& program)>;
+
 // Throws Error(internal) naming the pass whose result does not verify.
-void run_passes(Program& program, const PassContext& context);
+void run_passes(Program& program, const PassContext& context, const PassWatcher& watcher = nullptr);
 
 }  // namespace fleetrun::runtime

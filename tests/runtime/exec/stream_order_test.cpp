@@ -27,7 +27,7 @@ class TrainingRun {
     job::JobSpec job;
     job.model.name = model;
     job.data.batch_size = kBatch;
-    Program program = build_training_program(job, facts, all_ops(), kRanks);
+    Program program = build_training_program(job, facts, all_ops(), {.world_size = kRanks});
     propagate_layouts(program, all_ops(), device, {});
     ops = program.ops.size();
     communicator_ = device.make_communicator({store_, 0, kRanks}, 0);

@@ -20,7 +20,7 @@ Program training_program(job::ModelName name, int side, int classes) {
   job::JobSpec job;
   job.model.name = name;
   job.data.batch_size = 2;
-  return build_training_program(job, {.input_shape = {3, side, side}, .classes = classes}, all_ops(), 1);
+  return build_training_program(job, {.input_shape = {3, side, side}, .classes = classes}, all_ops(), {});
 }
 
 std::int64_t parameters_of(const Program& program) {
