@@ -142,7 +142,7 @@ void probe(const job::JobSpec& parsed, const std::string& batches_path, const st
   comm::Communicator& communicator = of_device ? *of_device : *solo;
   device->enter_thread(options.team);
 
-  Model training(build_training_program(job, facts, all_ops(), {}), *device, {});
+  Model training(build_training_program(job, facts, all_ops(), {.kernels = &device->kernels()}), *device, {});
   Model evaluation(build_evaluation_program(job, facts, all_ops()), *device,
                    parameter_layouts(training.program));
   Storage storage(training.program, *device, communicator);

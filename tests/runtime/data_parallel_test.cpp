@@ -128,6 +128,19 @@ TEST_CASE("values in place of others change nothing in a network with batch_norm
   CHECK(train(job, 1) == in_place);
 }
 
+TEST_CASE("fusions on one device change nothing in a residual network") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  job::BuildStrategySpec& build = job.strategy.build_strategy;
+  build.fuse_bn_add_act_ops = false;
+  const Parameters plain = train(job, 2);
+  build.fuse_bn_act_ops = true;
+  CHECK(train(job, 2) == plain);
+  build.fuse_bn_add_act_ops = true;
+  CHECK(train(job, 2) == plain);
+  build.fuse_bn_act_ops = false;
+  CHECK(train(job, 2) == plain);
+}
+
 TEST_CASE("after 20 steps of a residual network all ranks hold the same bits") {
   job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
   job.data.batch_size = 8;

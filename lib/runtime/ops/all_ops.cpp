@@ -6,6 +6,10 @@
   X(adam)                       \
   X(all_reduce)                 \
   X(batch_norm)                 \
+  X(batch_norm_act)             \
+  X(batch_norm_act_grad)        \
+  X(batch_norm_add_act)         \
+  X(batch_norm_add_act_grad)    \
   X(batch_norm_grad)            \
   X(broadcast)                  \
   X(cast)                       \

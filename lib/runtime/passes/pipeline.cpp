@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "runtime/graph/verify.h"
 #include "runtime/passes/assign_communicators.h"
+#include "runtime/passes/fuse_bn_act.h"
+#include "runtime/passes/fuse_bn_add_act.h"
 #include "runtime/passes/insert_all_reduce.h"
 
 namespace fleetrun::runtime {
@@ -15,13 +17,25 @@ namespace {
 bool always(const PassContext&) { return true; }
 bool several_ranks(const PassContext& context) { return context.world_size > 1; }
 
+// Whether a switch of strategy.build_strategy is on.
+template <bool job::BuildStrategySpec::*field>
+bool on(const PassContext& context) {
+  return context.strategy.build_strategy.*field;
+}
+
 struct Pass {
   const char* name;
   bool (*wanted)(const PassContext&);
   void (*run)(Program&, const PassContext&);
 };
 
+using Build = job::BuildStrategySpec;
+
 constexpr std::array kPasses = {
+    Pass{"fuse_bn_act", on<&Build::fuse_bn_act_ops>,
+         fuse_bn_act},  // fusions: the ops of one device, before all others
+    Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>,
+         fuse_bn_add_act},                                        // before others take the additions
     Pass{"insert_all_reduce", several_ranks, insert_all_reduce},  // needs every gradient to exist
     Pass{"assign_communicators", always, assign_communicators},   // needs every collective in its place
 };

@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <set>
+#include <string>
+
 #include "base/error.h"
 #include "runtime/load_plugin.h"
 #include "runtime/ops/op_def.h"
@@ -10,14 +13,18 @@
 namespace fleetrun::runtime {
 namespace {
 
-TEST_CASE("the CUDA plug-in loads, and has a kernel for every op") {
+// Made by passes, which leave a program alone whose device lacks them.
+const std::set<std::string> kOnCpuOnly = {"batch_norm_act", "batch_norm_act_grad", "batch_norm_add_act",
+                                          "batch_norm_add_act_grad"};
+
+TEST_CASE("the CUDA plug-in loads, and has a kernel for every op but some fusions") {
   const KernelTable kernels = load_plugin(cuda_plugin_path()).kernels();
   for (const auto& entry : all_ops()) {
     const std::string& name = entry.first;
     INFO("op " << name);
-    CHECK(kernels.count(name) == 1);
+    CHECK(kernels.count(name) + kOnCpuOnly.count(name) == 1);
   }
-  CHECK(kernels.size() == all_ops().size());
+  CHECK(kernels.size() + kOnCpuOnly.size() == all_ops().size());
 }
 
 TEST_CASE("kernels of the CUDA plug-in refuse another device") {

@@ -27,6 +27,7 @@ class TrainingRun {
     job::JobSpec job;
     job.model.name = model;
     job.data.batch_size = kBatch;
+    job.strategy.build_strategy.fuse_bn_add_act_ops = false;  // as on CUDA, which has no such op
     Program program = build_training_program(job, facts, all_ops(), {.world_size = kRanks});
     propagate_layouts(program, all_ops(), device, {});
     ops = program.ops.size();

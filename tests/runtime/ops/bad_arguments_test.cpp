@@ -104,6 +104,12 @@ TEST_CASE("batch_norm names what does not fit") {
         "batch_norm (out.y): momentum is 1.5, must be from 0 to 1");
   CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 0.9, false), ""}) ==
         "batch_norm (out.y): mean is no output of evaluation");
+  CHECK(words_of({"batch_norm_act", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 0.9, false), ""}) ==
+        "batch_norm_act (out.y): is for training only; evaluation has batch_norm");
+  auto residual = inputs({2, 3, 4, 4}, {3});
+  residual["z"] = {2, 3, 4, 5};
+  CHECK(words_of({"batch_norm_add_act", residual, good, ""}) ==
+        "batch_norm_add_act (out.y): z is [2,3,4,5], wanted [2,3,4,4] like x");
 }
 
 TEST_CASE("labels must be whole numbers, one a sample") {

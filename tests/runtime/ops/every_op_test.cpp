@@ -13,7 +13,7 @@ TEST_CASE("the gradient of every op agrees with finite differences") {
   for (const auto& entry : all_ops()) {
     const auto& name = entry.first;
     const OpDef& def = entry.second;
-    if (def.gradient == nullptr) continue;
+    if (def.gradient == nullptr || device->kernels().count(name) == 0) continue;
     INFO("op " << name);
     REQUIRE((def.samples != nullptr));
     const std::vector<Sample> samples = def.samples();

@@ -27,10 +27,6 @@ std::unique_ptr<Kernel> make_batch_norm(const OpView& op, Device&) {
   return std::make_unique<BatchNorm>(op);
 }
 
-std::unique_ptr<Kernel> make_batch_norm_grad(const OpView& op, Device&) {
-  return std::make_unique<BatchNormGrad>(op);
-}
-
 }  // namespace
 
 double factor_of(float scale, float variance, double epsilon) {
@@ -177,7 +173,7 @@ LayoutChoice choose_batch_norm(const LayoutQuery& query, Device&) {
 
 KernelDef batch_norm_kernel() { return {.choose_layouts = choose_batch_norm, .make = make_batch_norm}; }
 KernelDef batch_norm_grad_kernel() {
-  return {.choose_layouts = choose_batch_norm, .make = make_batch_norm_grad};
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<BatchNormGrad>};
 }
 
 }  // namespace fleetrun::runtime::cpu

@@ -7,6 +7,10 @@
   X(accuracy)                   \
   X(adam)                       \
   X(batch_norm)                 \
+  X(batch_norm_act)             \
+  X(batch_norm_act_grad)        \
+  X(batch_norm_add_act)         \
+  X(batch_norm_add_act_grad)    \
   X(batch_norm_grad)            \
   X(cast)                       \
   X(concat)                     \

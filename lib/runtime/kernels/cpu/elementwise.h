@@ -26,6 +26,12 @@ std::unique_ptr<Kernel> simple_kernel(Run run) {
   return std::make_unique<SimpleKernel<Run>>(std::move(run));
 }
 
+// KernelDef::make of a kernel that is made of an op alone.
+template <typename OneKernel>
+std::unique_ptr<Kernel> make_kernel(const OpView& op, Device&) {
+  return std::make_unique<OneKernel>(op);
+}
+
 template <typename T = float>
 T* at(const RunContext& context, ValueId id) {
   return static_cast<T*>(context.data[id]);

@@ -1,0 +1,55 @@
+#include "runtime/kernels/cpu/batch_norm.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+class BatchNormAct : public BatchNormTraining {
+ public:
+  using BatchNormTraining::BatchNormTraining;
+
+ private:
+  void write(const RunContext& context, std::int64_t offset, const Rows& rows,
+             const Affine& affine) const override {
+    normalise_relu(at(context, x_) + offset, at(context, y_) + offset, rows, affine);
+  }
+};
+
+// Both looks at the image find out from x which of dy count: that costs less than reading y, or writing dy again.
+class BatchNormActGrad : public BatchNormGrad {
+ public:
+  explicit BatchNormActGrad(const OpView& op) : BatchNormGrad(op), bias_(op.input_id("bias")) {}
+
+ private:
+  void prepare(const RunContext& context) override {
+    BatchNormGrad::prepare(context);
+    std::copy_n(at(context, bias_), units_.channels(), arrays_.factors(context.scratch, kBias));
+  }
+
+  GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
+                    const Rows& rows) const override {
+    const auto lanes = [&](int which) {
+      return units_.factors(unit, arrays_.factors(context.scratch, which));
+    };
+    return relu_gradient_sums(at(context, x_) + offset, at(context, dy_) + offset, rows,
+                              {lanes(kMean), lanes(kFactor), lanes(kBias)});
+  }
+
+  void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+             const InputGradient& gradient) const override {
+    relu_input_gradient(at(context, x_) + offset, at(context, dy_) + offset, at(context, dx_) + offset, rows,
+                        gradient, units_.factors(unit, arrays_.factors(context.scratch, kBias)));
+  }
+
+  ValueId bias_;
+};
+
+}  // namespace
+
+KernelDef batch_norm_act_kernel() {
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<BatchNormAct>};
+}
+KernelDef batch_norm_act_grad_kernel() {
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<BatchNormActGrad>};
+}
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,51 @@
+#include "runtime/kernels/cpu/batch_norm.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+class BatchNormAddAct : public BatchNormTraining {
+ public:
+  explicit BatchNormAddAct(const OpView& op) : BatchNormTraining(op), z_(op.input_id("z")) {}
+
+ private:
+  void write(const RunContext& context, std::int64_t offset, const Rows& rows,
+             const Affine& affine) const override {
+    normalise_add_relu(at(context, x_) + offset, at(context, z_) + offset, at(context, y_) + offset, rows,
+                       affine);
+  }
+
+  ValueId z_;
+};
+
+// The look at the image that forms the sums writes dz, which is what the other one makes dx of.
+class BatchNormAddActGrad : public BatchNormGrad {
+ public:
+  explicit BatchNormAddActGrad(const OpView& op)
+      : BatchNormGrad(op), y_(op.input_id("y")), dz_(op.output_id("dz")) {}
+
+ private:
+  GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
+                    const Rows& rows) const override {
+    return masked_gradient_sums(at(context, x_) + offset, at(context, y_) + offset, at(context, dy_) + offset,
+                                at(context, dz_) + offset, rows, mean_of(context, unit));
+  }
+
+  void write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,
+             const InputGradient& gradient) const override {
+    input_gradient(at(context, x_) + offset, at(context, dz_) + offset, at(context, dx_) + offset, rows,
+                   gradient);
+  }
+
+  ValueId y_, dz_;
+};
+
+}  // namespace
+
+KernelDef batch_norm_add_act_kernel() {
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<BatchNormAddAct>};
+}
+KernelDef batch_norm_add_act_grad_kernel() {
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<BatchNormAddActGrad>};
+}
+
+}  // namespace fleetrun::runtime::cpu

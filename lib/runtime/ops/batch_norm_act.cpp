@@ -1,0 +1,64 @@
+// Batch normalisation with the rectifier behind it, in training.
+//   y = max(batch_norm(x), 0), with all that batch_norm says of arguments, attributes and running statistics
+//   batch_norm_act_grad(x, dy, scale, bias, batch_mean, batch_variance):
+//     batch_norm_grad with dy where batch_norm(x) > 0, else 0, in its place. It finds that out from x anew, so that y is
+//     not read.
+// Throws Error(config) as batch_norm does, and in evaluation.
+#include "runtime/ops/batch_norm_parts.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+void infer_batch_norm_act(Inference& op) {
+  expect_training(op);
+  infer_batch_norm(op);
+}
+
+void grad_batch_norm_act(GradientRule& rule) {
+  const OpView& forward = rule.forward();
+  const ValueId dy = gradient_of_y(rule);
+  if (dy == kNone) return;
+  const Arguments inputs = {{"x", forward.input_id("x")},
+                            {"dy", dy},
+                            {"scale", forward.input_id("scale")},
+                            {"bias", forward.input_id("bias")},
+                            {"batch_mean", forward.output_id("batch_mean")},
+                            {"batch_variance", forward.output_id("batch_variance")}};
+  const auto ids = rule.emit("batch_norm_act_grad", inputs, {{"epsilon", forward.number("epsilon")}});
+  if (rule.wants("x")) rule.set_gradient("x", ids[0]);
+  if (rule.wants("scale")) rule.set_gradient("scale", ids[1]);
+  if (rule.wants("bias")) rule.set_gradient("bias", ids[2]);
+}
+
+std::vector<Sample> batch_norm_act_samples() {
+  return {batch_norm_sample({4, 4, 2, 1}, SampleInput::Fill::spread),
+          batch_norm_sample({3, 17, 3, 1}, SampleInput::Fill::spread)};
+}
+
+void infer_batch_norm_act_grad(Inference& op) {
+  infer_batch_norm_grad(op);
+  expect_one_per_channel(op, "bias");
+}
+
+}  // namespace
+
+OpDef batch_norm_act() {
+  return {.name = "batch_norm_act",
+          .inputs = {"x", "scale", "bias", "mean", "variance"},
+          .outputs = {"y", "mean", "variance", "batch_mean", "batch_variance"},
+          .infer = infer_batch_norm_act,
+          .gradient = grad_batch_norm_act,
+          .samples = batch_norm_act_samples,
+          .in_place = {"mean", "variance"},
+          .may_share = {{"y", "x"}}};
+}
+
+OpDef batch_norm_act_grad() {
+  return {.name = "batch_norm_act_grad",
+          .inputs = {"x", "dy", "scale", "bias", "batch_mean", "batch_variance"},
+          .outputs = {"dx", "dscale", "dbias"},
+          .infer = infer_batch_norm_act_grad,
+          .may_share = {{"dx", "dy"}}};
+}
+
+}  // namespace fleetrun::runtime::ops

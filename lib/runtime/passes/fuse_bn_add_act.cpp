@@ -1,0 +1,68 @@
+#include "runtime/passes/fuse_bn_add_act.h"
+
+#include "runtime/passes/batch_norms.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+struct Residual {
+  OpId norm = kNone;  // of the sum; kNone: neither side is one
+  ValueId z = kNone;  // the other side
+};
+
+Residual residual_of(const Rewrite& rewrite, const OpView& add) {
+  const ValueId x = add.input_id("x"), y = add.input_id("y");
+  if (const OpId norm = trained_batch_norm(rewrite, x); norm != kNone) return {norm, y};
+  if (const OpId norm = trained_batch_norm(rewrite, y); norm != kNone) return {norm, x};
+  return {};
+}
+
+int fuse_forward(Program& program, const OpTable& ops) {
+  Rewrite rewrite(program, ops);
+  int found = 0;
+  for (OpId relu = 0; relu < rewrite.size(); ++relu) {
+    if (program.op(relu).type != "relu") continue;
+    const ValueId sum = rewrite.view(relu).input_id("x");
+    const OpId add = rewrite.writer_of_type(sum, "elementwise_add");
+    if (add == kNone || rewrite.only_reader(sum) == kNone) continue;
+    const auto [norm, z] = residual_of(rewrite, rewrite.view(add));
+    if (norm == kNone) continue;
+    rewrite.replace(
+        {norm, add, relu}, relu,
+        fused_batch_norm(rewrite, norm, "batch_norm_add_act", {{"z", z}}, rewrite.view(relu).output_id("y")));
+    ++found;
+  }
+  rewrite.finish();
+  return found;
+}
+
+int fuse_backward(Program& program, const OpTable& ops) {
+  Rewrite rewrite(program, ops);
+  int found = 0;
+  for (OpId mask = 0; mask < rewrite.size(); ++mask) {
+    if (program.op(mask).type != "relu_grad") continue;
+    const OpView relu = rewrite.view(mask);
+    const ValueId y = relu.input_id("y"), dz = relu.output_id("dx");
+    const OpId forward = rewrite.writer_of_type(y, "batch_norm_add_act");
+    if (forward == kNone) continue;
+    const OpId norm = gradient_of_batch_norm(rewrite, rewrite.view(forward), dz);
+    if (norm == kNone) continue;
+    rewrite.replace({mask, norm}, mask,  // there, as others read dz before the batch norm does
+                    fused_batch_norm_grad(rewrite, norm, "batch_norm_add_act_grad",
+                                          {{"y", y}, {"dy", relu.input_id("dy")}}, {{"dz", dz}}));
+    ++found;
+  }
+  rewrite.finish();
+  return found;
+}
+
+}  // namespace
+
+void fuse_bn_add_act(Program& program, const PassContext& context) {
+  if (!device_has_all(context, "fuse_bn_add_act", {"batch_norm_add_act", "batch_norm_add_act_grad"})) return;
+  const int forward = fuse_forward(program, context.ops);
+  if (forward == 0) return;  // on by default, and most networks have none
+  tell_found(context, "fuse_bn_add_act", forward, fuse_backward(program, context.ops));
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,61 @@
+// What fusions have in common: who writes and reads a value, and ops that are replaced by fewer.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/passes/pass.h"
+
+namespace fleetrun::runtime {
+
+// Whether the device has all these ops; what it lacks is told in the name of the pass.
+bool device_has_all(const PassContext& context, std::string_view pass,
+                    std::initializer_list<const char*> ops);
+
+// "fuse_bn_act: detected 33 subgraphs", and likewise of the backward part.
+void tell_found(const PassContext& context, std::string_view pass, int forward, int backward);
+
+class Rewrite {
+ public:
+  Rewrite(Program& program, const OpTable& ops);
+
+  const Program& program() const { return program_; }
+  OpId size() const { return static_cast<OpId>(program_.ops.size()); }
+  OpView view(OpId op) const;
+
+  // An op with its arguments where its definition has them; of two of one name the second counts.
+  Op make(const std::string& type, const Arguments& inputs, const Arguments& outputs, Attributes attributes,
+          Role role) const;
+
+  // The op that writes the value, kNone when nobody or more than one does.
+  OpId writer(ValueId id) const;
+  // The writer when it is an op of this type that is still there, else kNone.
+  OpId writer_of_type(ValueId id, std::string_view type) const;
+  // In the order of the program; kNone stands for a fetch.
+  const std::vector<OpId>& readers(ValueId id) const { return readers_.at(static_cast<std::size_t>(id)); }
+  // The only op that reads the value, kNone when others do, or when it outlives the step or is fetched.
+  OpId only_reader(ValueId id) const;
+
+  bool there(OpId op) const { return !gone_.at(static_cast<std::size_t>(op)); }
+
+  // `fused` comes to stand where `place` did; all parts, `place` among them, are gone from then on.
+  void replace(const std::vector<OpId>& parts, OpId place, Op fused);
+
+  // Carries it out. Where an op was, others may still wait for it (Op::after): they wait for what it waited for.
+  void finish();
+
+ private:
+  void follow(ValueId id, std::vector<ValueId>& into) const;
+  std::vector<ValueId> followed(const std::vector<ValueId>& after) const;
+  void wait_for_the_past_only();
+
+  Program& program_;
+  const OpTable& ops_;
+  std::vector<OpId> writer_;                 // by ValueId
+  std::vector<std::vector<OpId>> readers_;   // by ValueId
+  std::vector<bool> gone_;                   // by OpId
+  std::vector<std::pair<OpId, Op>> placed_;  // by place
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,136 @@
+#include "runtime/passes/fuse_bn_add_act.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/build_program.h"
+#include "runtime/graph/program_text.h"
+#include "support/fused_bits.h"
+#include "support/small_net.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using test::count_ops;
+
+const std::string kValues =
+    "feed x f32[2,1,2,2]\n"
+    "feed z f32[2,1,2,2]\n"
+    "feed dy f32[2,1,2,2]\n"
+    "parameter w f32[1] constant 1.0\n"
+    "parameter b f32[1] constant 0.0\n"
+    "state m f32[1] constant 0.0\n"
+    "state v f32[1] constant 1.0\n"
+    "activation bn f32[2,1,2,2]\n"
+    "activation bm f32[1]\n"
+    "activation bv f32[1]\n"
+    "activation add f32[2,1,2,2]\n"
+    "activation relu f32[2,1,2,2]\n"
+    "activation add@GRAD f32[2,1,2,2]\n"
+    "activation other f32[2,1,2,2]\n"
+    "activation x@GRAD f32[2,1,2,2]\n"
+    "gradient w@GRAD f32[1] of w\n"
+    "gradient b@GRAD f32[1] of b\n";
+const std::string kAttributes = " {epsilon=1e-05; momentum=0.9; training=true} forward\n";
+const std::string kNorm =
+    "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn mean=m variance=v batch_mean=bm "
+    "batch_variance=bv" +
+    kAttributes;
+const std::string kRelu = "relu x=add -> y=relu {} forward\n";
+const std::string kBackward =
+    "relu_grad y=relu dy=dy -> dx=add@GRAD {} backward\n"
+    "elementwise_add x=add@GRAD y=z -> sum=other {} backward\n"
+    "batch_norm_grad x=x dy=add@GRAD scale=w batch_mean=bm batch_variance=bv -> dx=x@GRAD dscale=w@GRAD "
+    "dbias=b@GRAD {epsilon=1e-05} backward\n";
+const std::string kFused =
+    "batch_norm_add_act x=x z=z scale=w bias=b mean=m variance=v -> y=relu mean=m variance=v batch_mean=bm "
+    "batch_variance=bv" +
+    kAttributes;
+const std::string kFusedBackward =
+    "batch_norm_add_act_grad x=x y=relu dy=dy scale=w batch_mean=bm batch_variance=bv -> dx=x@GRAD "
+    "dz=add@GRAD dscale=w@GRAD dbias=b@GRAD {epsilon=1e-05} backward\n"
+    "elementwise_add x=add@GRAD y=z -> sum=other {} backward\n";
+
+std::string fused(const std::string& text) {
+  return print_program(test::after_pass(parse_program(text, all_ops()), fuse_bn_add_act).program, all_ops());
+}
+
+TEST_CASE("a batch norm, the addition and the relu become one op, and so do their gradients") {
+  const std::string add = "elementwise_add x=bn y=z -> sum=add {} forward\n";
+  CHECK(fused(kValues + kNorm + add + kRelu + kBackward) == kValues + kFused + kFusedBackward);
+}
+
+TEST_CASE("the batch norm may be either side of the addition") {
+  const std::string add = "elementwise_add x=z y=bn -> sum=add {} forward\n";
+  CHECK(fused(kValues + kNorm + add + kRelu + kBackward) == kValues + kFused + kFusedBackward);
+}
+
+TEST_CASE("a sum that others read stays") {
+  const std::string add = "elementwise_add x=bn y=z -> sum=add {} forward\n";
+  const std::string reader = "elementwise_add x=add y=relu -> sum=other {} forward\n";
+  CHECK(fused(kValues + kNorm + add + kRelu + reader) == kValues + kNorm + add + kRelu + reader);
+}
+
+TEST_CASE("all 16 residual blocks of ResNet-50 are found, also behind fuse_bn_act") {
+  job::JobSpec job;
+  job.model.name = job::ModelName::resnet50;
+  job.data.batch_size = 2;
+  job.strategy.build_strategy.fuse_bn_add_act_ops = false;
+  const ModelFacts facts = {.input_shape = {3, 224, 224}, .classes = 102};
+  const test::PassRun run =
+      test::after_pass(build_training_program(job, facts, all_ops(), {}), fuse_bn_add_act);
+  CHECK(run.messages ==
+        std::vector<std::string>{"fuse_bn_add_act: detected 16 subgraphs",
+                                 "fuse_bn_add_act: detected 16 subgraphs in the backward part"});
+  job.strategy.build_strategy.fuse_bn_add_act_ops = true;
+  job.strategy.build_strategy.fuse_bn_act_ops = true;
+  const Program both = build_training_program(job, facts, all_ops(), {});
+  for (const char* suffix : {"", "_grad"}) {
+    CHECK(count_ops(both, std::string("batch_norm_act") + suffix) == 33);
+    CHECK(count_ops(both, std::string("batch_norm_add_act") + suffix) == 16);
+    CHECK(count_ops(both, std::string("batch_norm") + suffix) == 4);
+    CHECK(count_ops(both, std::string("relu") + suffix) == 0);
+  }
+}
+
+// Two residual blocks, the second with a batch norm on both sides of its addition.
+Program net(std::int64_t channels, bool convolved) {
+  Program program;
+  Builder builder(program, all_ops());
+  const ValueId image = builder.parameter("image", {3, channels, 9, 7}, {});
+  const auto branch = [&](const std::string& name, ValueId from) {
+    return test::normalise(builder, name + ".bn",
+                           convolved ? test::convolve(builder, name, from, channels, 3) : from);
+  };
+  const auto end = [&](const std::string& name, ValueId x, ValueId y) {
+    return builder.op(name + ".relu", "relu",
+                      {{"x", builder.op(name + ".add", "elementwise_add", {{"x", x}, {"y", y}})}});
+  };
+  ValueId x = end("a", branch("a", image), image);
+  x = end("b", branch("b", x), branch("c", x));
+  program.fetches.push_back(x);
+  const ValueId w = builder.parameter("fc.w", {2, channels * 63}, {});
+  const ValueId logits = builder.op("fc", "fc", {{"x", x}, {"w", w}});
+  const ValueId label = builder.feed("label", {3}, DType::i32);
+  const auto ce = builder.add(
+      {.type = "softmax_with_cross_entropy", .inputs = {{"logits", logits}, {"label", label}}, .name = "ce"});
+  append_backward(builder, builder.op("loss", "mean", {{"x", ce[1]}}));
+  return program;
+}
+
+TEST_CASE("a fused residual block and its gradient have the bits of the ops that it is made of") {
+  const auto device = make_cpu_device();
+  for (const int team : {1, 2}) {
+    device->enter_thread(team);
+    for (const auto& [channels, convolved] :
+         {std::pair{32, true}, std::pair{20, true}, std::pair{5, false}, std::pair{16, false}}) {
+      INFO(channels << " channels, convolved " << convolved << ", team of " << team);
+      const Program alone = net(channels, convolved);
+      const Program together = test::after_pass(alone, fuse_bn_add_act).program;
+      REQUIRE(count_ops(together, "batch_norm_add_act_grad") == 2);
+      CHECK(test::bits_of(together, *device) == test::bits_of(alone, *device));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime

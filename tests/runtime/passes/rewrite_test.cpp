@@ -1,0 +1,69 @@
+#include "runtime/passes/rewrite.h"
+
+#include <doctest/doctest.h>
+
+#include "runtime/graph/program_text.h"
+#include "runtime/graph/verify.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+const std::string kValues =
+    "feed a f32[1]\nactivation b f32[1]\nactivation c f32[1]\nactivation d f32[1]\nactivation e f32[1]\n";
+
+// Replaces the relu that makes `part` and the one that makes `last` by one in place of the last.
+std::string joined(const std::string& ops, const std::string& part, const std::string& last) {
+  Program program = parse_program(kValues + ops, all_ops());
+  Rewrite rewrite(program, all_ops());
+  const OpId first = rewrite.writer(program.find(part)), second = rewrite.writer(program.find(last));
+  rewrite.replace({first, second}, second,
+                  rewrite.make("relu", {{"x", rewrite.view(first).input_id("x")}},
+                               {{"y", program.find(last)}}, {}, Role::forward));
+  rewrite.finish();
+  verify(program, all_ops());
+  return print_program(program, all_ops()).substr(kValues.size());
+}
+
+TEST_CASE("whoever waited for an op that is gone waits for what that waited for") {
+  CHECK(joined("relu x=a -> y=b {} forward\n"
+               "relu x=a -> y=c {} forward after b\n"
+               "relu x=a -> y=d {} forward after c\n"
+               "relu x=c -> y=e {} forward after d\n",
+               "c", "e") ==
+        "relu x=a -> y=b {} forward\n"
+        "relu x=a -> y=d {} forward after b\n"
+        "relu x=a -> y=e {} forward after b,d\n");
+}
+
+TEST_CASE("who writes and who alone reads a value") {
+  Program program = parse_program(kValues +
+                                      "fetch d\n"
+                                      "relu x=a -> y=b {} forward\n"
+                                      "relu x=b -> y=c {} forward\n"
+                                      "relu x=c -> y=d {} forward\n"
+                                      "relu x=c -> y=e {} forward\n",
+                                  all_ops());
+  const Rewrite rewrite(program, all_ops());
+  const auto id = [&](const char* name) { return program.find(name); };
+  CHECK(rewrite.writer(id("a")) == kNone);
+  CHECK(rewrite.writer_of_type(id("b"), "relu") == 0);
+  CHECK(rewrite.writer_of_type(id("b"), "scale") == kNone);
+  CHECK(rewrite.only_reader(id("a")) == kNone);  // a feed: it outlives the step
+  CHECK(rewrite.only_reader(id("b")) == 1);
+  CHECK(rewrite.only_reader(id("c")) == kNone);
+  CHECK(rewrite.only_reader(id("d")) == kNone);
+}
+
+TEST_CASE("a pass says which of its ops a device lacks") {
+  const job::StrategySpec strategy;
+  const KernelTable kernels = {{"relu", {}}};
+  std::vector<std::string> messages;
+  const PassContext context = {
+      .ops = all_ops(), .strategy = strategy, .kernels = &kernels, .messages = &messages};
+  CHECK(device_has_all(context, "fuse", {"relu"}));
+  CHECK(!device_has_all(context, "fuse", {"relu", "relu6"}));
+  CHECK(messages == std::vector<std::string>{"fuse: this device has no relu6, nothing is fused"});
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
