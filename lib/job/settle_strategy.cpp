@@ -17,6 +17,30 @@ void settle_communicators(const Ranks& ranks, SettledStrategy& settled) {
   communicators = 1;
 }
 
+template <typename T>
+void force(const char* key, T& value, T wanted, SettledStrategy& settled) {
+  if (value == wanted) return;
+  settled.notes.push_back(
+      fmt::format("strategy.{} is {}, taken as {}: sync_batch_norm is true", key, value, wanted));
+  value = wanted;
+}
+
+// Its sums are in the midst of the forward and the backward pass: every rank has to come to them in the same order.
+void settle_batch_norm(const Ranks& ranks, SettledStrategy& settled) {
+  StrategySpec& strategy = settled.strategy;
+  if (!strategy.sync_batch_norm) return;
+  if (ranks.all == 1) {
+    settled.notes.emplace_back("strategy.sync_batch_norm is true, taken as false: there is one rank");
+    strategy.sync_batch_norm = false;
+    return;
+  }
+  force("nccl_comm_num", strategy.nccl_comm_num, 1, settled);
+  force("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, false, settled);
+  force("execution_strategy.num_threads", strategy.execution_strategy.num_threads, 1, settled);
+  force("build_strategy.enable_sequential_execution", strategy.build_strategy.enable_sequential_execution,
+        true, settled);
+}
+
 void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
   if (!settled.strategy.use_hierarchical_allreduce) return;
   if (ranks.all == 1)
@@ -45,6 +69,7 @@ void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
 SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks) {
   SettledStrategy settled = {strategy, {}};
   settle_communicators(ranks, settled);
+  settle_batch_norm(ranks, settled);
   settle_groups(ranks, settled);
   return settled;
 }

@@ -110,13 +110,13 @@ std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
                "by one leader of each group, or by all ranks with a slice each",
                {.choices = {choice("leader", HierarchicalAlgorithm::leader),
                             choice("scatter", HierarchicalAlgorithm::scatter)}}),
+      make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
+               "batch statistics over all ranks"),
   };
 }
 
 std::vector<Key> later_communication_keys(const Section<StrategySpec>& strategy) {
   return {
-      make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
-               "batch statistics over all ranks"),
       make_key("fuse_all_reduce_ops", strategy(&StrategySpec::fuse_all_reduce_ops),
                "gradients travel in groups"),
       make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB), "size of a group",

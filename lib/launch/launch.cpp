@@ -42,11 +42,9 @@ ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
   return {.embedded_runtime = true, .device = job->spec.device};
 }
 
-void settle_job(std::optional<job::ParsedJob>& job, const ClusterSpec& cluster) {
-  if (!job) return;
-  job::SettledStrategy settled =
-      job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()});
-  for (std::string& note : settled.notes) job->notes.push_back(std::move(note));
+// Rank 0 says what it comes to; that it comes to nothing is told before a start.
+void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster) {
+  if (job) job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()});
 }
 
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,
@@ -66,11 +64,11 @@ HostFacts probe(const LaunchOptions& options) {
 }  // namespace
 
 int launch(const LaunchOptions& options, const Environment& environment) {
-  std::optional<job::ParsedJob> job = read_job(options);
+  const std::optional<job::ParsedJob> job = read_job(options);
   const Program program = find_program(options.program, options.arguments, environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
-  settle_job(job, cluster);
+  check_strategy(job, cluster);
   const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
   const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {

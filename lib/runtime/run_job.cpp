@@ -83,7 +83,10 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
 }
 
 job::JobSpec settle(job::JobSpec job, const RankEnv& env) {
-  job.strategy = job::settle_strategy(job.strategy, {env.world_size, env.local_size}).strategy;
+  const job::SettledStrategy settled = job::settle_strategy(job.strategy, {env.world_size, env.local_size});
+  job.strategy = settled.strategy;
+  if (env.rank == 0)
+    for (const std::string& note : settled.notes) log_line("rank 0", note);
   if (env.rank == 0 && env.world_size > 1) log_line("rank 0", describe_communicators(job.strategy));
   return job;
 }

@@ -70,6 +70,35 @@ TEST_CASE("ranks that cannot form the groups are errors of the job") {
         key + "1, which stands for the ranks of a node, wanted groups of 2 or more: each node has one rank");
 }
 
+TEST_CASE("sync_batch_norm wants one communicator of all ranks, and ops one after the other") {
+  StrategySpec strategy = in_groups_of(3);
+  strategy.sync_batch_norm = true;
+  strategy.nccl_comm_num = 2;
+  strategy.execution_strategy.num_threads = 3;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
+  CHECK(settled.strategy.sync_batch_norm);
+  CHECK(settled.strategy.nccl_comm_num == 1);
+  CHECK(!settled.strategy.use_hierarchical_allreduce);
+  CHECK(settled.strategy.execution_strategy.num_threads == 1);
+  CHECK(settled.strategy.build_strategy.enable_sequential_execution);
+  const std::string why = ": sync_batch_norm is true";
+  CHECK(settled.notes ==
+        Notes{"strategy.nccl_comm_num is 2, taken as 1" + why,
+              "strategy.use_hierarchical_allreduce is true, taken as false" + why,
+              "strategy.execution_strategy.num_threads is 3, taken as 1" + why,
+              "strategy.build_strategy.enable_sequential_execution is false, taken as true" + why});
+}
+
+TEST_CASE("sync_batch_norm among one rank is said to have no effect, and forces nothing") {
+  StrategySpec strategy;
+  strategy.sync_batch_norm = true;
+  strategy.execution_strategy.num_threads = 3;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 1, .of_node = 1});
+  CHECK(!settled.strategy.sync_batch_norm);
+  CHECK(settled.strategy.execution_strategy.num_threads == 3);
+  CHECK(settled.notes == Notes{"strategy.sync_batch_norm is true, taken as false: there is one rank"});
+}
+
 TEST_CASE("groups are not looked at while they are not used") {
   StrategySpec strategy = in_groups_of(3);
   strategy.use_hierarchical_allreduce = false;

@@ -32,8 +32,9 @@ class CollectiveLibrary {
 struct DeviceCommunicatorOptions {
   comm::Party party;       // its store must outlive the communicator
   std::string name = "0";  // apart from other communicators of the same ranks
-  bool wait = true;  // a collective returns when it is done; else, on the device's memory, when it is given to
-                     // its stream; a barrier is waited for in any case
+  bool wait =
+      true;  // a collective returns when it is done; else, on the device's memory, when it is given to
+             // its stream; a barrier is waited for in any case
   std::chrono::milliseconds join_deadline = std::chrono::seconds(300);
   std::chrono::milliseconds collective_deadline = std::chrono::seconds(300);
 };

@@ -106,7 +106,8 @@ void Storage::initialise(std::uint64_t seed) {
 
 void Storage::broadcast(comm::Communicator& communicator, int root) {
   communicator.broadcast({kept_->data(), kept_bytes_ / size_of(DType::f32), DType::f32}, root);
-  if (device_.streams() != nullptr) communicator.barrier();  // the broadcast may only have been given to a stream
+  if (device_.streams() != nullptr)
+    communicator.barrier();  // the broadcast may only have been given to a stream
 }
 
 // Each parameter's hash starts from that of those before it.

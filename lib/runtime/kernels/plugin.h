@@ -17,9 +17,10 @@ struct PluginOptions {
   bool exhaustive_search = true;      // time the convolution algorithms of each problem
   std::size_t workspace_limit = 0;    // bytes that one convolution may ask for besides its values
   bool persistent_batch_norm = true;  // cuDNN's mode for spatial statistics
-  bool wait_for_collectives = true;  // a collective returns when it is done, not when it is given to its stream
-  bool tf32 = false;                 // matrix units may round inputs of convolutions and fc to 10 bits
-  bool channels_last = false;        // images lie as [N, H, W, C] between convolutions
+  bool wait_for_collectives =
+      true;                    // a collective returns when it is done, not when it is given to its stream
+  bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
+  bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
 };
 
 struct Plugin {

@@ -3,7 +3,7 @@
 
 namespace fleetrun::runtime {
 
-// Deals the all-reduces out to nccl_comm_num communicators, in turn in the order of the program.
+// Deals the all-reduces of gradients out to nccl_comm_num communicators, in turn in the order of the program.
 //
 //   all_reduce x=c@GRAD {op="sum"}        all_reduce x=c@GRAD {op="sum"}
 //   all_reduce x=b@GRAD {op="sum"}   =>   all_reduce x=b@GRAD {communicator=1; op="sum"}

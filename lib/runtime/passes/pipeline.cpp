@@ -10,6 +10,7 @@
 #include "runtime/passes/fuse_bn_act.h"
 #include "runtime/passes/fuse_bn_add_act.h"
 #include "runtime/passes/insert_all_reduce.h"
+#include "runtime/passes/sync_batch_norm.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -23,6 +24,10 @@ bool on(const PassContext& context) {
   return context.strategy.build_strategy.*field;
 }
 
+bool wants_sync_batch_norm(const PassContext& context) {
+  return context.strategy.sync_batch_norm && context.world_size > 1;
+}
+
 struct Pass {
   const char* name;
   bool (*wanted)(const PassContext&);
@@ -32,6 +37,7 @@ struct Pass {
 using Build = job::BuildStrategySpec;
 
 constexpr std::array kPasses = {
+    Pass{"sync_batch_norm", wants_sync_batch_norm, sync_batch_norm},  // before fusions look for batch_norm
     Pass{"fuse_bn_act", on<&Build::fuse_bn_act_ops>,
          fuse_bn_act},  // fusions: the ops of one device, before all others
     Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>,

@@ -85,16 +85,19 @@ void BatchNormTraining::prepare(const RunContext& context) {
   image_moments(units_, arrays_, at(context, x_), context.scratch);
   total_moments(units_, arrays_, context.scratch);
   const auto count = static_cast<double>(units_.values_per_channel());
+  for (std::int64_t c = 0; c < units_.channels(); ++c)
+    take_statistics(context, c, static_cast<float>(arrays_.totals(context.scratch, 0)[c]),
+                    static_cast<float>(arrays_.totals(context.scratch, 1)[c] / count));
+}
+
+void BatchNormTraining::take_statistics(const RunContext& context, std::int64_t c, float mean,
+                                        float variance) const {
   const auto move = [&](float& running, float value) { running = running * keep_ + value * take_; };
-  for (std::int64_t c = 0; c < units_.channels(); ++c) {
-    const auto mean = static_cast<float>(arrays_.totals(context.scratch, 0)[c]);
-    const auto variance = static_cast<float>(arrays_.totals(context.scratch, 1)[c] / count);
-    at(context, batch_mean_)[c] = mean;
-    at(context, batch_variance_)[c] = variance;
-    set_factors(context, c, mean, variance);
-    move(at(context, mean_)[c], mean);
-    move(at(context, variance_)[c], variance);
-  }
+  at(context, batch_mean_)[c] = mean;
+  at(context, batch_variance_)[c] = variance;
+  set_factors(context, c, mean, variance);
+  move(at(context, mean_)[c], mean);
+  move(at(context, variance_)[c], variance);
 }
 
 BatchNormGrad::BatchNormGrad(const OpView& op)

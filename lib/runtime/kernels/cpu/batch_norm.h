@@ -40,6 +40,9 @@ class BatchNormTraining : public BatchNorm {
  protected:
   void prepare(const RunContext& context) override;
 
+  // Of channel c: they are kept for the way back, the running ones move, and x is normalised by them.
+  void take_statistics(const RunContext& context, std::int64_t c, float mean, float variance) const;
+
  private:
   ValueId batch_mean_, batch_variance_;
   float keep_, take_;

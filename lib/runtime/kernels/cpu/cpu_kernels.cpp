@@ -3,42 +3,46 @@
 #include "runtime/kernels/rooted_collectives.h"
 
 // One line per op; each kernel is in the file of its op's name.
-#define FLEETRUN_CPU_KERNELS(X) \
-  X(accuracy)                   \
-  X(adam)                       \
-  X(batch_norm)                 \
-  X(batch_norm_act)             \
-  X(batch_norm_act_grad)        \
-  X(batch_norm_add_act)         \
-  X(batch_norm_add_act_grad)    \
-  X(batch_norm_grad)            \
-  X(cast)                       \
-  X(concat)                     \
-  X(concat_grad)                \
-  X(conv2d)                     \
-  X(conv2d_grad_input)          \
-  X(conv2d_grad_weights)        \
-  X(dropout)                    \
-  X(dropout_grad)               \
-  X(elementwise_add)            \
-  X(fc)                         \
-  X(fc_grad_input)              \
-  X(fc_grad_weights)            \
-  X(fill)                       \
-  X(mean)                       \
-  X(mean_grad)                  \
-  X(momentum)                   \
-  X(pool2d)                     \
-  X(pool2d_grad)                \
-  X(relu)                       \
-  X(relu6)                      \
-  X(relu6_grad)                 \
-  X(relu_grad)                  \
-  X(reorder)                    \
-  X(scale)                      \
-  X(sgd)                        \
-  X(softmax_with_cross_entropy) \
-  X(softmax_with_cross_entropy_grad)
+#define FLEETRUN_CPU_KERNELS(X)      \
+  X(accuracy)                        \
+  X(adam)                            \
+  X(batch_norm)                      \
+  X(batch_norm_act)                  \
+  X(batch_norm_act_grad)             \
+  X(batch_norm_add_act)              \
+  X(batch_norm_add_act_grad)         \
+  X(batch_norm_grad)                 \
+  X(cast)                            \
+  X(concat)                          \
+  X(concat_grad)                     \
+  X(conv2d)                          \
+  X(conv2d_grad_input)               \
+  X(conv2d_grad_weights)             \
+  X(dropout)                         \
+  X(dropout_grad)                    \
+  X(elementwise_add)                 \
+  X(fc)                              \
+  X(fc_grad_input)                   \
+  X(fc_grad_weights)                 \
+  X(fill)                            \
+  X(mean)                            \
+  X(mean_grad)                       \
+  X(momentum)                        \
+  X(pool2d)                          \
+  X(pool2d_grad)                     \
+  X(relu)                            \
+  X(relu6)                           \
+  X(relu6_grad)                      \
+  X(relu_grad)                       \
+  X(reorder)                         \
+  X(scale)                           \
+  X(sgd)                             \
+  X(softmax_with_cross_entropy)      \
+  X(softmax_with_cross_entropy_grad) \
+  X(sync_batch_norm)                 \
+  X(sync_batch_norm_grad)            \
+  X(sync_batch_norm_grad_sums)       \
+  X(sync_batch_norm_sums)
 
 namespace fleetrun::runtime::cpu {
 

@@ -1,0 +1,181 @@
+// batch_norm and batch_norm_grad cut in two where the sums of the other ranks come in. Within a rank sums are made in f64,
+// as those of batch_norm are; they travel as f32.
+#include <algorithm>
+
+#include "runtime/kernels/cpu/batch_norm.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+// The vector [2 C + 1] that the ranks sum.
+struct RankSums {
+  float* first;
+  float* second;
+  float* count;
+
+  RankSums(float* data, std::int64_t channels)
+      : first(data), second(data + channels), count(data + 2 * channels) {}
+};
+
+class Sums : public Kernel {
+ public:
+  explicit Sums(const OpView& op)
+      : units_(op, op.input("x")),
+        arrays_(units_),
+        x_(op.input_id("x")),
+        mean_(op.input_id("mean")),
+        sums_(op.output_id("sums")) {}
+
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+
+  void run(const RunContext& context) override {
+    image_moments(units_, arrays_, at(context, x_), context.scratch);
+    total_moments(units_, arrays_, context.scratch);
+    const RankSums sums(at(context, sums_), units_.channels());
+    const auto count = static_cast<double>(units_.values_per_channel());
+    *sums.count = static_cast<float>(count);
+    for (std::int64_t c = 0; c < units_.channels(); ++c) {
+      const double apart = arrays_.totals(context.scratch, 0)[c] - at(context, mean_)[c];
+      const double squares = arrays_.totals(context.scratch, 1)[c];
+      sums.first[c] = static_cast<float>(count * apart);
+      sums.second[c] = static_cast<float>(squares + count * apart * apart);
+    }
+  }
+
+ private:
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, mean_, sums_;
+};
+
+class SyncBatchNorm : public BatchNormTraining {
+ public:
+  explicit SyncBatchNorm(const OpView& op) : BatchNormTraining(op), sums_(op.input_id("sums")) {}
+
+ private:
+  void prepare(const RunContext& context) override {
+    const RankSums sums(at(context, sums_), units_.channels());
+    const double count = *sums.count;
+    for (std::int64_t c = 0; c < units_.channels(); ++c) {
+      const double apart = sums.first[c] / count;
+      const double variance = std::max(0.0, sums.second[c] / count - apart * apart);
+      take_statistics(context, c, static_cast<float>(at(context, mean_)[c] + apart),
+                      static_cast<float>(variance));
+    }
+  }
+
+  ValueId sums_;
+};
+
+class GradSums : public Kernel {
+ public:
+  explicit GradSums(const OpView& op)
+      : units_(op, op.input("x")),
+        arrays_(units_),
+        x_(op.input_id("x")),
+        dy_(op.input_id("dy")),
+        mean_(op.input_id("batch_mean")),
+        variance_(op.input_id("batch_variance")),
+        sums_(op.output_id("sums")),
+        dscale_(op.output_id("dscale")),
+        dbias_(op.output_id("dbias")),
+        epsilon_(op.number("epsilon")) {}
+
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+
+  void run(const RunContext& context) override {
+    std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
+    float* const mean = arrays_.factors(context.scratch, kMean);
+    std::copy_n(at(context, mean_), units_.channels(), mean);
+    image_sums(units_, arrays_, context.scratch,
+               [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
+                 return gradient_sums(at(context, x_) + offset, at(context, dy_) + offset, rows,
+                                      units_.factors(unit, mean));
+               });
+    total_sums(units_, arrays_, context.scratch);
+    const RankSums sums(at(context, sums_), units_.channels());
+    *sums.count = static_cast<float>(units_.values_per_channel());
+    for (std::int64_t c = 0; c < units_.channels(); ++c) {
+      const double sum = arrays_.totals(context.scratch, 0)[c];
+      const double product = arrays_.totals(context.scratch, 1)[c];
+      const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
+      sums.first[c] = at(context, dbias_)[c] = static_cast<float>(sum);
+      sums.second[c] = static_cast<float>(product);
+      at(context, dscale_)[c] = static_cast<float>(product * inverse);
+    }
+  }
+
+ private:
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, dy_, mean_, variance_, sums_, dscale_, dbias_;
+  double epsilon_;
+};
+
+class SyncBatchNormGrad : public Kernel {
+ public:
+  explicit SyncBatchNormGrad(const OpView& op)
+      : units_(op, op.input("x")),
+        arrays_(units_),
+        x_(op.input_id("x")),
+        dy_(op.input_id("dy")),
+        scale_(op.input_id("scale")),
+        mean_(op.input_id("batch_mean")),
+        variance_(op.input_id("batch_variance")),
+        sums_(op.input_id("sums")),
+        dx_(op.output_id("dx")),
+        epsilon_(op.number("epsilon")) {}
+
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+
+  void run(const RunContext& context) override {
+    set_factors(context);
+    const auto lanes = [&](std::int64_t unit, int which) {
+      return units_.factors(unit, arrays_.factors(context.scratch, which));
+    };
+    units_.parallel([&](std::int64_t unit) {
+      const InputGradient gradient = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift),
+                                      lanes(unit, kSlope)};
+      units_.rows(unit, [&](std::int64_t offset, const Rows& rows) {
+        input_gradient(at(context, x_) + offset, at(context, dy_) + offset, at(context, dx_) + offset, rows,
+                       gradient);
+      });
+    });
+  }
+
+ private:
+  void set_factors(const RunContext& context) const {
+    std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
+    const RankSums sums(at(context, sums_), units_.channels());
+    const double count = *sums.count;
+    for (std::int64_t c = 0; c < units_.channels(); ++c) {
+      const auto set = [&](ChannelFactor which, double value) {
+        arrays_.factors(context.scratch, which)[c] = static_cast<float>(value);
+      };
+      const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
+      set(kMean, at(context, mean_)[c]);
+      set(kFactor, factor_of(at(context, scale_)[c], at(context, variance_)[c], epsilon_));
+      set(kShift, sums.first[c] / count);
+      set(kSlope, sums.second[c] * inverse * inverse / count);
+    }
+  }
+
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, dy_, scale_, mean_, variance_, sums_, dx_;
+  double epsilon_;
+};
+
+template <typename Which>
+KernelDef kernel() {
+  return {.choose_layouts = choose_batch_norm, .make = make_kernel<Which>};
+}
+
+}  // namespace
+
+KernelDef sync_batch_norm_sums_kernel() { return kernel<Sums>(); }
+KernelDef sync_batch_norm_kernel() { return kernel<SyncBatchNorm>(); }
+KernelDef sync_batch_norm_grad_sums_kernel() { return kernel<GradSums>(); }
+KernelDef sync_batch_norm_grad_kernel() { return kernel<SyncBatchNormGrad>(); }
+
+}  // namespace fleetrun::runtime::cpu
