@@ -43,8 +43,8 @@ Key build_strategy_keys() {
       {
           later(make_key("enable_sequential_execution", build(&Build::enable_sequential_execution),
                          "program order")),
-          later(make_key("fuse_elewise_add_act_ops", build(&Build::fuse_elewise_add_act_ops),
-                         "additions with their activations", fusion("fuse_elewise_add_act_ops"))),
+          make_key("fuse_elewise_add_act_ops", build(&Build::fuse_elewise_add_act_ops),
+                   "additions with their activations", fusion("fuse_elewise_add_act_ops")),
           make_key("fuse_bn_act_ops", build(&Build::fuse_bn_act_ops), "batch norms with their activations",
                    fusion("fuse_bn_act_ops")),
           make_key("fuse_bn_add_act_ops", build(&Build::fuse_bn_add_act_ops),

@@ -9,6 +9,7 @@
 #include "runtime/passes/assign_communicators.h"
 #include "runtime/passes/fuse_bn_act.h"
 #include "runtime/passes/fuse_bn_add_act.h"
+#include "runtime/passes/fuse_elewise_add_act.h"
 #include "runtime/passes/insert_all_reduce.h"
 #include "runtime/passes/sync_batch_norm.h"
 
@@ -41,7 +42,8 @@ constexpr std::array kPasses = {
     Pass{"fuse_bn_act", on<&Build::fuse_bn_act_ops>,
          fuse_bn_act},  // fusions: the ops of one device, before all others
     Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>,
-         fuse_bn_add_act},                                        // before others take the additions
+         fuse_bn_add_act},  // before others take the additions
+    Pass{"fuse_elewise_add_act", on<&Build::fuse_elewise_add_act_ops>, fuse_elewise_add_act},
     Pass{"insert_all_reduce", several_ranks, insert_all_reduce},  // needs every gradient to exist
     Pass{"assign_communicators", always, assign_communicators},   // needs every collective in its place
 };

@@ -21,6 +21,8 @@
   X(dropout)                         \
   X(dropout_grad)                    \
   X(elementwise_add)                 \
+  X(elementwise_add_act)             \
+  X(elementwise_add_act_grad)        \
   X(fc)                              \
   X(fc_grad_input)                   \
   X(fc_grad_weights)                 \

@@ -10,6 +10,12 @@ namespace fleetrun::runtime::cpu {
 // Elements of a value in memory, the padding of its layout included. Throws Error(config) unless it is f32.
 std::int64_t elements_of(const OpView& op, const Value& value);
 
+// As the first input that lies in blocks, else plain: more of the neighbours are likely to want the blocks.
+LayoutChoice like_the_blocked(const LayoutQuery& query, Device&);
+
+// The padding of a layout stays 0. For ops that would change it: `choice`, but everything plain where it pads.
+LayoutChoice unless_padded(const LayoutQuery& query, const LayoutChoice& choice);
+
 // A kernel made of one function of the run: `run(context)`.
 template <typename Run>
 class SimpleKernel : public Kernel {

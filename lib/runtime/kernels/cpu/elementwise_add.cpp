@@ -1,6 +1,5 @@
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/elementwise.h"
-#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -17,11 +16,6 @@ std::unique_ptr<Kernel> make_add(const OpView& op, Device&) {
       add_range(at(context, x), at(context, y), at(context, sum), begin, end);
     });
   });
-}
-
-// Blocks win over plain: more of the neighbours are likely to want them.
-LayoutChoice like_the_blocked(const LayoutQuery& query, Device&) {
-  return like_input(query, query.op.input("x").layout.plain() ? "y" : "x");
 }
 
 }  // namespace

@@ -21,14 +21,9 @@ std::unique_ptr<Kernel> make_scale(const OpView& op, Device&) {
   });
 }
 
-bool padded(const Value& value) {
-  return value.bytes() > static_cast<std::size_t>(count_of(value.shape)) * size_of(value.dtype);
-}
-
-// The padding of a layout stays 0: where a bias would change it, everything is plain.
 LayoutChoice choose_scale(const LayoutQuery& query, Device&) {
-  const bool fills_padding = query.op.number("bias") != 0.0 && padded(query.op.input("x"));
-  return fills_padding ? LayoutChoice{{Layout()}, {Layout()}} : like_input(query, "x");
+  const LayoutChoice choice = like_input(query, "x");
+  return query.op.number("bias") != 0.0 ? unless_padded(query, choice) : choice;
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#include "base/vector_clones.h"
+#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/layout_choice.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+FLEETRUN_VECTOR_CLONES void relu_of_sum(const float* x, const float* y, float* out, float, float,
+                                        std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float sum = x[i] + y[i];
+    out[i] = sum < 0.0F ? 0.0F : sum;  // NaN stays NaN
+  }
+}
+
+FLEETRUN_VECTOR_CLONES void relu_of_y(const float* x, const float* y, float* out, float, float,
+                                      std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) out[i] = x[i] + (y[i] < 0.0F ? 0.0F : y[i]);
+}
+
+FLEETRUN_VECTOR_CLONES void scale_of_sum(const float* x, const float* y, float* out, float scale, float bias,
+                                         std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) out[i] = scale * (x[i] + y[i]) + bias;
+}
+
+FLEETRUN_VECTOR_CLONES void scale_of_y(const float* x, const float* y, float* out, float scale, float bias,
+                                       std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) out[i] = x[i] + (scale * y[i] + bias);
+}
+
+FLEETRUN_VECTOR_CLONES void where_positive(const float* y, const float* dy, float* dx, std::int64_t begin,
+                                           std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+FLEETRUN_VECTOR_CLONES void sum_where_positive(const float* y, const float* dy, const float* more, float* dx,
+                                               std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float sum = dy[i] + more[i];
+    dx[i] = y[i] > 0.0F ? sum : 0.0F;
+  }
+}
+
+using Range = void (*)(const float*, const float*, float*, float, float, std::int64_t, std::int64_t);
+
+Range range_of(const OpView& op) {
+  const bool of_sum = op.text("of") == "sum";
+  if (op.text("act") == "relu") return of_sum ? relu_of_sum : relu_of_y;
+  return of_sum ? scale_of_sum : scale_of_y;
+}
+
+std::unique_ptr<Kernel> make_add_act(const OpView& op, Device&) {
+  const bool scales = op.text("act") == "scale";
+  return simple_kernel([x = op.input_id("x"), y = op.input_id("y"), out = op.output_id("out"),
+                        range = range_of(op), scale = scales ? static_cast<float>(op.number("scale")) : 0.0F,
+                        bias = scales ? static_cast<float>(op.number("bias")) : 0.0F,
+                        count = elements_of(op, op.input("x"))](const RunContext& context) {
+    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      range(at(context, x), at(context, y), at(context, out), scale, bias, begin, end);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_add_act_grad(const OpView& op, Device&) {
+  return simple_kernel([y = op.input_id("y"), dy = op.input_id("dy"), more = op.input_id("more"),
+                        dx = op.output_id("dx"),
+                        count = elements_of(op, op.input("y"))](const RunContext& context) {
+    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      if (more == kNone)
+        where_positive(at(context, y), at(context, dy), at(context, dx), begin, end);
+      else
+        sum_where_positive(at(context, y), at(context, dy), at(context, more), at(context, dx), begin, end);
+    });
+  });
+}
+
+LayoutChoice choose_add_act(const LayoutQuery& query, Device& device) {
+  const LayoutChoice choice = like_the_blocked(query, device);
+  const bool moves = query.op.text("act") == "scale" && query.op.number("bias") != 0.0;
+  return moves ? unless_padded(query, choice) : choice;
+}
+
+LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
+
+}  // namespace
+
+KernelDef elementwise_add_act_kernel() { return {.choose_layouts = choose_add_act, .make = make_add_act}; }
+KernelDef elementwise_add_act_grad_kernel() { return {.choose_layouts = like_y, .make = make_add_act_grad}; }
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,133 @@
+#include "runtime/passes/fuse_elewise_add_act.h"
+
+#include <algorithm>
+
+#include "runtime/passes/rewrite.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+bool is_act(const Op& op) { return op.type == "relu" || op.type == "scale"; }
+
+Attributes attributes_of(const Op& act, const std::string& of) {
+  Attributes attributes = act.attributes;
+  attributes["act"] = act.type;
+  attributes["of"] = of;
+  return attributes;
+}
+
+bool fuse_act_of_sum(Rewrite& rewrite, OpId act) {
+  const ValueId sum = rewrite.view(act).input_id("x");
+  const OpId add = rewrite.writer_of_type(sum, "elementwise_add");
+  if (add == kNone || rewrite.only_reader(sum) == kNone) return false;
+  const OpView addition = rewrite.view(add);
+  rewrite.replace(
+      {add, act}, act,
+      rewrite.make("elementwise_add_act", {{"x", addition.input_id("x")}, {"y", addition.input_id("y")}},
+                   {{"out", rewrite.view(act).output_id("y")}},
+                   attributes_of(rewrite.program().op(act), "sum"), addition.op().role));
+  return true;
+}
+
+// The act that makes `side` for the addition and for nobody else but its own gradient; kNone when there is none.
+OpId act_of_side(const Rewrite& rewrite, OpId add, ValueId side) {
+  const OpId act = rewrite.writer(side);
+  if (act == kNone || !rewrite.there(act) || !is_act(rewrite.program().op(act))) return kNone;
+  const auto& readers = rewrite.readers(side);
+  const bool ours = std::all_of(readers.begin(), readers.end(), [&](OpId reader) {
+    if (reader == kNone) return false;
+    const Op& op = rewrite.program().op(reader);
+    return reader == add || (op.type == "relu_grad" && rewrite.view(reader).input_id("dy") != side);
+  });
+  return ours && std::count(readers.begin(), readers.end(), add) == 1 ? act : kNone;
+}
+
+// Its gradient asks where act(y) is above 0: where y is.
+void mask_by(Rewrite& rewrite, Program& program, ValueId side, ValueId y) {
+  for (const OpId reader : rewrite.readers(side)) {
+    Op& op = program.ops.at(static_cast<std::size_t>(reader));
+    if (op.type == "relu_grad") std::replace(op.inputs.begin(), op.inputs.end(), side, y);
+  }
+}
+
+bool fuse_act_of_side(Rewrite& rewrite, Program& program, OpId add) {
+  const OpView addition = rewrite.view(add);
+  ValueId x = addition.input_id("x"), side = addition.input_id("y");
+  if (act_of_side(rewrite, add, side) == kNone) std::swap(x, side);
+  const OpId act = act_of_side(rewrite, add, side);
+  if (act == kNone) return false;
+  const ValueId y = rewrite.view(act).input_id("x");
+  mask_by(rewrite, program, side, y);
+  rewrite.replace(
+      {act, add}, add,
+      rewrite.make("elementwise_add_act", {{"x", x}, {"y", y}}, {{"out", addition.output_id("sum")}},
+                   attributes_of(program.op(act), "y"), addition.op().role));
+  return true;
+}
+
+int fuse_forward(Program& program, const OpTable& ops) {
+  Rewrite rewrite(program, ops);
+  int found = 0;
+  for (OpId op = 0; op < rewrite.size(); ++op)
+    if (is_act(program.op(op)) && fuse_act_of_sum(rewrite, op)) ++found;
+  for (OpId op = 0; op < rewrite.size(); ++op)
+    if (rewrite.there(op) && program.op(op).type == "elementwise_add" &&
+        fuse_act_of_side(rewrite, program, op))
+      ++found;
+  rewrite.finish();
+  return found;
+}
+
+// Whether a relu_grad that looks at `positive` is the gradient of a fused op.
+bool masks_fused(const Rewrite& rewrite, ValueId positive) {
+  const auto with_relu = [&](OpId op, const char* of) {
+    return rewrite.view(op).text("act") == "relu" && rewrite.view(op).text("of") == of;
+  };
+  const OpId writer = rewrite.writer_of_type(positive, "elementwise_add_act");
+  if (writer != kNone && with_relu(writer, "sum")) return true;
+  const auto& readers = rewrite.readers(positive);
+  return std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
+    return reader != kNone && rewrite.program().op(reader).type == "elementwise_add_act" &&
+           rewrite.view(reader).input_id("y") == positive && with_relu(reader, "y");
+  });
+}
+
+void fuse_mask(Rewrite& rewrite, OpId mask) {
+  const OpView relu = rewrite.view(mask);
+  const ValueId y = relu.input_id("y"), dy = relu.input_id("dy");
+  const Arguments dx = {{"dx", relu.output_id("dx")}};
+  const OpId add = rewrite.writer_of_type(dy, "elementwise_add");
+  if (add == kNone || rewrite.only_reader(dy) == kNone)
+    return rewrite.replace(
+        {mask}, mask,
+        rewrite.make("elementwise_add_act_grad", {{"y", y}, {"dy", dy}}, dx, {}, relu.op().role));
+  const OpView addition = rewrite.view(add);
+  rewrite.replace({add, mask}, mask,
+                  rewrite.make("elementwise_add_act_grad",
+                               {{"y", y}, {"dy", addition.input_id("x")}, {"more", addition.input_id("y")}},
+                               dx, {}, relu.op().role));
+}
+
+int fuse_backward(Program& program, const OpTable& ops) {
+  Rewrite rewrite(program, ops);
+  int found = 0;
+  for (OpId mask = 0; mask < rewrite.size(); ++mask) {
+    if (program.op(mask).type != "relu_grad" || !masks_fused(rewrite, rewrite.view(mask).input_id("y")))
+      continue;
+    fuse_mask(rewrite, mask);
+    ++found;
+  }
+  rewrite.finish();
+  return found;
+}
+
+}  // namespace
+
+void fuse_elewise_add_act(Program& program, const PassContext& context) {
+  if (!device_has_all(context, "fuse_elewise_add_act", {"elementwise_add_act", "elementwise_add_act_grad"}))
+    return;
+  const int forward = fuse_forward(program, context.ops);
+  tell_found(context, "fuse_elewise_add_act", forward, fuse_backward(program, context.ops));
+}
+
+}  // namespace fleetrun::runtime
