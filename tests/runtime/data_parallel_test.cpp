@@ -142,6 +142,9 @@ TEST_CASE("fusions on one device change nothing in a residual network") {
   build.fuse_bn_add_act_ops = false;
   build.fuse_elewise_add_act_ops = true;
   CHECK(train(job, 2) == plain);
+  build.fuse_elewise_add_act_ops = false;
+  build.enable_auto_fusion = true;
+  CHECK(train(job, 2) == plain);
 }
 
 TEST_CASE("after 20 steps of a residual network all ranks hold the same bits") {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "runtime/graph/verify.h"
 #include "runtime/passes/assign_communicators.h"
+#include "runtime/passes/auto_fusion.h"
 #include "runtime/passes/fuse_bn_act.h"
 #include "runtime/passes/fuse_bn_add_act.h"
 #include "runtime/passes/fuse_elewise_add_act.h"
@@ -43,6 +44,7 @@ constexpr std::array kPasses = {
          fuse_bn_act},  // fusions: the ops of one device, before all others
     Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>,
          fuse_bn_add_act},  // before others take the additions
+    Pass{"auto_fusion", on<&Build::enable_auto_fusion>, auto_fusion},
     Pass{"fuse_elewise_add_act", on<&Build::fuse_elewise_add_act_ops>, fuse_elewise_add_act},
     Pass{"insert_all_reduce", several_ranks, insert_all_reduce},  // needs every gradient to exist
     Pass{"assign_communicators", always, assign_communicators},   // needs every collective in its place

@@ -23,6 +23,7 @@
   X(elementwise_add)                 \
   X(elementwise_add_act)             \
   X(elementwise_add_act_grad)        \
+  X(elementwise_group)               \
   X(fc)                              \
   X(fc_grad_input)                   \
   X(fc_grad_weights)                 \

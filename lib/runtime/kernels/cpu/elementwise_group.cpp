@@ -1,0 +1,163 @@
+// Steps over pieces that stay in the first cache: values between two steps never reach memory.
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/vector_clones.h"
+#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/ops/elementwise_code.h"
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+constexpr std::int64_t kPiece = 512;  // floats: 16 results of steps are 32 KiB
+
+struct Constants {
+  float first = 0, second = 0;
+};
+
+// Each as the kernel of its op has it, to the bit. `out` may be `a` or `b`.
+using StepLoop = void (*)(const float* a, const float* b, float* out, const Constants& constants,
+                          std::int64_t count);
+
+FLEETRUN_VECTOR_CLONES void add_step(const float* a, const float* b, float* out, const Constants&,
+                                     std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+
+FLEETRUN_VECTOR_CLONES void relu_step(const float* a, const float*, float* out, const Constants&,
+                                      std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] < 0.0F ? 0.0F : a[i];  // NaN stays NaN
+}
+
+FLEETRUN_VECTOR_CLONES void relu_grad_step(const float* a, const float* b, float* out, const Constants&,
+                                           std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] > 0.0F ? b[i] : 0.0F;
+}
+
+FLEETRUN_VECTOR_CLONES void relu6_step(const float* a, const float*, float* out, const Constants& constants,
+                                       std::int64_t count) {
+  const float threshold = constants.first;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float above = a[i] < 0.0F ? 0.0F : a[i];
+    out[i] = above > threshold ? threshold : above;
+  }
+}
+
+FLEETRUN_VECTOR_CLONES void relu6_grad_step(const float* a, const float* b, float* out,
+                                            const Constants& constants, std::int64_t count) {
+  const float threshold = constants.first;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float below = a[i] < threshold ? b[i] : 0.0F;
+    out[i] = a[i] > 0.0F ? below : 0.0F;
+  }
+}
+
+FLEETRUN_VECTOR_CLONES void scale_step(const float* a, const float*, float* out, const Constants& constants,
+                                       std::int64_t count) {
+  const float scale = constants.first, bias = constants.second;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = scale * a[i] + bias;
+}
+
+StepLoop loop_of(const std::string& op) {
+  struct Entry {
+    const char* op;
+    StepLoop loop;
+  };
+  constexpr std::array kLoops = {Entry{"elementwise_add", add_step},   Entry{"relu", relu_step},
+                                 Entry{"relu_grad", relu_grad_step},   Entry{"relu6", relu6_step},
+                                 Entry{"relu6_grad", relu6_grad_step}, Entry{"scale", scale_step}};
+  for (const Entry& entry : kLoops)
+    if (entry.op == op) return entry.loop;
+  throw Error(ErrorKind::internal, fmt::format("elementwise_group has no step {} on the CPU", op));
+}
+
+// Where a step reads or writes: a tensor of the program, or the result of a step in the cache.
+struct Source {
+  ValueId tensor = kNone;
+  std::size_t step = 0;
+};
+
+struct Step {
+  StepLoop loop = nullptr;
+  Source a, b;
+  ValueId written = kNone;  // the tensor that gets the result, if any
+  bool at_once = false;     // the result goes there directly: inputs whose place it may have are read no more
+  Constants constants;
+};
+
+class ElementwiseGroup : public Kernel {
+ public:
+  explicit ElementwiseGroup(const OpView& op) : count_(elements_of(op, op.input("x0"))) {
+    const ElementwiseCode code = parse_elementwise_code(op.text("code"));
+    for (const ElementwiseStep& step : code) add(op, code, step);
+    for (std::size_t i = steps_.size(); i-- > 0;) {
+      steps_[i].at_once = steps_[i].written != kNone;
+      if (steps_[i].a.tensor != kNone || steps_[i].b.tensor != kNone)
+        break;  // those before wait for this one
+    }
+  }
+
+  void run(const RunContext& context) override {
+    parallel_for(count_, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t piece = begin; piece < end; piece += kPiece)
+        run_piece(context, piece, std::min(kPiece, end - piece));
+    });
+  }
+
+ private:
+  void add(const OpView& op, const ElementwiseCode& code, const ElementwiseStep& step) {
+    const auto source = [&](const ElementwisePlace& place) -> Source {
+      if (place.kind == 'x') return {.tensor = op.input_id(fmt::format("x{}", place.index))};
+      for (std::size_t i = 0; i < steps_.size(); ++i)
+        if (code[i].result == place) return {.step = i};
+      throw Error(ErrorKind::internal, "elementwise_group reads what no step made");
+    };
+    Step made = {.loop = loop_of(step.op), .a = source(step.arguments.front())};
+    made.b = step.arguments.size() > 1 ? source(step.arguments[1]) : made.a;
+    if (step.result.kind == 'y') made.written = op.output_id(fmt::format("y{}", step.result.index));
+    if (!step.numbers.empty()) made.constants.first = static_cast<float>(step.numbers[0]);
+    if (step.numbers.size() > 1) made.constants.second = static_cast<float>(step.numbers[1]);
+    steps_.push_back(made);
+  }
+
+  void run_piece(const RunContext& context, std::int64_t first, std::int64_t count) const {
+    alignas(64) std::array<std::array<float, kPiece>, kGroupSteps> results;
+    std::array<const float*, kGroupSteps> made{};
+    const auto read = [&](const Source& source) {
+      return source.tensor == kNone ? made[source.step] : at(context, source.tensor) + first;
+    };
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      float* const out = step.at_once ? at(context, step.written) + first : results[i].data();
+      step.loop(read(step.a), read(step.b), out, step.constants, count);
+      made[i] = out;
+    }
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      if (steps_[i].written != kNone && !steps_[i].at_once)
+        std::memcpy(at(context, steps_[i].written) + first, made[i],
+                    static_cast<std::size_t>(count) * sizeof(float));
+  }
+
+  std::vector<Step> steps_;
+  std::int64_t count_;
+};
+
+LayoutChoice choose_group(const LayoutQuery& query, Device& device) {
+  const LayoutChoice choice = like_the_blocked(query, device);
+  const ElementwiseCode code = parse_elementwise_code(query.op.text("code"));
+  const bool moves = std::any_of(code.begin(), code.end(), [](const ElementwiseStep& step) {
+    return step.op == "scale" && step.numbers.at(1) != 0.0;
+  });
+  return moves ? unless_padded(query, choice) : choice;
+}
+
+}  // namespace
+
+KernelDef elementwise_group_kernel() {
+  return {.choose_layouts = choose_group, .make = make_kernel<ElementwiseGroup>};
+}
+
+}  // namespace fleetrun::runtime::cpu
