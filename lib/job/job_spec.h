@@ -149,6 +149,9 @@ struct ExecutionStrategySpec {
   bool use_thread_barrier = false;
 };
 
+constexpr double kFusedMegabytes = 32;
+constexpr double kFusedGradients = 50;  // FleetX's table says 20, the code and the published logs 50
+
 struct StrategySpec {
   bool auto_tune = false;  // key "auto"
   bool a_sync = true;
@@ -159,8 +162,9 @@ struct StrategySpec {
   HierarchicalAlgorithm hierarchical_allreduce_algorithm = HierarchicalAlgorithm::leader;
   bool sync_batch_norm = false;
   bool fuse_all_reduce_ops = true;
-  double fuse_grad_size_in_MB = 32;
-  double fuse_grad_size_in_TFLOPS = 50;  // a count of gradients, whatever its name says
+  std::optional<double> fuse_grad_size_in_MB;  // absent: FLAGS_fuse_parameter_memory_size, or kFusedMegabytes
+  std::optional<double> fuse_grad_size_in_TFLOPS;  // a count of gradients, whatever its name says; absent:
+                                                   // FLAGS_fuse_parameter_groups_size, or kFusedGradients
   std::optional<double> last_comm_group_size_MB;
   bool cudnn_exhaustive_search = true;
   int conv_workspace_size_limit = 4000;  // MB

@@ -1,5 +1,7 @@
 #include "job/settle_strategy.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -18,10 +20,9 @@ void settle_communicators(const Ranks& ranks, SettledStrategy& settled) {
 }
 
 template <typename T>
-void force(const char* key, T& value, T wanted, SettledStrategy& settled) {
+void force(const char* key, T& value, T wanted, const char* why, SettledStrategy& settled) {
   if (value == wanted) return;
-  settled.notes.push_back(
-      fmt::format("strategy.{} is {}, taken as {}: sync_batch_norm is true", key, value, wanted));
+  settled.notes.push_back(fmt::format("strategy.{} is {}, taken as {}: {}", key, value, wanted, why));
   value = wanted;
 }
 
@@ -34,11 +35,12 @@ void settle_batch_norm(const Ranks& ranks, SettledStrategy& settled) {
     strategy.sync_batch_norm = false;
     return;
   }
-  force("nccl_comm_num", strategy.nccl_comm_num, 1, settled);
-  force("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, false, settled);
-  force("execution_strategy.num_threads", strategy.execution_strategy.num_threads, 1, settled);
+  const char* const why = "sync_batch_norm is true";
+  force("nccl_comm_num", strategy.nccl_comm_num, 1, why, settled);
+  force("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, false, why, settled);
+  force("execution_strategy.num_threads", strategy.execution_strategy.num_threads, 1, why, settled);
   force("build_strategy.enable_sequential_execution", strategy.build_strategy.enable_sequential_execution,
-        true, settled);
+        true, why, settled);
 }
 
 void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
@@ -64,13 +66,66 @@ void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
     settled.notes.push_back(fmt::format("{} is 1, taken as {}: the ranks of a node", kGroupKey, group));
 }
 
+// The key's own value, else the variable's, else the usual one.
+void settle_fusion(std::optional<double>& value, const char* variable, double usual,
+                   const Variables& variables, SettledStrategy& settled) {
+  if (value) return;
+  const auto given = variables ? variables(variable) : std::nullopt;
+  if (!given) {
+    value = usual;
+    return;
+  }
+  double number = 0;
+  const auto [end, problem] = std::from_chars(given->data(), given->data() + given->size(), number);
+  if (problem != std::errc() || end != given->data() + given->size())
+    throw Error(ErrorKind::config, fmt::format("{} is \"{}\", wanted a number", variable, *given));
+  value = number;
+  settled.notes.push_back(fmt::format("{} is {}, taken for the fusion of all-reduces", variable, *given));
+}
+
+// Reduce and AllReduce each know fusions of their own.
+void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
+  BuildStrategySpec& build = settled.strategy.build_strategy;
+  if (build.reduce_strategy == ReduceStrategy::Reduce && ranks.all == 1) {
+    settled.notes.emplace_back(
+        "strategy.build_strategy.reduce_strategy is Reduce, taken as AllReduce: there is one rank");
+    build.reduce_strategy = ReduceStrategy::AllReduce;
+  }
+  if (build.reduce_strategy == ReduceStrategy::Reduce) {
+    const char* const why = "reduce_strategy is Reduce";
+    force("fuse_all_reduce_ops", settled.strategy.fuse_all_reduce_ops, false, why, settled);
+    force("build_strategy.fuse_all_optimizer_ops", build.fuse_all_optimizer_ops, false, why, settled);
+  } else {
+    force("build_strategy.fuse_broadcast_ops", build.fuse_broadcast_ops, false,
+          "it only works under Reduce mode", settled);
+  }
+}
+
+void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vector<std::string>& notes) {
+  const int threads = settled.strategy.execution_strategy.num_threads;
+  const int wanted = settled.strategy.nccl_comm_num + 1;
+  const bool holds = settled.strategy.sync_nccl_allreduce && !settled.strategy.sync_batch_norm;
+  if (ranks.all == 1 || !holds || threads >= wanted) return;
+  notes.push_back(fmt::format(
+      "strategy.execution_strategy.num_threads is {}, taken as {}: with sync_nccl_allreduce each of {} "
+      "communicators holds a thread, which is no compute thread",
+      threads, wanted, wanted - 1));
+}
+
 }  // namespace
 
-SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks) {
+SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
+                                const Variables& variables) {
   SettledStrategy settled = {strategy, {}};
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
   settle_groups(ranks, settled);
+  settle_fusion(settled.strategy.fuse_grad_size_in_MB, "FLAGS_fuse_parameter_memory_size", kFusedMegabytes,
+                variables, settled);
+  settle_fusion(settled.strategy.fuse_grad_size_in_TFLOPS, "FLAGS_fuse_parameter_groups_size",
+                kFusedGradients, variables, settled);
+  settle_reduction(ranks, settled);
+  settle_threads(ranks, settled, settled.notes);
   return settled;
 }
 

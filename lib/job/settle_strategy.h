@@ -1,5 +1,8 @@
-// What a job's strategy comes to among so many ranks.
+// What a job's strategy comes to among so many ranks: the one place for what is refused and what is adjusted
+// (reference: PaddlePaddle's graph_execution_optimizer.py and build_strategy.cc).
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +20,12 @@ struct SettledStrategy {
   std::vector<std::string> notes;  // what was adjusted
 };
 
-// Throws Error(config) for groups that these ranks cannot form. Launcher and worker come to the same.
-SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks);
+using Variables = std::function<std::optional<std::string>(const std::string& name)>;  // of the environment
+
+// Throws Error(config) for groups that these ranks cannot form and for FLAGS_* that are no numbers. Launcher and worker
+// come to the same. `variables`: the worker's; FLAGS_fuse_parameter_memory_size and _groups_size hold where the job
+// says nothing.
+SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
+                                const Variables& variables = nullptr);
 
 }  // namespace fleetrun::job

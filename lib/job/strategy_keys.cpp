@@ -41,8 +41,8 @@ Key build_strategy_keys() {
   return make_object_key(
       "build_strategy", "how the graph is rewritten",
       {
-          later(make_key("enable_sequential_execution", build(&Build::enable_sequential_execution),
-                         "program order")),
+          make_key("enable_sequential_execution", build(&Build::enable_sequential_execution),
+                   "program order"),
           make_key("fuse_elewise_add_act_ops", build(&Build::fuse_elewise_add_act_ops),
                    "additions with their activations", fusion("fuse_elewise_add_act_ops")),
           make_key("fuse_bn_act_ops", build(&Build::fuse_bn_act_ops), "batch norms with their activations",
@@ -52,22 +52,21 @@ Key build_strategy_keys() {
           later(make_key("fuse_relu_depthwise_conv", build(&Build::fuse_relu_depthwise_conv),
                          "ReLUs with the depthwise convolution after them",
                          fusion("fuse_relu_depthwise_conv"))),
-          later(make_key("fuse_broadcast_ops", build(&Build::fuse_broadcast_ops), "broadcasts of parameters",
-                         fusion("fuse_broadcast_ops"))),
-          later(make_key("fuse_all_optimizer_ops", build(&Build::fuse_all_optimizer_ops),
-                         "all updates of parameters", fusion("fuse_all_optimizer_ops"))),
+          make_key("fuse_broadcast_ops", build(&Build::fuse_broadcast_ops), "broadcasts of parameters",
+                   fusion("fuse_broadcast_ops")),
+          make_key("fuse_all_optimizer_ops", build(&Build::fuse_all_optimizer_ops),
+                   "all updates of parameters", fusion("fuse_all_optimizer_ops")),
           make_key("enable_auto_fusion", build(&Build::enable_auto_fusion), "chains of elementwise ops",
                    fusion("enable_auto_fusion")),
           make_key("enable_inplace", build(&Build::enable_inplace), "outputs may share their input's buffer"),
-          later(make_key("enable_backward_optimizer_op_deps",
-                         build(&Build::enable_backward_optimizer_op_deps),
-                         "updates wait for the whole backward pass")),
-          later(make_key("cache_runtime_context", build(&Build::cache_runtime_context),
-                         "keep the context of each op")),
-          later(make_key("reduce_strategy", build(&Build::reduce_strategy),
-                         "who updates a parameter: all or one rank",
-                         {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
-                                      choice("Reduce", ReduceStrategy::Reduce)}})),
+          make_key("enable_backward_optimizer_op_deps", build(&Build::enable_backward_optimizer_op_deps),
+                   "updates wait for the whole backward pass"),
+          make_key("cache_runtime_context", build(&Build::cache_runtime_context),
+                   "where values lie is not looked up by their names in each step"),
+          make_key("reduce_strategy", build(&Build::reduce_strategy),
+                   "who updates a parameter: all or one rank",
+                   {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
+                                choice("Reduce", ReduceStrategy::Reduce)}}),
           make_key("gradient_scale_strategy", build(&Build::gradient_scale_strategy),
                    "CoeffNumDevice: the mean of the ranks' gradients; One: their sum",
                    {.choices = {choice("CoeffNumDevice", GradientScale::CoeffNumDevice),
@@ -85,13 +84,13 @@ Key execution_strategy_keys() {
       {
           make_key("num_threads", execution(&Execution::num_threads), "ops in flight",
                    {.range = Range::between(1, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
-          later(make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
-                         "steps after which activation memory is given back, 0: never",
-                         {.range = Range::from(0)})),
-          later(make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
-                         "steps of one run", {.range = Range::from(1)})),
-          later(make_key("use_thread_barrier", execution(&Execution::use_thread_barrier),
-                         "parameter servers only")),
+          make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
+                   "steps after which activation memory is given back, 0: never", {.range = Range::from(0)}),
+          make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
+                   "steps of one run: what is fetched, saved and asked for is so behind its last",
+                   {.range = Range::from(1)}),
+          make_key("use_thread_barrier", execution(&Execution::use_thread_barrier), "parameter servers only",
+                   {.note = "has no effect in collective mode"}),
       });
 }
 
@@ -115,15 +114,17 @@ std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
   };
 }
 
-std::vector<Key> later_communication_keys(const Section<StrategySpec>& strategy) {
+std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("fuse_all_reduce_ops", strategy(&StrategySpec::fuse_all_reduce_ops),
                "gradients travel in groups"),
-      make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB), "size of a group",
-               {.range = Range::above(0)}),
+      make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB),
+               "size of a group, 0: all in one, below 0: one for each layer",
+               {.absent = "32, or FLAGS_fuse_parameter_memory_size"}),
       make_key("fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
-               "gradients in a group, whatever its name says",
-               {.range = Range::above(0), .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
+               "gradients in a group, whatever its name says; 1 or less: any number",
+               {.absent = "50, or FLAGS_fuse_parameter_groups_size",
+                .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
       make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
                "size of the last group", {.range = Range::above(0), .absent = "off"}),
   };
@@ -155,7 +156,7 @@ Key strategy_keys() {
       execution_strategy_keys(),
   };
   for (Key& key : communication_keys(strategy)) members.push_back(std::move(key));
-  for (Key& key : later_communication_keys(strategy)) members.push_back(later(std::move(key)));
+  for (Key& key : fusion_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : kernel_keys(strategy)) members.push_back(later(std::move(key)));
   for (const std::string name :
        {"gradient_merge", "recompute", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {

@@ -43,8 +43,14 @@ ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
 }
 
 // Rank 0 says what it comes to; that it comes to nothing is told before a start.
-void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster) {
-  if (job) job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()});
+void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
+                    const Environment& environment) {
+  if (!job) return;
+  const auto variable = [&](const std::string& name) -> std::optional<std::string> {
+    const auto of_job = job->spec.env.find(name);
+    return of_job != job->spec.env.end() ? of_job->second : environment.get(name);
+  };
+  job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()}, variable);
 }
 
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,
@@ -68,7 +74,7 @@ int launch(const LaunchOptions& options, const Environment& environment) {
   const Program program = find_program(options.program, options.arguments, environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
-  check_strategy(job, cluster);
+  check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
   const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {

@@ -42,7 +42,7 @@ Program build_training_program(const job::JobSpec& job, const ModelFacts& facts,
              {.ops = ops,
               .strategy = job.strategy,
               .world_size = settings.world_size,
-              .kernels = settings.kernels,
+              .device_ops = settings.device_ops,
               .messages = settings.messages},
              settings.watcher);
   return program;

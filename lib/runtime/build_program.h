@@ -10,7 +10,7 @@ namespace fleetrun::runtime {
 
 struct PassSettings {
   int world_size = 1;
-  const KernelTable* kernels = nullptr;          // see PassContext
+  const OpNames* device_ops = nullptr;           // see PassContext
   std::vector<std::string>* messages = nullptr;  // see PassContext
   PassWatcher watcher = nullptr;                 // see run_passes
 };

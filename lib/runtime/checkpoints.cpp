@@ -57,7 +57,7 @@ TrainingState Checkpoints::resume(int batches) {
   if (world_.env.rank == 0) checkpoint = find();
   if (checkpoint) {
     check_kind(*checkpoint);
-    load_checkpoint(*checkpoint, trainer_.executor().program(), trainer_.storage());
+    load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
     point = plan_resume(checkpoint->state, anew, batches);
     out_ << fmt::format("resuming from {}: {}", checkpoint->path, describe(point.state)) << std::endl;
     if (point.repeated > 0)
@@ -67,7 +67,9 @@ TrainingState Checkpoints::resume(int batches) {
            << std::endl;
   }
   trainer_.share_parameters();
-  return share(checkpoint ? &*checkpoint : nullptr, point.state);
+  const TrainingState start = share(checkpoint ? &*checkpoint : nullptr, point.state);
+  looked_at_ = start.steps;
+  return start;
 }
 
 // Rank 0's state to everybody, with the running statistics of each rank when there is a checkpoint.
@@ -76,7 +78,8 @@ TrainingState Checkpoints::share(const Checkpoint* checkpoint, const TrainingSta
   world_.communicator->broadcast({told.data(), told.size(), DType::i64}, 0);
   TrainingState state = new_training(job_, world_.env);
   if (told[0] == 0) return state;
-  share_statistics(checkpoint, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
+  share_owned_states(checkpoint, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
+  share_statistics(checkpoint, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
@@ -127,7 +130,8 @@ void Checkpoints::check_kind(const Checkpoint& checkpoint) const {
 // The last step of an epoch waits for the end of the epoch where that is kept.
 bool Checkpoints::due(const TrainingState& state) const {
   const auto& [dir, every_epochs, every_steps, keep, resume] = job_.checkpoint;
-  if (!every_steps || state.steps % *every_steps != 0 || state.steps == saved_steps_) return false;
+  const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
+  if (!came || state.steps == saved_steps_) return false;
   const bool epoch_follows =
       state.batch == batches_ && every_epochs > 0 && (state.epoch + 1) % every_epochs == 0;
   return !epoch_follows;
@@ -138,6 +142,7 @@ bool Checkpoints::after_step(const TrainingState& state) {
   tell_results();
   const Requests requests = agree_on(take_requests(), *world_.communicator);
   if (requests.save || requests.stop || due(state)) save(state);
+  looked_at_ = state.steps;
   if (requests.stop) finish();
   return requests.stop;
 }
@@ -153,7 +158,7 @@ void Checkpoints::save(const TrainingState& state) {
   const SpanHere span(timeline_, label_);
   const std::int64_t start = monotonic_ns();
   Snapshot snapshot =
-      take_snapshot(state, trainer_.executor().program(), trainer_.storage(), *world_.communicator);
+      take_snapshot(state, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
   if (writer_) writer_->write(std::move(snapshot));
   saved_steps_ = state.steps;
   waited_ns_ += monotonic_ns() - start;

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -83,7 +85,10 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
 }
 
 job::JobSpec settle(job::JobSpec job, const RankEnv& env) {
-  const job::SettledStrategy settled = job::settle_strategy(job.strategy, {env.world_size, env.local_size});
+  const Environment environment = Environment::of_this_process();
+  const job::SettledStrategy settled =
+      job::settle_strategy(job.strategy, {env.world_size, env.local_size},
+                           [&](const std::string& name) { return environment.get(name); });
   job.strategy = settled.strategy;
   if (env.rank == 0)
     for (const std::string& note : settled.notes) log_line("rank 0", note);
@@ -213,19 +218,29 @@ class Run {
       trace_.before_step(state_.steps + 1, spans_of_step_);
       const Batch* next = next_batch(loader_);
       if (next == nullptr) break;
-      train_step(*next);
-      keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
+      const bool ends_run = is_last_of_run();
+      train_step(*next, ends_run);
+      if (ends_run) keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
       trace_.after_step(state_.steps);
     }
     train_seconds_ += seconds_of(monotonic_ns() - start);
   }
 
-  void train_step(const Batch& data) {
+  // Of num_iteration_per_run steps. An epoch, and the training, ends with a run.
+  bool is_last_of_run() const {
+    const int steps = job_.strategy.execution_strategy.num_iteration_per_run;
+    return (state_.batch + 1) % steps == 0 || state_.batch + 1 == steps_per_epoch_ ||
+           state_.steps + 1 == total_steps_;
+  }
+
+  void train_step(const Batch& data, bool ends_run) {
     const double rate =
         job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_);
     const double speed = job_.data.batch_size / timed_step({data.images, data.labels}, rate);
-    if (state_.steps % job_.train.fetch_every == 0) book(TimeUse::compute, [this] { fetch(); });
-    if (state_.batch % job_.train.log_every == 0) {
+    fetch_is_due_ = fetch_is_due_ || state_.steps % job_.train.fetch_every == 0;
+    log_is_due_ = log_is_due_ || state_.batch % job_.train.log_every == 0;
+    if (ends_run && std::exchange(fetch_is_due_, false)) book(TimeUse::compute, [this] { fetch(); });
+    if (ends_run && std::exchange(log_is_due_, false)) {
       record_step(speed, rate);
       log(speed);
     }
@@ -399,9 +414,10 @@ class Run {
   std::int64_t total_steps_ = 0;
   Checkpoints checkpoints_;
   TrainingState state_;
-  std::int64_t first_step_ = 0;  // of this process
-  std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
-  bool stopped_ = false;         // by SIGTERM, with a checkpoint
+  std::int64_t first_step_ = 0;                     // of this process
+  std::int64_t skipped_ = 0;                        // samples that this rank told of; of all ranks at the end
+  bool stopped_ = false;                            // by SIGTERM, with a checkpoint
+  bool fetch_is_due_ = false, log_is_due_ = false;  // behind the last step of the run
   double train_seconds_ = 0;
   Timeline::Label wait_label_ = 0, evaluation_label_ = 0;
   std::size_t spans_of_step_ = 0;

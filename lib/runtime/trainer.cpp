@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/passes/keep_own_updates.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -22,7 +23,9 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
           .team = std::max(1, threads / in_flight),
           .wait_for_collectives = job.strategy.sync_nccl_allreduce,
           .seed = seed_of_rank(job, rank),
-          .share_in_place = job.strategy.build_strategy.enable_inplace};
+          .share_in_place = job.strategy.build_strategy.enable_inplace,
+          .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
+          .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
 }
 
 }  // namespace
@@ -35,15 +38,18 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
   device.enter_thread(options.team);  // layouts may depend on the team
 
+  const OpNames device_ops = ops_of(device.kernels());
   Program training = build_training_program(job, facts, ops,
                                             {.world_size = communicator_.size(),
-                                             .kernels = &device.kernels(),
+                                             .device_ops = &device_ops,
                                              .messages = &pass_messages_,
                                              .watcher = watcher});
   propagate_layouts(training, ops, device, {});
   Program evaluation = build_evaluation_program(job, facts, ops);
   propagate_layouts(evaluation, ops, device, parameter_layouts(training));
   program_text_ = print_program(training, ops);
+  whole_ = training;
+  keep_own_updates(training, communicator_.rank());
 
   storage_ = std::make_unique<Storage>(training, device, *communicators.gradients.front());
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));

@@ -54,6 +54,9 @@ class Trainer {
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
 
+  // What every rank has of it, before each took its own part (reduce_strategy Reduce): all states, with their owners.
+  const Program& whole_program() const { return whole_; }
+
   // What the passes say of what they did, a line each.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
@@ -87,6 +90,7 @@ class Trainer {
 
   comm::Communicator& communicator_;
   std::string program_text_;
+  Program whole_;
   std::vector<std::string> pass_messages_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;

@@ -84,6 +84,37 @@ TEST_CASE("a training that is killed and started again ends bit by bit as one th
   }
 }
 
+TEST_CASE("owners of parameters save what all ranks would, and get their states back when it goes on") {
+  const Training all("lenet"), owners("lenet"), killed("lenet");
+  const Words reduce = {"strategy.build_strategy.reduce_strategy=Reduce",
+                        "strategy.build_strategy.fuse_broadcast_ops=true"};
+  REQUIRE(train(all).code == 0);
+  const ChildResult whole = train(owners, reduce);
+  REQUIRE_MESSAGE(whole.code == 0, whole.err);
+  CHECK(contains(whole.out, "Find broadcast operators: 8, fused into 1."));
+  CHECK(newest(owners) == newest(all));
+  kill_when(killed, "-step-18", SIGKILL, reduce);
+  REQUIRE(train(killed, reduce).code == 0);
+  CHECK(newest(killed) == newest(all));
+}
+
+TEST_CASE("num_iteration_per_run: what is seen comes once in so many steps, what is learned is the same") {
+  const Training singly("lenet"), in_runs("lenet");
+  const Words every_step = {"checkpoint.every_steps=1", "checkpoint.every_epochs=0", "train.epochs=2"};
+  REQUIRE(train(singly, every_step).code == 0);
+  Words of_four = every_step;
+  of_four.emplace_back("strategy.execution_strategy.num_iteration_per_run=4");
+  const ChildResult runs = train(in_runs, of_four);
+  REQUIRE_MESSAGE(runs.code == 0, runs.err);
+  CHECK(in_runs.folder.read("output/model.safetensors") == singly.folder.read("output/model.safetensors"));
+  for (const std::string batch : {"batch 3]", "batch 5]"}) CHECK(contains(runs.out, "[Epoch 1, " + batch));
+  for (const std::string batch : {"batch 0]", "batch 1]", "batch 2]", "batch 4]"})
+    CHECK_FALSE(contains(runs.out, "[Epoch 1, " + batch));
+  CHECK(saved(in_runs).size() == 3);
+  for (const std::string& name : saved(in_runs))
+    CHECK(contains("step-4 step-6 step-10 step-12", name.substr(name.find("step-"))));
+}
+
 TEST_CASE("checkpoints in mid-epoch go on in mid-epoch, and only the newest are kept") {
   const Training whole("lenet"), killed("lenet");
   const Words often = {"checkpoint.every_steps=2", "checkpoint.keep=2"};

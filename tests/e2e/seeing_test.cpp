@@ -19,7 +19,7 @@ const std::string kLenetJob = R"({
   "data": {"train": {"format": "synthetic", "samples": 512, "shape": [3, 32, 32], "classes": 10}, "batch_size": 32},
   "optimizer": {"name": "momentum", "learning_rate": 0.01},
   "train": {"max_steps": 12, "log_every": 1},
-  "strategy": {"sync_nccl_allreduce": false}
+  "strategy": {"sync_nccl_allreduce": false, "fuse_all_reduce_ops": false}
 })";
 
 ChildResult train(const Launch& launch, const std::vector<std::string>& flags,

@@ -31,14 +31,6 @@ TEST_CASE("a key and its alias together are a problem") {
         "two; the other is at a.json:4:69");
 }
 
-TEST_CASE("aliases of keys of a later build are refused under the key's own name") {
-  CHECK(
-      complaint(
-          good_job(R"("strategy": {"_fuse_grad_size_in_TFLOPS": 50, "fuse_all_optimizer_ops": true})")) ==
-      "a.json:4:43: strategy.fuse_grad_size_in_TFLOPS: found 50, not supported by this build\n"
-      "a.json:4:73: strategy.build_strategy.fuse_all_optimizer_ops: found true, not supported by this build");
-}
-
 TEST_CASE("a switch that has no effect says so") {
   CHECK(parse(good_job(R"("strategy": {"a_sync": false})")).notes ==
         std::vector<std::string>{"strategy.a_sync has no effect in collective mode"});

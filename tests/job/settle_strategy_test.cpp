@@ -30,6 +30,7 @@ std::string complaint_about(const StrategySpec& strategy, const Ranks& ranks) {
 TEST_CASE("nothing is adjusted that the ranks can do") {
   StrategySpec strategy = in_groups_of(2);
   strategy.nccl_comm_num = 3;
+  strategy.execution_strategy.num_threads = 4;
   const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
   CHECK(settled.strategy.nccl_comm_num == 3);
   CHECK(settled.strategy.hierarchical_allreduce_inter_nranks == 2);
@@ -49,9 +50,55 @@ TEST_CASE("groups of 1 stand for the ranks of a node, on one node for all of the
   for (const int nodes : {1, 2}) {
     const SettledStrategy settled = settle_strategy(in_groups_of(1), {.all = 4 * nodes, .of_node = 4});
     CHECK(settled.strategy.hierarchical_allreduce_inter_nranks == 4);
-    CHECK(settled.notes ==
-          Notes{"strategy.hierarchical_allreduce_inter_nranks is 1, taken as 4: the ranks of a node"});
+    CHECK(settled.notes.front() ==
+          "strategy.hierarchical_allreduce_inter_nranks is 1, taken as 4: the ranks of a node");
   }
+}
+
+TEST_CASE("with sync_nccl_allreduce there is a thread for each communicator besides the one that computes") {
+  const Ranks two = {.all = 2, .of_node = 2};
+  CHECK(settle_strategy({.nccl_comm_num = 2}, two).notes ==
+        Notes{"strategy.execution_strategy.num_threads is 1, taken as 3: with sync_nccl_allreduce each of 2 "
+              "communicators holds a thread, which is no compute thread"});
+  CHECK(settle_strategy({.sync_nccl_allreduce = false}, two).notes.empty());
+}
+
+TEST_CASE("the size of fused messages: the job's key, else the variable, else the usual one") {
+  const auto flags = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "FLAGS_fuse_parameter_memory_size") return "16.5";
+    return std::nullopt;
+  };
+  const Ranks one;
+  CHECK(settle_strategy({}, one).strategy.fuse_grad_size_in_MB == kFusedMegabytes);
+  const SettledStrategy settled = settle_strategy({}, one, flags);
+  CHECK(settled.strategy.fuse_grad_size_in_MB == 16.5);
+  CHECK(settled.strategy.fuse_grad_size_in_TFLOPS == kFusedGradients);
+  CHECK(settled.notes ==
+        Notes{"FLAGS_fuse_parameter_memory_size is 16.5, taken for the fusion of all-reduces"});
+  CHECK(settle_strategy({.fuse_grad_size_in_MB = 8}, one, flags).strategy.fuse_grad_size_in_MB == 8);
+}
+
+TEST_CASE("a variable for the size of messages that is no number is refused") {
+  const auto flags = [](const std::string&) -> std::optional<std::string> { return "much"; };
+  CHECK_THROWS_WITH_AS(settle_strategy({}, {}, flags),
+                       "FLAGS_fuse_parameter_memory_size is \"much\", wanted a number", Error);
+}
+
+TEST_CASE("Reduce mode sends and updates each gradient by itself; broadcasts are fused in Reduce mode only") {
+  const Ranks two = {.all = 2, .of_node = 2};
+  StrategySpec strategy = {.sync_nccl_allreduce = false};
+  strategy.build_strategy.fuse_broadcast_ops = true;
+  CHECK(settle_strategy(strategy, two).notes == Notes{"strategy.build_strategy.fuse_broadcast_ops is true, "
+                                                      "taken as false: it only works under Reduce mode"});
+  strategy.build_strategy.reduce_strategy = ReduceStrategy::Reduce;
+  strategy.build_strategy.fuse_all_optimizer_ops = true;
+  const SettledStrategy settled = settle_strategy(strategy, two);
+  CHECK(settled.notes ==
+        Notes{"strategy.fuse_all_reduce_ops is true, taken as false: reduce_strategy is Reduce",
+              "strategy.build_strategy.fuse_all_optimizer_ops is true, taken as false: reduce_strategy is "
+              "Reduce"});
+  CHECK(settled.strategy.build_strategy.fuse_broadcast_ops);
+  CHECK(settle_strategy(strategy, {}).strategy.build_strategy.reduce_strategy == ReduceStrategy::AllReduce);
 }
 
 TEST_CASE("one group of all ranks is allowed") {

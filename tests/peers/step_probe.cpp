@@ -142,7 +142,8 @@ void probe(const job::JobSpec& parsed, const std::string& batches_path, const st
   comm::Communicator& communicator = of_device ? *of_device : *solo;
   device->enter_thread(options.team);
 
-  Model training(build_training_program(job, facts, all_ops(), {.kernels = &device->kernels()}), *device, {});
+  const OpNames device_ops = ops_of(device->kernels());
+  Model training(build_training_program(job, facts, all_ops(), {.device_ops = &device_ops}), *device, {});
   Model evaluation(build_evaluation_program(job, facts, all_ops()), *device,
                    parameter_layouts(training.program));
   Storage storage(training.program, *device, communicator);

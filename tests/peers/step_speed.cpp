@@ -50,7 +50,8 @@ void measure(job::JobSpec job, int batch, int steps) {
   const ExecutorOptions options = {.team = job.train.threads.value_or(1),
                                    .share_in_place = job.strategy.build_strategy.enable_inplace};
   device->enter_thread(options.team);
-  Program program = build_training_program(job, facts, all_ops(), {.kernels = &device->kernels()});
+  const OpNames device_ops = ops_of(device->kernels());
+  Program program = build_training_program(job, facts, all_ops(), {.device_ops = &device_ops});
   propagate_layouts(program, all_ops(), *device, {});
   Storage storage(program, *device, communicator);
   storage.initialise(static_cast<std::uint64_t>(job.train.seed));

@@ -9,6 +9,7 @@
 
 #include "runtime/graph/backward.h"
 #include "runtime/passes/insert_all_reduce.h"
+#include "runtime/passes/scale_loss_gradient.h"
 #include "runtime/passes/sync_batch_norm.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/trainer.h"
@@ -212,6 +213,7 @@ Trained train(bool sync, int ranks) {
     const job::StrategySpec strategy;
     const PassContext context = {.ops = all_ops(), .strategy = strategy, .world_size = ranks};
     if (sync) sync_batch_norm(program, context);
+    scale_loss_gradient(program, context);
     insert_all_reduce(program, context);
     const auto device = make_cpu_device();
     test::ProgramRun run(program, all_ops(), *device);

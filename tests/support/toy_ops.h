@@ -57,8 +57,8 @@ inline const OpTable& toy_ops() {
         .in_place = {"param"}}},
       {"all_reduce",
        {.name = "all_reduce",
-        .inputs = {"x"},
-        .outputs = {"x"},
+        .inputs = {"x*"},
+        .outputs = {"x*"},
         .infer = [](Inference&) {},
         .in_place = {"x"}}},
   };

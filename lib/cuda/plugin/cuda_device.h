@@ -25,6 +25,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   std::string version() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
+  std::size_t gradient_alignment() const override { return 256; }  // bytes
   void to_plain(const runtime::Value& value, const void* data, void* plain) override;
   void from_plain(const runtime::Value& value, const void* plain, void* data) override;
   void enter_thread(int team) override;

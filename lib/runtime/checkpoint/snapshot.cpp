@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/graph/owner_of.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -87,6 +88,35 @@ void check_finite(const PlainTensors& weights, const TrainingState& state) {
 
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
 
+// Those that one rank owns, with their owners.
+std::vector<std::pair<ValueId, int>> owned_states(const Program& program) {
+  std::vector<std::pair<ValueId, int>> owned;
+  for (const ValueId id : optimizer_states_of(program))
+    if (const int owner = owner_of_user(program, id); owner != kNone) owned.emplace_back(id, owner);
+  return owned;
+}
+
+// Every rank calls it; rank 0 gets the tensors.
+void gather_owned_states(const Program& program, const Storage& storage, comm::Communicator& of_host,
+                         PlainTensors& tensors) {
+  for (const auto& [id, owner] : owned_states(program)) {
+    const Value& value = program.value(id);
+    std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
+    if (of_host.rank() == owner) values = storage.read(value.name);
+    of_host.broadcast(view_of(values), owner);
+    if (of_host.rank() == 0) tensors[value.name] = {value.shape, std::move(values)};
+  }
+}
+
+std::vector<ValueId> states_on(const Program& program, int rank) {
+  std::vector<ValueId> states = optimizer_states_of(program);
+  std::erase_if(states, [&](ValueId id) {
+    const int owner = owner_of_user(program, id);
+    return owner != kNone && owner != rank;
+  });
+  return states;
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
@@ -96,10 +126,13 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   std::vector<float> all(mine.size() * static_cast<std::size_t>(of_host.size()));
   const bool of_ranks = of_host.size() > 1 && !mine.empty();
   if (of_ranks) of_host.all_gather(view_of(mine), view_of(all));
+  PlainTensors states;
+  gather_owned_states(program, storage, of_host, states);
   if (of_host.rank() != 0) return snapshot;
   snapshot.files[kModel] = read_tensors(weights_of(program), program, storage);
   check_finite(snapshot.files[kModel], state);
-  snapshot.files[kOptimizer] = read_tensors(optimizer_states_of(program), program, storage);
+  states.merge(read_tensors(states_on(program, kNone), program, storage));
+  snapshot.files[kOptimizer] = std::move(states);
   if (of_ranks) snapshot.files[kRanks] = statistics_of_ranks(all, of_host.size(), program);
   return snapshot;
 }
@@ -110,7 +143,18 @@ void load_checkpoint(const Checkpoint& checkpoint, const Program& program, Stora
   check_tensors(model, checkpoint.path + "/" + kModel, weights, program);
   check_tensors(optimizer, checkpoint.path + "/" + kOptimizer, states, program);
   store_tensors(model, weights, program, storage);
-  store_tensors(optimizer, states, program, storage);
+  store_tensors(optimizer, states_on(program, 0), program, storage);
+}
+
+void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                        comm::Communicator& of_host) {
+  for (const auto& [id, owner] : owned_states(program)) {
+    const Value& value = program.value(id);
+    std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
+    if (checkpoint != nullptr) values = to_floats(file_of(*checkpoint, kOptimizer).tensors.at(value.name));
+    of_host.broadcast(view_of(values), 0);
+    if (of_host.rank() == owner) storage.write(value.name, values);
+  }
 }
 
 void share_statistics(const Checkpoint* checkpoint, const Program& program, Storage& storage,

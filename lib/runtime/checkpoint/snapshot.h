@@ -1,5 +1,7 @@
-// A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters and optimizer states, so that
-// rank 0 speaks for all; running statistics are of each rank's own samples, and are kept of every rank.
+// A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all;
+// running statistics are of each rank's own samples, and are kept of every rank. Optimizer states are the same on all
+// ranks too, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of them either way. `program` is
+// that of all ranks (Trainer::whole_program).
 #pragma once
 #include "comm/communicator.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
@@ -13,9 +15,14 @@ namespace fleetrun::runtime {
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host);
 
-// Rank 0's part of going on. Throws Error(data) that says how the checkpoint's tensors differ from the program's; then
+// Rank 0's part of going on; of the states that one rank owns it stores its own. Throws Error(data) that says how the checkpoint's tensors differ from the program's; then
 // nothing was stored.
 void load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage);
+
+// States that one rank owns, from the checkpoint to their owners. Every rank calls it; `checkpoint` is rank 0's, null on
+// the others.
+void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                        comm::Communicator& of_host);
 
 // Every rank calls it, when rank 0's memory is everybody's; `checkpoint` is rank 0's, null on the others. A rank that the checkpoint does
 // not know has rank 0's statistics.

@@ -53,8 +53,11 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels(ops);
   schedule_ = plan_schedule(program_, memory_of_ops(ops));
-  arena_ = device_.allocate(schedule_.arena_bytes);
-  resolve_addresses(storage);
+  addresses_.resize(program_.values.size(), nullptr);
+  fill_scope(storage);
+  place_activations();
+  look_up_addresses();
+  lookups_ = 0;  // those of the steps are counted
   context_ = {.data = addresses_.data(), .seed = options_.seed};
   if (options_.timeline != nullptr) label_spans();
   TaskGraph graph = schedule_.graph;
@@ -92,6 +95,8 @@ RunnerOptions Executor::runner_options(const TaskGraph& graph) {
 }
 
 void Executor::label_spans() {
+  drop_label_ = options_.timeline->add(
+      {.lane = Lane::compute, .name = "drop_scope", .category = "memory", .value = ""});
   for (const Op& op : program_.ops)
     labels_.push_back(
         options_.timeline->add({.lane = op.role == Role::communication ? Lane::communication : Lane::compute,
@@ -125,17 +130,43 @@ std::vector<OpMemory> Executor::memory_of_ops(const OpTable& ops) const {
   return memory;
 }
 
-void Executor::resolve_addresses(const Storage& storage) {
-  addresses_.resize(program_.values.size(), nullptr);
+void Executor::fill_scope(const Storage& storage) {
+  for (const Value& value : program_.values)
+    if (value.kind != ValueKind::activation && value.kind != ValueKind::feed)
+      scope_[value.name] = storage.data(value.name);
+}
+
+void Executor::place_activations() {
+  arena_ = device_.allocate(schedule_.arena_bytes);
   auto* arena = static_cast<std::byte*>(arena_->data());
-  for (std::size_t i = 0; i < program_.values.size(); ++i) {
-    const Value& value = program_.values[i];
-    if (value.kind == ValueKind::activation) {
-      if (schedule_.value_offsets[i]) addresses_[i] = arena + *schedule_.value_offsets[i];
-    } else if (value.kind != ValueKind::feed) {
-      addresses_[i] = storage.data(value.name);
+  for (std::size_t i = 0; i < program_.values.size(); ++i)
+    if (schedule_.value_offsets[i]) scope_[program_.values[i].name] = arena + *schedule_.value_offsets[i];
+}
+
+void Executor::look_up_addresses() {
+  const auto look_up = [this](const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids) {
+      if (id == kNone) continue;
+      const auto found = scope_.find(program_.value(id).name);
+      if (found != scope_.end()) addresses_[static_cast<std::size_t>(id)] = found->second;
+      ++lookups_;
     }
+  };
+  for (const Op& op : program_.ops) {
+    look_up(op.inputs);
+    look_up(op.outputs);
   }
+}
+
+// Nobody is at work in it: a run has ended, and with streams the device has.
+void Executor::drop_activations() {
+  const std::int64_t start = monotonic_ns();
+  if (Streams* streams = device_.streams()) streams->synchronise();
+  arena_.reset();
+  place_activations();
+  look_up_addresses();
+  ++drops_;
+  if (options_.timeline != nullptr) options_.timeline->note(drop_label_, start, monotonic_ns());
 }
 
 void Executor::use_streams(Streams& streams) {
@@ -150,11 +181,17 @@ void Executor::bind(const std::string& name, const void* data) {
   if (id == kNone || program_.value(id).kind != ValueKind::feed)
     throw Error(ErrorKind::internal, fmt::format("{} is no feed of the program", name));
   // No op writes a feed: verify() saw to it.
-  addresses_[static_cast<std::size_t>(id)] = feeds_ ? feeds_->put(id, data) : const_cast<void*>(data);
+  void* const place = feeds_ ? feeds_->put(id, data) : const_cast<void*>(data);
+  addresses_[static_cast<std::size_t>(id)] = scope_[name] = place;
 }
 
 void Executor::begin_run() {
   device_.enter_thread(options_.team);
+  if (options_.drop_every > 0 && runs_ > 0 && runs_ % options_.drop_every == 0)
+    drop_activations();
+  else if (!options_.keep_addresses)
+    look_up_addresses();
+  ++runs_;
   if (order_) order_->begin();
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/timeline.h"
@@ -34,6 +35,8 @@ struct ExecutorOptions {
   bool wait_for_collectives = true;
   std::uint64_t seed = 1;
   bool share_in_place = true;    // outputs may take the place of inputs that nobody reads any more
+  int drop_every = 0;            // runs after which activation memory is given back and made anew; 0: never
+  bool keep_addresses = true;    // false: where values lie is looked up by their names before each run
   Timeline* timeline = nullptr;  // gets a span of each op; it outlives the executor
 };
 
@@ -66,6 +69,8 @@ class Executor {
 
   const Program& program() const { return program_; }
   const Schedule& schedule() const { return schedule_; }
+  std::int64_t drops() const { return drops_; }           // of activation memory, so far
+  std::int64_t name_lookups() const { return lookups_; }  // so far
   // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
   std::int64_t communication_ns() const { return exposure_.nanoseconds(); }
 
@@ -75,7 +80,10 @@ class Executor {
  private:
   void make_kernels(const OpTable& ops);
   std::vector<OpMemory> memory_of_ops(const OpTable& ops) const;
-  void resolve_addresses(const Storage& storage);
+  void place_activations();
+  void fill_scope(const Storage& storage);
+  void look_up_addresses();
+  void drop_activations();
   void use_streams(Streams& streams);
   RunnerOptions runner_options(const TaskGraph& graph);
   void label_spans();
@@ -89,7 +97,10 @@ class Executor {
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by OpId
   Schedule schedule_;
   std::unique_ptr<comm::Memory> arena_;
-  std::vector<void*> addresses_;  // by ValueId
+  std::unordered_map<std::string, void*> scope_;  // where every value lies, by its name
+  std::vector<void*> addresses_;                  // the same by ValueId, as looked up
+  std::int64_t runs_ = 0, drops_ = 0, lookups_ = 0;
+  Timeline::Label drop_label_ = 0;
   std::vector<comm::Communicator*> communicators_;
   RunContext context_;
   Exposure exposure_;

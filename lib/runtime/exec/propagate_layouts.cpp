@@ -94,6 +94,7 @@ class Propagation {
       if (copy.of == id && program_.value(copy.value).layout == wanted) return copy.value;
     const ValueId copy = add_copy(id, wanted);
     program_.ops.push_back(reorder(id, copy, op.role));
+    program_.ops.back().after = op.after;
     copies_.push_back({id, copy});
     return copy;
   }

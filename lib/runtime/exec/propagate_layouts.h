@@ -1,5 +1,6 @@
 // Decides in which layout every value lies, by asking the device's kernels in program order. A layout
 // flows from op to op; an explicit `reorder` op stands where two neighbours disagree, and only there.
+// It comes after what the op is to come after that it is for.
 //
 //   conv2d -> y1 (nChw16c)          conv2d -> y1 (nChw16c)
 //   relu y1 -> y2             =>    relu y1 -> y2 (nChw16c)

@@ -36,7 +36,8 @@ class Planner {
 
  private:
   void order_by_values() {
-    std::vector<int> writer(program_.values.size(), kNone);
+    std::vector<int> maker(program_.values.size(), kNone);          // the first that writes it
+    std::vector<int> writer(program_.values.size(), kNone);         // the last so far
     std::vector<std::vector<int>> readers(program_.values.size());  // since the last write
     for (int op = 0; op < static_cast<int>(program_.ops.size()); ++op) {
       for (const ValueId id : program_.op(op).inputs) {
@@ -46,7 +47,7 @@ class Planner {
         readers[value].push_back(op);
       }
       for (const ValueId id : program_.op(op).after)
-        if (const int before = writer[static_cast<std::size_t>(id)]; before != kNone)
+        if (const int before = maker[static_cast<std::size_t>(id)]; before != kNone)
           schedule_.graph.add_edge(before, op);
       for (const ValueId id : program_.op(op).outputs) {
         if (id == kNone) continue;
@@ -55,6 +56,7 @@ class Planner {
           if (reader != op) schedule_.graph.add_edge(reader, op);
         readers[value].clear();
         writer[value] = op;
+        if (maker[value] == kNone) maker[value] = op;
       }
     }
   }

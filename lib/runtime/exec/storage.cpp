@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 #include "runtime/exec/memory_plan.h"
+#include "runtime/graph/owner_of.h"
 #include "runtime/tensor/philox.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+std::size_t aligned(std::size_t bytes, std::size_t alignment = kArenaAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 // FNV-1a, 64 bit: a name as a number that is equal on every machine.
@@ -52,6 +53,30 @@ bool is_kept(const Value& value) {
   return value.kind == ValueKind::parameter || value.kind == ValueKind::state;
 }
 
+// Those that are wanted, as they lie: what is contiguous first.
+template <typename Wanted>
+std::vector<const Value*> in_order_of_memory(const Program& program, Wanted&& wanted) {
+  std::vector<const Value*> order;
+  std::vector<bool> placed(program.values.size(), false);
+  const auto place = [&](ValueId id) {
+    if (placed[static_cast<std::size_t>(id)] || !wanted(program.value(id))) return;
+    placed[static_cast<std::size_t>(id)] = true;
+    order.push_back(&program.value(id));
+  };
+  for (const std::vector<ValueId>& ids : program.contiguous)
+    for (const ValueId id : ids) place(id);
+  for (ValueId id = 0; id < static_cast<ValueId>(program.values.size()); ++id) place(id);
+  return order;
+}
+
+// The bytes from one gradient to the next.
+std::size_t gradient_room(const Value& value, const Program& program, const Device& device) {
+  const bool together =
+      std::any_of(program.contiguous.begin(), program.contiguous.end(),
+                  [&](const auto& ids) { return program.value(ids.front()).kind == ValueKind::gradient; });
+  return aligned(value.bytes(), together ? device.gradient_alignment() : kArenaAlignment);
+}
+
 }  // namespace
 
 Storage::Storage(const Program& program, Device& device, comm::Communicator& communicator) : device_(device) {
@@ -60,31 +85,43 @@ Storage::Storage(const Program& program, Device& device, comm::Communicator& com
 }
 
 void Storage::place_kept(const Program& program) {
-  for (const Value& value : program.values)
-    if (is_kept(value)) kept_bytes_ += aligned(value.bytes());
-  kept_ = device_.allocate(kept_bytes_);
-  auto* next = static_cast<std::byte*>(kept_->data());
-  for (const Value& value : program.values) {
-    if (!is_kept(value)) continue;
-    pieces_[value.name] = {value, next};
-    next += aligned(value.bytes());
+  std::vector<const Value*> kept, owned;
+  for (const Value* value : in_order_of_memory(program, is_kept)) {
+    const bool alone =
+        value->kind == ValueKind::state && owner_of_user(program, program.find(value->name)) != kNone;
+    (alone ? owned : kept).push_back(value);
+    (alone ? owned_bytes_ : kept_bytes_) += aligned(value->bytes());
   }
+  kept_ = place(kept);
+  owned_ = place(owned);
+}
+
+std::unique_ptr<comm::Memory> Storage::place(const std::vector<const Value*>& values) {
+  std::size_t bytes = 0;
+  for (const Value* value : values) bytes += aligned(value->bytes());
+  auto memory = device_.allocate(bytes);
+  auto* next = static_cast<std::byte*>(memory->data());
+  for (const Value* value : values) {
+    pieces_[value->name] = {*value, next};
+    next += aligned(value->bytes());
+  }
+  return memory;
 }
 
 void Storage::place_gradients(const Program& program, comm::Communicator& communicator) {
+  const std::vector<const Value*> order =
+      in_order_of_memory(program, [](const Value& value) { return value.kind == ValueKind::gradient; });
   std::map<DType, std::size_t> bytes;
-  for (const Value& value : program.values)
-    if (value.kind == ValueKind::gradient) bytes[value.dtype] += aligned(value.bytes());
+  for (const Value* value : order) bytes[value->dtype] += gradient_room(*value, program, device_);
   std::map<DType, std::byte*> next;
   for (const auto& [dtype, size] : bytes) {
     gradients_.push_back(communicator.allocate(size));
     next[dtype] = static_cast<std::byte*>(gradients_.back()->data());
     gradient_bytes_ += size;
   }
-  for (const Value& value : program.values) {
-    if (value.kind != ValueKind::gradient) continue;
-    pieces_[value.name] = {value, next[value.dtype]};
-    next[value.dtype] += aligned(value.bytes());
+  for (const Value* value : order) {
+    pieces_[value->name] = {*value, next[value->dtype]};
+    next[value->dtype] += gradient_room(*value, program, device_);
   }
 }
 

@@ -24,7 +24,7 @@ class Storage {
   // Parameters and states as their Init says, by (seed, name): equal on all ranks, whatever their layout.
   void initialise(std::uint64_t seed);
 
-  // Parameters and states of `root` copied to everybody.
+  // Parameters and states of `root` copied to everybody, but for the states of updates that one rank owns.
   void broadcast(comm::Communicator& communicator, int root);
 
   // Of all parameters as they lie in memory: equal on ranks whose parameters are equal bit for bit.
@@ -36,7 +36,7 @@ class Storage {
   // The reverse. Throws Error(internal) when `plain` has another number of elements.
   void write(const std::string& name, const std::vector<float>& plain);
 
-  std::size_t parameter_bytes() const { return kept_bytes_; }  // states included
+  std::size_t parameter_bytes() const { return kept_bytes_ + owned_bytes_; }  // states included
   std::size_t gradient_bytes() const { return gradient_bytes_; }
 
  private:
@@ -46,13 +46,14 @@ class Storage {
   };
 
   void place_kept(const Program& program);
+  std::unique_ptr<comm::Memory> place(const std::vector<const Value*>& values);
   void place_gradients(const Program& program, comm::Communicator& communicator);
   const Piece& piece(const std::string& name) const;
 
   Device& device_;
   std::map<std::string, Piece> pieces_;
-  std::unique_ptr<comm::Memory> kept_;
-  std::size_t kept_bytes_ = 0;
+  std::unique_ptr<comm::Memory> kept_, owned_;  // what every rank has, and states that are this rank's alone
+  std::size_t kept_bytes_ = 0, owned_bytes_ = 0;
   std::vector<std::unique_ptr<comm::Memory>> gradients_;
   std::size_t gradient_bytes_ = 0;
 };

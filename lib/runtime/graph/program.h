@@ -58,14 +58,16 @@ struct Op {
   std::vector<ValueId> outputs;
   Attributes attributes;
   Role role = Role::forward;
-  std::vector<ValueId> after =
-      {};  // it waits for those who write these before it, though it does not read them
+  // It waits for the ops that write these first, where those are in front of it, though it does not read them.
+  std::vector<ValueId> after = {};
 };
 
 struct Program {
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<ValueId> fetches;  // read after a run; their memory is never reused
+  // Parameters or gradients of one dtype that lie one behind the other in this order, list behind list.
+  std::vector<std::vector<ValueId>> contiguous;
 
   const Value& value(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }
   Value& value(ValueId id) { return values.at(static_cast<std::size_t>(id)); }

@@ -60,10 +60,13 @@ class Picture {
     for (const ValueId input : op.inputs)
       if (input != kNone) draw_edge(input, node);
     for (const ValueId value : op.after)
-      if (const auto writer = writers_.find(value); writer != writers_.end())
-        text_ += fmt::format("  {} -> {} [style=dashed];\n", writer->second, node);
+      if (const auto maker = makers_.find(value); maker != makers_.end())
+        text_ += fmt::format("  {} -> {} [style=dashed];\n", maker->second, node);
     for (const ValueId output : op.outputs)
-      if (output != kNone) writers_[output] = node;
+      if (output != kNone) {
+        writers_[output] = node;
+        makers_.try_emplace(output, node);
+      }
   }
 
   void draw_fetch(ValueId id) {
@@ -85,7 +88,7 @@ class Picture {
 
   const Program& program_;
   std::string text_;
-  std::map<ValueId, std::string> writers_;
+  std::map<ValueId, std::string> writers_, makers_;  // the last and the first so far
 };
 
 }  // namespace

@@ -213,6 +213,8 @@ std::string print_program(const Program& program, const OpTable& ops) {
   std::string text;
   for (const Value& value : program.values) text += print_value(program, value) + "\n";
   for (const ValueId id : program.fetches) text += fmt::format("fetch {}\n", program.value(id).name);
+  for (const auto& ids : program.contiguous)
+    text += fmt::format("contiguous {}\n", print_names(program, ids));
   for (const Op& op : program.ops) text += print_op(program, op, find_op(ops, op.type)) + "\n";
   return text;
 }
@@ -230,6 +232,8 @@ Program parse_program(std::string_view text, const OpTable& ops) {
       read_value(*kind, line, program);
     else if (first == "fetch")
       program.fetches.push_back(known_value(program, line.word(), line));
+    else if (first == "contiguous")
+      program.contiguous.push_back(read_values(line.word(), program, line));
     else
       read_op(first, line, ops, program);
   }

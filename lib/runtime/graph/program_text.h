@@ -4,6 +4,7 @@
 //   state f1.weight.velocity f32[512,784] constant 0.0 of f1.weight
 //   activation f1 f32[64,512]
 //   fetch loss
+//   contiguous a@GRAD,b@GRAD
 //   fc x=image w=f1.weight b=f1.bias -> y=f1 {} forward
 //   all_reduce x=a@GRAD,b@GRAD -> x=a@GRAD,b@GRAD {op="sum"} communication after y
 //

@@ -22,6 +22,7 @@ class Verifier {
 
   void run() {
     check_values();
+    check_contiguous();
     for (std::size_t i = 0; i < program_.ops.size(); ++i) check_op(i);
     for (const ValueId id : program_.fetches)
       if (!written_.at(static_cast<std::size_t>(id)))
@@ -39,6 +40,22 @@ class Verifier {
         throw Error(ErrorKind::internal,
                     fmt::format("gradient {} has not the shape of its parameter", value.name));
     }
+  }
+
+  void check_contiguous() const {
+    std::vector<bool> placed(program_.values.size(), false);
+    for (const std::vector<ValueId>& ids : program_.contiguous)
+      for (const ValueId id : ids) {
+        const Value& value = program_.value(id);
+        const Value& first = program_.value(ids.front());
+        if (value.kind != first.kind || value.dtype != first.dtype ||
+            (value.kind != ValueKind::gradient && value.kind != ValueKind::parameter))
+          throw Error(ErrorKind::internal, fmt::format("{} {} cannot lie behind {} {}", describe(value.kind),
+                                                       value.name, describe(first.kind), first.name));
+        if (placed[static_cast<std::size_t>(id)])
+          throw Error(ErrorKind::internal, fmt::format("{} is to lie in two places", value.name));
+        placed[static_cast<std::size_t>(id)] = true;
+      }
   }
 
   void check_op(std::size_t index) {

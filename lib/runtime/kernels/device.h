@@ -12,6 +12,10 @@
 
 namespace fleetrun::runtime {
 
+// Gradients that travel together start at multiples of Device::gradient_alignment: 4096 bytes on a CPU, 256 on a GPU
+// (paddle/fluid/platform/device_memory_aligment.cc).
+constexpr std::size_t kMostGradientAlignment = 4096;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -20,6 +24,8 @@ class Device {
       const = 0;  // of the libraries behind its kernels, equal where their results are
   virtual const KernelTable& kernels() const = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
+
+  virtual std::size_t gradient_alignment() const { return kMostGradientAlignment; }
 
   // Between this device's layout of a value and plain host memory (count_of(value.shape) elements).
   virtual void to_plain(const Value& value, const void* data, void* plain) = 0;

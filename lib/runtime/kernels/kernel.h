@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,5 +59,7 @@ struct KernelDef {
 };
 
 using KernelTable = std::map<std::string, KernelDef, std::less<>>;
+
+std::set<std::string, std::less<>> ops_of(const KernelTable& kernels);
 
 }  // namespace fleetrun::runtime

@@ -18,4 +18,13 @@ LayoutChoice like_input(const LayoutQuery& query, std::string_view leader) {
           like(value, query.op.program(), query.op.op().outputs)};
 }
 
+LayoutChoice as_they_lie(const LayoutQuery& query, Device&) {
+  LayoutChoice choice;
+  for (const ValueId id : query.op.op().inputs)
+    choice.inputs.push_back(id == kNone ? Layout() : query.op.program().value(id).layout);
+  for (const ValueId id : query.op.op().outputs)
+    choice.outputs.push_back(id == kNone ? Layout() : query.op.program().value(id).layout);
+  return choice;
+}
+
 }  // namespace fleetrun::runtime

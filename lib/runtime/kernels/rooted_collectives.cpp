@@ -4,54 +4,61 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
+#include "runtime/kernels/contiguous_values.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-class RootedCollective : public Kernel {
+comm::Communicator& communicator_of(const RunContext& context, const std::string& name) {
+  if (context.communicator == nullptr)
+    throw Error(ErrorKind::internal, name + " runs without a communicator");
+  return *context.communicator;
+}
+
+class ReduceKernel : public Kernel {
  public:
-  explicit RootedCollective(const OpView& op)
+  explicit ReduceKernel(const OpView& op)
       : root_(static_cast<int>(op.integer("root"))),
-        id_(op.input_id("x")),
-        name_(fmt::format("{} of {}", op.def().name, op.input("x").name)),
-        dtype_(op.input("x").dtype),
-        count_(op.input("x").bytes() / size_of(dtype_)) {}
+        values_(op.program(), op.input_ids("x")),
+        name_("reduce of " + op.input("x").name) {}
 
-  void run(const RunContext& context) final {
-    if (context.communicator == nullptr)
-      throw Error(ErrorKind::internal, name_ + " runs without a communicator");
-    call(*context.communicator, {context.data[id_], count_, dtype_});
+  void run(const RunContext& context) override {
+    communicator_of(context, name_).reduce(values_.view(context), comm::ReduceOp::sum, root_);
   }
-
- protected:
-  int root() const { return root_; }
 
  private:
-  virtual void call(comm::Communicator& communicator, BufferView buffer) = 0;
-
   int root_;
-  ValueId id_;
+  ContiguousValues values_;
   std::string name_;
-  DType dtype_;
-  std::size_t count_;  // padding of the layout included: zeros, which stay zeros
 };
 
-class ReduceKernel : public RootedCollective {
-  using RootedCollective::RootedCollective;
-  void call(comm::Communicator& communicator, BufferView buffer) override {
-    communicator.reduce(buffer, comm::ReduceOp::sum, root());
+// One message for each root: its values lie one behind the other.
+class BroadcastKernel : public Kernel {
+ public:
+  explicit BroadcastKernel(const OpView& op) : name_("broadcast of " + op.input("x").name) {
+    const std::span<const ValueId> ids = op.input_ids("x");
+    const std::vector<std::int64_t>& roots = op.integers("roots");
+    for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+      while (end < ids.size() && roots[end] == roots[begin]) ++end;
+      messages_.push_back(
+          {static_cast<int>(roots[begin]), ContiguousValues(op.program(), ids.subspan(begin, end - begin))});
+    }
   }
-};
 
-class BroadcastKernel : public RootedCollective {
-  using RootedCollective::RootedCollective;
-  void call(comm::Communicator& communicator, BufferView buffer) override {
-    communicator.broadcast(buffer, root());
+  void run(const RunContext& context) override {
+    for (const Message& message : messages_)
+      communicator_of(context, name_).broadcast(message.values.view(context), message.root);
   }
-};
 
-LayoutChoice choose(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
+ private:
+  struct Message {
+    int root;
+    ContiguousValues values;
+  };
+  std::vector<Message> messages_;
+  std::string name_;
+};
 
 template <typename Which>
 std::unique_ptr<Kernel> make(const OpView& op, Device&) {
@@ -60,7 +67,7 @@ std::unique_ptr<Kernel> make(const OpView& op, Device&) {
 
 }  // namespace
 
-KernelDef reduce_kernel() { return {.choose_layouts = choose, .make = make<ReduceKernel>}; }
-KernelDef broadcast_kernel() { return {.choose_layouts = choose, .make = make<BroadcastKernel>}; }
+KernelDef reduce_kernel() { return {.choose_layouts = as_they_lie, .make = make<ReduceKernel>}; }
+KernelDef broadcast_kernel() { return {.choose_layouts = as_they_lie, .make = make<BroadcastKernel>}; }
 
 }  // namespace fleetrun::runtime

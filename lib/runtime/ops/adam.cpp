@@ -9,6 +9,7 @@
 //   param, grad, moment1, moment2 f32 of one shape and layout;  beta1_pow, beta2_pow, learning_rate [1]
 //   beta1_pow is beta1^t in step t = 1, 2, ...: it starts as beta1, beta2_pow as beta2
 //   attributes: beta1, beta2, epsilon, weight_decay
+// One op may update many parameters: all but learning_rate are lists.
 // With epsilon times s this is the paper's algorithm 1 with bias-corrected moments (and PyTorch's Adam), not
 // the paper's shorter form at the end of section 2, which adds epsilon as it is.
 // Throws Error(config) when the shapes differ, beta1 or beta2 is not in [0, 1), or epsilon is not above 0.
@@ -23,8 +24,9 @@ namespace {
 void infer_adam(Inference& op) {
   for (const char* name : {"grad", "moment1", "moment2"}) expect_like_param(op, name);
   for (const char* name : {"beta1_pow", "beta2_pow"})
-    if (op.input(name).shape != Shape{1})
-      op.fail(fmt::format("{} is {}, wanted [1]", name, describe(op.input(name).shape)));
+    for (const ValueId id : op.input_ids(name))
+      if (const Shape& shape = op.program().value(id).shape; shape != Shape{1})
+        op.fail(fmt::format("{} is {}, wanted [1]", name, describe(shape)));
   expect_update_settings(op);
   for (const char* name : {"beta1", "beta2"})
     if (const double beta = op.number(name); !(beta >= 0 && beta < 1))
@@ -37,8 +39,8 @@ void infer_adam(Inference& op) {
 
 OpDef adam() {
   return {.name = "adam",
-          .inputs = {"param", "grad", "moment1", "moment2", "beta1_pow", "beta2_pow", "learning_rate"},
-          .outputs = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"},
+          .inputs = {"param*", "grad*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*", "learning_rate"},
+          .outputs = {"param*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*"},
           .infer = infer_adam,
           .in_place = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"}};
 }

@@ -1,23 +1,32 @@
 // What one rank has, on all of them, in place.
-//   x = x of rank root
-//   attributes: root; communicator, 0 when absent;  any shape, layout and dtype, alike on every rank
-// Throws Error(config) for a root below 0.
+//   x = x of its root
+//   attributes: roots, one for each of x; communicator, 0 when absent
+//   x: a list of any shapes and layouts and one dtype, alike on every rank; neighbours with one root must lie one
+//   behind the other (Program::contiguous) and travel as one message
+// Throws Error(config) for several dtypes, and unless there is a root, 0 or above, for each of x.
 #include <fmt/format.h>
 
+#include "runtime/ops/message_checks.h"
 #include "runtime/ops/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
 
 void infer_broadcast(Inference& op) {
-  if (op.integer("root") < 0) op.fail(fmt::format("root is {}, wanted a rank", op.integer("root")));
+  expect_one_dtype(op);
+  const std::vector<std::int64_t>& roots = op.integers("roots");
+  if (roots.size() != op.input_ids("x").size())
+    op.fail(fmt::format("roots has {} ranks, wanted one for each of {} values", roots.size(),
+                        op.input_ids("x").size()));
+  for (const std::int64_t root : roots)
+    if (root < 0) op.fail(fmt::format("a root is {}, wanted a rank", root));
 }
 
 }  // namespace
 
 OpDef broadcast() {
   return {
-      .name = "broadcast", .inputs = {"x"}, .outputs = {"x"}, .infer = infer_broadcast, .in_place = {"x"}};
+      .name = "broadcast", .inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_broadcast, .in_place = {"x"}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -4,6 +4,7 @@
 //   param -= learning_rate * velocity               use_nesterov: learning_rate * (g + mu * velocity)
 //   param, grad, velocity f32 of one shape and layout;  learning_rate [1]
 //   attributes: mu, use_nesterov, weight_decay
+// One op may update many parameters: param, grad and velocity are lists.
 // Throws Error(config) when the shapes differ or mu is not in [0, 1).
 #include <fmt/format.h>
 
@@ -26,8 +27,8 @@ void infer_momentum(Inference& op) {
 
 OpDef momentum() {
   return {.name = "momentum",
-          .inputs = {"param", "grad", "velocity", "learning_rate"},
-          .outputs = {"param", "velocity"},
+          .inputs = {"param*", "grad*", "velocity*", "learning_rate"},
+          .outputs = {"param*", "velocity*"},
           .infer = infer_momentum,
           .in_place = {"param", "velocity"}};
 }

@@ -1,6 +1,7 @@
 // Stochastic gradient descent with L2 weight decay, in place.
 //   param -= learning_rate * (grad + weight_decay * param)
 //   param, grad f32 of one shape and layout;  learning_rate [1];  attribute: weight_decay >= 0
+// One op may update many parameters: param and grad are lists.
 // Throws Error(config) when the shapes differ.
 #include "runtime/ops/op_def.h"
 #include "runtime/ops/update_checks.h"
@@ -17,8 +18,8 @@ void infer_sgd(Inference& op) {
 
 OpDef sgd() {
   return {.name = "sgd",
-          .inputs = {"param", "grad", "learning_rate"},
-          .outputs = {"param"},
+          .inputs = {"param*", "grad*", "learning_rate"},
+          .outputs = {"param*"},
           .infer = infer_sgd,
           .in_place = {"param"}};
 }

@@ -5,11 +5,14 @@
 namespace fleetrun::runtime::ops {
 
 void expect_like_param(const OpView& op, std::string_view other) {
-  const Value& param = op.input("param");
-  const Value& value = op.input(other);
-  if (value.shape != param.shape || value.dtype != param.dtype)
-    op.fail(fmt::format("{} is {} {}, wanted that of {}: {} {}", other, describe(value.shape),
-                        describe(value.dtype), param.name, describe(param.shape), describe(param.dtype)));
+  const auto params = op.input_ids("param"), others = op.input_ids(other);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const Value& param = op.program().value(params[i]);
+    const Value& value = op.program().value(others[i]);
+    if (value.shape != param.shape || value.dtype != param.dtype)
+      op.fail(fmt::format("{} is {} {}, wanted that of {}: {} {}", other, describe(value.shape),
+                          describe(value.dtype), param.name, describe(param.shape), describe(param.dtype)));
+  }
 }
 
 void expect_update_settings(const OpView& op) {

@@ -4,7 +4,7 @@
 
 namespace fleetrun::runtime::ops {
 
-// Throws Error(config) unless `other` has the shape and dtype of param.
+// Throws Error(config) unless each of `other` has the shape and dtype of its param.
 void expect_like_param(const OpView& op, std::string_view other);
 
 // Throws Error(config) unless learning_rate is [1] and weight_decay is 0 or more.

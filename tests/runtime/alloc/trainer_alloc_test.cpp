@@ -29,6 +29,7 @@ job::JobSpec job_of(job::ModelName model, int ops_in_flight) {
   job.model.dropout = 0.5;
   job.data.batch_size = kBatch;
   job.strategy.execution_strategy.num_threads = ops_in_flight;
+  job.strategy.execution_strategy.num_iteration_per_drop_scope = 0;
   return job;
 }
 

@@ -54,6 +54,7 @@ class Training {
     job.data.batch_size = kBatch;
     job.strategy.nccl_comm_num = communicators;
     job.strategy.sync_nccl_allreduce = sync;
+    job.strategy.fuse_all_reduce_ops = false;
     std::vector<comm::Communicator*> of_gradients;
     for (int i = 0; i < communicators; ++i) {
       gradients.push_back(std::make_unique<Scripted>(script));

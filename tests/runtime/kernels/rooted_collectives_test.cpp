@@ -15,8 +15,8 @@ Program one_collective(const std::string& type, std::int64_t root) {
   Program program;
   Builder builder(program, all_ops());
   const ValueId x = builder.feed("x", {3});
-  Attributes attributes = {{"root", root}};
-  if (type == "reduce") attributes["op"] = std::string("sum");
+  const Attributes attributes = type == "reduce" ? Attributes{{"op", std::string("sum")}, {"root", root}}
+                                                 : Attributes{{"roots", Shape{root}}};
   builder.add({.type = type, .inputs = {{"x", x}}, .attributes = attributes, .name = "out"});
   return program;
 }

@@ -173,8 +173,8 @@ TEST_CASE("the other ops name what does not fit") {
         "reduce (x): op is \"max\", wanted \"sum\"");
   CHECK(words_of({"reduce", {{"x", {2}}}, {{"op", std::string("sum")}, {"root", std::int64_t{-1}}}, ""}) ==
         "reduce (x): root is -1, wanted a rank");
-  CHECK(words_of({"broadcast", {{"x", {2}}}, {{"root", std::int64_t{-1}}}, ""}) ==
-        "broadcast (x): root is -1, wanted a rank");
+  CHECK(words_of({"broadcast", {{"x", {2}}}, {{"roots", Shape{-1}}}, ""}) ==
+        "broadcast (x): a root is -1, wanted a rank");
   CHECK(words_of({"fill", {}, {{"value", 1.0}, {"shape", Shape{2, 0}}}, ""}) ==
         "fill (out): shape is [2,0], every size must be 1 or more");
 }

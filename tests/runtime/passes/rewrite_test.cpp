@@ -56,10 +56,10 @@ TEST_CASE("who writes and who alone reads a value") {
 
 TEST_CASE("a pass says which of its ops a device lacks") {
   const job::StrategySpec strategy;
-  const KernelTable kernels = {{"relu", {}}};
+  const OpNames some = {"relu"};
   std::vector<std::string> messages;
   const PassContext context = {
-      .ops = all_ops(), .strategy = strategy, .kernels = &kernels, .messages = &messages};
+      .ops = all_ops(), .strategy = strategy, .device_ops = &some, .messages = &messages};
   CHECK(device_has_all(context, "fuse", {"relu"}));
   CHECK(!device_has_all(context, "fuse", {"relu", "relu6"}));
   CHECK(messages == std::vector<std::string>{"fuse: this device has no relu6, nothing is fused"});

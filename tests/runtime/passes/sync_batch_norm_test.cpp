@@ -62,12 +62,12 @@ TEST_CASE("the statistics of a training batch_norm are summed over the ranks, fo
 }
 
 TEST_CASE("a device without sync_batch_norm keeps batch_norm, and that is told") {
-  const KernelTable kernels = {{"sync_batch_norm_sums", {}}};
+  const OpNames some = {"sync_batch_norm_sums"};
   Program program = parse_program(kBefore + kOps, all_ops());
   const job::StrategySpec strategy;
   Lines messages;
   PassContext context = context_of(strategy, messages);
-  context.kernels = &kernels;
+  context.device_ops = &some;
   sync_batch_norm(program, context);
   CHECK(print_program(program, all_ops()) == kBefore + kOps);
   CHECK(messages ==

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
@@ -59,26 +59,28 @@ std::unique_ptr<Kernel> make_adam(const OpView& op, Device&) {
                              .rest2 = static_cast<float>(1.0 - beta2),
                              .epsilon = op.number("epsilon"),
                              .decay = static_cast<float>(op.number("weight_decay"))};
-  return simple_kernel([settings, param = op.input_id("param"), grad = op.input_id("grad"),
-                        moment1 = op.input_id("moment1"), moment2 = op.input_id("moment2"),
-                        pow1 = op.input_id("beta1_pow"), pow2 = op.input_id("beta2_pow"),
-                        rate = op.input_id("learning_rate"),
-                        count = elements_of(op, op.input("param"))](const RunContext& context) {
-    const Pointers pointers = {at(context, param), at(context, grad), at(context, moment1),
-                               at(context, moment2)};
-    const Step step = step_of(settings, *at(context, rate), *at(context, pow1), *at(context, pow2));
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      adam_range(pointers, settings, step, begin, end);
+  const auto powers = [&](std::string_view name) {
+    const auto ids = op.input_ids(name);
+    return std::vector<ValueId>(ids.begin(), ids.end());
+  };
+  return simple_kernel([settings, pieces = UpdatePieces<4>(op, {"param", "grad", "moment1", "moment2"}),
+                        pow1 = powers("beta1_pow"), pow2 = powers("beta2_pow"),
+                        rate = op.input_id("learning_rate")](const RunContext& context) {
+    pieces.parallel(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
+      const auto [param, grad, moment1, moment2] = data;
+      adam_range({param, grad, moment1, moment2}, settings,
+                 step_of(settings, *at(context, rate), *at(context, pow1[i]), *at(context, pow2[i])), begin,
+                 end);
     });
-    *at(context, pow1) *= settings.beta1;
-    *at(context, pow2) *= settings.beta2;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      *at(context, pow1[i]) *= settings.beta1;
+      *at(context, pow2[i]) *= settings.beta2;
+    }
   });
 }
 
-LayoutChoice like_param(const LayoutQuery& query, Device&) { return like_input(query, "param"); }
-
 }  // namespace
 
-KernelDef adam_kernel() { return {.choose_layouts = like_param, .make = make_adam}; }
+KernelDef adam_kernel() { return {.choose_layouts = as_they_lie, .make = make_adam}; }
 
 }  // namespace fleetrun::runtime::cpu

@@ -1,5 +1,5 @@
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
@@ -39,22 +39,18 @@ FLEETRUN_VECTOR_CLONES void nesterov_range(const Update& with, std::int64_t begi
 
 std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
   const auto range = op.flag("use_nesterov") ? nesterov_range : plain_range;
-  return simple_kernel([range, param = op.input_id("param"), grad = op.input_id("grad"),
-                        velocity = op.input_id("velocity"), rate = op.input_id("learning_rate"),
-                        mu = static_cast<float>(op.number("mu")),
-                        decay = static_cast<float>(op.number("weight_decay")),
-                        count = elements_of(op, op.input("param"))](const RunContext& context) {
-    const Update with = {
-        at(context, param), at(context, grad), at(context, velocity), *at(context, rate), mu, decay};
-    parallel_for(count, kElementsPerThread,
-                 [&](std::int64_t begin, std::int64_t end) { range(with, begin, end); });
+  return simple_kernel([range, pieces = UpdatePieces<3>(op, {"param", "grad", "velocity"}),
+                        rate = op.input_id("learning_rate"), mu = static_cast<float>(op.number("mu")),
+                        decay = static_cast<float>(op.number("weight_decay"))](const RunContext& context) {
+    pieces.parallel(context, [&](std::size_t, const auto& data, std::int64_t begin, std::int64_t end) {
+      const auto [param, grad, velocity] = data;
+      range({param, grad, velocity, *at(context, rate), mu, decay}, begin, end);
+    });
   });
 }
 
-LayoutChoice like_param(const LayoutQuery& query, Device&) { return like_input(query, "param"); }
-
 }  // namespace
 
-KernelDef momentum_kernel() { return {.choose_layouts = like_param, .make = make_momentum}; }
+KernelDef momentum_kernel() { return {.choose_layouts = as_they_lie, .make = make_momentum}; }
 
 }  // namespace fleetrun::runtime::cpu

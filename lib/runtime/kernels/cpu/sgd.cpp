@@ -1,5 +1,5 @@
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
@@ -19,20 +19,17 @@ FLEETRUN_VECTOR_CLONES void update_range(const Update& with, std::int64_t begin,
 }
 
 std::unique_ptr<Kernel> make_sgd(const OpView& op, Device&) {
-  return simple_kernel([param = op.input_id("param"), grad = op.input_id("grad"),
-                        rate = op.input_id("learning_rate"),
-                        decay = static_cast<float>(op.number("weight_decay")),
-                        count = elements_of(op, op.input("param"))](const RunContext& context) {
-    const Update with = {at(context, param), at(context, grad), *at(context, rate), decay};
-    parallel_for(count, kElementsPerThread,
-                 [&](std::int64_t begin, std::int64_t end) { update_range(with, begin, end); });
+  return simple_kernel([pieces = UpdatePieces<2>(op, {"param", "grad"}), rate = op.input_id("learning_rate"),
+                        decay = static_cast<float>(op.number("weight_decay"))](const RunContext& context) {
+    pieces.parallel(context, [&](std::size_t, const auto& data, std::int64_t begin, std::int64_t end) {
+      const auto [param, grad] = data;
+      update_range({param, grad, *at(context, rate), decay}, begin, end);
+    });
   });
 }
 
-LayoutChoice like_param(const LayoutQuery& query, Device&) { return like_input(query, "param"); }
-
 }  // namespace
 
-KernelDef sgd_kernel() { return {.choose_layouts = like_param, .make = make_sgd}; }
+KernelDef sgd_kernel() { return {.choose_layouts = as_they_lie, .make = make_sgd}; }
 
 }  // namespace fleetrun::runtime::cpu

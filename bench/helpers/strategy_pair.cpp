@@ -1,0 +1,133 @@
+// bench_strategy_pair RANKS STEPS JOB.json PLAIN... -- SWITCHED...
+//
+// Trains one model twice in one process, step by step in turn: as the job says with the settings PLAIN, and with
+// SWITCHED (KEY.PATH=VALUE each). Ranks are threads that share memory as processes of one host would. Prints as JSON the
+// times of the steps of rank 0 behind a warm-up: plain_ms and switched_ms, number i of both measured one right behind
+// the other.
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "comm/shared_memory.h"
+#include "comm/solo.h"
+#include "folder_store.h"
+#include "job/parse_job.h"
+#include "job/settle_strategy.h"
+#include "noise.h"
+#include "runtime/kernels/device.h"
+#include "runtime/model_facts.h"
+#include "runtime/trainer.h"
+#include "runtime/training_communicators.h"
+
+namespace {
+
+using namespace fleetrun;
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+constexpr int kWarmUp = 2;
+constexpr double kLearningRate = 1e-3;
+
+struct Setting {
+  job::JobSpec job;
+  std::string folder;  // where the ranks find each other
+
+  Setting(const std::string& file, const Words& words, int ranks)
+      : job(job::parse_job_file(file, words).spec) {
+    job.strategy = job::settle_strategy(job.strategy, {.all = ranks, .of_node = ranks}).strategy;
+    folder = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  }
+  ~Setting() { std::filesystem::remove_all(folder); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+};
+
+comm::World join(int rank, int ranks, Setting& setting) {
+  const RankEnv env = {.rank = rank, .world_size = ranks, .local_rank = rank, .local_size = ranks};
+  if (ranks == 1) return {env, nullptr, comm::make_solo(), nullptr};
+  auto store = std::make_unique<bench::FolderStore>(setting.folder);
+  comm::SharedMemoryJoin join = comm::join_shared_memory({.party = {*store, rank, ranks}});
+  if (!join.communicator) throw std::runtime_error(join.problem);
+  const auto more = [segments = join.segments](const comm::Party& party, const std::string& name) {
+    return comm::make_shared_memory({.party = party, .name = name}, segments);
+  };
+  return {env, std::move(store), std::move(join.communicator), more};
+}
+
+// One rank of one of the two trainings.
+class Side {
+ public:
+  Side(int rank, int ranks, Setting& setting)
+      : world_(join(rank, ranks, setting)),
+        device_(runtime::make_cpu_device()),
+        communicators_(setting.job.strategy, world_, *device_),
+        trainer_(setting.job, runtime::resolve_model_facts(setting.job), *device_, communicators_.all(),
+                 setting.job.train.threads.value_or(1)) {
+    trainer_.share_parameters();
+  }
+
+  void step(const bench::Noise& noise, bool count) {
+    const auto start = Clock::now();
+    trainer_.step(noise.view(), kLearningRate);
+    if (count)
+      milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+
+  std::vector<double> milliseconds;
+
+ private:
+  comm::World world_;
+  std::unique_ptr<runtime::Device> device_;
+  runtime::TrainingCommunicators communicators_;
+  runtime::Trainer trainer_;
+};
+
+void measure(int ranks, int steps, Setting& plain, Setting& switched) {
+  std::barrier together(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      Side first(rank, ranks, plain), second(rank, ranks, switched);
+      const bench::Noise noise(runtime::resolve_model_facts(plain.job), plain.job.data.batch_size);
+      for (int step = -kWarmUp; step < steps; ++step) {
+        for (Side* side : step % 2 == 0 ? std::array{&first, &second} : std::array{&second, &first}) {
+          together.arrive_and_wait();
+          side->step(noise, step >= 0);
+        }
+      }
+      if (rank == 0)
+        fmt::print("{{\"plain_ms\": [{:.3f}], \"switched_ms\": [{:.3f}]}}\n",
+                   fmt::join(first.milliseconds, ", "), fmt::join(second.milliseconds, ", "));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const Words words(arguments + 1, arguments + count);
+  const auto middle = std::find(words.begin(), words.end(), "--");
+  if (words.size() < 4 || middle == words.end()) {
+    std::cerr << "usage: bench_strategy_pair RANKS STEPS JOB.json PLAIN... -- SWITCHED...\n";
+    return 2;
+  }
+  try {
+    const int ranks = std::stoi(words[0]);
+    Setting plain(words[2], {words.begin() + 3, middle}, ranks);
+    Setting switched(words[2], {middle + 1, words.end()}, ranks);
+    measure(ranks, std::stoi(words[1]), plain, switched);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "bench_strategy_pair: error: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,47 @@
+#include "runtime/passes/backward_optimizer_deps.h"
+
+#include <map>
+#include <set>
+
+#include "runtime/graph/owner_of.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// What the last ops of the backward pass make, one value of each.
+std::vector<ValueId> ends_of_backward(const Program& program) {
+  std::set<ValueId> read;
+  for (const Op& op : program.ops)
+    if (op.role == Role::backward) read.insert(op.inputs.begin(), op.inputs.end());
+  std::vector<ValueId> ends;
+  for (const Op& op : program.ops) {
+    if (op.role != Role::backward) continue;
+    ValueId made = kNone;
+    bool is_end = true;
+    for (const ValueId id : op.outputs) {
+      if (id == kNone) continue;
+      made = id;
+      is_end = is_end && read.count(id) == 0;
+    }
+    if (is_end && made != kNone) ends.push_back(made);
+  }
+  return ends;
+}
+
+}  // namespace
+
+void backward_optimizer_deps(Program& program, const PassContext&) {
+  const std::vector<ValueId> ends = ends_of_backward(program);
+  std::map<int, ValueId> previous;  // by owner: what its update before this one writes
+  for (Op& op : program.ops) {
+    if (op.role != Role::optimize) continue;
+    const auto [before, is_first] = previous.try_emplace(owner_of(op), op.outputs.front());
+    if (is_first)
+      op.after.insert(op.after.end(), ends.begin(), ends.end());
+    else
+      op.after.push_back(before->second);
+    before->second = op.outputs.front();
+  }
+}
+
+}  // namespace fleetrun::runtime

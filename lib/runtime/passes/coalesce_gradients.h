@@ -1,0 +1,14 @@
+#pragma once
+#include "runtime/passes/pass.h"
+
+namespace fleetrun::runtime {
+
+// Lays the gradients that will travel together one behind the other (gradient_groups.h has the rules).
+//
+//   gradient a@GRAD f32[9] of a           gradient a@GRAD f32[9] of a
+//   gradient b@GRAD f32[5] of b      =>   gradient b@GRAD f32[5] of b
+//                                         contiguous b@GRAD,a@GRAD
+// (b's gradient is made first.)
+void coalesce_gradients(Program& program, const PassContext& context);
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,36 @@
+#include "runtime/passes/fuse_broadcasts.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+namespace fleetrun::runtime {
+
+void fuse_broadcasts(Program& program, const PassContext& context) {
+  std::map<std::int64_t, std::vector<ValueId>> parameters;  // by owner
+  std::vector<Op> ops;
+  std::size_t before = 0;
+  for (Op& op : program.ops) {
+    if (op.type != "broadcast") {
+      ops.push_back(std::move(op));
+      continue;
+    }
+    ++before;
+    const auto& roots = std::get<Shape>(op.attributes.at("roots"));
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) parameters[roots[i]].push_back(op.inputs[i]);
+  }
+  Op fused = {.type = "broadcast", .role = Role::communication};
+  Shape roots;
+  for (const auto& [owner, ids] : parameters) {
+    program.contiguous.push_back(ids);
+    fused.inputs.insert(fused.inputs.end(), ids.begin(), ids.end());
+    roots.insert(roots.end(), ids.size(), owner);
+  }
+  fused.outputs = fused.inputs;
+  fused.attributes["roots"] = roots;
+  ops.push_back(std::move(fused));
+  program.ops = std::move(ops);
+  context.tell(fmt::format("Find broadcast operators: {}, fused into 1.", before));
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,63 @@
+#include "runtime/passes/insert_reduce.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/graph/owner_of.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// By parameter.
+std::map<ValueId, int> choose_owners(const Program& program, int ranks) {
+  std::vector<std::int64_t> elements(static_cast<std::size_t>(ranks), 0);
+  std::map<ValueId, int> owners;
+  for (const Op& op : program.ops)
+    for (const ValueId id : op.outputs) {
+      if (op.role != Role::backward || id == kNone || program.value(id).kind != ValueKind::gradient) continue;
+      const auto least = std::min_element(elements.begin(), elements.end());
+      owners[program.value(id).of] = static_cast<int>(least - elements.begin());
+      *least += count_of(program.value(id).shape);
+    }
+  return owners;
+}
+
+Op reduce(ValueId gradient, int root) {
+  return {.type = "reduce",
+          .inputs = {gradient},
+          .outputs = {gradient},
+          .attributes = {{"op", std::string("sum")}, {"root", std::int64_t{root}}},
+          .role = Role::communication};
+}
+
+Op broadcast(ValueId parameter, int root) {
+  return {.type = "broadcast",
+          .inputs = {parameter},
+          .outputs = {parameter},
+          .attributes = {{"roots", Shape{root}}},
+          .role = Role::communication};
+}
+
+}  // namespace
+
+void insert_reduce(Program& program, const PassContext& context) {
+  const std::map<ValueId, int> owners = choose_owners(program, context.world_size);
+  std::vector<Op> ops;
+  for (Op& op : program.ops) {
+    const std::vector<ValueId> outputs = op.outputs;
+    const Role role = op.role;
+    if (role == Role::optimize) set_owner(op, owners.at(outputs.front()));
+    ops.push_back(std::move(op));
+    for (const ValueId id : outputs) {
+      if (id == kNone) continue;
+      const Value& value = program.value(id);
+      if (role == Role::backward && value.kind == ValueKind::gradient)
+        ops.push_back(reduce(id, owners.at(value.of)));
+      if (role == Role::optimize && value.kind == ValueKind::parameter)
+        ops.push_back(broadcast(id, owners.at(id)));
+    }
+  }
+  program.ops = std::move(ops);
+}
+
+}  // namespace fleetrun::runtime

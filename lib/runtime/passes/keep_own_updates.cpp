@@ -1,0 +1,45 @@
+#include "runtime/passes/keep_own_updates.h"
+
+#include "runtime/graph/owner_of.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// Takes the values away for which `wanted` is false; nobody may mention them.
+void keep_values(Program& program, const std::vector<bool>& wanted) {
+  std::vector<ValueId> moved(program.values.size(), kNone);
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < program.values.size(); ++i) {
+    if (!wanted[i]) continue;
+    moved[i] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(program.values[i]));
+  }
+  const auto move_all = [&](std::vector<ValueId>& ids) {
+    for (ValueId& id : ids)
+      if (id != kNone) id = moved[static_cast<std::size_t>(id)];
+  };
+  program.values = std::move(values);
+  for (Value& value : program.values)
+    if (value.of != kNone) value.of = moved[static_cast<std::size_t>(value.of)];
+  for (Op& op : program.ops) {
+    move_all(op.inputs);
+    move_all(op.outputs);
+    move_all(op.after);
+  }
+  move_all(program.fetches);
+  for (auto& ids : program.contiguous) move_all(ids);
+}
+
+}  // namespace
+
+void keep_own_updates(Program& program, int rank) {
+  std::vector<bool> wanted(program.values.size(), true);
+  for (const ValueId state : program.of_kind(ValueKind::state)) {
+    const int owner = owner_of_user(program, state);
+    wanted[static_cast<std::size_t>(state)] = owner == kNone || owner == rank;
+  }
+  std::erase_if(program.ops, [rank](const Op& op) { return owner_of(op) != kNone && owner_of(op) != rank; });
+  keep_values(program, wanted);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,16 @@
+#include "runtime/passes/scale_loss_gradient.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// The op `fill` that starts the backward part.
+bool is_loss_gradient(const Op& op) { return op.type == "fill" && op.role == Role::backward; }
+
+}  // namespace
+
+void scale_loss_gradient(Program& program, const PassContext& context) {
+  for (Op& op : program.ops)
+    if (is_loss_gradient(op)) op.attributes["value"] = 1.0 / context.world_size;
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,174 @@
+// Switches of the strategy change how a training is run, never what it learns: alone and in any combination.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "job/settle_strategy.h"
+#include "runtime/kernels/device.h"
+#include "runtime/tensor/philox.h"
+#include "runtime/trainer.h"
+#include "support/run_world.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kBatch = 4;  // of a rank
+constexpr int kSide = 8;
+constexpr int kSteps = 10;
+constexpr ModelFacts kFacts = {.input_shape = {3, kSide, kSide}, .classes = 10};
+constexpr std::size_t kPixels = std::size_t{3} * kSide * kSide;
+
+using Parameters = std::map<std::string, std::vector<float>>;
+
+struct Samples {
+  std::vector<float> images = std::vector<float>(kBatch * kPixels);
+  std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);
+
+  Samples(int step, int rank) {
+    const auto stream = static_cast<std::uint64_t>(step * kRanks + rank);
+    for (std::size_t i = 0; i < images.size(); ++i) images[i] = unit_float(philox(1, stream, i)[0]) - 0.5F;
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      labels[i] = static_cast<std::int32_t>(philox(2, stream, i)[0] % 10);
+  }
+};
+
+// Of rank 0, after kSteps steps on kRanks ranks with as many communicators as the strategy says.
+Parameters train(job::ModelName model, const job::StrategySpec& strategy) {
+  job::JobSpec job;
+  job.model.name = model;
+  job.optimizer.weight_decay = 1e-4;
+  job.data.batch_size = kBatch;
+  job.strategy = job::settle_strategy(strategy, {.all = kRanks, .of_node = kRanks}).strategy;
+  std::vector<std::vector<std::unique_ptr<comm::Communicator>>> worlds;  // by communicator, by rank
+  for (int i = 0; i <= job.strategy.nccl_comm_num; ++i) worlds.push_back(comm::make_thread_world(kRanks));
+  Parameters parameters;
+  testing::run_ranks(kRanks, [&](int rank) {
+    std::vector<comm::Communicator*> of_gradients;
+    for (auto& world : worlds) of_gradients.push_back(world[static_cast<std::size_t>(rank)].get());
+    comm::Communicator& flat = *of_gradients.back();
+    of_gradients.pop_back();
+    const auto device = make_cpu_device();
+    Trainer trainer(job, kFacts, *device, Communicators(flat, of_gradients), 1);
+    trainer.share_parameters();
+    for (int step = 0; step < kSteps; ++step) {
+      const Samples samples(step, rank);
+      trainer.step({samples.images.data(), samples.labels.data()}, 0.05);
+    }
+    if (rank != 0) return;
+    const Program& program = trainer.executor().program();
+    for (const ValueId id : program.of_kind(ValueKind::parameter))
+      parameters[program.value(id).name] = trainer.storage().read(program.value(id).name);
+  });
+  return parameters;
+}
+
+double norm(const std::vector<float>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+// The largest difference of any parameter, in parts of its norm.
+double distance(const Parameters& a, const Parameters& b) {
+  double most = 0;
+  for (const auto& [name, values] : a) {
+    std::vector<float> difference(values.size());
+    std::transform(values.begin(), values.end(), b.at(name).begin(), difference.begin(), std::minus<float>());
+    most = std::max(most, norm(difference) / std::max(norm(values), 1e-3));
+  }
+  return most;
+}
+
+struct Switch {
+  const char* name;
+  void (*turn)(job::StrategySpec&);
+  bool same_bits = true;
+};
+
+const std::vector<Switch>& switches() {
+  using Spec = job::StrategySpec;
+  static const std::vector<Switch> all = {
+      {"nothing is fused",
+       [](Spec& s) {
+         s.fuse_all_reduce_ops = false;
+         s.build_strategy.fuse_bn_add_act_ops = false;
+       }},
+      {"batch norms with activations", [](Spec& s) { s.build_strategy.fuse_bn_act_ops = true; }},
+      {"additions with activations",
+       [](Spec& s) {
+         s.build_strategy.fuse_bn_add_act_ops = false;
+         s.build_strategy.fuse_elewise_add_act_ops = true;
+       }},
+      {"groups of elementwise ops",
+       [](Spec& s) {
+         s.build_strategy.fuse_bn_add_act_ops = false;
+         s.build_strategy.enable_auto_fusion = true;
+       }},
+      {"names kept", [](Spec& s) { s.build_strategy.cache_runtime_context = true; }},
+      {"memory given back", [](Spec& s) { s.execution_strategy.num_iteration_per_drop_scope = 2; }},
+      {"small messages", [](Spec& s) { s.fuse_grad_size_in_MB = 0.01; }},
+      {"a message for each layer", [](Spec& s) { s.fuse_grad_size_in_MB = -1; }},
+      {"one message by name", [](Spec& s) { s.fuse_grad_size_in_MB = 0; }},
+      {"few gradients in a message", [](Spec& s) { s.fuse_grad_size_in_TFLOPS = 3; }},
+      {"a small last message", [](Spec& s) { s.last_comm_group_size_MB = 0.001; }},
+      {"asynchronous sums", [](Spec& s) { s.sync_nccl_allreduce = false; }},
+      {"two communicators", [](Spec& s) { s.nccl_comm_num = 2; }},
+      {"three threads", [](Spec& s) { s.execution_strategy.num_threads = 3; }},
+      {"program order", [](Spec& s) { s.build_strategy.enable_sequential_execution = true; }},
+      {"fused updates", [](Spec& s) { s.build_strategy.fuse_all_optimizer_ops = true; }},
+      {"early updates", [](Spec& s) { s.build_strategy.enable_backward_optimizer_op_deps = false; }},
+      {"no place twice", [](Spec& s) { s.build_strategy.enable_inplace = false; }},
+      {"owners", [](Spec& s) { s.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce; }},
+      {"owners with fused broadcasts",
+       [](Spec& s) {
+         s.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
+         s.build_strategy.fuse_broadcast_ops = true;
+       }},
+  };
+  return all;
+}
+
+void check_like(const Parameters& plain, const Parameters& other, bool same_bits) {
+  if (same_bits)
+    CHECK(plain == other);
+  else
+    CHECK(distance(plain, other) < 1e-5);
+}
+
+TEST_CASE("each switch alone leaves what is learned as it is") {
+  const Parameters plain = train(job::ModelName::resnet20, {});
+  for (const Switch& one : switches()) {
+    CAPTURE(one.name);
+    job::StrategySpec strategy;
+    one.turn(strategy);
+    check_like(plain, train(job::ModelName::resnet20, strategy), one.same_bits);
+  }
+}
+
+TEST_CASE("50 random combinations of the switches leave what is learned as it is") {
+  constexpr int kCombinations = 50;
+  const Parameters plain = train(job::ModelName::resnet20, {});
+  std::mt19937 random(8);  // NOLINT: the same on every run
+  for (int i = 0; i < kCombinations; ++i) {
+    job::StrategySpec strategy;
+    bool same_bits = true;
+    std::string names;
+    for (const Switch& one : switches()) {
+      if (random() % 3 != 0) continue;
+      one.turn(strategy);
+      same_bits = same_bits && one.same_bits;
+      names += std::string(names.empty() ? "" : ", ") + one.name;
+    }
+    CAPTURE(names);
+    check_like(plain, train(job::ModelName::resnet20, strategy), same_bits);
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime
