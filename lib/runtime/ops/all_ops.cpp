@@ -37,6 +37,9 @@
   X(relu)                            \
   X(relu6)                           \
   X(relu6_grad)                      \
+  X(relu_depthwise)                  \
+  X(relu_depthwise_grad_input)       \
+  X(relu_depthwise_grad_weights)     \
   X(relu_grad)                       \
   X(reorder)                         \
   X(scale)                           \

@@ -8,7 +8,7 @@
 // Throws Error(config) when sizes do not fit each other.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/ops/conv2d_parts.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::ops {
@@ -26,14 +26,6 @@ Shape convolved(const OpView& op, const Shape& x, const Shape& w) {
   return moved_over(op, read_window(op, w[2], w[3]), x, w[0]);
 }
 
-void infer_conv2d(Inference& op) {
-  const Shape& w = op.input("w").shape;
-  const Shape y = convolved(op, op.input("x").shape, w);
-  if (op.has_input("b") && op.input("b").shape != Shape{w[0]})
-    op.fail(fmt::format("b is {}, wanted [{}]", describe(op.input("b").shape), w[0]));
-  op.set_output("y", y, op.input("x").dtype);
-}
-
 void grad_conv2d(GradientRule& rule) {
   const OpView& forward = rule.forward();
   const ValueId dy = rule.output_gradient("y");
@@ -44,14 +36,7 @@ void grad_conv2d(GradientRule& rule) {
     const auto ids = rule.emit("conv2d_grad_input", {{"dy", dy}, {"w", forward.input_id("w")}}, attributes);
     rule.set_gradient("x", ids.front());
   }
-  const bool bias = forward.has_input("b") && rule.wants("b");
-  if (!rule.wants("w") && !bias) return;
-  Attributes attributes = forward.op().attributes;
-  attributes["weight_shape"] = forward.input("w").shape;
-  const auto ids = rule.emit("conv2d_grad_weights", {{"x", forward.input_id("x")}, {"dy", dy}}, attributes,
-                             bias ? std::vector<std::string>{"dw", "db"} : std::vector<std::string>{"dw"});
-  if (rule.wants("w")) rule.set_gradient("w", ids[0]);
-  if (bias) rule.set_gradient("b", ids[1]);
+  emit_conv2d_grad_weights(rule, "conv2d_grad_weights");
 }
 
 Sample conv_sample(Shape x, Shape w, bool bias, const Attributes& attributes) {
@@ -77,7 +62,17 @@ std::vector<Sample> conv2d_samples() {
       conv_sample({3, 17, 4, 4}, {9, 17, 1, 1}, false, {{"strides", Shape{2, 2}}})};
 }
 
-void infer_grad_input(Inference& op) {
+}  // namespace
+
+void infer_conv2d(Inference& op) {
+  const Shape& w = op.input("w").shape;
+  const Shape y = convolved(op, op.input("x").shape, w);
+  if (op.has_input("b") && op.input("b").shape != Shape{w[0]})
+    op.fail(fmt::format("b is {}, wanted [{}]", describe(op.input("b").shape), w[0]));
+  op.set_output("y", y, op.input("x").dtype);
+}
+
+void infer_conv2d_grad_input(Inference& op) {
   const Shape& dx = op.integers("input_shape");
   const Shape y = convolved(op, dx, op.input("w").shape);
   if (op.input("dy").shape != y)
@@ -85,7 +80,7 @@ void infer_grad_input(Inference& op) {
   op.set_output("dx", dx, op.input("dy").dtype);
 }
 
-void infer_grad_weights(Inference& op) {
+void infer_conv2d_grad_weights(Inference& op) {
   const Shape& dw = op.integers("weight_shape");
   const Shape y = convolved(op, op.input("x").shape, dw);
   if (op.input("dy").shape != y)
@@ -94,7 +89,18 @@ void infer_grad_weights(Inference& op) {
   op.set_output("db", {dw[0]});
 }
 
-}  // namespace
+void emit_conv2d_grad_weights(GradientRule& rule, const std::string& type) {
+  const OpView& forward = rule.forward();
+  const bool bias = forward.has_input("b") && rule.wants("b");
+  if (!rule.wants("w") && !bias) return;
+  Attributes attributes = forward.op().attributes;
+  attributes["weight_shape"] = forward.input("w").shape;
+  const auto ids =
+      rule.emit(type, {{"x", forward.input_id("x")}, {"dy", rule.output_gradient("y")}}, attributes,
+                bias ? std::vector<std::string>{"dw", "db"} : std::vector<std::string>{"dw"});
+  if (rule.wants("w")) rule.set_gradient("w", ids[0]);
+  if (bias) rule.set_gradient("b", ids[1]);
+}
 
 OpDef conv2d() {
   return {.name = "conv2d",
@@ -106,14 +112,17 @@ OpDef conv2d() {
 }
 
 OpDef conv2d_grad_input() {
-  return {.name = "conv2d_grad_input", .inputs = {"dy", "w"}, .outputs = {"dx"}, .infer = infer_grad_input};
+  return {.name = "conv2d_grad_input",
+          .inputs = {"dy", "w"},
+          .outputs = {"dx"},
+          .infer = infer_conv2d_grad_input};
 }
 
 OpDef conv2d_grad_weights() {
   return {.name = "conv2d_grad_weights",
           .inputs = {"x", "dy"},
           .outputs = {"dw", "db"},
-          .infer = infer_grad_weights};
+          .infer = infer_conv2d_grad_weights};
 }
 
 }  // namespace fleetrun::runtime::ops

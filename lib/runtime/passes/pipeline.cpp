@@ -16,6 +16,7 @@
 #include "runtime/passes/fuse_broadcasts.h"
 #include "runtime/passes/fuse_elewise_add_act.h"
 #include "runtime/passes/fuse_optimizers.h"
+#include "runtime/passes/fuse_relu_depthwise_conv.h"
 #include "runtime/passes/insert_all_reduce.h"
 #include "runtime/passes/insert_reduce.h"
 #include "runtime/passes/order_all_reduces.h"
@@ -77,6 +78,8 @@ using Build = job::BuildStrategySpec;
 // would have to keep its edges.
 constexpr std::array kPasses = {
     Pass{"sync_batch_norm", wants_sync_batch_norm, sync_batch_norm},  // before fusions look for batch_norm
+    Pass{"fuse_relu_depthwise_conv", on<&Build::fuse_relu_depthwise_conv>,
+         fuse_relu_depthwise_conv},  // before batch norms take the relus
     Pass{"fuse_bn_act", on<&Build::fuse_bn_act_ops>,
          fuse_bn_act},  // fusions: the ops of one device, before all others
     Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>,
