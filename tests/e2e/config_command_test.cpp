@@ -1,4 +1,6 @@
 // fleetrun config: what it prints, and how it ends.
+#include <regex>
+
 #include "e2e/launcher.h"
 
 namespace fleetrun {
@@ -16,8 +18,7 @@ TEST_CASE("config shows a line for each key, notes apart, and makes no file") {
   const ChildResult result = launch.run_words({"config", "job.json", "train.epochs=3"});
   CHECK(result.code == 0);
   CHECK(contains(result.out, "\nmodel.hidden"));
-  CHECK(contains(result.out,
-                 "\ntrain.epochs" + std::string(37, ' ') + "3" + std::string(31, ' ') + "command line\n"));
+  CHECK(std::regex_search(result.out, std::regex("\ntrain\\.epochs +3 +command line\n")));
   CHECK(contains(result.out, "  job.json:2:19\n"));
   CHECK(contains(result.out, "  alias strategy.thread_num, job.json:4:28\n"));
   CHECK(result.err ==
