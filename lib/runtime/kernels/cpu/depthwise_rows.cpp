@@ -47,7 +47,7 @@ FLEETRUN_INLINE void sum_block(const TapSum& sum, std::int64_t j) {
   }
   const std::int64_t out_step = sum.out_step * kChannels<Pixel>;
   float* const out = sum.out + j * out_step;
-  const float* const mask = sum.mask + j * out_step;
+  const float* const mask = masked ? sum.mask + j * out_step : nullptr;
   for (int i = 0; i < width; ++i) {
     if constexpr (masked) {
       __builtin_prefetch(mask + i * out_step + kAhead);
