@@ -1,6 +1,7 @@
 #include "job/settle_strategy.h"
 
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -67,8 +68,8 @@ void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
 }
 
 // The key's own value, else the variable's, else the usual one.
-void settle_fusion(std::optional<double>& value, const char* variable, double usual,
-                   const Variables& variables, SettledStrategy& settled) {
+void settle_limit(std::optional<double>& value, const char* variable, double usual,
+                  const Variables& variables, SettledStrategy& settled) {
   if (value) return;
   const auto given = variables ? variables(variable) : std::nullopt;
   if (!given) {
@@ -77,10 +78,19 @@ void settle_fusion(std::optional<double>& value, const char* variable, double us
   }
   double number = 0;
   const auto [end, problem] = std::from_chars(given->data(), given->data() + given->size(), number);
-  if (problem != std::errc() || end != given->data() + given->size())
+  if (problem != std::errc() || end != given->data() + given->size() || !std::isfinite(number))
     throw Error(ErrorKind::config, fmt::format("{} is \"{}\", wanted a number", variable, *given));
   value = number;
   settled.notes.push_back(fmt::format("{} is {}, taken for the fusion of all-reduces", variable, *given));
+}
+
+void settle_fusion(const Ranks& ranks, const Variables& variables, SettledStrategy& settled) {
+  const bool fuses = ranks.all > 1 && settled.strategy.fuse_all_reduce_ops;
+  const Variables& of_fusion = fuses ? variables : nullptr;
+  settle_limit(settled.strategy.fuse_grad_size_in_MB, "FLAGS_fuse_parameter_memory_size", kFusedMegabytes,
+               of_fusion, settled);
+  settle_limit(settled.strategy.fuse_grad_size_in_TFLOPS, "FLAGS_fuse_parameter_groups_size", kFusedGradients,
+               of_fusion, settled);
 }
 
 // Reduce and AllReduce each know fusions of their own.
@@ -120,11 +130,8 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
   settle_groups(ranks, settled);
-  settle_fusion(settled.strategy.fuse_grad_size_in_MB, "FLAGS_fuse_parameter_memory_size", kFusedMegabytes,
-                variables, settled);
-  settle_fusion(settled.strategy.fuse_grad_size_in_TFLOPS, "FLAGS_fuse_parameter_groups_size",
-                kFusedGradients, variables, settled);
   settle_reduction(ranks, settled);
+  settle_fusion(ranks, variables, settled);
   settle_threads(ranks, settled, settled.notes);
   return settled;
 }

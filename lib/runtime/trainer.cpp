@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/graph/verify.h"
 #include "runtime/passes/keep_own_updates.h"
 
 namespace fleetrun::runtime {
@@ -50,6 +51,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   program_text_ = print_program(training, ops);
   whole_ = training;
   keep_own_updates(training, communicator_.rank());
+  verify(training, ops);
 
   storage_ = std::make_unique<Storage>(training, device, *communicators.gradients.front());
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));

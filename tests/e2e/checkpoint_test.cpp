@@ -110,9 +110,9 @@ TEST_CASE("num_iteration_per_run: what is seen comes once in so many steps, what
   for (const std::string batch : {"batch 3]", "batch 5]"}) CHECK(contains(runs.out, "[Epoch 1, " + batch));
   for (const std::string batch : {"batch 0]", "batch 1]", "batch 2]", "batch 4]"})
     CHECK_FALSE(contains(runs.out, "[Epoch 1, " + batch));
-  CHECK(saved(in_runs).size() == 3);
-  for (const std::string& name : saved(in_runs))
-    CHECK(contains("step-4 step-6 step-10 step-12", name.substr(name.find("step-"))));
+  std::vector<std::string> steps;
+  for (const std::string& name : saved(in_runs)) steps.push_back(name.substr(name.find("step-")));
+  CHECK(steps == std::vector<std::string>{"step-6", "step-10", "step-12"});
 }
 
 TEST_CASE("checkpoints in mid-epoch go on in mid-epoch, and only the newest are kept") {

@@ -68,19 +68,24 @@ TEST_CASE("the size of fused messages: the job's key, else the variable, else th
     if (name == "FLAGS_fuse_parameter_memory_size") return "16.5";
     return std::nullopt;
   };
-  const Ranks one;
-  CHECK(settle_strategy({}, one).strategy.fuse_grad_size_in_MB == kFusedMegabytes);
-  const SettledStrategy settled = settle_strategy({}, one, flags);
+  const Ranks two = {.all = 2, .of_node = 2};
+  CHECK(settle_strategy({}, two).strategy.fuse_grad_size_in_MB == kFusedMegabytes);
+  const SettledStrategy settled = settle_strategy({.sync_nccl_allreduce = false}, two, flags);
   CHECK(settled.strategy.fuse_grad_size_in_MB == 16.5);
   CHECK(settled.strategy.fuse_grad_size_in_TFLOPS == kFusedGradients);
   CHECK(settled.notes ==
         Notes{"FLAGS_fuse_parameter_memory_size is 16.5, taken for the fusion of all-reduces"});
-  CHECK(settle_strategy({.fuse_grad_size_in_MB = 8}, one, flags).strategy.fuse_grad_size_in_MB == 8);
+  CHECK(settle_strategy({.fuse_grad_size_in_MB = 8}, two, flags).strategy.fuse_grad_size_in_MB == 8);
+}
+
+TEST_CASE("where nothing is fused the variables mean nothing") {
+  const auto flags = [](const std::string&) -> std::optional<std::string> { return "much"; };
+  CHECK(settle_strategy({}, {}, flags).notes.empty());
 }
 
 TEST_CASE("a variable for the size of messages that is no number is refused") {
   const auto flags = [](const std::string&) -> std::optional<std::string> { return "much"; };
-  CHECK_THROWS_WITH_AS(settle_strategy({}, {}, flags),
+  CHECK_THROWS_WITH_AS(settle_strategy({}, {.all = 2, .of_node = 2}, flags),
                        "FLAGS_fuse_parameter_memory_size is \"much\", wanted a number", Error);
 }
 

@@ -40,6 +40,7 @@ std::map<std::string, bool> strategy_switches() {
 
 TEST_CASE("docs/strategies.md has a row for every switch of this build") {
   const std::string text = document();
+  CHECK(text.find("EFFECT(") == std::string::npos);  // where a measurement is to be put in
   for (const auto& [key, is_supported] : strategy_switches()) {
     if (!is_supported) continue;
     CAPTURE(key);

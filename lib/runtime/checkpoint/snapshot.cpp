@@ -86,6 +86,12 @@ void check_finite(const PlainTensors& weights, const TrainingState& state) {
           "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
 }
 
+// With sync_batch_norm the running statistics are the same on all ranks, and have to be: they have rank 0's already.
+bool are_of_all_ranks(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(),
+                     [](const Op& op) { return op.type == "sync_batch_norm"; });
+}
+
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
 
 // Those that one rank owns, with their owners.
@@ -161,7 +167,7 @@ void share_statistics(const Checkpoint* checkpoint, const Program& program, Stor
                       comm::Communicator& of_host) {
   std::vector<float> all = packed_statistics(program, storage);
   const std::size_t of_rank = all.size();
-  if (of_host.size() == 1 || of_rank == 0) return;
+  if (of_host.size() == 1 || of_rank == 0 || are_of_all_ranks(program)) return;
   all.resize(of_rank * static_cast<std::size_t>(of_host.size()));
   if (of_host.rank() == 0)
     for (int rank = 1; rank < of_host.size(); ++rank)

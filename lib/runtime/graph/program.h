@@ -1,5 +1,5 @@
 // A static program: values and ops as ids into vectors, ops in an order in which they can run.
-// A value is written by one op; the exceptions are ops that update in place (all_reduce, optimizers),
+// A value is written by one op; the exceptions are ops that update in place (collectives, optimizers, batch norms),
 // which name the same value among their inputs and outputs.
 #pragma once
 #include <cstdint>

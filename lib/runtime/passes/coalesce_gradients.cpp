@@ -6,10 +6,9 @@ namespace fleetrun::runtime {
 
 void coalesce_gradients(Program& program, const PassContext& context) {
   const job::StrategySpec& strategy = context.strategy;
-  const GroupLimits limits = {
-      .megabytes = strategy.fuse_grad_size_in_MB.value_or(job::kFusedMegabytes),
-      .gradients = static_cast<int>(strategy.fuse_grad_size_in_TFLOPS.value_or(job::kFusedGradients)),
-      .last_megabytes = strategy.last_comm_group_size_MB};
+  const GroupLimits limits = {.megabytes = strategy.fuse_grad_size_in_MB.value_or(job::kFusedMegabytes),
+                              .gradients = strategy.fuse_grad_size_in_TFLOPS.value_or(job::kFusedGradients),
+                              .last_megabytes = strategy.last_comm_group_size_MB};
   for (auto& group : gradient_groups(program, context.ops, limits))
     program.contiguous.push_back(std::move(group));
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -37,6 +39,11 @@ void fuse_all_reduce(Program& program, const PassContext& context) {
       ops.push_back(std::move(op));
     }
   }
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    if (missing[i] != 0)
+      throw Error(ErrorKind::internal,
+                  fmt::format("{} of the gradients that travel with {} are not summed", missing[i],
+                              program.value(program.contiguous[i].front()).name));
   program.ops = std::move(ops);
   context.tell(fmt::format(
       "Find all_reduce operators: {}. To make the speed faster, some all_reduce ops are fused during "

@@ -72,7 +72,7 @@ GradientGroups merged(const Program& program, const GradientGroups& layers, cons
     if (!open) groups.emplace_back();
     std::vector<ValueId>& group = groups.back();
     group.insert(group.end(), layer.begin(), layer.end());
-    const bool many = limits.gradients > 1 && static_cast<int>(group.size()) > limits.gradients;
+    const bool many = limits.gradients > 1 && static_cast<double>(group.size()) > limits.gradients;
     const bool large = static_cast<double>(bytes_of(program, group)) / kMegabyte >= limits.megabytes;
     open = !many && !large;
   }

@@ -10,7 +10,7 @@ namespace fleetrun::runtime {
 
 struct GroupLimits {
   double megabytes = 32;                 // 0: one group of all, by name; below 0: a group for each layer
-  int gradients = 50;                    // 1 or less: any number
+  double gradients = 50;                 // 1 or less: any number
   std::optional<double> last_megabytes;  // what is made last travels by itself, at most so much of it
 };
 

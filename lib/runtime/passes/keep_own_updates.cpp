@@ -5,7 +5,7 @@
 namespace fleetrun::runtime {
 namespace {
 
-// Takes the values away for which `wanted` is false; nobody may mention them.
+// Takes the values away for which `wanted` is false; nobody may read or write them.
 void keep_values(Program& program, const std::vector<bool>& wanted) {
   std::vector<ValueId> moved(program.values.size(), kNone);
   std::vector<Value> values;
@@ -25,6 +25,7 @@ void keep_values(Program& program, const std::vector<bool>& wanted) {
     move_all(op.inputs);
     move_all(op.outputs);
     move_all(op.after);
+    std::erase(op.after, kNone);  // what another rank's update would have made
   }
   move_all(program.fetches);
   for (auto& ids : program.contiguous) move_all(ids);

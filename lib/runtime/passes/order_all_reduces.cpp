@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -57,6 +61,8 @@ void order_all_reduces(Program& program, const PassContext&) {
     for (const ValueId id : made) unmade.erase(id);
     while (next != sums.end() && ready(*next)) ops.push_back((next++)->op);
   }
+  if (next != sums.end())
+    throw Error(ErrorKind::internal, fmt::format("{} is summed and never made", next->name));
   program.ops = std::move(ops);
 }
 

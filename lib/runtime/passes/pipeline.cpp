@@ -74,8 +74,7 @@ struct Pass {
 
 using Build = job::BuildStrategySpec;
 
-// The order is PaddlePaddle's (build_strategy.cc), but for sequential_execution, which is behind the fusions: they
-// would have to keep its edges.
+// The order is PaddlePaddle's (build_strategy.cc), but for sequential_execution, which orders what the fusions leave.
 constexpr std::array kPasses = {
     Pass{"sync_batch_norm", wants_sync_batch_norm, sync_batch_norm},  // before fusions look for batch_norm
     Pass{"fuse_relu_depthwise_conv", on<&Build::fuse_relu_depthwise_conv>,

@@ -40,7 +40,7 @@ TEST_CASE("ResNet-50 travels in the published numbers of groups") {
 
 TEST_CASE("no gradient is lost or sent twice, whatever the limits") {
   for (const double megabytes : {-1.0, 0.0, 0.001, 1.0, 7.5, 32.0, 1000.0})
-    for (const int gradients : {0, 1, 2, 7, 50, 1000})
+    for (const double gradients : {0.0, 1.0, 2.0, 7.0, 50.0, 1000.0})
       for (const std::optional<double> last : {std::optional<double>(), {0.5}, {1e6}}) {
         std::set<ValueId> seen;
         std::size_t count = 0;

@@ -71,6 +71,15 @@ TEST_CASE("ResNet-50: 161 reductions and broadcasts, no all-reduce; fused 161 br
   CHECK(fused.tells("Find broadcast operators: 161, fused into 1."));
 }
 
+TEST_CASE("program order and owners: what another rank's update would have made is waited for no more") {
+  job::StrategySpec strategy = reduce_mode(false);
+  strategy.build_strategy.enable_sequential_execution = true;
+  Program own = test::build_model(job::ModelName::resnet20, 10, 2, strategy).program;
+  keep_own_updates(own, 1);
+  verify(own, all_ops());
+  for (const Op& op : own.ops) CHECK(std::find(op.after.begin(), op.after.end(), kNone) == op.after.end());
+}
+
 TEST_CASE("a rank keeps the updates and states that it owns, about 1/ranks of them") {
   const test::BuiltModel built = test::build_model(job::ModelName::resnet50, 102, 4, reduce_mode(true));
   const auto velocities = [](const Program& program) {
