@@ -2,7 +2,7 @@
 //
 // Trains the job's model on one batch of noise, again and again, and prints as JSON: step_ms, each step's time after a
 // warm-up; peak_mib, the most memory that the process held; op_ms, the times of all ops by kind, each op run by itself
-// with its inputs in the caches.
+// with its inputs in the caches. How convolutions are done goes to standard error.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -14,6 +14,7 @@
 
 #include "comm/solo.h"
 #include "job/parse_job.h"
+#include "job/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
 #include "runtime/model_facts.h"
@@ -34,11 +35,13 @@ double peak_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-void measure(int steps, const job::JobSpec& job) {
+void measure(int steps, job::JobSpec job) {
+  job.strategy = job::settle_strategy(job.strategy, {}).strategy;
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
   const auto device = runtime::make_cpu_device();
   const auto solo = comm::make_solo();
   runtime::Trainer trainer(job, facts, *device, *solo, job.train.threads.value_or(1));
+  std::cerr << runtime::describe(trainer.algorithm_search()) << '\n';
   const bench::Noise noise(facts, job.data.batch_size);
   std::vector<double> milliseconds;
   for (int step = -kWarmUp; step < steps; ++step) {

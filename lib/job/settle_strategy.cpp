@@ -10,6 +10,9 @@
 namespace fleetrun::job {
 namespace {
 
+// PaddlePaddle's for each device (python/paddle/fluid/compiler.py).
+constexpr int kThreadsOfCpu = 2, kThreadsOfGpu = 4;
+
 constexpr const char* kGroupKey = "strategy.hierarchical_allreduce_inter_nranks";
 
 void settle_communicators(const Ranks& ranks, SettledStrategy& settled) {
@@ -111,6 +114,16 @@ void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
   }
 }
 
+// After sync_batch_norm, which has them in its own way.
+void settle_usual_threads(const Ranks& ranks, SettledStrategy& settled) {
+  int& threads = settled.strategy.execution_strategy.num_threads;
+  if (threads != 0) return;
+  threads = ranks.gpu ? kThreadsOfGpu : kThreadsOfCpu;
+  settled.notes.push_back(
+      fmt::format("strategy.execution_strategy.num_threads is 0, taken as {}: the usual number {}", threads,
+                  ranks.gpu ? "on a GPU" : "on the CPU"));
+}
+
 void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vector<std::string>& notes) {
   const int threads = settled.strategy.execution_strategy.num_threads;
   const int wanted = settled.strategy.nccl_comm_num + 1;
@@ -132,6 +145,7 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks
   settle_groups(ranks, settled);
   settle_reduction(ranks, settled);
   settle_fusion(ranks, variables, settled);
+  settle_usual_threads(ranks, settled);
   settle_threads(ranks, settled, settled.notes);
   return settled;
 }

@@ -12,7 +12,8 @@ namespace fleetrun::job {
 
 struct Ranks {
   int all = 1;
-  int of_node = 1;  // on each node
+  int of_node = 1;   // on each node
+  bool gpu = false;  // each has one
 };
 
 struct SettledStrategy {

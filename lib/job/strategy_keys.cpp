@@ -6,6 +6,7 @@ namespace {
 
 constexpr double kMostCommunicators = 64;  // each has a thread; far above what any network gains from
 constexpr double kMostOpsInFlight = 256;   // threads that issue ops; far above the width of any graph of ours
+constexpr double kMostScratchMegabytes = 1 << 20;  // a terabyte: more than any host gives to one op
 
 // FleetX's documents write the fusion switches directly under the strategy.
 KeyRules fusion(const std::string& name) { return {.aliases = {"strategy." + name}}; }
@@ -81,8 +82,9 @@ Key execution_strategy_keys() {
   return make_object_key(
       "execution_strategy", "how the graph is run",
       {
-          make_key("num_threads", execution(&Execution::num_threads), "ops in flight",
-                   {.range = Range::between(1, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
+          make_key("num_threads", execution(&Execution::num_threads),
+                   "ops in flight, 0: 2 on the CPU and 4 on a GPU",
+                   {.range = Range::between(0, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
           make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
                    "steps after which activation memory is given back, 0: never", {.range = Range::from(0)}),
           make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
@@ -132,14 +134,13 @@ std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
-               "time the algorithms of each convolution and keep the fastest"),
+               "time the algorithms of each convolution and keep the fastest, also on the CPU"),
       make_key("conv_workspace_size_limit", strategy(&StrategySpec::conv_workspace_size_limit),
-               "MB of scratch memory of a convolution", {.range = Range::from(0)}),
+               "MB of scratch memory that a convolution may ask for",
+               {.range = Range::between(0, kMostScratchMegabytes)}),
       make_key("cudnn_batchnorm_spatial_persistent",
                strategy(&StrategySpec::cudnn_batchnorm_spatial_persistent),
-               "cuDNN's persistent batch norm, GPU only"),
-      make_key("amp", strategy(&StrategySpec::amp), "mixed precision"),
-      amp_keys(),
+               "cuDNN's persistent mode of batch norms, CUDA only", {.note = "has no effect on the CPU"}),
   };
 }
 
@@ -156,7 +157,9 @@ Key strategy_keys() {
   };
   for (Key& key : communication_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : fusion_keys(strategy)) members.push_back(std::move(key));
-  for (Key& key : kernel_keys(strategy)) members.push_back(later(std::move(key)));
+  for (Key& key : kernel_keys(strategy)) members.push_back(std::move(key));
+  members.push_back(later(make_key("amp", strategy(&StrategySpec::amp), "mixed precision")));
+  members.push_back(later(amp_keys()));
   for (const std::string name :
        {"gradient_merge", "recompute", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
     members.push_back(make_later_key(name, "as in Fleet"));

@@ -87,7 +87,7 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
 job::JobSpec settle(job::JobSpec job, const RankEnv& env) {
   const Environment environment = Environment::of_this_process();
   const job::SettledStrategy settled =
-      job::settle_strategy(job.strategy, {env.world_size, env.local_size},
+      job::settle_strategy(job.strategy, {env.world_size, env.local_size, env.device != "cpu"},
                            [&](const std::string& name) { return environment.get(name); });
   job.strategy = settled.strategy;
   if (env.rank == 0)
@@ -123,6 +123,7 @@ class Run {
     agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
       for (const std::string& message : trainer_.pass_messages()) out_ << message << std::endl;
+      tell_search();
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
@@ -367,6 +368,13 @@ class Run {
     const std::string path = job_.output.dir + "/model.safetensors";
     trainer_.save(path);
     out_ << "weights: " << path << std::endl;
+  }
+
+  void tell_search() {
+    for (const std::string& warning : trainer_.algorithm_search().warnings)
+      out_ << "warning: " << warning << std::endl;
+    if (job_.strategy.cudnn_exhaustive_search && trainer_.algorithm_search().problems > 0)
+      out_ << describe(trainer_.algorithm_search()) << std::endl;
   }
 
   TrainReport report(const TimeUses& time) const {

@@ -13,6 +13,8 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr std::size_t kMebibyte = 1 << 20;
+
 // Ranks drop different values of their different samples.
 std::uint64_t seed_of_rank(const job::JobSpec& job, int rank) {
   return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(rank) << 32U);
@@ -27,6 +29,12 @@ ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads)
           .share_in_place = job.strategy.build_strategy.enable_inplace,
           .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
           .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
+}
+
+SearchOptions search_options(const job::StrategySpec& strategy, int team) {
+  return {.search = strategy.cudnn_exhaustive_search,
+          .scratch_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMebibyte,
+          .team = team};
 }
 
 }  // namespace
@@ -45,8 +53,10 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                              .device_ops = &device_ops,
                                              .messages = &pass_messages_,
                                              .watcher = watcher});
-  propagate_layouts(training, ops, device, {});
   Program evaluation = build_evaluation_program(job, facts, ops);
+  search_ = search_algorithms({&training, &evaluation}, ops, device, communicator_,
+                              search_options(job.strategy, options.team));
+  propagate_layouts(training, ops, device, {});
   propagate_layouts(evaluation, ops, device, parameter_layouts(training));
   program_text_ = print_program(training, ops);
   whole_ = training;

@@ -12,6 +12,7 @@
 #include "job/job_spec.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/search_algorithms.h"
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
 #include "runtime/passes/pipeline.h"
@@ -44,8 +45,8 @@ struct Communicators {
 
 class Trainer {
  public:
-  // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. No rank talks to
-  // another yet. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
+  // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. Every rank makes one: rank 0
+  // tells the others by which algorithms ops are done. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
   // `watcher` sees the training program after each pass.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
           const Communicators& communicators, int threads, Timeline* timeline = nullptr,
@@ -59,6 +60,8 @@ class Trainer {
 
   // What the passes say of what they did, a line each.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
+
+  const AlgorithmSearch& algorithm_search() const { return search_; }
 
   // Rank 0's parameters become everybody's. Before the first step.
   void share_parameters();
@@ -92,6 +95,7 @@ class Trainer {
   std::string program_text_;
   Program whole_;
   std::vector<std::string> pass_messages_;
+  AlgorithmSearch search_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;

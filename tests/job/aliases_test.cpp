@@ -34,6 +34,8 @@ TEST_CASE("a key and its alias together are a problem") {
 TEST_CASE("a switch that has no effect says so") {
   CHECK(parse(good_job(R"("strategy": {"a_sync": false})")).notes ==
         std::vector<std::string>{"strategy.a_sync has no effect in collective mode"});
+  CHECK(parse(good_job(R"("strategy": {"cudnn_batchnorm_spatial_persistent": false})")).notes ==
+        std::vector<std::string>{"strategy.cudnn_batchnorm_spatial_persistent has no effect on the CPU"});
 }
 
 }  // namespace

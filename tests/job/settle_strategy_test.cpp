@@ -63,6 +63,21 @@ TEST_CASE("with sync_nccl_allreduce there is a thread for each communicator besi
   CHECK(settle_strategy({.sync_nccl_allreduce = false}, two).notes.empty());
 }
 
+TEST_CASE("num_threads 0 is 2 on the CPU and 4 on a GPU, and 1 where there may be only one") {
+  StrategySpec strategy;
+  strategy.execution_strategy.num_threads = 0;
+  const SettledStrategy cpu = settle_strategy(strategy, {});
+  CHECK(cpu.strategy.execution_strategy.num_threads == 2);
+  CHECK(cpu.notes ==
+        Notes{"strategy.execution_strategy.num_threads is 0, taken as 2: the usual number on the CPU"});
+  const SettledStrategy gpu = settle_strategy(strategy, {.all = 2, .of_node = 2, .gpu = true});
+  CHECK(gpu.strategy.execution_strategy.num_threads == 4);
+  CHECK(gpu.notes ==
+        Notes{"strategy.execution_strategy.num_threads is 0, taken as 4: the usual number on a GPU"});
+  strategy.sync_batch_norm = true;
+  CHECK(settle_strategy(strategy, {.all = 2, .of_node = 2}).strategy.execution_strategy.num_threads == 1);
+}
+
 TEST_CASE("the size of fused messages: the job's key, else the variable, else the usual one") {
   const auto flags = [](const std::string& name) -> std::optional<std::string> {
     if (name == "FLAGS_fuse_parameter_memory_size") return "16.5";

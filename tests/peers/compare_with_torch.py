@@ -158,7 +158,8 @@ def write_job(arguments, name, seed, folder, batches):
                               'shape': list(batches['images'].shape[2:])}},
            'optimizer': {'name': 'momentum', 'learning_rate': LEARNING_RATE, 'momentum': MOMENTUM,
                          'weight_decay': WEIGHT_DECAY},
-           'train': {'max_steps': 1, 'threads': arguments.threads, 'seed': seed}}
+           'train': {'max_steps': 1, 'threads': arguments.threads, 'seed': seed},
+           'strategy': {'cudnn_exhaustive_search': False}}  # Winograd's rounding is not PyTorch's
     with open(f'{folder}/job.json', 'w') as file:
         json.dump(job, file)
 

@@ -44,6 +44,7 @@ Parameters parameters_of(const Trainer& trainer) {
 
 // The parameters of rank 0 after kSteps steps on `ranks` ranks.
 Parameters train(job::JobSpec job, int ranks) {
+  job.strategy.cudnn_exhaustive_search = false;  // other batches, other algorithms, other roundings
   job.data.batch_size = kGlobalBatch / ranks;
   Parameters parameters;
   testing::run_world(ranks, [&](comm::Communicator& communicator) {

@@ -51,11 +51,17 @@ struct LayoutQuery {
   std::vector<bool> input_free;  // this kernel is the first to say how the parameter lies
 };
 
+// The attribute that says by which of its algorithms an op is done; the usual one without it.
+constexpr const char* kAlgorithm = "algorithm";
+
 struct KernelDef {
   LayoutChoice (*choose_layouts)(const LayoutQuery&, Device&) = nullptr;  // null: everything plain
   std::unique_ptr<Kernel> (*make)(const OpView&, Device&) = nullptr;
   bool shares_in_place =
       true;  // false: it reads inputs after it began to write, whatever OpDef::may_share allows
+  // By name, the usual one first, those that this device has good code for: ways to do the same that differ in speed,
+  // scratch memory and rounding. Both functions above obey the attribute. Null: there is nothing to choose.
+  std::vector<std::string> (*algorithms)(const OpView&, Device&) = nullptr;
 };
 
 using KernelTable = std::map<std::string, KernelDef, std::less<>>;

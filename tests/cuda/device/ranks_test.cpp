@@ -159,6 +159,7 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   job::JobSpec job;
   job.model.name = training.model;
   job.strategy = training.strategy;
+  job.strategy.cudnn_exhaustive_search = false;  // on the CPU Winograd's rounding
   job.data.batch_size = kGlobalBatch / world.env.world_size;
   Trainer trainer(job, kFacts, *device, communicators.all(), 1);
   trainer.share_parameters();

@@ -48,6 +48,7 @@ Parameters train(job::ModelName model, const job::StrategySpec& strategy) {
   job.optimizer.weight_decay = 1e-4;
   job.data.batch_size = kBatch;
   job.strategy = job::settle_strategy(strategy, {.all = kRanks, .of_node = kRanks}).strategy;
+  job.strategy.cudnn_exhaustive_search = false;  // the algorithm that rounds alike in every program
   std::vector<std::vector<std::unique_ptr<comm::Communicator>>> worlds;  // by communicator, by rank
   for (int i = 0; i <= job.strategy.nccl_comm_num; ++i) worlds.push_back(comm::make_thread_world(kRanks));
   Parameters parameters;

@@ -32,8 +32,25 @@ PrimitiveDesc expect_one(PrimitiveDesc desc, const OpView& op) {
   return desc;
 }
 
+// Winograd where oneDNN has good code for it in the layouts that it likes best.
+std::vector<std::string> names(bool has_winograd) {
+  return has_winograd ? std::vector<std::string>{kDirect, kWinograd} : std::vector<std::string>{kDirect};
+}
+
+Convolution by_winograd(Convolution problem) {
+  problem.algorithm = dnnl_convolution_winograd;
+  return problem;
+}
+
 Convolution forward_problem(const OpView& op) {
   return Convolution(op, op.input("x").shape, op.input("w").shape, op.has_input("b"));
+}
+
+std::vector<std::string> conv2d_algorithms(const OpView& op, Device& device) {
+  const Convolution conv = by_winograd(forward_problem(op));
+  const ConvolutionWay way = {kept_if_blocked(op.input("x")),
+                              any_layout(conv.weight_view, op.input("w").dtype), anywhere(op.output("y"))};
+  return names(optimised(conv.forward(way, as_cpu(device).engine())));
 }
 
 LayoutChoice choose_conv2d(const LayoutQuery& query, Device& device) {
@@ -67,6 +84,13 @@ std::unique_ptr<Kernel> make_conv2d(const OpView& op, Device& device) {
 
 Convolution grad_input_problem(const OpView& op) {
   return Convolution(op, op.output("dx").shape, op.input("w").shape, false);
+}
+
+std::vector<std::string> grad_input_algorithms(const OpView& op, Device& device) {
+  const Convolution conv = by_winograd(grad_input_problem(op));
+  const ConvolutionWay way = {anywhere(op.output("dx")), any_layout(conv.weight_view, op.input("w").dtype),
+                              anywhere(op.input("dy"))};
+  return names(optimised(conv.grad_input(way, as_cpu(device).engine())));
 }
 
 LayoutChoice choose_grad_input(const LayoutQuery& query, Device& device) {
@@ -103,6 +127,13 @@ Convolution grad_weights_problem(const OpView& op) {
   return Convolution(op, op.input("x").shape, op.output("dw").shape, op.has_output("db"));
 }
 
+std::vector<std::string> grad_weights_algorithms(const OpView& op, Device& device) {
+  const Convolution conv = by_winograd(grad_weights_problem(op));
+  const ConvolutionWay way = {kept_if_blocked(op.input("x")),
+                              any_layout(conv.weight_view, op.output("dw").dtype), anywhere(op.input("dy"))};
+  return names(optimised(conv.grad_weights(way, as_cpu(device).engine())));
+}
+
 // dw is wanted as the parameter lies, which is how the value is laid out when this is asked.
 LayoutChoice choose_grad_weights(const LayoutQuery& query, Device& device) {
   const OpView& op = query.op;
@@ -137,12 +168,16 @@ std::unique_ptr<Kernel> make_grad_weights(const OpView& op, Device& device) {
 
 }  // namespace
 
-KernelDef conv2d_kernel() { return {.choose_layouts = choose_conv2d, .make = make_conv2d}; }
+KernelDef conv2d_kernel() {
+  return {.choose_layouts = choose_conv2d, .make = make_conv2d, .algorithms = conv2d_algorithms};
+}
 KernelDef conv2d_grad_input_kernel() {
-  return {.choose_layouts = choose_grad_input, .make = make_grad_input};
+  return {.choose_layouts = choose_grad_input, .make = make_grad_input, .algorithms = grad_input_algorithms};
 }
 KernelDef conv2d_grad_weights_kernel() {
-  return {.choose_layouts = choose_grad_weights, .make = make_grad_weights};
+  return {.choose_layouts = choose_grad_weights,
+          .make = make_grad_weights,
+          .algorithms = grad_weights_algorithms};
 }
 
 }  // namespace fleetrun::runtime::cpu

@@ -2,6 +2,8 @@
 
 #include <dnnl.h>
 
+#include <fmt/format.h>
+
 namespace fleetrun::runtime::cpu {
 namespace {
 
@@ -15,13 +17,23 @@ std::array<std::int64_t, 2> gaps(const ops::Window& window) {
   return {window.dilations[0] - 1, window.dilations[1] - 1};
 }
 
+dnnl_alg_kind_t algorithm_of(const OpView& op) {
+  if (!op.op().attributes.contains(kAlgorithm)) return dnnl_convolution_direct;
+  const std::string& name = op.text(kAlgorithm);
+  if (name == kWinograd) return dnnl_convolution_winograd;
+  if (name != kDirect)
+    op.fail(fmt::format("{} is {}, wanted {} or {}", kAlgorithm, name, kDirect, kWinograd));
+  return dnnl_convolution_direct;
+}
+
 }  // namespace
 
 Convolution::Convolution(const OpView& op, const Shape& x, const Shape& w, bool has_bias)
     : window(ops::read_window(op, w[2], w[3])),
       weight_view(view_with_groups(w, op.integer("groups"))),
       channels(x[1]),
-      bias(has_bias) {}
+      bias(has_bias),
+      algorithm(algorithm_of(op)) {}
 
 Descriptor Convolution::bias_descriptor() const {
   const std::size_t first = weight_view.size() - 4;  // 1 when there are groups
@@ -32,16 +44,16 @@ PrimitiveDesc Convolution::forward(const ConvolutionWay& way, dnnl_engine_t engi
   dnnl_convolution_desc_t desc;
   const Descriptor b = bias_descriptor();
   check(dnnl_dilated_convolution_forward_desc_init(
-            &desc, dnnl_forward_training, dnnl_convolution_direct, &way.x, &way.w, bias ? &b : nullptr,
-            &way.y, window.strides.data(), gaps(window).data(), window.before.data(), window.after.data()),
+            &desc, dnnl_forward_training, algorithm, &way.x, &way.w, bias ? &b : nullptr, &way.y,
+            window.strides.data(), gaps(window).data(), window.before.data(), window.after.data()),
         "describing conv2d");
   return describe_primitive(&desc, engine);
 }
 
 PrimitiveDesc Convolution::grad_input(const ConvolutionWay& way, dnnl_engine_t engine) const {
   dnnl_convolution_desc_t desc;
-  check(dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &way.x, &way.w,
-                                                         &way.y, window.strides.data(), gaps(window).data(),
+  check(dnnl_dilated_convolution_backward_data_desc_init(&desc, algorithm, &way.x, &way.w, &way.y,
+                                                         window.strides.data(), gaps(window).data(),
                                                          window.before.data(), window.after.data()),
         "describing conv2d_grad_input");
   return describe_primitive(&desc, engine, forward(way, engine).get());
@@ -51,8 +63,8 @@ PrimitiveDesc Convolution::grad_weights(const ConvolutionWay& way, dnnl_engine_t
   dnnl_convolution_desc_t desc;
   const Descriptor b = bias_descriptor();
   check(dnnl_dilated_convolution_backward_weights_desc_init(
-            &desc, dnnl_convolution_direct, &way.x, &way.w, bias ? &b : nullptr, &way.y,
-            window.strides.data(), gaps(window).data(), window.before.data(), window.after.data()),
+            &desc, algorithm, &way.x, &way.w, bias ? &b : nullptr, &way.y, window.strides.data(),
+            gaps(window).data(), window.before.data(), window.after.data()),
         "describing conv2d_grad_weights");
   return describe_primitive(&desc, engine, forward(way, engine).get());
 }

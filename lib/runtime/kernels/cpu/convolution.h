@@ -1,5 +1,8 @@
 // The three convolutions of conv2d and its gradients as problems of oneDNN, and how to lay them out.
 #pragma once
+#include <dnnl_types.h>
+
+#include <string>
 #include <vector>
 
 #include "runtime/kernels/cpu/primitive.h"
@@ -20,6 +23,7 @@ struct Convolution {
   Shape weight_view;
   std::int64_t channels = 0;  // of x
   bool bias = false;
+  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;  // as the op's attribute `algorithm` says
 
   Convolution(const OpView& op, const Shape& x, const Shape& w, bool has_bias);
 
@@ -29,5 +33,9 @@ struct Convolution {
 
   Descriptor bias_descriptor() const;
 };
+
+constexpr const char* kDirect = "direct";  // the usual algorithm
+constexpr const char* kWinograd =
+    "winograd";  // Winograd's minimal filtering: 3x3, stride 1, f32; rounds more
 
 }  // namespace fleetrun::runtime::cpu

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -37,6 +39,16 @@ class HostMemory : public comm::Memory {
 
 bool has_avx512() {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
+// As Linux names it on x86; other architectures give no model.
+std::string processor() {
+  constexpr std::string_view kKey = "model name";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kKey) && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
+  return "unknown processor";
 }
 
 using Stream = std::unique_ptr<dnnl_stream, Destroy<destroy_stream>>;
@@ -91,6 +103,11 @@ CpuDevice::CpuDevice(const CpuOptions& options)
 std::string CpuDevice::version() const {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
+}
+
+std::string CpuDevice::hardware() const {
+  return fmt::format("{}, instruction sets {:x}", processor(),
+                     static_cast<unsigned>(dnnl_get_effective_cpu_isa()));
 }
 
 std::unique_ptr<comm::Memory> CpuDevice::allocate(std::size_t bytes) {

@@ -17,6 +17,7 @@ class CpuDevice : public Device {
 
   std::string name() const override { return "CPU"; }
   std::string version() const override;
+  std::string hardware() const override;
   const KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
   void to_plain(const Value& value, const void* data, void* plain) override;

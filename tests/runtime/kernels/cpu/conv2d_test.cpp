@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "runtime/kernels/cpu/descriptors.h"
+#include "runtime/tensor/philox.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 
@@ -82,6 +84,82 @@ TEST_CASE("a reference implementation is refused by the name of its op, but only
   const auto strict = make_cpu_device({.refuse_reference = true});
   CHECK_THROWS_WITH_AS(strict->kernels().at("conv2d").make(op, *strict),
                        "op conv2d would run on oneDNN's reference implementation ref:any", Error);
+}
+
+// x [2, 32, 10, 10] convolved by 3x3 with its gradients, by an algorithm: y, dx, dw, and the implementations' names.
+struct Convolved {
+  std::vector<test::Floats> values;
+  std::vector<std::string> implementations;
+};
+
+Convolved convolved_by(const std::string& algorithm, Device& device) {
+  Program program;
+  Builder builder(program, all_ops());
+  const Shape image = {2, 32, 10, 10}, weight = {32, 32, 3, 3};
+  const ValueId x = builder.feed("x", image), w = builder.feed("w", weight), dy = builder.feed("dy", image);
+  Attributes attributes = test::convolution(1, 1);
+  attributes[kAlgorithm] = algorithm;
+  attributes["input_shape"] = image;
+  attributes["weight_shape"] = weight;
+  const std::vector<ValueId> made = {
+      builder.op("y", "conv2d", {{"x", x}, {"w", w}}, attributes),
+      builder.op("dx", "conv2d_grad_input", {{"dy", dy}, {"w", w}}, attributes),
+      builder.add({.type = "conv2d_grad_weights",
+                   .inputs = {{"x", x}, {"dy", dy}},
+                   .attributes = attributes,
+                   .name = "dw",
+                   .outputs = {"dw"}})[0]};
+  ProgramRun run(program, all_ops(), device);
+  for (const ValueId id : {x, w, dy}) {
+    test::Floats values(static_cast<std::size_t>(count_of(program.value(id).shape)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = unit_float(philox(static_cast<std::uint64_t>(id), 0, i)[0]) - 0.5F;
+    run.set(id, values);
+  }
+  run.run();
+  Convolved convolved;
+  for (const ValueId id : made) convolved.values.push_back(run.get(id));
+  for (std::size_t op = 0; op < run.program().ops.size(); ++op)
+    if (run.program().ops[op].type != "reorder")
+      convolved.implementations.push_back(run.kernel(op).describe());
+  return convolved;
+}
+
+TEST_CASE("Winograd's results are close to those of the direct algorithm, forward and backward") {
+  if (!blocks_of_16()) return;
+  const auto device = make_cpu_device({.refuse_reference = true});
+  const Convolved direct = convolved_by("direct", *device), winograd = convolved_by("winograd", *device);
+  REQUIRE(winograd.implementations.size() == 3);
+  for (const std::string& name : winograd.implementations) CHECK(name.find("wino") != std::string::npos);
+  for (const std::string& name : direct.implementations) CHECK(name.find("wino") == std::string::npos);
+  for (std::size_t i = 0; i < direct.values.size(); ++i) {
+    double difference = 0, norm = 0;
+    for (std::size_t j = 0; j < direct.values[i].size(); ++j) {
+      difference += std::pow(direct.values[i][j] - winograd.values[i][j], 2);
+      norm += std::pow(direct.values[i][j], 2);
+    }
+    CHECK(std::sqrt(difference / norm) < 1e-5);
+    CHECK(direct.values[i] != winograd.values[i]);
+  }
+}
+
+TEST_CASE("Winograd is offered for 3x3 of stride 1, not for others; an unknown algorithm is refused") {
+  if (!blocks_of_16()) return;
+  const auto device = make_cpu_device();
+  const auto offered = [&](std::int64_t kernel, std::int64_t stride) {
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId x = builder.feed("x", {2, 32, 10, 10});
+    const ValueId w = builder.parameter("w", {32, 32, kernel, kernel}, {});
+    builder.op("y", "conv2d", {{"x", x}, {"w", w}}, test::convolution(stride, kernel / 2));
+    const OpView op(find_op(all_ops(), "conv2d"), program, program.op(0));
+    return device->kernels().at("conv2d").algorithms(op, *device);
+  };
+  CHECK(offered(3, 1) == std::vector<std::string>{"direct", "winograd"});
+  CHECK(offered(3, 2) == std::vector<std::string>{"direct"});
+  CHECK(offered(1, 1) == std::vector<std::string>{"direct"});
+  CHECK_THROWS_WITH_AS(convolved_by("fft", *device),
+                       "conv2d (y): algorithm is fft, wanted direct or winograd", Error);
 }
 
 }  // namespace

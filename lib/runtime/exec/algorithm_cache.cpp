@@ -1,0 +1,111 @@
+#include "runtime/exec/algorithm_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/unique_fd.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostBytes = 16 << 20;  // some 80,000 problems; a network has a hundred
+constexpr auto kLockDeadline = 10s;  // it is held for a read and a write: who holds it longer was stopped
+constexpr auto kLockPause = 10ms;
+
+UniqueFd lock(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
+  const auto deadline = std::chrono::steady_clock::now() + kLockDeadline;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      throw Error(ErrorKind::io, fmt::format("locking {}: {}", path, describe_errno(errno)));
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw Error(ErrorKind::temporary,
+                  fmt::format("{} is locked by another process for {} s", path, kLockDeadline.count()));
+    std::this_thread::sleep_for(kLockPause);
+  }
+  return fd;
+}
+
+Choices parse(const std::string& text, const std::string& path, const std::string& place) {
+  const auto refuse = [&](const std::string& what) {
+    return Error(ErrorKind::data, fmt::format("{} is no list of algorithms: {}", path, what));
+  };
+  const JsonDocument document = read_json(text);
+  if (!document.problems.empty())
+    throw refuse(
+        fmt::format("line {}: {}", document.problems[0].position.line, document.problems[0].message));
+  const JsonMember* const where = document.root.find("place");
+  if (where == nullptr || where->value.text != place)
+    throw refuse(fmt::format("its place is not \"{}\"", place));
+  const JsonMember* const algorithms = document.root.find("algorithms");
+  if (algorithms == nullptr || !algorithms->value.is(JsonValue::Kind::object)) throw refuse("it has none");
+  Choices choices;
+  for (const JsonMember& choice : algorithms->value.members) {
+    if (!choice.value.is(JsonValue::Kind::text)) throw refuse("an algorithm is no text");
+    choices[choice.key] = choice.value.text;
+  }
+  return choices;
+}
+
+std::string print(const Choices& choices, const std::string& place) {
+  JsonValue algorithms = JsonValue::of_object();
+  for (const auto& [problem, algorithm] : choices) algorithms.add(problem, JsonValue::of_text(algorithm));
+  JsonValue root = JsonValue::of_object();
+  root.add("place", JsonValue::of_text(place));
+  root.add("algorithms", std::move(algorithms));
+  return to_json_lines(root);
+}
+
+}  // namespace
+
+std::string cache_folder(const Environment& environment) {
+  if (const std::string own = environment.get_or("FLEETRUN_CACHE_DIR", ""); !own.empty()) return own;
+  const std::string cache = environment.get_or("XDG_CACHE_HOME", "");
+  if (cache.starts_with('/')) return cache + "/fleetrun";  // the specification has relative ones ignored
+  const std::string home = environment.get_or("HOME", "");
+  if (!home.empty()) return home + "/.cache/fleetrun";
+  throw Error(ErrorKind::config, "none of FLEETRUN_CACHE_DIR, XDG_CACHE_HOME and HOME names a folder");
+}
+
+AlgorithmCache::AlgorithmCache(const std::string& folder, std::string place)
+    : folder_(folder),
+      place_(std::move(place)),
+      path_(fmt::format("{}/algorithms-{:016x}.json", folder, XXH3_64bits(place_.data(), place_.size()))) {}
+
+Choices AlgorithmCache::read() const {
+  std::error_code none;
+  if (!std::filesystem::exists(path_, none)) return {};
+  return parse(read_file(path_, kMostBytes), path_, place_);
+}
+
+Choices AlgorithmCache::add(const Choices& choices) const {
+  make_directories(folder_);
+  const UniqueFd locked = lock(path_ + ".lock");
+  Choices known;
+  try {
+    known = read();
+  } catch (const Error&) {
+    // It was told when it was read first; what is written now can be understood again.
+  }
+  const std::size_t before = known.size();
+  known.insert(choices.begin(), choices.end());
+  if (known.size() != before) replace_file(path_, print(known, place_));
+  return known;
+}
+
+}  // namespace fleetrun::runtime

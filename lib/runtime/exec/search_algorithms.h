@@ -1,0 +1,45 @@
+// By which algorithm each op is done that its device can do by several (convolutions on the CPU: direct or Winograd):
+// timed once for each distinct problem, by rank 0, and remembered on its host. The choice is the op's attribute.
+//
+//   conv2d x=a w=v -> y=b {groups=1,...}    =>    conv2d x=a w=v -> y=b {algorithm="winograd",groups=1,...}
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "runtime/graph/program.h"
+#include "runtime/kernels/device.h"
+#include "runtime/ops/op_def.h"
+
+namespace fleetrun::runtime {
+
+// The seconds of one run of an op by an algorithm: by the clock, but for tests.
+using Stopwatch = std::function<double(const std::string& algorithm, const std::function<void()>& run)>;
+
+struct SearchOptions {
+  bool search = true;             // false: the usual algorithm everywhere, and no attribute
+  std::size_t scratch_limit = 0;  // bytes that one op may ask for besides its values
+  int team = 1;                   // compute threads of an op
+  Stopwatch stopwatch = nullptr;  // null: the clock
+};
+
+// What came of it, on rank 0; the others know only the choices.
+struct AlgorithmSearch {
+  int searched = 0;                   // distinct problems that nobody had searched before
+  int hits = 0;                       // ... whose algorithm was known on this host
+  int problems = 0;                   // both
+  int winograd = 0;                   // problems that are done by it
+  std::vector<std::string> warnings;  // about the file, a line each
+};
+
+// Every rank calls it, before layouts are decided: where the device has choices, rank 0's become everybody's.
+// Throws Error(config) for an op that has no algorithm within the limit.
+AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const OpTable& ops, Device& device,
+                                  comm::Communicator& communicator, const SearchOptions& options);
+
+// "convolutions: #searched=57, #cache hits=0, 12 of 57 problems by Winograd"; empty without any problem.
+std::string describe(const AlgorithmSearch& search);
+
+}  // namespace fleetrun::runtime
