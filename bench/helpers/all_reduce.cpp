@@ -4,15 +4,11 @@
 //                gloo (memory of each rank alone, Gloo over loopback)
 // Prints "MEDIAN P90 MIN" in microseconds, as rank 0 saw them.
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -25,7 +21,7 @@
 #include "comm/aligned_memory.h"
 #include "comm/gloo.h"
 #include "comm/shared_memory.h"
-#include "folder_store.h"
+#include "host_ranks.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -89,24 +85,9 @@ void run_rank(const Arguments& arguments, int rank, const RunKey& key, const std
 }
 
 int run(const Arguments& arguments) {
-  std::string folder = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  const bench::TemporaryFolder folder;
   const RunKey key = make_run_key();
-  for (int rank = 0; rank < arguments.ranks; ++rank) {
-    if (::fork() != 0) continue;
-    try {
-      run_rank(arguments, rank, key, folder);
-      std::fflush(stdout);
-      ::_exit(0);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "rank {}: {}\n", rank, error.what());
-      ::_exit(1);
-    }
-  }
-  int failed = 0;
-  for (int status = 0; ::wait(&status) > 0;) failed += status != 0;
-  std::filesystem::remove_all(folder);
-  return failed == 0 ? 0 : 1;
+  return bench::fork_ranks(arguments.ranks, [&](int rank) { run_rank(arguments, rank, key, folder.path()); });
 }
 
 }  // namespace

@@ -1,26 +1,19 @@
-// bench_data_parallel together|independent RANKS STEPS JOB.json [KEY.PATH=VALUE ...]
+// bench_data_parallel RANKS PAIRS STEPS JOB.json [KEY.PATH=VALUE ...]
 //
-// Trains the job's model on forked ranks, each on one batch of noise, again and again: together, or each rank for itself at
-// the same time. Prints as JSON: step_ms, each step's time on rank 0 after a warm-up; seconds, of all steps.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdio>
-#include <exception>
-#include <filesystem>
+// Trains the job's model on forked ranks, each on one batch of noise: STEPS steps together and STEPS steps each rank for
+// itself at the same time, in turn, PAIRS times. Prints as JSON the milliseconds of a step in each turn, together_ms and
+// alone_ms, by the ranks' summed speed. Number i of both were measured one right behind the other.
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comm/shared_memory.h"
-#include "comm/solo.h"
-#include "folder_store.h"
+#include "base/timeline.h"
+#include "host_ranks.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
 #include "noise.h"
@@ -32,77 +25,75 @@
 namespace fleetrun::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kWarmUp = 20;
 constexpr double kLearningRate = 1e-3;
 
 struct Arguments {
-  bool together = true;
   int ranks = 2;
-  int steps = 0;
+  int pairs = 0;
+  int steps = 0;  // of a turn
   job::JobSpec job;
 };
 
-comm::World join(const std::string& folder, int rank, int ranks) {
-  auto store = std::make_unique<FolderStore>(folder);
-  comm::SharedMemoryJoin join = comm::join_shared_memory({.party = {*store, rank, ranks}});
-  if (!join.communicator) throw std::runtime_error(join.problem);
-  const auto more = [segments = join.segments](const comm::Party& party, const std::string& name) {
-    return comm::make_shared_memory({.party = party, .name = name}, segments);
-  };
-  return {{.rank = rank, .world_size = ranks, .local_size = ranks},
-          std::move(store),
-          std::move(join.communicator),
-          more};
+// How many steps were done by the time `until`, which lies in the last of the steps that ended at `ends` or before.
+double steps_until(std::int64_t until, std::int64_t start, const std::vector<std::int64_t>& ends) {
+  const auto next = std::lower_bound(ends.begin(), ends.end(), until);
+  const std::int64_t before = next == ends.begin() ? start : *(next - 1);
+  return static_cast<double>(next - ends.begin()) +
+         static_cast<double>(until - before) / static_cast<double>(*next - before);
+}
+
+// Milliseconds of a step, by the ranks' summed speed until the first of them has done its steps: what the others do behind
+// that, they do with the machine for themselves.
+double milliseconds_of_turn(runtime::Trainer& trainer, const Noise& noise, int steps, comm::Communicator& all) {
+  std::vector<std::int64_t> ends;
+  all.barrier();
+  const std::int64_t start = monotonic_ns();
+  for (int step = 0; step < steps; ++step) {
+    trainer.step(noise.view(), kLearningRate);
+    ends.push_back(monotonic_ns());
+  }
+  std::int64_t first_end = ends.back();
+  all.all_reduce({&first_end, 1, DType::i64}, comm::ReduceOp::min);
+  auto speed = static_cast<float>(steps_until(first_end, start, ends) * 1e6 / static_cast<double>(first_end - start));
+  all.all_reduce({&speed, 1, DType::f32}, comm::ReduceOp::sum);
+  return all.size() / speed;
 }
 
 void train(const Arguments& arguments, comm::World world) {
-  job::JobSpec job = arguments.job;
-  job.strategy = job::settle_strategy(job.strategy, {arguments.ranks, arguments.ranks}).strategy;
+  const job::JobSpec& job = arguments.job;
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
   const auto device = runtime::make_cpu_device();
   comm::Communicator& all = *world.communicator;
   const auto solo = comm::make_solo();
   const runtime::TrainingCommunicators communicators(job.strategy, world, *device);
-  runtime::Trainer trainer(job, facts, *device,
-                           arguments.together ? communicators.all() : runtime::Communicators(*solo),
-                           job.train.threads.value_or(1));
-  trainer.share_parameters();
+  const int threads = job.train.threads.value_or(1);
+  runtime::Trainer together(job, facts, *device, communicators.all(), threads);
+  runtime::Trainer alone(job, facts, *device, *solo, threads);
+  together.share_parameters();
   const Noise noise(facts, job.data.batch_size);
-  for (int step = 0; step < kWarmUp; ++step) trainer.step(noise.view(), kLearningRate);
-  all.barrier();
-  std::vector<double> milliseconds;
-  const auto start = Clock::now();
-  for (int step = 0; step < arguments.steps; ++step) {
-    const auto before = Clock::now();
-    trainer.step(noise.view(), kLearningRate);
-    milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - before).count());
+  std::vector<double> together_ms, alone_ms;
+  const auto turn = [&](bool is_together) {
+    (is_together ? together_ms : alone_ms)
+        .push_back(milliseconds_of_turn(is_together ? together : alone, noise, arguments.steps, all));
+  };
+  for (int pair = -1; pair < arguments.pairs; ++pair) {
+    turn(pair % 2 == 0);
+    turn(pair % 2 != 0);
+    if (pair >= 0) continue;
+    together_ms.clear();  // was the warm-up
+    alone_ms.clear();
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  all.barrier();  // the cores are busy until the slowest is done
   if (all.rank() == 0)
-    fmt::print("{{\"step_ms\": [{:.4f}], \"seconds\": {:.4f}}}\n", fmt::join(milliseconds, ", "), seconds);
+    fmt::print("{{\"together_ms\": [{:.4f}], \"alone_ms\": [{:.4f}]}}\n", fmt::join(together_ms, ", "),
+               fmt::join(alone_ms, ", "));
 }
 
-int run(const Arguments& arguments) {
-  std::string folder = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  for (int rank = 0; rank < arguments.ranks; ++rank) {
-    if (::fork() != 0) continue;
-    try {
-      train(arguments, join(folder, rank, arguments.ranks));
-      std::fflush(stdout);
-      ::_exit(0);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "rank {}: {}\n", rank, error.what());
-      ::_exit(1);
-    }
-  }
-  int failed = 0;
-  for (int status = 0; ::wait(&status) > 0;) failed += status != 0;
-  std::filesystem::remove_all(folder);
-  return failed == 0 ? 0 : 1;
+int run(Arguments arguments) {
+  job::StrategySpec& strategy = arguments.job.strategy;
+  strategy = job::settle_strategy(strategy, {.all = arguments.ranks, .of_node = arguments.ranks}).strategy;
+  const TemporaryFolder folder;
+  return fork_ranks(arguments.ranks,
+                    [&](int rank) { train(arguments, join_host(folder.path(), rank, arguments.ranks)); });
 }
 
 }  // namespace
@@ -111,13 +102,12 @@ int run(const Arguments& arguments) {
 int main(int count, char** arguments) {
   using namespace fleetrun;
   if (count < 5) {
-    std::cerr
-        << "usage: bench_data_parallel together|independent RANKS STEPS JOB.json [KEY.PATH=VALUE ...]\n";
+    std::cerr << "usage: bench_data_parallel RANKS PAIRS STEPS JOB.json [KEY.PATH=VALUE ...]\n";
     return 2;
   }
   try {
-    return bench::run({.together = std::string(arguments[1]) == "together",
-                       .ranks = std::stoi(arguments[2]),
+    return bench::run({.ranks = std::stoi(arguments[1]),
+                       .pairs = std::stoi(arguments[2]),
                        .steps = std::stoi(arguments[3]),
                        .job = job::parse_job_file(arguments[4], {arguments + 5, arguments + count}).spec});
   } catch (const std::exception& error) {

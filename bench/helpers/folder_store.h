@@ -1,5 +1,7 @@
-// A store for forked processes: a file for each value.
+// A store for the ranks of a benchmark: a file for each value, in a folder that goes with its owner.
 #pragma once
+#include <stdlib.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -14,6 +16,24 @@
 #include "comm/store.h"
 
 namespace fleetrun::bench {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
+};
 
 class FolderStore : public comm::Store {
  public:

@@ -301,7 +301,7 @@ int main(int count, char** arguments) {
   try {
     const job::JobSpec job = job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec;
     omp_set_num_threads(job.train.threads.value_or(1));
-    const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), 1);
+    const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), {});
     double sum = 0;
     std::vector<std::string> parts;
     for (const auto& [kind, milliseconds] : Sum(program, std::stoi(arguments[1])).run()) {

@@ -8,17 +8,13 @@
 #include <array>
 #include <barrier>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comm/shared_memory.h"
-#include "comm/solo.h"
-#include "folder_store.h"
+#include "host_ranks.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
 #include "noise.h"
@@ -38,36 +34,19 @@ constexpr double kLearningRate = 1e-3;
 
 struct Setting {
   job::JobSpec job;
-  std::string folder;  // where the ranks find each other
+  bench::TemporaryFolder folder;  // where the ranks find each other
 
   Setting(const std::string& file, const Words& words, int ranks)
       : job(job::parse_job_file(file, words).spec) {
     job.strategy = job::settle_strategy(job.strategy, {.all = ranks, .of_node = ranks}).strategy;
-    folder = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
   }
-  ~Setting() { std::filesystem::remove_all(folder); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
 };
-
-comm::World join(int rank, int ranks, Setting& setting) {
-  const RankEnv env = {.rank = rank, .world_size = ranks, .local_rank = rank, .local_size = ranks};
-  if (ranks == 1) return {env, nullptr, comm::make_solo(), nullptr};
-  auto store = std::make_unique<bench::FolderStore>(setting.folder);
-  comm::SharedMemoryJoin join = comm::join_shared_memory({.party = {*store, rank, ranks}});
-  if (!join.communicator) throw std::runtime_error(join.problem);
-  const auto more = [segments = join.segments](const comm::Party& party, const std::string& name) {
-    return comm::make_shared_memory({.party = party, .name = name}, segments);
-  };
-  return {env, std::move(store), std::move(join.communicator), more};
-}
 
 // One rank of one of the two trainings.
 class Side {
  public:
-  Side(int rank, int ranks, Setting& setting)
-      : world_(join(rank, ranks, setting)),
+  Side(int rank, int ranks, const Setting& setting)
+      : world_(bench::join_host(setting.folder.path(), rank, ranks)),
         device_(runtime::make_cpu_device()),
         communicators_(setting.job.strategy, world_, *device_),
         trainer_(setting.job, runtime::resolve_model_facts(setting.job), *device_, communicators_.all(),
@@ -91,7 +70,7 @@ class Side {
   runtime::Trainer trainer_;
 };
 
-void measure(int ranks, int steps, Setting& plain, Setting& switched) {
+void measure(int ranks, int steps, const Setting& plain, const Setting& switched) {
   std::barrier together(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
@@ -122,8 +101,8 @@ int main(int count, char** arguments) {
   }
   try {
     const int ranks = std::stoi(words[0]);
-    Setting plain(words[2], {words.begin() + 3, middle}, ranks);
-    Setting switched(words[2], {middle + 1, words.end()}, ranks);
+    const Setting plain(words[2], {words.begin() + 3, middle}, ranks);
+    const Setting switched(words[2], {middle + 1, words.end()}, ranks);
     measure(ranks, std::stoi(words[1]), plain, switched);
     return 0;
   } catch (const std::exception& error) {
