@@ -44,7 +44,8 @@ double steps_until(std::int64_t until, std::int64_t start, const std::vector<std
 
 // Milliseconds of a step, by the ranks' summed speed until the first of them has done its steps: what the others do behind
 // that, they do with the machine for themselves.
-double milliseconds_of_turn(runtime::Trainer& trainer, const Noise& noise, int steps, comm::Communicator& all) {
+double milliseconds_of_turn(runtime::Trainer& trainer, const Noise& noise, int steps,
+                            comm::Communicator& all) {
   std::vector<std::int64_t> ends;
   all.barrier();
   const std::int64_t start = monotonic_ns();
@@ -54,7 +55,8 @@ double milliseconds_of_turn(runtime::Trainer& trainer, const Noise& noise, int s
   }
   std::int64_t first_end = ends.back();
   all.all_reduce({&first_end, 1, DType::i64}, comm::ReduceOp::min);
-  auto speed = static_cast<float>(steps_until(first_end, start, ends) * 1e6 / static_cast<double>(first_end - start));
+  auto speed =
+      static_cast<float>(steps_until(first_end, start, ends) * 1e6 / static_cast<double>(first_end - start));
   all.all_reduce({&speed, 1, DType::f32}, comm::ReduceOp::sum);
   return all.size() / speed;
 }
