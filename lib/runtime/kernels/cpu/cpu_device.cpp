@@ -13,29 +13,11 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "comm/aligned_memory.h"
 #include "runtime/kernels/cpu/primitive_scope.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
-
-constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the widest vector register
-
-class HostMemory : public comm::Memory {
- public:
-  explicit HostMemory(std::size_t bytes) {
-    const std::size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-    data_.reset(std::aligned_alloc(kAlignment, rounded));
-    if (data_ == nullptr) throw Error(ErrorKind::os, fmt::format("cannot get {} bytes of memory", rounded));
-    std::memset(data_.get(), 0, rounded);
-  }
-  void* data() override { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(void* data) const { std::free(data); }
-  };
-  std::unique_ptr<void, Free> data_;
-};
 
 bool has_avx512() {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
@@ -111,7 +93,7 @@ std::string CpuDevice::hardware() const {
 }
 
 std::unique_ptr<comm::Memory> CpuDevice::allocate(std::size_t bytes) {
-  return std::make_unique<HostMemory>(bytes);
+  return comm::make_aligned_memory(bytes);
 }
 
 void CpuDevice::to_plain(const Value& value, const void* data, void* plain) {
