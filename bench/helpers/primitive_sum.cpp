@@ -1,6 +1,6 @@
 // bench_primitive_sum REPEATS JOB.json [KEY.PATH=VALUE ...]
 //
-// The limit that oneDNN's kernels set for a training step: every primitive that the job's model needs, timed by itself, warm,
+// The limit that oneDNN's kernels set for a training step, in f32, or in bf16 with strategy.amp: every primitive that the job's model needs, timed by itself, warm,
 // in the layout that it likes best, times how often it occurs. Each convolution takes the fastest algorithm in each
 // direction (direct, or Winograd for 3x3 of stride 1); batch_norm has the relu behind it fused in. Left out: reorders, loss,
 // memory, dispatch, cold caches. Prints JSON: sum_ms, and parts_ms by kind.
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -36,7 +36,7 @@ using Arguments = std::unordered_map<int, dnnl::memory>;
 constexpr auto kNever = std::numeric_limits<double>::infinity();
 constexpr float kEpsilon = 1e-5F;
 
-dnnl::memory::desc described(const Shape& shape, Tag tag) { return {shape, Type::f32, tag}; }
+dnnl::memory::desc described(const Shape& shape, Tag tag, Type type) { return {shape, type, tag}; }
 
 class Stopwatch {
  public:
@@ -46,6 +46,12 @@ class Stopwatch {
 
   dnnl::memory memory(const dnnl::memory::desc& desc) const {
     dnnl::memory made(desc, engine);
+    if (desc.data_type() == Type::bf16) {
+      auto* halves = static_cast<std::uint16_t*>(made.get_data_handle());
+      for (std::size_t i = 0; i < desc.get_size() / 2; ++i)
+        halves[i] = static_cast<std::uint16_t>(0x3c00 + i * 7919 % 512);  // 0.008 to 0.03
+      return made;
+    }
     auto* floats = static_cast<float*>(made.get_data_handle());
     for (std::size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
       floats[i] = 0.01F + static_cast<float>(i * 7919 % 512) * 1e-4F;
@@ -81,7 +87,7 @@ using Parts = std::map<std::string, double>;
 
 class Sum {
  public:
-  Sum(const Program& program, int repeats) : program_(program), watch_(repeats) {}
+  Sum(const Program& program, Type type, int repeats) : program_(program), type_(type), watch_(repeats) {}
 
   Parts run() {
     for (const Op& op : program_.ops) {
@@ -141,11 +147,14 @@ class Sum {
     const bool first = program_.value(op.inputs[0]).kind == ValueKind::feed;
     memory::desc source = described(x, first ? Tag::nchw : Tag::any),
                  target = described(result(op), Tag::any);
-    const memory::desc weights = described(w_view, Tag::any);
+    const memory::desc weights = described(w_view, Tag::any),
+                       gradients = ::described(w_view, Tag::any, Type::f32);
     double forward = kNever, data = first ? 0 : kNever, gradient = kNever;
     for (const auto algorithm : {algorithm::convolution_direct, algorithm::convolution_winograd}) {
       const bool winograd = algorithm == algorithm::convolution_winograd;
-      if (winograd && !(w[2] == 3 && w[3] == 3 && strides[0] == 1 && groups == 1 && !first)) continue;
+      if (winograd &&
+          !(type_ == Type::f32 && w[2] == 3 && w[3] == 3 && strides[0] == 1 && groups == 1 && !first))
+        continue;
       try {
         const convolution_forward::primitive_desc made(
             {prop_kind::forward_training, algorithm, source, weights, target, strides, before, after},
@@ -165,7 +174,7 @@ class Sum {
                                              {DNNL_ARG_DIFF_SRC, s}}));
         }
         const convolution_backward_weights::primitive_desc back(
-            {algorithm, source, weights, target, strides, before, after}, watch_.engine, made);
+            {algorithm, source, gradients, target, strides, before, after}, watch_.engine, made);
         gradient = std::min(gradient,
                             watch_.time(convolution_backward_weights(back),
                                         {{DNNL_ARG_SRC, s},
@@ -205,7 +214,7 @@ class Sum {
 
   // By hand, one pass each: add with its relu, the relu's gradient, and the sum of both branches' gradients.
   Parts residual(std::int64_t count) {
-    const auto n = static_cast<std::size_t>(count);
+    const auto n = static_cast<std::size_t>(count) / (type_ == Type::bf16 ? 2 : 1);  // as many bytes
     std::vector<float> a(n, 1.0F), b(n, 2.0F), c(n);
     float *x = a.data(), *y = b.data(), *z = c.data();
     double time = watch_.time([&] {
@@ -285,7 +294,10 @@ class Sum {
     });
   }
 
+  dnnl::memory::desc described(const Shape& shape, Tag tag) const { return ::described(shape, tag, type_); }
+
   const Program& program_;
+  const Type type_;
   Stopwatch watch_;
   std::map<std::string, Parts> known_;
   Parts sum_;
@@ -299,12 +311,14 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    const job::JobSpec job = job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec;
+    job::JobSpec job = job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec;
     omp_set_num_threads(job.train.threads.value_or(1));
+    const Type type = job.strategy.amp ? Type::bf16 : Type::f32;
+    job.strategy.amp = job.strategy.recompute = job.strategy.build_strategy.fuse_bn_add_act_ops = false;
     const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), {});
     double sum = 0;
     std::vector<std::string> parts;
-    for (const auto& [kind, milliseconds] : Sum(program, std::stoi(arguments[1])).run()) {
+    for (const auto& [kind, milliseconds] : Sum(program, type, std::stoi(arguments[1])).run()) {
       parts.push_back(fmt::format("\"{}\": {:.3f}", kind, milliseconds));
       sum += milliseconds;
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The peer of bench/step: training steps of PyTorch on one batch of noise, channels last. Prints JSON: step_ms, peak_mib, and
+"""The peer of bench/resnet50: training steps of PyTorch on one batch of noise, channels last. Prints JSON: step_ms, peak_mib, and
 notes on what makes this PyTorch slower than it could be.
 
-usage: torch_step.py MODEL BATCH SIDE THREADS STEPS
+usage: torch_step.py MODEL BATCH THREADS STEPS fp32|bf16
 """
 import json
 import os
@@ -46,6 +46,18 @@ def resnet20():
     return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 10))
 
 
+def lenet():
+    return torch.nn.Sequential(torch.nn.Conv2d(1, 32, 5, padding=2), torch.nn.ReLU(inplace=True), torch.nn.MaxPool2d(2),
+                               torch.nn.Conv2d(32, 64, 5, padding=2), torch.nn.ReLU(inplace=True), torch.nn.MaxPool2d(2),
+                               torch.nn.Flatten(), torch.nn.Linear(64 * 7 * 7, 512), torch.nn.ReLU(inplace=True),
+                               torch.nn.Linear(512, 10))
+
+
+def mlp():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 512), torch.nn.ReLU(inplace=True),
+                               torch.nn.Linear(512, 256), torch.nn.ReLU(inplace=True), torch.nn.Linear(256, 10))
+
+
 def notes():
     with open('/proc/self/maps', encoding='utf-8') as maps:
         if 'openblas' not in maps.read():
@@ -55,19 +67,22 @@ def notes():
 
 
 def main():
-    name, batch, side, threads, steps = sys.argv[1], *map(int, sys.argv[2:6])
+    name, batch, threads, steps, dtype = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    model = resnet20() if name == 'resnet20' else getattr(torchvision.models, name)()
-    model = model.to(memory_format=torch.channels_last)
-    images = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
+    model, shape = {'resnet20': (resnet20, (3, 32, 32)), 'lenet': (lenet, (1, 28, 28)), 'mlp': (mlp, (1, 28, 28)),
+                    'resnet50': (torchvision.models.resnet50, (3, 224, 224))}[name]
+    model = model().to(memory_format=torch.channels_last)
+    images = torch.randn(batch, *shape).to(memory_format=torch.channels_last)
     labels = torch.randint(0, 10, (batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
     times = []
     for _ in range(WARM_UP + steps):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(model(images), labels).backward()
+        with torch.autocast('cpu', dtype=torch.bfloat16, enabled=dtype == 'bf16'):
+            loss = F.cross_entropy(model(images), labels)
+        loss.backward()
         optimizer.step()
         times.append((time.perf_counter() - start) * 1000)
     print(json.dumps({'step_ms': times[WARM_UP:], 'notes': list(notes()),

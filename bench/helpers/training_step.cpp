@@ -1,13 +1,11 @@
 // bench_training_step STEPS JOB.json [KEY.PATH=VALUE ...]
 //
 // Trains the job's model on one batch of noise, again and again, and prints as JSON: step_ms, each step's time after a
-// warm-up; peak_mib, the most memory that the process held; op_ms, the times of all ops by kind, each op run by itself
-// with its inputs in the caches. How convolutions are done goes to standard error.
+// warm-up; peak_mib, the most memory that the process held. How convolutions are done goes to standard error.
 #include <sys/resource.h>
 
 #include <chrono>
 #include <iostream>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,7 +24,6 @@ using namespace fleetrun;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 2;
-constexpr int kRepeats = 5;  // of each op by itself
 constexpr double kLearningRate = 1e-3;
 
 double peak_mib() {
@@ -50,14 +47,7 @@ void measure(int steps, job::JobSpec job) {
     if (step >= 0)
       milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   }
-  const double peak = peak_mib();
-  std::map<std::string, double> kinds;
-  for (const runtime::OpTime& op : trainer.step_timed(noise.view(), kLearningRate, kRepeats))
-    kinds[op.type] += op.seconds * 1000;
-  std::vector<std::string> op_ms;
-  for (const auto& [kind, time] : kinds) op_ms.push_back(fmt::format("\"{}\": {:.3f}", kind, time));
-  fmt::print("{{\"step_ms\": [{:.3f}], \"peak_mib\": {:.0f}, \"op_ms\": {{{}}}}}\n",
-             fmt::join(milliseconds, ", "), peak, fmt::join(op_ms, ", "));
+  fmt::print("{{\"step_ms\": [{:.3f}], \"peak_mib\": {:.0f}}}\n", fmt::join(milliseconds, ", "), peak_mib());
 }
 
 }  // namespace

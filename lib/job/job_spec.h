@@ -101,6 +101,7 @@ struct TrainSpec {
   PrintFormat print_format = PrintFormat::epoch;
   int eval_every = 1;           // epochs, 0 = never
   int check_weights_every = 0;  // steps, 0 = never
+  int profile = 0;              // steps, 0 = none
 };
 
 struct CheckpointSpec {
@@ -120,6 +121,10 @@ struct AmpSpec {
   bool use_dynamic_loss_scaling = true;
   std::vector<std::string> custom_white_list, custom_black_list, custom_black_varnames;
   std::optional<std::string> dtype;
+};
+
+struct RecomputeSpec {
+  std::vector<std::string> checkpoints;  // names of values; none: chosen by what they take
 };
 
 enum class ReduceStrategy { AllReduce, Reduce };
@@ -171,6 +176,8 @@ struct StrategySpec {
   bool cudnn_batchnorm_spatial_persistent = true;
   bool amp = false;
   AmpSpec amp_configs;
+  bool recompute = false;
+  RecomputeSpec recompute_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

@@ -47,6 +47,13 @@ void settle_batch_norm(const Ranks& ranks, SettledStrategy& settled) {
         true, why, settled);
 }
 
+// Or ops that are run again could come before the memory they are to save is free.
+void settle_recompute(SettledStrategy& settled) {
+  if (!settled.strategy.recompute) return;
+  force("build_strategy.enable_sequential_execution",
+        settled.strategy.build_strategy.enable_sequential_execution, true, "recompute is true", settled);
+}
+
 void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
   if (!settled.strategy.use_hierarchical_allreduce) return;
   if (ranks.all == 1)
@@ -142,6 +149,7 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks
   SettledStrategy settled = {strategy, {}};
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
+  settle_recompute(settled);
   settle_groups(ranks, settled);
   settle_reduction(ranks, settled);
   settle_fusion(ranks, variables, settled);

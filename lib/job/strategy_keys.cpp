@@ -131,6 +131,16 @@ std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
   };
 }
 
+std::vector<Key> memory_keys(const Section<StrategySpec>& strategy) {
+  const Section<RecomputeSpec> recompute{
+      [](JobSpec& spec) -> RecomputeSpec& { return spec.strategy.recompute_configs; }};
+  return {make_key("recompute", strategy(&StrategySpec::recompute),
+                   "what the backward pass needs of the forward pass is made again, not kept"),
+          make_object_key("recompute_configs", "recomputation in detail",
+                          {make_key("checkpoints", recompute(&RecomputeSpec::checkpoints),
+                                    "values that are kept; none: those that let least memory be held")})};
+}
+
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
@@ -157,11 +167,12 @@ Key strategy_keys() {
   };
   for (Key& key : communication_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : fusion_keys(strategy)) members.push_back(std::move(key));
+  for (Key& key : memory_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : kernel_keys(strategy)) members.push_back(std::move(key));
   members.push_back(later(make_key("amp", strategy(&StrategySpec::amp), "mixed precision")));
   members.push_back(later(amp_keys()));
   for (const std::string name :
-       {"gradient_merge", "recompute", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
+       {"gradient_merge", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
     members.push_back(make_later_key(name, "as in Fleet"));
     members.push_back(make_later_key(name + "_configs", "as in Fleet"));
   }

@@ -24,6 +24,7 @@
 #include "runtime/data/loader.h"
 #include "runtime/dump_program.h"
 #include "runtime/metrics/lines.h"
+#include "runtime/metrics/profile.h"
 #include "runtime/metrics/tensorboard_events.h"
 #include "runtime/metrics/time_book.h"
 #include "runtime/metrics/trace.h"
@@ -37,6 +38,7 @@ namespace fleetrun::runtime {
 namespace {
 
 constexpr std::size_t kSamplesOfASpan = 8;     // the least that a thread of the loader makes at once
+constexpr int kProfileRepeats = 3;             // of each op by itself
 constexpr std::size_t kOtherSpansOfAStep = 8;  // waiting for data, snapshots
 
 double wall_time() {
@@ -223,8 +225,25 @@ class Run {
       train_step(*next, ends_run);
       if (ends_run) keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
       trace_.after_step(state_.steps);
+      profile_step();
     }
     train_seconds_ += seconds_of(monotonic_ns() - start);
+  }
+
+  // Behind each step. The first step of a process is none like the others: memory is touched for the first time.
+  void profile_step() {
+    const int steps = job_.train.profile;
+    if (steps == 0 || world_.env.rank != 0) return;
+    const std::int64_t done = state_.steps - first_step_;
+    const ProfileMark now = {.time_ns = monotonic_ns(),
+                             .data_ns = time_.spent(TimeUse::data),
+                             .step_ns = step_ns_,
+                             .op_ns = trainer_.executor().op_ns()};
+    if (done == 1) profile_begin_ = now;
+    if (done == 1 + steps)
+      out_ << describe(make_profile(trainer_.executor().program(), profile_begin_, now, steps,
+                                    trainer_.time_alone(kProfileRepeats)))
+           << std::flush;
   }
 
   // Of num_iteration_per_run steps. An epoch, and the training, ends with a run.
@@ -263,6 +282,7 @@ class Run {
     const std::int64_t start = monotonic_ns();
     trainer_.step(batch, learning_rate);
     const std::int64_t took = monotonic_ns() - start;
+    step_ns_ += took;
     const std::int64_t communication = std::min(took, trainer_.communication_ns() - communicated);
     time_.add(TimeUse::communication, communication);
     time_.add(TimeUse::compute, took - communication);
@@ -427,6 +447,8 @@ class Run {
   bool stopped_ = false;                            // by SIGTERM, with a checkpoint
   bool fetch_is_due_ = false, log_is_due_ = false;  // behind the last step of the run
   double train_seconds_ = 0;
+  std::int64_t step_ns_ = 0;  // in steps so far
+  ProfileMark profile_begin_;
   Timeline::Label wait_label_ = 0, evaluation_label_ = 0;
   std::size_t spans_of_step_ = 0;
   std::unique_ptr<EventFile> events_;  // of rank 0, with output.tensorboard

@@ -77,21 +77,12 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
 
-void Trainer::bind(const BatchView& batch, double learning_rate) {
+void Trainer::step(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);
   training_->bind("learning_rate", &learning_rate_);
   training_->bind("image", batch.images);
   training_->bind("label", batch.labels);
-}
-
-void Trainer::step(const BatchView& batch, double learning_rate) {
-  bind(batch, learning_rate);
   training_->run();
-}
-
-std::vector<OpTime> Trainer::step_timed(const BatchView& batch, double learning_rate, int repeats) {
-  bind(batch, learning_rate);
-  return training_->run_timed(repeats);
 }
 
 Score Trainer::score() const {

@@ -70,8 +70,7 @@ class Trainer {
   void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
 
   void step(const BatchView& batch, double learning_rate);
-  std::vector<OpTime> step_timed(const BatchView& batch, double learning_rate,
-                                 int repeats);  // Executor::run_timed
+  std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
   // In which the steps so far did nothing but communicate; see Executor.
   std::int64_t communication_ns() const { return training_->communication_ns(); }
   Score score() const;  // of the last step's batch, this rank's part
@@ -89,8 +88,6 @@ class Trainer {
   void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }
 
  private:
-  void bind(const BatchView& batch, double learning_rate);
-
   comm::Communicator& communicator_;
   std::string program_text_;
   Program whole_;

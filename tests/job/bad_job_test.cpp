@@ -102,7 +102,7 @@ TEST_CASE("an unknown key") {
         "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
         "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, seed, threads, "
         "log_every, "
-        "fetch_every, print_format, eval_every, check_weights_every");
+        "fetch_every, print_format, eval_every, check_weights_every, profile");
 }
 
 TEST_CASE("a value of the wrong type") {
@@ -261,12 +261,12 @@ TEST_CASE("a trace of steps that do not come in this order, or not at all") {
 
 TEST_CASE("keys of a later build are refused by name, whatever they hold") {
   CHECK(complaint(good_job(R"("strategy_file": "a",
-"strategy": {"amp": false, "amp_configs": {"incr_ratio": 2}, "recompute": true, "dgc_configs": {}})")) ==
+"strategy": {"amp": false, "amp_configs": {"incr_ratio": 2}, "sharding": true, "dgc_configs": {}})")) ==
         "a.json:4:18: strategy_file: found \"a\", not supported by this build\n"
         "a.json:5:21: strategy.amp: found false, not supported by this build\n"
         "a.json:5:58: strategy.amp_configs.incr_ratio: found 2, not supported by this build\n"
-        "a.json:5:75: strategy.recompute: found true, not supported by this build\n"
-        "a.json:5:96: strategy.dgc_configs: found an object, not supported by this build");
+        "a.json:5:74: strategy.sharding: found true, not supported by this build\n"
+        "a.json:5:95: strategy.dgc_configs: found an object, not supported by this build");
   CHECK(complaint(good_job(), {"data.use_dali=true"}) ==
         "command line: data.use_dali: found true, not supported by this build");
   CHECK(complaint(good_job(), {"data.use_dali=false"}) == "");

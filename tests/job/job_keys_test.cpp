@@ -117,6 +117,7 @@ TEST_CASE("every field of JobSpec has a key") {
       {"TrainSpec", "train"},
       {"CheckpointSpec", "checkpoint"},
       {"AmpSpec", "strategy.amp_configs"},
+      {"RecomputeSpec", "strategy.recompute_configs"},
       {"BuildStrategySpec", "strategy.build_strategy"},
       {"ExecutionStrategySpec", "strategy.execution_strategy"},
       {"StrategySpec", "strategy"},

@@ -32,10 +32,11 @@ class Measured {
   Measured(const Measured&) = delete;
   Measured& operator=(const Measured&) = delete;
 
-  void end(Timeline* timeline, Timeline::Label label) {
+  std::int64_t end(Timeline* timeline, Timeline::Label label) {  // the nanoseconds that it took
     open_ = false;
     const std::int64_t end_ns = exposure_.end(collective_);
     if (timeline != nullptr) timeline->note(label, start_ns_, end_ns);
+    return end_ns - start_ns_;
   }
 
  private:
@@ -52,6 +53,7 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
     : program_(std::move(program)), device_(device), options_(options), communicators_(communicators) {
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels(ops);
+  op_ns_.resize(program_.ops.size());
   schedule_ = plan_schedule(program_, memory_of_ops(ops));
   addresses_.resize(program_.values.size(), nullptr);
   fill_scope(storage);
@@ -207,27 +209,44 @@ void Executor::run() {
   end_run();
 }
 
-std::vector<OpTime> Executor::run_timed(int repeats) {
-  using Clock = std::chrono::steady_clock;
-  begin_run();
-  Streams* const streams = device_.streams();
-  if (streams != nullptr) streams->synchronise();
+std::vector<OpTime> Executor::time_alone(int repeats) {
+  device_.enter_thread(options_.team);
   std::vector<OpTime> times;
-  std::vector<double> of_op(static_cast<std::size_t>(repeats));
   for (std::size_t id = 0; id < program_.ops.size(); ++id) {
-    for (double& seconds : of_op) {
-      const auto start = Clock::now();
-      run_op(static_cast<OpId>(id));
-      if (streams != nullptr) streams->synchronise();
-      seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-    const auto median = of_op.begin() + repeats / 2;
-    std::nth_element(of_op.begin(), median, of_op.end());
     const Op& op = program_.ops[id];
-    times.push_back({op.type, output_name(program_, op), *median});
+    if (op.role != Role::communication)
+      times.push_back({op.type, output_name(program_, op), seconds_alone(id, repeats)});
   }
-  end_run();
   return times;
+}
+
+// On memory of its own: nothing of a training is touched.
+double Executor::seconds_alone(std::size_t id, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  const Op& op = program_.ops[id];
+  std::vector<std::unique_ptr<comm::Memory>> memory;
+  std::vector<void*> addresses(program_.values.size(), nullptr);
+  for (const std::vector<ValueId>* ids : {&op.inputs, &op.outputs})
+    for (const ValueId value : *ids) {
+      if (value == kNone || addresses[static_cast<std::size_t>(value)] != nullptr) continue;
+      memory.push_back(device_.allocate(program_.value(value).bytes()));
+      addresses[static_cast<std::size_t>(value)] = memory.back()->data();
+    }
+  memory.push_back(device_.allocate(kernels_[id]->scratch_bytes()));
+  RunContext context = context_;
+  context.data = addresses.data();
+  context.scratch = memory.back()->data();
+  Streams* const streams = device_.streams();
+  std::vector<double> seconds;
+  for (int i = -1; i < repeats; ++i) {  // the first touches the memory
+    const auto start = Clock::now();
+    kernels_[id]->run(context);
+    if (streams != nullptr) streams->synchronise();
+    if (i >= 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  const auto median = seconds.begin() + repeats / 2;
+  std::nth_element(seconds.begin(), median, seconds.end());
+  return *median;
 }
 
 void Executor::run_op(OpId id) {
@@ -243,7 +262,7 @@ void Executor::run_op(OpId id) {
     if (order_) context.stream = order_->stream_of(id);
     kernels_[at]->run(context);
     if (order_) order_->after(id);
-    measured.end(options_.timeline, options_.timeline != nullptr ? labels_[at] : 0);
+    op_ns_[at] += measured.end(options_.timeline, options_.timeline != nullptr ? labels_[at] : 0);
   } catch (const Error& error) {
     throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
   }

@@ -59,10 +59,9 @@ class Executor {
   // it returns when everything has been given to the device.
   void run();
 
-  // One step on the calling thread alone, each op `repeats` times in a row: the median of its times, by op. With one
-  // repeat it is a step like any other; with several, ops find their inputs in the caches, and what updates in place
-  // (parameters, statistics) is updated that often. Not between ranks: they would have to repeat alike.
-  std::vector<OpTime> run_timed(int repeats);
+  // How long each op but the collectives takes by itself, `repeats` times in a row with what it reads in the caches: the
+  // median, in the order of the program. It works on memory of its own; no run may be under way.
+  std::vector<OpTime> time_alone(int repeats);
 
   // A fetched value after a run, in plain layout, in memory of the host. With streams it waits for the device.
   const void* fetch(const std::string& name) const;
@@ -73,6 +72,8 @@ class Executor {
   std::int64_t name_lookups() const { return lookups_; }  // so far
   // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
   std::int64_t communication_ns() const { return exposure_.nanoseconds(); }
+  // How long the runs so far were in each op, by OpId. With streams the host's side of it.
+  const std::vector<std::int64_t>& op_ns() const { return op_ns_; }
 
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
                                          // "fleetrun" where the code is our own
@@ -88,6 +89,7 @@ class Executor {
   RunnerOptions runner_options(const TaskGraph& graph);
   void label_spans();
   void run_op(OpId id);
+  double seconds_alone(std::size_t id, int repeats);
   void begin_run();
   void end_run();
 
@@ -104,6 +106,7 @@ class Executor {
   std::vector<comm::Communicator*> communicators_;
   RunContext context_;
   Exposure exposure_;
+  std::vector<std::int64_t> op_ns_;
   std::vector<Timeline::Label> labels_;  // by OpId, with a timeline
   // On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
   std::unique_ptr<StreamOrder> order_;

@@ -21,7 +21,8 @@ class TimeBook {
   void begin(int attempt, std::int64_t steps, std::int64_t now_ns);
 
   void add(TimeUse use, std::int64_t nanoseconds) { spent_[static_cast<std::size_t>(use)] += nanoseconds; }
-  void publish(std::int64_t now_ns);                   // on the page
+  std::int64_t spent(TimeUse use) const { return spent_[static_cast<std::size_t>(use)]; }  // nanoseconds
+  void publish(std::int64_t now_ns);                                                       // on the page
   void keep(std::int64_t steps, std::int64_t now_ns);  // for an attempt that goes on from here
   TimeUses until(std::int64_t now_ns) const;           // adds up to the time since the run began
 

@@ -20,6 +20,7 @@
 #include "runtime/passes/insert_all_reduce.h"
 #include "runtime/passes/insert_reduce.h"
 #include "runtime/passes/order_all_reduces.h"
+#include "runtime/passes/recompute.h"
 #include "runtime/passes/scale_loss_gradient.h"
 #include "runtime/passes/sequential_execution.h"
 #include "runtime/passes/sync_batch_norm.h"
@@ -58,6 +59,8 @@ bool reduces_to_all(const PassContext& context) {
   return context.world_size > 1 && !reduces_to_owners(context);
 }
 
+bool recomputes(const PassContext& context) { return context.strategy.recompute; }
+
 bool fuses_all_reduce(const PassContext& context) {
   return reduces_to_all(context) && context.strategy.fuse_all_reduce_ops;
 }
@@ -85,6 +88,7 @@ constexpr std::array kPasses = {
          fuse_bn_add_act},  // before others take the additions
     Pass{"auto_fusion", on<&Build::enable_auto_fusion>, auto_fusion},
     Pass{"fuse_elewise_add_act", on<&Build::fuse_elewise_add_act_ops>, fuse_elewise_add_act},
+    Pass{"recompute", recomputes, recompute},  // of what fusions have left
     Pass{"coalesce_gradients", fuses_all_reduce, coalesce_gradients},
     Pass{"fuse_optimizers", on<&Build::fuse_all_optimizer_ops>, fuse_optimizers},
     Pass{"sequential_execution", on<&Build::enable_sequential_execution>,

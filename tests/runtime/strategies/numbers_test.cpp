@@ -126,6 +126,7 @@ const std::vector<Switch>& switches() {
       {"fused updates", [](Spec& s) { s.build_strategy.fuse_all_optimizer_ops = true; }},
       {"early updates", [](Spec& s) { s.build_strategy.enable_backward_optimizer_op_deps = false; }},
       {"no place twice", [](Spec& s) { s.build_strategy.enable_inplace = false; }},
+      {"made again", [](Spec& s) { s.recompute = true; }},
       {"owners", [](Spec& s) { s.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce; }},
       {"owners with fused broadcasts",
        [](Spec& s) {
