@@ -27,12 +27,12 @@ constexpr double kEnoughSeconds = 1;  // for one problem: slow ones differ by mo
 constexpr double kWorthwhile =
     0.97;  // of the usual one's time: timings repeat within 2 % (another rounding is no gain)
 constexpr std::size_t kMebibyte = 1 << 20;
+constexpr std::size_t kAlignment = 64;  // of what kernels are given
 
-// One op of a program by itself, done by an algorithm in the layouts that it likes best, in memory of its own.
+// One op of a program by itself, done by an algorithm in the layouts that it likes best.
 class OpAlone {
  public:
-  OpAlone(const OpView& view, const std::string& algorithm, const OpTable& ops, Device& device)
-      : device_(device) {
+  OpAlone(const OpView& view, const std::string& algorithm, const OpTable& ops, Device& device) {
     Op op = view.op();
     op.after.clear();
     op.attributes[kAlgorithm] = algorithm;
@@ -48,29 +48,36 @@ class OpAlone {
 
   std::size_t scratch_bytes() const { return kernel_->scratch_bytes(); }
 
-  void allocate() {
+  std::size_t bytes() const {
+    std::size_t all = kernel_->scratch_bytes();
+    for (const Value& value : program_.values) all += rounded(value.bytes());
+    return all;
+  }
+
+  // Of bytes(), and nobody minds what is in there.
+  void lie_at(void* memory) {
+    auto* next = static_cast<std::byte*>(memory);
     for (const Value& value : program_.values) {
-      memories_.push_back(device_.allocate(value.bytes()));
-      addresses_.push_back(memories_.back()->data());
+      addresses_.push_back(next);
+      next += rounded(value.bytes());
     }
-    memories_.push_back(device_.allocate(kernel_->scratch_bytes()));
     context_.data = addresses_.data();
-    context_.scratch = memories_.back()->data();
+    context_.scratch = next;
   }
 
   void run() { kernel_->run(context_); }
 
  private:
+  static std::size_t rounded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
   ValueId own(Value value) {
     value.of = kNone;
     if (const ValueId known = program_.find(value.name); known != kNone) return known;
     return program_.add_value(std::move(value));
   }
 
-  Device& device_;
   Program program_;
   std::unique_ptr<Kernel> kernel_;
-  std::vector<std::unique_ptr<comm::Memory>> memories_;
   std::vector<void*> addresses_;
   RunContext context_;
 };
@@ -151,10 +158,13 @@ std::string fastest(const Problem& problem, const OpTable& ops, Device& device, 
   const std::size_t count = problem.algorithms.size();
   if (count == 1) return problem.algorithms.front();
   std::vector<std::unique_ptr<OpAlone>> trials;
+  std::size_t bytes = 0;
   for (const std::string& name : problem.algorithms) {
     trials.push_back(std::make_unique<OpAlone>(problem.example, name, ops, device));
-    trials.back()->allocate();
+    bytes = std::max(bytes, trials.back()->bytes());
   }
+  const std::unique_ptr<comm::Memory> memory = device.allocate(bytes);
+  for (const auto& trial : trials) trial->lie_at(memory->data());
   std::vector<std::vector<double>> times(count);
   double spent = 0;
   for (int round = 0; round < 2 || (round <= kRounds && spent < kEnoughSeconds); ++round)

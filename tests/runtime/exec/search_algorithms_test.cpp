@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "runtime/kernels/cpu/cpu_device.h"
 #include "runtime/trainer.h"
 #include "support/cache_here.h"
+#include "support/run_program.h"
 #include "support/run_world.h"
 #include "support/small_net.h"
 
@@ -225,6 +227,30 @@ TEST_CASE("a cache that cannot be written is told, and what was measured holds f
   CHECK(searched.algorithms() == Names{"winograd"});
   REQUIRE(searched.search.warnings.size() == 1);
   CHECK(searched.search.warnings[0].starts_with("the algorithms of convolutions: creating folder "));
+}
+
+TEST_CASE(
+    "conv_workspace_size_limit: with 1 MB no kernel has more, and other algorithms are chosen than with "
+    "4000") {
+  if (!__builtin_cpu_supports("avx512bw") || std::getenv("DNNL_MAX_CPU_ISA") != nullptr)
+    return;  // no Winograd
+  const CacheHere cache;
+  const auto device = make_cpu_device();
+  const auto solo = comm::make_solo();
+  const auto chosen_within = [&](std::size_t limit) {
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId x = builder.feed("x", {8, 64, 28, 28});
+    const ValueId w = builder.parameter("w", {64, 64, 3, 3}, {});
+    builder.op("y", "conv2d", {{"x", x}, {"w", w}}, test::convolution(1, 1));
+    search_algorithms({&program}, all_ops(), *device, *solo, options_with(0.5, limit));
+    const std::string chosen = std::get<std::string>(program.op(0).attributes.at(kAlgorithm));
+    const test::ProgramRun run(program, all_ops(), *device);
+    for (std::size_t i = 0; i < run.program().ops.size(); ++i) CHECK(run.kernel(i).scratch_bytes() <= limit);
+    return chosen;
+  };
+  CHECK(chosen_within(4000 * kMegabyte) == "winograd");
+  CHECK(chosen_within(kMegabyte) == "direct");
 }
 
 job::JobSpec resnet20(int batch) {
