@@ -74,7 +74,7 @@ std::string print(const Choices& choices, const std::string& place) {
 }  // namespace
 
 std::string cache_folder(const Environment& environment) {
-  if (const std::string own = environment.get_or("FLEETRUN_CACHE_DIR", ""); !own.empty()) return own;
+  if (std::string own = environment.get_or("FLEETRUN_CACHE_DIR", ""); !own.empty()) return own;
   const std::string cache = environment.get_or("XDG_CACHE_HOME", "");
   if (cache.starts_with('/')) return cache + "/fleetrun";  // the specification has relative ones ignored
   const std::string home = environment.get_or("HOME", "");
