@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
@@ -164,6 +165,8 @@ std::string fastest(const Problem& problem, const OpTable& ops, Device& device, 
     bytes = std::max(bytes, trials.back()->bytes());
   }
   const std::unique_ptr<comm::Memory> memory = device.allocate(bytes);
+  // Pages of its own: untouched ones would all be the kernel's page of zeros.
+  std::memset(memory->data(), 0, bytes);
   for (const auto& trial : trials) trial->lie_at(memory->data());
   std::vector<std::vector<double>> times(count);
   double spent = 0;

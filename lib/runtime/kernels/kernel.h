@@ -60,7 +60,8 @@ struct KernelDef {
   bool shares_in_place =
       true;  // false: it reads inputs after it began to write, whatever OpDef::may_share allows
   // By name, the usual one first, those that this device has good code for: ways to do the same that differ in speed,
-  // scratch memory and rounding. Both functions above obey the attribute. Null: there is nothing to choose.
+  // scratch memory and rounding. Both functions above obey the attribute. The host times them, so a device with streams
+  // has none here. Null: there is nothing to choose.
   std::vector<std::string> (*algorithms)(const OpView&, Device&) = nullptr;
 };
 
