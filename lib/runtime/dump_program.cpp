@@ -1,5 +1,10 @@
 #include "runtime/dump_program.h"
 
+#include <cctype>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -19,6 +24,22 @@ void dump(const std::string& start, const Executor& executor) {
   write_file_atomically(start + ".kernels.txt", executor.describe_kernels());
 }
 
+// "07-fuse_bn_act.txt": an earlier run may have had more passes.
+bool is_of_a_pass(const std::string& name) {
+  return name.size() > 3 && std::isdigit(static_cast<unsigned char>(name[0])) != 0 &&
+         std::isdigit(static_cast<unsigned char>(name[1])) != 0 && name[2] == '-' &&
+         (name.ends_with(".txt") || name.ends_with(".dot"));
+}
+
+void remove_earlier_passes(const std::string& folder) {
+  std::vector<std::filesystem::path> earlier;
+  std::error_code ignored;  // what cannot be removed is written over, or stays
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.is_regular_file() && is_of_a_pass(entry.path().filename().string()))
+      earlier.push_back(entry.path());
+  for (const std::filesystem::path& path : earlier) std::filesystem::remove(path, ignored);
+}
+
 }  // namespace
 
 void dump_programs(const std::string& folder, const Trainer& trainer) {
@@ -29,6 +50,7 @@ void dump_programs(const std::string& folder, const Trainer& trainer) {
 
 PassWatcher dump_passes(const std::string& folder) {
   make_directories(folder);
+  remove_earlier_passes(folder);
   return [folder, number = 0](const std::string& pass, const Program& program) mutable {
     dump(fmt::format("{}/{:02}-{}", folder, number++, pass), program);
   };

@@ -15,7 +15,8 @@ namespace fleetrun::runtime {
 void dump_programs(const std::string& folder, const Trainer& trainer);
 
 // A watcher that writes the training program to `folder` as it was built and after each pass that ran, numbered:
-// 00-built.txt and .dot, 01-insert_all_reduce.txt, ... (fleetrun --dump_passes DIR). Throws Error(create|io).
+// 00-built.txt and .dot, 01-insert_all_reduce.txt, ... (fleetrun --dump_passes DIR). Such files of an earlier run go.
+// Throws Error(create|io).
 PassWatcher dump_passes(const std::string& folder);
 
 }  // namespace fleetrun::runtime

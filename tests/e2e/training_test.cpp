@@ -136,6 +136,9 @@ TEST_CASE("--dump_program writes what is run, as text, picture and kernels") {
 TEST_CASE("--dump_passes writes the program after each pass, as text and picture") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
+  std::filesystem::create_directory(launch.folder / "passes");
+  launch.folder.write("passes/98-of_an_earlier_run.txt", "");
+  launch.folder.write("passes/98-mine", "");
   const ChildResult result =
       launch.run_words({"--nproc_per_node=2", "--dump_passes=passes", "job.json", "train.epochs=1"});
   REQUIRE_MESSAGE(result.code == 0, result.err);
@@ -146,6 +149,7 @@ TEST_CASE("--dump_passes writes the program after each pass, as text and picture
   CHECK(contains(last, "-assign_communicators.txt"));
   CHECK(contains(launch.folder.read("passes/" + last), "\nall_reduce "));
   CHECK(contains(launch.folder.read("passes/00-built.dot"), "digraph program {\n"));
+  CHECK(std::filesystem::exists(launch.folder / "passes/98-mine"));
 }
 
 TEST_CASE("--dump_program and --dump_passes of a program that is no job are refused") {

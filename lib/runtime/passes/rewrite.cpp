@@ -75,44 +75,11 @@ OpId Rewrite::only_reader(ValueId id) const {
 }
 
 void Rewrite::replace(const std::vector<OpId>& parts, OpId place, Op fused) {
-  for (const OpId part : parts) {
-    gone_.at(static_cast<std::size_t>(part)) = true;
-    const std::vector<ValueId>& after = program_.op(part).after;
-    fused.after.insert(fused.after.end(), after.begin(), after.end());
-  }
+  for (const OpId part : parts) gone_.at(static_cast<std::size_t>(part)) = true;
   placed_.emplace_back(place, std::move(fused));
 }
 
-// What a value stands for in Op::after: itself, and what its writer waited for if that is gone.
-void Rewrite::follow(ValueId id, std::vector<ValueId>& into) const {
-  if (std::find(into.begin(), into.end(), id) != into.end()) return;
-  into.push_back(id);
-  const OpId op = writer(id);
-  if (op == kNone || there(op)) return;
-  for (const ValueId before : program_.op(op).after) follow(before, into);
-}
-
-std::vector<ValueId> Rewrite::followed(const std::vector<ValueId>& after) const {
-  std::vector<ValueId> all;
-  for (const ValueId id : after) follow(id, all);
-  return all;
-}
-
-// Nobody waits for a value that is written later, or no more.
-void Rewrite::wait_for_the_past_only() {
-  std::vector<bool> written(program_.values.size(), false);
-  for (Op& op : program_.ops) {
-    std::erase_if(op.after, [&](ValueId id) { return !written.at(static_cast<std::size_t>(id)); });
-    for (const ValueId id : op.outputs)
-      if (id != kNone) written.at(static_cast<std::size_t>(id)) = true;
-  }
-}
-
 void Rewrite::finish() {
-  for (auto& [place, fused] : placed_) fused.after = followed(fused.after);
-  std::vector<std::vector<ValueId>> after;
-  for (const Op& op : program_.ops) after.push_back(followed(op.after));
-  for (std::size_t op = 0; op < after.size(); ++op) program_.ops[op].after = std::move(after[op]);
   for (auto& [place, fused] : placed_) {
     program_.ops[static_cast<std::size_t>(place)] = std::move(fused);
     gone_[static_cast<std::size_t>(place)] = false;
@@ -121,7 +88,6 @@ void Rewrite::finish() {
   for (std::size_t op = 0; op < gone_.size(); ++op)
     if (!gone_[op]) ops.push_back(std::move(program_.ops[op]));
   program_.ops = std::move(ops);
-  wait_for_the_past_only();
 }
 
 }  // namespace fleetrun::runtime

@@ -42,14 +42,10 @@ class Rewrite {
   // `fused` comes to stand where `place` did; all parts, `place` among them, are gone from then on.
   void replace(const std::vector<OpId>& parts, OpId place, Op fused);
 
-  // Carries it out. Where an op was, others may still wait for it (Op::after): they wait for what it waited for.
+  // Carries it out. Nothing waits for other ops by Op::after yet: mere order comes behind all fusions.
   void finish();
 
  private:
-  void follow(ValueId id, std::vector<ValueId>& into) const;
-  std::vector<ValueId> followed(const std::vector<ValueId>& after) const;
-  void wait_for_the_past_only();
-
   Program& program_;
   const OpTable& ops_;
   std::vector<OpId> writer_;                 // by ValueId

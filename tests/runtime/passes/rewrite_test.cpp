@@ -24,15 +24,15 @@ std::string joined(const std::string& ops, const std::string& part, const std::s
   return print_program(program, all_ops()).substr(kValues.size());
 }
 
-TEST_CASE("whoever waited for an op that is gone waits for what that waited for") {
+TEST_CASE("one op comes to stand in the place of several") {
   CHECK(joined("relu x=a -> y=b {} forward\n"
-               "relu x=a -> y=c {} forward after b\n"
-               "relu x=a -> y=d {} forward after c\n"
-               "relu x=c -> y=e {} forward after d\n",
+               "relu x=a -> y=c {} forward\n"
+               "relu x=b -> y=d {} forward\n"
+               "relu x=c -> y=e {} forward\n",
                "c", "e") ==
         "relu x=a -> y=b {} forward\n"
-        "relu x=a -> y=d {} forward after b\n"
-        "relu x=a -> y=e {} forward after b,d\n");
+        "relu x=b -> y=d {} forward\n"
+        "relu x=a -> y=e {} forward\n");
 }
 
 TEST_CASE("who writes and who alone reads a value") {
