@@ -15,19 +15,8 @@ void infer_batch_norm_act(Inference& op) {
 }
 
 void grad_batch_norm_act(GradientRule& rule) {
-  const OpView& forward = rule.forward();
-  const ValueId dy = gradient_of_y(rule);
-  if (dy == kNone) return;
-  const Arguments inputs = {{"x", forward.input_id("x")},
-                            {"dy", dy},
-                            {"scale", forward.input_id("scale")},
-                            {"bias", forward.input_id("bias")},
-                            {"batch_mean", forward.output_id("batch_mean")},
-                            {"batch_variance", forward.output_id("batch_variance")}};
-  const auto ids = rule.emit("batch_norm_act_grad", inputs, {{"epsilon", forward.number("epsilon")}});
-  if (rule.wants("x")) rule.set_gradient("x", ids[0]);
-  if (rule.wants("scale")) rule.set_gradient("scale", ids[1]);
-  if (rule.wants("bias")) rule.set_gradient("bias", ids[2]);
+  emit_batch_norm_grad(rule, "batch_norm_act_grad", {"x", "scale", "bias"},
+                       {{"bias", rule.forward().input_id("bias")}});
 }
 
 std::vector<Sample> batch_norm_act_samples() {

@@ -23,20 +23,8 @@ void infer_batch_norm_add_act(Inference& op) {
 }
 
 void grad_batch_norm_add_act(GradientRule& rule) {
-  const OpView& forward = rule.forward();
-  const ValueId dy = gradient_of_y(rule);
-  if (dy == kNone) return;
-  const Arguments inputs = {{"x", forward.input_id("x")},
-                            {"y", forward.output_id("y")},
-                            {"dy", dy},
-                            {"scale", forward.input_id("scale")},
-                            {"batch_mean", forward.output_id("batch_mean")},
-                            {"batch_variance", forward.output_id("batch_variance")}};
-  const auto ids = rule.emit("batch_norm_add_act_grad", inputs, {{"epsilon", forward.number("epsilon")}});
-  if (rule.wants("x")) rule.set_gradient("x", ids[0]);
-  if (rule.wants("z")) rule.set_gradient("z", ids[1]);
-  if (rule.wants("scale")) rule.set_gradient("scale", ids[2]);
-  if (rule.wants("bias")) rule.set_gradient("bias", ids[3]);
+  emit_batch_norm_grad(rule, "batch_norm_add_act_grad", {"x", "z", "scale", "bias"},
+                       {{"y", rule.forward().output_id("y")}});
 }
 
 std::vector<Sample> batch_norm_add_act_samples() {

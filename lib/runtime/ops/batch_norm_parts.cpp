@@ -21,6 +21,17 @@ void expect_some_values(const OpView& op) {
     op.fail(fmt::format("x is {}: training wants more than one value per channel", describe(x)));
 }
 
+// kNone when none flows.
+ValueId gradient_of_y(const GradientRule& rule) {
+  const OpView& forward = rule.forward();
+  for (const char* name : {"mean", "variance", "batch_mean", "batch_variance"})
+    if (rule.output_gradient(name) != kNone)
+      forward.fail(fmt::format("a gradient flows into {}, but only y has one here", name));
+  const ValueId dy = rule.output_gradient("y");
+  if (dy != kNone && !forward.flag("training")) forward.fail("a gradient is asked for in evaluation");
+  return dy;
+}
+
 }  // namespace
 
 void expect_one_per_channel(const OpView& op, std::string_view name) {
@@ -69,14 +80,20 @@ void expect_training(const OpView& op) {
   if (!op.flag("training")) op.fail("is for training only; evaluation has batch_norm");
 }
 
-ValueId gradient_of_y(const GradientRule& rule) {
+void emit_batch_norm_grad(GradientRule& rule, const std::string& type, const std::vector<std::string>& inputs,
+                          const Arguments& more) {
   const OpView& forward = rule.forward();
-  for (const char* name : {"mean", "variance", "batch_mean", "batch_variance"})
-    if (rule.output_gradient(name) != kNone)
-      forward.fail(fmt::format("a gradient flows into {}, but only y has one here", name));
-  const ValueId dy = rule.output_gradient("y");
-  if (dy != kNone && !forward.flag("training")) forward.fail("a gradient is asked for in evaluation");
-  return dy;
+  const ValueId dy = gradient_of_y(rule);
+  if (dy == kNone) return;
+  Arguments arguments = {{"x", forward.input_id("x")},
+                         {"dy", dy},
+                         {"scale", forward.input_id("scale")},
+                         {"batch_mean", forward.output_id("batch_mean")},
+                         {"batch_variance", forward.output_id("batch_variance")}};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto ids = rule.emit(type, arguments, {{"epsilon", forward.number("epsilon")}});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (rule.wants(inputs[i])) rule.set_gradient(inputs[i], ids.at(i));
 }
 
 Sample batch_norm_sample(const Shape& x, SampleInput::Fill fill) {

@@ -13,8 +13,10 @@ void infer_batch_norm(Inference& op);
 // Checks x, dy, scale, batch_mean, batch_variance and epsilon; sets dx, dscale and dbias.
 void infer_batch_norm_grad(Inference& op);
 
-// kNone when none flows. Throws Error(config) when one flows into anything but y, or in evaluation.
-ValueId gradient_of_y(const GradientRule& rule);
+// Emits the op `type`: batch_norm_grad, or a fusion of it that reads `more`, too. Its outputs are the gradients of these
+// inputs. Nothing when no gradient flows.
+void emit_batch_norm_grad(GradientRule& rule, const std::string& type, const std::vector<std::string>& inputs,
+                          const Arguments& more = {});
 
 // Throws Error(config) in evaluation: the fusions are made of training programs only.
 void expect_training(const OpView& op);
