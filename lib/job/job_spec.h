@@ -112,6 +112,8 @@ struct CheckpointSpec {
   std::string resume = "auto";  // "auto", "never" or a path; absolute after parsing
 };
 
+enum class AmpType { automatic, bf16, fp16 };  // "auto", "bf16", "fp16"
+
 struct AmpSpec {
   double init_loss_scaling = 32768;
   int incr_every_n_steps = 1000;
@@ -120,7 +122,7 @@ struct AmpSpec {
   double decr_ratio = 0.8;
   bool use_dynamic_loss_scaling = true;
   std::vector<std::string> custom_white_list, custom_black_list, custom_black_varnames;
-  std::optional<std::string> dtype;
+  AmpType dtype = AmpType::automatic;
 };
 
 struct RecomputeSpec {

@@ -8,6 +8,8 @@ constexpr double kMostCommunicators = 64;  // each has a thread; far above what 
 constexpr double kMostOpsInFlight = 256;   // threads that issue ops; far above the width of any graph of ours
 constexpr double kMostScratchMegabytes = 1 << 20;  // a terabyte: more than any host gives to one op
 
+constexpr double kMostSteps = 1 << 24;  // counted in f32, which has no gaps up to there
+
 // FleetX's documents write the fusion switches directly under the strategy.
 KeyRules fusion(const std::string& name) { return {.aliases = {"strategy." + name}}; }
 
@@ -19,9 +21,9 @@ Key amp_keys() {
           make_key("init_loss_scaling", amp(&AmpSpec::init_loss_scaling), "first loss scale",
                    {.range = Range::above(0)}),
           make_key("incr_every_n_steps", amp(&AmpSpec::incr_every_n_steps),
-                   "good steps before the scale grows", {.range = Range::from(1)}),
+                   "good steps before the scale grows", {.range = Range::between(1, kMostSteps)}),
           make_key("decr_every_n_nan_or_inf", amp(&AmpSpec::decr_every_n_nan_or_inf),
-                   "bad steps before the scale shrinks", {.range = Range::from(1)}),
+                   "bad steps before the scale shrinks", {.range = Range::between(1, kMostSteps)}),
           make_key("incr_ratio", amp(&AmpSpec::incr_ratio), "growth of the scale",
                    {.range = Range::above(1)}),
           make_key("decr_ratio", amp(&AmpSpec::decr_ratio), "shrinkage of the scale",
@@ -32,7 +34,9 @@ Key amp_keys() {
           make_key("custom_black_list", amp(&AmpSpec::custom_black_list), "ops never in low precision"),
           make_key("custom_black_varnames", amp(&AmpSpec::custom_black_varnames),
                    "values never in low precision"),
-          make_key("dtype", amp(&AmpSpec::dtype), "bf16 or fp16", {.absent = "bf16 on CPU, fp16 on CUDA"}),
+          make_key("dtype", amp(&AmpSpec::dtype), "the narrow type; auto: bf16 on a CPU, fp16 on CUDA",
+                   {.choices = {choice("auto", AmpType::automatic), choice("bf16", AmpType::bf16),
+                                choice("fp16", AmpType::fp16)}}),
       });
 }
 
@@ -169,8 +173,8 @@ Key strategy_keys() {
   for (Key& key : fusion_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : memory_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : kernel_keys(strategy)) members.push_back(std::move(key));
-  members.push_back(later(make_key("amp", strategy(&StrategySpec::amp), "mixed precision")));
-  members.push_back(later(amp_keys()));
+  members.push_back(make_key("amp", strategy(&StrategySpec::amp), "mixed precision"));
+  members.push_back(amp_keys());
   for (const std::string name :
        {"gradient_merge", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
     members.push_back(make_later_key(name, "as in Fleet"));

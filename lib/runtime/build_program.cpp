@@ -1,9 +1,13 @@
 #include "runtime/build_program.h"
 
+#include <fmt/format.h>
+
 #include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"
 #include "runtime/optim/append_optimizer.h"
+#include "runtime/optim/loss_scaling.h"
+#include "runtime/passes/cast_forward.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -26,6 +30,26 @@ ValueId add_forward(Builder& builder, const job::JobSpec& job, const ModelFacts&
   return losses;
 }
 
+// Returns the gradients that optimizers read.
+std::vector<ValueId> add_backward(Builder& builder, const job::JobSpec& job, ValueId loss,
+                                  const PassSettings& settings) {
+  if (!job.strategy.amp) {
+    append_backward(builder, loss);
+    return builder.program().of_kind(ValueKind::gradient);
+  }
+  const job::AmpSpec& amp = job.strategy.amp_configs;
+  const CastCounts counts = cast_forward(builder.program(), builder.ops(), amp, settings.narrow);
+  if (settings.messages != nullptr)
+    settings.messages->push_back(fmt::format("amp: {} of {} ops compute in {}, {} casts; {}", counts.narrow,
+                                             counts.ops, describe(settings.narrow), counts.casts,
+                                             describe_scaling(amp)));
+  append_backward(builder, append_scaled_loss(builder, loss, amp));
+  const bool of_some = job.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
+  return append_gradient_casts(
+      builder, amp,
+      {.one_by_one = settings.world_size > 1, .zero_one_by_one = settings.world_size > 1 && of_some});
+}
+
 }  // namespace
 
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
@@ -35,8 +59,7 @@ Program build_training_program(const job::JobSpec& job, const ModelFacts& facts,
   const ValueId losses = add_forward(builder, job, facts, true);
   const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
   program.fetches.push_back(loss);
-  append_backward(builder, loss);
-  append_optimizer(builder, job.optimizer);
+  append_optimizer(builder, job.optimizer, add_backward(builder, job, loss, settings));
   verify(program, ops);
   run_passes(program,
              {.ops = ops,

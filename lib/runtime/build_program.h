@@ -13,6 +13,7 @@ struct PassSettings {
   const OpNames* device_ops = nullptr;           // see PassContext
   std::vector<std::string>* messages = nullptr;  // see PassContext
   PassWatcher watcher = nullptr;                 // see run_passes
+  DType narrow = DType::bf16;                    // of strategy.amp
 };
 
 // Model, loss, accuracy, backward, optimizer, and the passes of the strategy.

@@ -130,6 +130,7 @@ class Run {
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
     state_ = checkpoints_.resume(steps_per_epoch_);
+    loss_scale_ = trainer_.loss_scale();
     first_step_ = state_.steps;
     if (world.env.rank == 0 && job.output.tensorboard) open_events();
     if (Timeline* timeline = trace_.timeline()) {
@@ -294,6 +295,16 @@ class Run {
     score_ = trainer_.score();
     page_.loss = score_.loss;
     if (!std::isfinite(score_.loss)) stop_without_numbers();
+    tell_loss_scale();
+  }
+
+  void tell_loss_scale() {
+    const std::optional<float> scale = trainer_.loss_scale();
+    if (world_.env.rank == 0 && loss_scale_ && scale != loss_scale_)
+      out_ << fmt::format("the loss scale is {} after step {}, was {}", *scale, state_.steps + 1,
+                          *loss_scale_)
+           << std::endl;
+    loss_scale_ = scale;
   }
 
   [[noreturn]] void stop_without_numbers() const {
@@ -336,12 +347,14 @@ class Run {
 
   void record_step(double speed, double learning_rate) {
     if (!events_) return;
-    record(state_.steps + 1, {{"train/loss", score_.loss},
-                              {"train/acc1", score_.acc1},
-                              {"train/acc5", score_.acc5},
-                              {"train/learning_rate", learning_rate},
-                              {"train/images_per_second", speed * world_.env.world_size},
-                              {"train/communication_share", page_.communication_share}});
+    std::vector<Scalar> scalars = {{"train/loss", score_.loss},
+                                   {"train/acc1", score_.acc1},
+                                   {"train/acc5", score_.acc5},
+                                   {"train/learning_rate", learning_rate},
+                                   {"train/images_per_second", speed * world_.env.world_size},
+                                   {"train/communication_share", page_.communication_share}};
+    if (loss_scale_) scalars.push_back({"train/loss_scale", *loss_scale_});
+    record(state_.steps + 1, scalars);
   }
 
   void evaluate(int epoch) {
@@ -453,6 +466,7 @@ class Run {
   std::size_t spans_of_step_ = 0;
   std::unique_ptr<EventFile> events_;  // of rank 0, with output.tensorboard
   Score score_;
+  std::optional<float> loss_scale_;  // as it was fetched last
   std::optional<Score> test_score_;
 };
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "runtime/build_program.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
+#include "runtime/optim/loss_scaling.h"
 #include "runtime/passes/keep_own_updates.h"
 
 namespace fleetrun::runtime {
@@ -37,6 +41,28 @@ SearchOptions search_options(const job::StrategySpec& strategy, int team) {
           .team = team};
 }
 
+// The type that strategy.amp asks for, if the device has kernels in it.
+DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
+  const std::vector<DType> has = device.narrow_types();
+  const job::AmpType asked = strategy.amp_configs.dtype;
+  if (!strategy.amp) return DType::bf16;
+  if (asked == job::AmpType::automatic && !has.empty()) return has.front();
+  const DType wanted = asked == job::AmpType::fp16 ? DType::f16 : DType::bf16;
+  if (asked != job::AmpType::automatic && std::find(has.begin(), has.end(), wanted) != has.end())
+    return wanted;
+  std::string types = "f32 only";
+  if (!has.empty()) types = fmt::format("f32 and {}", describe(has.front()));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("strategy.amp is true{}, but {} computes in {} here",
+                  asked == job::AmpType::automatic
+                      ? ""
+                      : fmt::format(" and amp_configs.dtype {}", wanted == DType::f16 ? "fp16" : "bf16"),
+                  device.name(), types),
+      has.empty() ? "strategy.amp=false trains in f32"
+                  : "strategy.amp_configs.dtype=auto takes what there is");
+}
+
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
@@ -52,7 +78,8 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                             {.world_size = communicator_.size(),
                                              .device_ops = &device_ops,
                                              .messages = &pass_messages_,
-                                             .watcher = watcher});
+                                             .watcher = watcher,
+                                             .narrow = narrow_type(job.strategy, device)});
   Program evaluation = build_evaluation_program(job, facts, ops);
   search_ = search_algorithms({&training, &evaluation}, ops, device, communicator_,
                               search_options(job.strategy, options.team));
@@ -92,6 +119,12 @@ Score Trainer::score() const {
           .acc1 = hits[0] / samples,
           .acc5 = hits[1] / samples,
           .samples = static_cast<std::int64_t>(hits[2])};
+}
+
+std::optional<float> Trainer::loss_scale() const {
+  const ValueId scale = whole_.find(kLossScale);
+  if (scale == kNone || whole_.value(scale).kind != ValueKind::state) return std::nullopt;
+  return storage_->read(std::string(kLossScale)).front();
 }
 
 void Trainer::evaluate(const BatchView& batch) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,8 @@ class Trainer {
   std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
   // In which the steps so far did nothing but communicate; see Executor.
   std::int64_t communication_ns() const { return training_->communication_ns(); }
-  Score score() const;  // of the last step's batch, this rank's part
+  Score score() const;                      // of the last step's batch, this rank's part
+  std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);

@@ -61,7 +61,7 @@ std::vector<BadJob> bad_jobs() {
       {"too few classes",
        R"({"model": {"name": "mlp", "class_dim": 3}, "data": {"train": )" + kSynthetic + "}}", 78,
        "class_dim"},
-      {"later feature", job_with(kSynthetic, R"(, "strategy": {"amp": true})"), 78, "strategy.amp"},
+      {"later feature", job_with(kSynthetic, R"(, "strategy": {"sharding": true})"), 78, "strategy.sharding"},
   };
 }
 

@@ -261,12 +261,11 @@ TEST_CASE("a trace of steps that do not come in this order, or not at all") {
 
 TEST_CASE("keys of a later build are refused by name, whatever they hold") {
   CHECK(complaint(good_job(R"("strategy_file": "a",
-"strategy": {"amp": false, "amp_configs": {"incr_ratio": 2}, "sharding": true, "dgc_configs": {}})")) ==
+"strategy": {"auto": false, "sharding": true, "dgc_configs": {}})")) ==
         "a.json:4:18: strategy_file: found \"a\", not supported by this build\n"
-        "a.json:5:21: strategy.amp: found false, not supported by this build\n"
-        "a.json:5:58: strategy.amp_configs.incr_ratio: found 2, not supported by this build\n"
-        "a.json:5:74: strategy.sharding: found true, not supported by this build\n"
-        "a.json:5:95: strategy.dgc_configs: found an object, not supported by this build");
+        "a.json:5:22: strategy.auto: found false, not supported by this build\n"
+        "a.json:5:42: strategy.sharding: found true, not supported by this build\n"
+        "a.json:5:62: strategy.dgc_configs: found an object, not supported by this build");
   CHECK(complaint(good_job(), {"data.use_dali=true"}) ==
         "command line: data.use_dali: found true, not supported by this build");
   CHECK(complaint(good_job(), {"data.use_dali=false"}) == "");

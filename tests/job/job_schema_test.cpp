@@ -77,8 +77,7 @@ TEST_CASE("every key that this build has is in the schema, those of later builds
   for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
     CAPTURE(path);
     const bool is_in_schedule = path.starts_with("optimizer.learning_rate.");
-    const bool is_below_later = path.starts_with("strategy.amp_configs.");
-    if (is_in_schedule || is_below_later) return;
+    if (is_in_schedule) return;
     const bool is_refused = property(schema, path).find("not") != nullptr;
     CHECK(is_refused == (key.rules.support == Support::later));
   });
@@ -129,10 +128,9 @@ TEST_CASE("the table for people has a line for each key") {
       table.find(
           "| `model.hidden` | a list of whole numbers from 1 to 65536 | `[512, 256]` | widths of the hidden "
           "layers (with name mlp) |\n") != std::string::npos);
-  CHECK(
-      table.find(
-          "| `strategy.amp` | true or false | `false` | mixed precision (not supported by this build) |\n") !=
-      std::string::npos);
+  CHECK(table.find("| `strategy.auto` | true or false | `false` | measure and choose the switches (not "
+                   "supported by this "
+                   "build) |\n") != std::string::npos);
 }
 
 TEST_CASE("docs/job-keys.md is what `fleetrun config --keys` prints, below its first lines") {

@@ -91,26 +91,38 @@ template <typename Wanted>
 std::vector<ValueId> values_where(const Program& program, Wanted wanted) {
   std::vector<ValueId> ids;
   for (ValueId id = 0; id < static_cast<ValueId>(program.values.size()); ++id)
-    if (wanted(program.value(id))) ids.push_back(id);
+    if (wanted(id)) ids.push_back(id);
   return ids;
+}
+
+// Of a parameter, or of the training as a whole: only optimizers write it.
+bool is_of_training(const Program& program, ValueId id) {
+  const Value& value = program.value(id);
+  if (value.kind != ValueKind::state) return false;
+  return value.of != kNone || std::any_of(program.ops.begin(), program.ops.end(), [id](const Op& op) {
+           return op.role == Role::optimize &&
+                  std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
+         });
+}
+
+bool is_of_model(const Program& program, ValueId id) {
+  return program.value(id).kind == ValueKind::state && !is_of_training(program, id);
 }
 
 }  // namespace
 
 std::vector<ValueId> weights_of(const Program& program) {
-  return values_where(program, [](const Value& value) {
-    return value.kind == ValueKind::parameter || (value.kind == ValueKind::state && value.of == kNone);
+  return values_where(program, [&](ValueId id) {
+    return program.value(id).kind == ValueKind::parameter || is_of_model(program, id);
   });
 }
 
 std::vector<ValueId> running_statistics_of(const Program& program) {
-  return values_where(program,
-                      [](const Value& value) { return value.kind == ValueKind::state && value.of == kNone; });
+  return values_where(program, [&](ValueId id) { return is_of_model(program, id); });
 }
 
 std::vector<ValueId> optimizer_states_of(const Program& program) {
-  return values_where(program,
-                      [](const Value& value) { return value.kind == ValueKind::state && value.of != kNone; });
+  return values_where(program, [&](ValueId id) { return is_of_training(program, id); });
 }
 
 PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage) {

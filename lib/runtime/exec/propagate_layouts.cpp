@@ -1,6 +1,7 @@
 #include "runtime/exec/propagate_layouts.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -28,15 +29,43 @@ class Propagation {
   void run() {
     std::vector<Op> ops = std::move(program_.ops);
     program_.ops.clear();
-    for (Op& op : ops) place(std::move(op));
+    for (Op& op : ops) {
+      const ValueId made = op.outputs.front();
+      if (waits_for_reader(op))
+        waiting_[made] = std::move(op);
+      else
+        place(std::move(op));
+    }
+    for (auto& [id, op] : waiting_) place(std::move(op));  // nobody read it
   }
 
  private:
-  // The parameter or state whose layout this value follows; kNone for feeds and activations.
+  // The parameter, cast parameter or state whose layout this value follows; kNone for feeds and activations.
   ValueId leader(ValueId id) const {
     const Value& value = program_.value(id);
     if (!kept(value)) return kNone;
-    return value.of != kNone && program_.value(value.of).shape == value.shape ? value.of : id;
+    if (value.of == kNone || program_.value(value.of).shape != value.shape) return id;
+    if (program_.value(value.of).dtype == value.dtype) return value.of;
+    const auto cast = casts_.find({value.of, value.dtype});
+    return cast == casts_.end() ? id : cast->second;
+  }
+
+  // A cast parameter is laid out as the one wants it that reads the cast.
+  bool waits_for_reader(const Op& op) {
+    const auto kernel = device_.kernels().find(op.type);
+    if (kernel == device_.kernels().end() || !kernel->second.waits_for_reader) return false;
+    const ValueId from = op.inputs.front(), to = op.outputs.front();
+    if (program_.value(from).kind != ValueKind::parameter) return false;
+    casts_.try_emplace({from, program_.value(to).dtype}, to);
+    return !decided(from);
+  }
+
+  void make_as(ValueId id, const Layout& wanted) {
+    Op op = std::move(waiting_.at(id));
+    waiting_.erase(id);
+    program_.value(id).layout = wanted;
+    place(std::move(op));
+    decide(id, Layout(program_.value(id).layout));
   }
 
   bool decided(ValueId lead) const { return decided_.at(static_cast<std::size_t>(lead)); }
@@ -57,7 +86,7 @@ class Propagation {
     LayoutQuery query = {OpView(def, program_, op), {}};
     for (const ValueId id : op.inputs) {
       const ValueId lead = id == kNone ? kNone : leader(id);
-      query.input_free.push_back(lead != kNone && !decided(lead));
+      query.input_free.push_back((lead != kNone && !decided(lead)) || waiting_.count(id) > 0);
     }
     return kernel->second.choose_layouts(query, device_);
   }
@@ -66,6 +95,8 @@ class Propagation {
     const OpDef& def = find_op(ops_, op.type);
     const LayoutChoice choice = choose(op, def);
     const ArgumentPlaces inputs(def.inputs, op.inputs.size()), outputs(def.outputs, op.outputs.size());
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)  // in front of the reorders, which may come after them
+      if (waiting_.count(op.inputs[i]) > 0) make_as(op.inputs[i], choice.inputs[i]);
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
       if (op.inputs[i] != kNone)
         op.inputs[i] = input_as(op.inputs[i], choice.inputs[i], op, def, inputs.argument_at(i));
@@ -141,8 +172,10 @@ class Propagation {
   Program& program_;
   const OpTable& ops_;
   Device& device_;
-  std::vector<bool> decided_;  // by ValueId, meaningful for leaders
-  std::vector<Copy> copies_;   // reordered copies that are still up to date
+  std::vector<bool> decided_;                           // by ValueId, meaningful for leaders
+  std::vector<Copy> copies_;                            // reordered copies that are still up to date
+  std::map<ValueId, Op> waiting_;                       // by what they make
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;  // of parameters
 };
 
 }  // namespace

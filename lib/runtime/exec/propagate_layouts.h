@@ -6,7 +6,9 @@
 //   relu y1 -> y2             =>    relu y1 -> y2 (nChw16c)
 //   fc x=y2                         reorder x=y2 -> y=y2.plain (plain);  fc x=y2.plain
 //
-// A parameter lies as its first reader wants it; its gradient and its states lie like the parameter.
+// A parameter lies as its first reader wants it; its gradient and its states lie like the parameter. When that reader is
+// a cast, the cast lies as its own first reader wants it, in front of which it is made, and the parameter lies like the
+// cast; so does a gradient of the cast's type.
 #pragma once
 #include <map>
 #include <string>

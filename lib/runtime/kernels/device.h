@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/dtype.h"
 #include "comm/communicator.h"
 #include "comm/exchange.h"
 #include "runtime/graph/program.h"
@@ -27,6 +29,9 @@ class Device {
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed
 
   virtual std::size_t gradient_alignment() const { return kMostGradientAlignment; }
+
+  // In which its kernels compute besides f32; the one that strategy.amp takes first. Empty: none.
+  virtual std::vector<DType> narrow_types() const { return {}; }
 
   // Between this device's layout of a value and plain host memory (count_of(value.shape) elements).
   virtual void to_plain(const Value& value, const void* data, void* plain) = 0;

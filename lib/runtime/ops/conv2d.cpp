@@ -86,7 +86,7 @@ void infer_conv2d_grad_weights(Inference& op) {
   if (op.input("dy").shape != y)
     op.fail(fmt::format("dy is {}, wanted {}", describe(op.input("dy").shape), describe(y)));
   op.set_output("dw", dw, op.input("x").dtype);
-  op.set_output("db", {dw[0]});
+  op.set_output("db", {dw[0]}, op.input("x").dtype);
 }
 
 void emit_conv2d_grad_weights(GradientRule& rule, const std::string& type) {

@@ -61,7 +61,7 @@ void infer_fc_grad_weights(Inference& op) {
     op.fail(
         fmt::format("x is {}, dy is {}; wanted [N, features...] and [N, out]", describe(x), describe(dy)));
   op.set_output("dw", {dy[1], count_of({x.begin() + 1, x.end()})}, op.input("x").dtype);
-  op.set_output("db", {dy[1]});
+  op.set_output("db", {dy[1]}, op.input("x").dtype);
 }
 
 }  // namespace

@@ -105,9 +105,11 @@ void OpView::fail(const std::string& message) const {
 }
 
 void Inference::set_output(std::string_view name, Shape shape, DType dtype) {
-  const ValueId id = output_id(name);
-  if (id == kNone) return;
-  Value& value = writable_->value(id);
+  if (const ValueId id = output_id(name); id != kNone) set(id, std::move(shape), dtype);
+}
+
+void Inference::set(ValueId output, Shape shape, DType dtype) {
+  Value& value = writable_->value(output);
   value.shape = std::move(shape);
   value.dtype = dtype;
 }

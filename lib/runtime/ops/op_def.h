@@ -55,6 +55,7 @@ class Inference : public OpView {
   Inference(const OpDef& def, Program& program, const Op& op)
       : OpView(def, program, op), writable_(&program) {}
   void set_output(std::string_view name, Shape shape, DType dtype = DType::f32);
+  void set(ValueId output, Shape shape, DType dtype = DType::f32);  // one of a list
 
  private:
   Program* writable_;

@@ -62,7 +62,7 @@ void infer_grad(Inference& op) {
   expect_like_x(op, "dy");
   for (const char* name : {"scale", "batch_mean", "batch_variance"}) expect_one_per_channel(op, name);
   expect_sums(op);
-  op.set_output("dx", Shape(op.input("x").shape));
+  op.set_output("dx", Shape(op.input("x").shape), op.input("x").dtype);
 }
 
 }  // namespace

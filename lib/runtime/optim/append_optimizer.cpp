@@ -69,9 +69,10 @@ Builder::Request request(Builder& builder, const job::OptimizerSpec& optimizer, 
 
 }  // namespace
 
-void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer) {
+void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer,
+                      const std::vector<ValueId>& gradients) {
   const ValueId learning_rate = builder.feed("learning_rate", {1});
-  for (const ValueId gradient : builder.program().of_kind(ValueKind::gradient)) {
+  for (const ValueId gradient : gradients) {
     const ValueId parameter = builder.program().value(gradient).of;
     builder.add(request(builder, optimizer, {parameter, gradient, learning_rate}));
   }

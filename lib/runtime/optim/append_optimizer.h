@@ -1,5 +1,7 @@
 // Appends one update per parameter to a program: the optimizer as ops.
 #pragma once
+#include <vector>
+
 #include "job/job_spec.h"
 #include "runtime/graph/builder.h"
 
@@ -7,7 +9,8 @@ namespace fleetrun::runtime {
 
 // Adds the feed `learning_rate` f32[1], the states that the optimizer keeps per parameter
 // (<parameter>.velocity; Adam's .moment1, .moment2, .beta1_pow, .beta2_pow), and the ops, in the order of
-// the gradients' production.
-void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer);
+// `gradients`: what is read of each parameter (Value::of), in f32.
+void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer,
+                      const std::vector<ValueId>& gradients);
 
 }  // namespace fleetrun::runtime

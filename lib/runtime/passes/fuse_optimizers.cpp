@@ -16,6 +16,11 @@ std::vector<ValueId> shared_inputs(const OpView& op) {
   return ids;
 }
 
+// Not what makes gradients ready for them.
+bool updates_parameters(const Program& program, const Op& op) {
+  return op.role == Role::optimize && program.value(op.outputs.front()).kind == ValueKind::parameter;
+}
+
 bool fit_together(const OpView& a, const OpView& b) {
   return a.op().type == b.op().type && a.op().attributes == b.op().attributes &&
          shared_inputs(a) == shared_inputs(b);
@@ -53,7 +58,7 @@ void fuse_optimizers(Program& program, const PassContext& context) {
   std::vector<std::vector<OpView>> groups;
   std::vector<Op> ops;
   for (const Op& op : program.ops) {
-    if (op.role != Role::optimize) {
+    if (!updates_parameters(program, op)) {
       ops.push_back(op);
       continue;
     }

@@ -17,6 +17,13 @@ std::vector<ValueId> in_order_of_production(const Program& program) {
   return order;
 }
 
+// What a cast is a cast of; the value itself when it is none.
+ValueId before_cast(const Program& program, ValueId id) {
+  for (const Op& op : program.ops)
+    if (op.type == "cast" && op.outputs.front() == id) return op.inputs.front();
+  return id;
+}
+
 // Of each parameter, the one that gives its layer the name.
 std::map<ValueId, ValueId> layers(const Program& program, const OpTable& ops) {
   std::map<ValueId, ValueId> layer;
@@ -26,7 +33,7 @@ std::map<ValueId, ValueId> layers(const Program& program, const OpTable& ops) {
     const OpView view(def, program, op);
     for (const char* argument : {"w", "b"})
       if (def.input_index(argument) >= 0 && view.has_input(argument))
-        layer[view.input_id(argument)] = view.input_id("w");
+        layer[before_cast(program, view.input_id(argument))] = before_cast(program, view.input_id("w"));
   }
   return layer;
 }

@@ -22,6 +22,24 @@ std::map<ValueId, int> choose_owners(const Program& program, int ranks) {
   return owners;
 }
 
+// What only the owner of a parameter does: its update, and what makes its gradient ready for that.
+int owner_by_output(const Program& program, const Op& op, const std::map<ValueId, int>& owners) {
+  const ValueId made = op.outputs.front();
+  const Value& value = program.value(made);
+  if (op.role != Role::optimize || value.kind == ValueKind::state) return kNone;
+  const auto owner = owners.find(value.kind == ValueKind::parameter ? made : value.of);
+  return owner == owners.end() ? kNone : owner->second;
+}
+
+// Whether gradients of any owner are infinite is for all to know before the loss scale follows it.
+Op sum_overflows(ValueId overflow) {
+  return {.type = "all_reduce",
+          .inputs = {overflow},
+          .outputs = {overflow},
+          .attributes = {{"op", std::string("sum")}},
+          .role = Role::communication};
+}
+
 Op reduce(ValueId gradient, int root) {
   return {.type = "reduce",
           .inputs = {gradient},
@@ -46,7 +64,8 @@ void insert_reduce(Program& program, const PassContext& context) {
   for (Op& op : program.ops) {
     const std::vector<ValueId> outputs = op.outputs;
     const Role role = op.role;
-    if (role == Role::optimize) set_owner(op, owners.at(outputs.front()));
+    if (const int owner = owner_by_output(program, op, owners); owner != kNone) set_owner(op, owner);
+    if (op.type == "update_loss_scaling") ops.push_back(sum_overflows(op.inputs.front()));
     ops.push_back(std::move(op));
     for (const ValueId id : outputs) {
       if (id == kNone) continue;

@@ -17,7 +17,7 @@ std::string added_by(const job::OptimizerSpec& optimizer) {
       all_ops());
   const std::string before = print_program(program, all_ops());
   Builder builder(program, all_ops());
-  append_optimizer(builder, optimizer);
+  append_optimizer(builder, optimizer, program.of_kind(ValueKind::gradient));
   verify(program, all_ops());
   std::string added;
   std::string text = print_program(program, all_ops());

@@ -64,7 +64,7 @@ void BatchNorm::prepare(const RunContext& context) {
 
 void BatchNorm::write(const RunContext& context, std::int64_t offset, const Rows& rows,
                       const Affine& affine) const {
-  normalise(at(context, x_) + offset, at(context, y_) + offset, rows, affine);
+  normalise(units_.at(context, x_, offset), units_.at(context, y_, offset), rows, affine);
 }
 
 void BatchNorm::set_factors(const RunContext& context, std::int64_t c, float mean, float variance) const {
@@ -82,7 +82,7 @@ BatchNormTraining::BatchNormTraining(const OpView& op)
       take_(static_cast<float>(1.0 - op.number("momentum"))) {}
 
 void BatchNormTraining::prepare(const RunContext& context) {
-  image_moments(units_, arrays_, at(context, x_), context.scratch);
+  image_moments(units_, arrays_, context, x_);
   total_moments(units_, arrays_, context.scratch);
   const auto count = static_cast<double>(units_.values_per_channel());
   for (std::int64_t c = 0; c < units_.channels(); ++c)
@@ -141,13 +141,14 @@ void BatchNormGrad::prepare(const RunContext& context) {
 
 GradientSums BatchNormGrad::sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
                                  const Rows& rows) const {
-  return gradient_sums(at(context, x_) + offset, at(context, dy_) + offset, rows, mean_of(context, unit));
+  return gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
+                       mean_of(context, unit));
 }
 
 void BatchNormGrad::write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,
                           const InputGradient& gradient) const {
-  input_gradient(at(context, x_) + offset, at(context, dy_) + offset, at(context, dx_) + offset, rows,
-                 gradient);
+  input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
+                 units_.at(context, dx_, offset), rows, gradient);
 }
 
 LaneFactors BatchNormGrad::mean_of(const RunContext& context, std::int64_t unit) const {

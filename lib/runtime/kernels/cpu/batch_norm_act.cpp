@@ -10,7 +10,7 @@ class BatchNormAct : public BatchNormTraining {
  private:
   void write(const RunContext& context, std::int64_t offset, const Rows& rows,
              const Affine& affine) const override {
-    normalise_relu(at(context, x_) + offset, at(context, y_) + offset, rows, affine);
+    normalise_relu(units_.at(context, x_, offset), units_.at(context, y_, offset), rows, affine);
   }
 };
 
@@ -30,14 +30,15 @@ class BatchNormActGrad : public BatchNormGrad {
     const auto lanes = [&](int which) {
       return units_.factors(unit, arrays_.factors(context.scratch, which));
     };
-    return relu_gradient_sums(at(context, x_) + offset, at(context, dy_) + offset, rows,
+    return relu_gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
                               {lanes(kMean), lanes(kFactor), lanes(kBias)});
   }
 
   void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
              const InputGradient& gradient) const override {
-    relu_input_gradient(at(context, x_) + offset, at(context, dy_) + offset, at(context, dx_) + offset, rows,
-                        gradient, units_.factors(unit, arrays_.factors(context.scratch, kBias)));
+    relu_input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
+                        units_.at(context, dx_, offset), rows, gradient,
+                        units_.factors(unit, arrays_.factors(context.scratch, kBias)));
   }
 
   ValueId bias_;

@@ -10,8 +10,8 @@ class BatchNormAddAct : public BatchNormTraining {
  private:
   void write(const RunContext& context, std::int64_t offset, const Rows& rows,
              const Affine& affine) const override {
-    normalise_add_relu(at(context, x_) + offset, at(context, z_) + offset, at(context, y_) + offset, rows,
-                       affine);
+    normalise_add_relu(units_.at(context, x_, offset), units_.at(context, z_, offset),
+                       units_.at(context, y_, offset), rows, affine);
   }
 
   ValueId z_;
@@ -26,14 +26,15 @@ class BatchNormAddActGrad : public BatchNormGrad {
  private:
   GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
                     const Rows& rows) const override {
-    return masked_gradient_sums(at(context, x_) + offset, at(context, y_) + offset, at(context, dy_) + offset,
-                                at(context, dz_) + offset, rows, mean_of(context, unit));
+    return masked_gradient_sums(units_.at(context, x_, offset), units_.at(context, y_, offset),
+                                units_.at(context, dy_, offset), units_.at(context, dz_, offset), rows,
+                                mean_of(context, unit));
   }
 
   void write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,
              const InputGradient& gradient) const override {
-    input_gradient(at(context, x_) + offset, at(context, dz_) + offset, at(context, dx_) + offset, rows,
-                   gradient);
+    input_gradient(units_.at(context, x_, offset), units_.at(context, dz_, offset),
+                   units_.at(context, dx_, offset), rows, gradient);
   }
 
   ValueId y_, dz_;

@@ -1,24 +1,23 @@
 // Casts the elements as they lie; oneDNN 2.6 has no f16 on the processor.
-#include <dnnl.h>
-
 #include "base/half.h"
 #include "runtime/kernels/cpu/cpu_device.h"
 #include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/narrow.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
-struct F32 {
+struct ElementF32 {
   using Stored = float;
   static float widen(float stored) { return stored; }
   static float narrow(float value) { return value; }
 };
-struct F16 {
+struct ElementF16 {
   using Stored = std::uint16_t;
   static float widen(std::uint16_t stored) { return f16_to_f32(stored); }
   static std::uint16_t narrow(float value) { return f32_to_f16(value); }
 };
-struct Bf16 {
+struct ElementBf16 {
   using Stored = std::uint16_t;
   static float widen(std::uint16_t stored) { return bf16_to_f32(stored); }
   static std::uint16_t narrow(float value) { return f32_to_bf16(value); }
@@ -37,29 +36,43 @@ template <typename From>
 CastRange cast_from(DType to) {
   switch (to) {
     case DType::f16:
-      return cast_range<From, F16>;
+      return cast_range<From, ElementF16>;
     case DType::bf16:
-      return cast_range<From, Bf16>;
+      return cast_range<From, ElementBf16>;
     default:
-      return cast_range<From, F32>;
+      return cast_range<From, ElementF32>;
   }
 }
 
 CastRange range_of(DType from, DType to) {
   switch (from) {
     case DType::f16:
-      return cast_from<F16>(to);
+      return cast_from<ElementF16>(to);
     case DType::bf16:
-      return cast_from<Bf16>(to);
+      return cast_from<ElementBf16>(to);
     default:
-      return cast_from<F32>(to);
+      return cast_from<ElementF32>(to);
   }
+}
+
+void widen_range(const void* x, void* y, std::int64_t begin, std::int64_t end) {
+  widen(static_cast<const Bf16*>(x) + begin, static_cast<float*>(y) + begin, end - begin);
+}
+
+void narrow_range(const void* x, void* y, std::int64_t begin, std::int64_t end) {
+  narrow(static_cast<const float*>(x) + begin, static_cast<Bf16*>(y) + begin, end - begin);
+}
+
+CastRange fastest_range(DType from, DType to) {
+  if (from == DType::bf16 && to == DType::f32) return widen_range;
+  if (from == DType::f32 && to == DType::bf16) return narrow_range;
+  return range_of(from, to);
 }
 
 std::unique_ptr<Kernel> make_cast(const OpView& op, Device&) {
   const Value& x = op.input("x");
   const auto count = static_cast<std::int64_t>(x.bytes() / size_of(x.dtype));
-  return simple_kernel([range = range_of(x.dtype, op.output("y").dtype), count, from = op.input_id("x"),
+  return simple_kernel([range = fastest_range(x.dtype, op.output("y").dtype), count, from = op.input_id("x"),
                         to = op.output_id("y")](const RunContext& context) {
     parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
       range(context.data[from], context.data[to], begin, end);
@@ -67,23 +80,17 @@ std::unique_ptr<Kernel> make_cast(const OpView& op, Device&) {
   });
 }
 
-// The layout of x with elements of another type.
-Layout with_dtype(const Value& x, DType dtype) {
-  if (x.layout.plain()) return {};
-  Descriptor descriptor = descriptor_of(x);
-  descriptor.data_type = row_major({1}, dtype).data_type;
-  return {.name = x.layout.name,
-          .descriptor = std::string(reinterpret_cast<const char*>(&descriptor), sizeof descriptor),
-          .bytes = dnnl_memory_desc_get_size(&descriptor)};
-}
-
+// As x lies; where x is a parameter that nobody has laid out, as whoever waits for y wants that.
 LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
-  const Value& x = query.op.input("x");
-  return {{x.layout}, {with_dtype(x, query.op.output("y").dtype)}};
+  const Value &x = query.op.input("x"), &y = query.op.output("y");
+  if (query.input_free.front()) return {{layout_in(y, x.dtype)}, {y.layout}};
+  return {{x.layout}, {layout_in(x, y.dtype)}};
 }
 
 }  // namespace
 
-KernelDef cast_kernel() { return {.choose_layouts = choose_cast, .make = make_cast}; }
+KernelDef cast_kernel() {
+  return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};
+}
 
 }  // namespace fleetrun::runtime::cpu

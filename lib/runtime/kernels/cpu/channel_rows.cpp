@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/vector_clones.h"
+#include "runtime/kernels/cpu/narrow.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -46,7 +47,9 @@ FLEETRUN_INLINE void merge(Moments& all, std::int64_t seen, const Lanes& mean, c
   }
 }
 
-FLEETRUN_INLINE void moments_body(const float* x, const Rows& rows, int lanes, Moments& all) {
+// Of rows behind `seen` others, whose moments `all` has.
+FLEETRUN_INLINE void moments_body(const float* x, const Rows& rows, int lanes, std::int64_t seen,
+                                  Moments& all) {
   for (std::int64_t first = 0; first < rows.count; first += kPiece) {
     const std::int64_t count = std::min(kPiece, rows.count - first);
     const float* const piece = x + first * rows.stride;
@@ -74,7 +77,7 @@ FLEETRUN_INLINE void moments_body(const float* x, const Rows& rows, int lanes, M
       row -= mean;
       squares[0] += row * row;
     }
-    merge(all, first, mean, (squares[0] + squares[1]) + (squares[2] + squares[3]), count);
+    merge(all, seen + first, mean, (squares[0] + squares[1]) + (squares[2] + squares[3]), count);
   }
 }
 
@@ -203,11 +206,11 @@ FLEETRUN_INLINE void input_gradient_rows(const float* x, const float* dy, float*
 }
 
 // The instruction set is chosen by these four.
-FLEETRUN_VECTOR_CLONES void moments_loop(const float* x, const Rows& rows, Moments& all) {
+FLEETRUN_VECTOR_CLONES void moments_loop(const float* x, const Rows& rows, std::int64_t seen, Moments& all) {
   if (rows.lanes == kLanes)
-    moments_body(x, rows, kLanes, all);
+    moments_body(x, rows, kLanes, seen, all);
   else
-    moments_body(x, rows, rows.lanes, all);
+    moments_body(x, rows, rows.lanes, seen, all);
 }
 
 FLEETRUN_VECTOR_CLONES void normalise_loop(Then then, const float* x, const float* z, float* y,
@@ -255,54 +258,115 @@ FLEETRUN_VECTOR_CLONES void input_gradient_loop(const float* x, const float* dy,
   input_gradient_rows<Counted::where_normalised>(x, dy, dx, rows, of, back);
 }
 
+const float* floats(const void* elements) { return static_cast<const float*>(elements); }
+float* floats(void* elements) { return static_cast<float*>(elements); }
+
+// Calls loop(inputs, output, rows) for pieces of bf16 rows, which are f32 in the first cache. `out` may be null.
+template <std::size_t inputs, typename Loop>
+void each_wide_piece(const std::array<const void*, inputs>& in, void* out, const Rows& rows, Loop&& loop) {
+  alignas(64) float wide[inputs + 1][kPiece * kLanes];
+  std::array<const float*, inputs> from;
+  for (std::size_t i = 0; i < inputs; ++i) from[i] = wide[i];
+  for (std::int64_t first = 0; first < rows.count; first += kPiece) {
+    const NarrowRows narrow = {std::min(kPiece, rows.count - first), rows.stride, rows.lanes, kLanes};
+    const std::int64_t offset = first * rows.stride;
+    for (std::size_t i = 0; i < inputs; ++i)
+      widen_rows(static_cast<const Bf16*>(in[i]) + offset, wide[i], narrow);
+    loop(from, wide[inputs], Rows{.count = narrow.count, .lanes = rows.lanes});
+    if (out != nullptr) narrow_rows(wide[inputs], static_cast<Bf16*>(out) + offset, narrow);
+  }
+}
+
+void normalise_and(Then then, const void* x, const void* z, void* y, const Rows& rows, const Affine& affine) {
+  if (!rows.is_narrow) return normalise_loop(then, floats(x), floats(z), floats(y), rows, affine);
+  if (then == Then::add_relu)
+    return each_wide_piece(std::array{x, z}, y, rows, [&](const auto& in, float* out, const Rows& piece) {
+      normalise_loop(then, in[0], in[1], out, piece, affine);
+    });
+  each_wide_piece(std::array{x}, y, rows, [&](const auto& in, float* out, const Rows& piece) {
+    normalise_loop(then, in[0], nullptr, out, piece, affine);
+  });
+}
+
+GradientSums sums_of(Counted counted, const void* x, const void* dy, const Rows& rows, const Affine& affine) {
+  GradientSums all;
+  if (!rows.is_narrow) {
+    sums_loop(counted, {.x = floats(x), .dy = floats(dy)}, rows, affine, all);
+    return all;
+  }
+  each_wide_piece(std::array{x, dy}, nullptr, rows, [&](const auto& in, float*, const Rows& piece) {
+    sums_loop(counted, {.x = in[0], .dy = in[1]}, piece, affine, all);
+  });
+  return all;
+}
+
+void input_gradient_of(const void* x, const void* dy, void* dx, const Rows& rows,
+                       const InputGradient& gradient, const LaneFactors* bias) {
+  if (!rows.is_narrow) return input_gradient_loop(floats(x), floats(dy), floats(dx), rows, gradient, bias);
+  each_wide_piece(std::array{x, dy}, dx, rows, [&](const auto& in, float* out, const Rows& piece) {
+    input_gradient_loop(in[0], in[1], out, piece, gradient, bias);
+  });
+}
+
 }  // namespace
 
-Moments moments_of(const float* x, const Rows& rows) {
+Moments moments_of(const void* x, const Rows& rows) {
   Moments all;
-  moments_loop(x, rows, all);
+  if (!rows.is_narrow) {
+    moments_loop(floats(x), rows, 0, all);
+    return all;
+  }
+  std::int64_t seen = 0;
+  each_wide_piece(std::array{x}, nullptr, rows, [&](const auto& in, float*, const Rows& piece) {
+    moments_loop(in[0], piece, seen, all);
+    seen += piece.count;
+  });
   return all;
 }
 
-void normalise(const float* x, float* y, const Rows& rows, const Affine& affine) {
-  normalise_loop(Then::nothing, x, nullptr, y, rows, affine);
+void normalise(const void* x, void* y, const Rows& rows, const Affine& affine) {
+  normalise_and(Then::nothing, x, nullptr, y, rows, affine);
 }
 
-void normalise_relu(const float* x, float* y, const Rows& rows, const Affine& affine) {
-  normalise_loop(Then::relu, x, nullptr, y, rows, affine);
+void normalise_relu(const void* x, void* y, const Rows& rows, const Affine& affine) {
+  normalise_and(Then::relu, x, nullptr, y, rows, affine);
 }
 
-void normalise_add_relu(const float* x, const float* z, float* y, const Rows& rows, const Affine& affine) {
-  normalise_loop(Then::add_relu, x, z, y, rows, affine);
+void normalise_add_relu(const void* x, const void* z, void* y, const Rows& rows, const Affine& affine) {
+  normalise_and(Then::add_relu, x, z, y, rows, affine);
 }
 
-GradientSums gradient_sums(const float* x, const float* dy, const Rows& rows, const LaneFactors& mean) {
+GradientSums gradient_sums(const void* x, const void* dy, const Rows& rows, const LaneFactors& mean) {
+  return sums_of(Counted::all, x, dy, rows, {.mean = mean, .factor = {}, .shift = {}});
+}
+
+GradientSums relu_gradient_sums(const void* x, const void* dy, const Rows& rows, const Affine& affine) {
+  return sums_of(Counted::where_normalised, x, dy, rows, affine);
+}
+
+GradientSums masked_gradient_sums(const void* x, const void* y, const void* dy, void* dz, const Rows& rows,
+                                  const LaneFactors& mean) {
+  const Affine affine = {.mean = mean, .factor = {}, .shift = {}};
   GradientSums all;
-  sums_loop(Counted::all, {.x = x, .dy = dy}, rows, {.mean = mean, .factor = {}, .shift = {}}, all);
+  if (!rows.is_narrow) {
+    sums_loop(Counted::where_y, {.x = floats(x), .dy = floats(dy), .y = floats(y), .dz = floats(dz)}, rows,
+              affine, all);
+    return all;
+  }
+  each_wide_piece(std::array{x, dy, y}, dz, rows, [&](const auto& in, float* out, const Rows& piece) {
+    sums_loop(Counted::where_y, {.x = in[0], .dy = in[1], .y = in[2], .dz = out}, piece, affine, all);
+  });
   return all;
 }
 
-GradientSums relu_gradient_sums(const float* x, const float* dy, const Rows& rows, const Affine& affine) {
-  GradientSums all;
-  sums_loop(Counted::where_normalised, {.x = x, .dy = dy}, rows, affine, all);
-  return all;
-}
-
-GradientSums masked_gradient_sums(const float* x, const float* y, const float* dy, float* dz,
-                                  const Rows& rows, const LaneFactors& mean) {
-  GradientSums all;
-  sums_loop(Counted::where_y, {.x = x, .dy = dy, .y = y, .dz = dz}, rows,
-            {.mean = mean, .factor = {}, .shift = {}}, all);
-  return all;
-}
-
-void input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
+void input_gradient(const void* x, const void* dy, void* dx, const Rows& rows,
                     const InputGradient& gradient) {
-  input_gradient_loop(x, dy, dx, rows, gradient, nullptr);
+  input_gradient_of(x, dy, dx, rows, gradient, nullptr);
 }
 
-void relu_input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
+void relu_input_gradient(const void* x, const void* dy, void* dx, const Rows& rows,
                          const InputGradient& gradient, const LaneFactors& bias) {
-  input_gradient_loop(x, dy, dx, rows, gradient, &bias);
+  input_gradient_of(x, dy, dx, rows, gradient, &bias);
 }
 
 }  // namespace fleetrun::runtime::cpu

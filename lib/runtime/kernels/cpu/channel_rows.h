@@ -1,5 +1,6 @@
 // The loops of batch_norm over channels that lie side by side: up to kLanes of them, in rows. Sums are carried in f32
 // over a few dozen rows and in f64 above that, so that the statistics of a large batch are as exact as those of a small.
+// Elements are f32 or bf16; what is between reading and writing them is f32.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,8 +11,9 @@ constexpr int kLanes = 16;  // floats of the widest vector register, and of oneD
 
 struct Rows {
   std::int64_t count = 0;
-  std::int64_t stride = kLanes;  // floats from one row to the next
+  std::int64_t stride = kLanes;  // elements from one row to the next
   int lanes = kLanes;            // 1 to kLanes
+  bool is_narrow = false;        // bf16
 };
 
 using LaneSums = std::array<double, kLanes>;
@@ -23,39 +25,38 @@ struct Moments {
 };
 
 // By Chan, Golub, LeVeque 1979: each piece's own mean and squares, then put together.
-Moments moments_of(const float* x, const Rows& rows);
+Moments moments_of(const void* x, const Rows& rows);
 
 struct Affine {
   LaneFactors mean, factor, shift;
 };
 
 // y = (x - mean) * factor + shift. y may be x.
-void normalise(const float* x, float* y, const Rows& rows, const Affine& affine);
+void normalise(const void* x, void* y, const Rows& rows, const Affine& affine);
 // y = max(that, 0).
-void normalise_relu(const float* x, float* y, const Rows& rows, const Affine& affine);
+void normalise_relu(const void* x, void* y, const Rows& rows, const Affine& affine);
 // y = max(that + z, 0). y may be x or z.
-void normalise_add_relu(const float* x, const float* z, float* y, const Rows& rows, const Affine& affine);
+void normalise_add_relu(const void* x, const void* z, void* y, const Rows& rows, const Affine& affine);
 
 struct GradientSums {
   LaneSums dy{};
   LaneSums dy_x{};  // sum of dy * (x - mean)
 };
-GradientSums gradient_sums(const float* x, const float* dy, const Rows& rows, const LaneFactors& mean);
+GradientSums gradient_sums(const void* x, const void* dy, const Rows& rows, const LaneFactors& mean);
 // Where normalise_relu made 0 of x, dy counts as 0.
-GradientSums relu_gradient_sums(const float* x, const float* dy, const Rows& rows, const Affine& affine);
+GradientSums relu_gradient_sums(const void* x, const void* dy, const Rows& rows, const Affine& affine);
 // Where y is 0, dy counts as 0; what counts is written as dz, which may be dy.
-GradientSums masked_gradient_sums(const float* x, const float* y, const float* dy, float* dz,
-                                  const Rows& rows, const LaneFactors& mean);
+GradientSums masked_gradient_sums(const void* x, const void* y, const void* dy, void* dz, const Rows& rows,
+                                  const LaneFactors& mean);
 
 struct InputGradient {
   LaneFactors mean, factor, shift, slope;
 };
 
 // dx = factor * (dy - shift - (x - mean) * slope). dx may be dy.
-void input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
-                    const InputGradient& gradient);
+void input_gradient(const void* x, const void* dy, void* dx, const Rows& rows, const InputGradient& gradient);
 // The same, with dy as relu_gradient_sums counts it; `bias` is the shift of normalise_relu.
-void relu_input_gradient(const float* x, const float* dy, float* dx, const Rows& rows,
+void relu_input_gradient(const void* x, const void* dy, void* dx, const Rows& rows,
                          const InputGradient& gradient, const LaneFactors& bias);
 
 }  // namespace fleetrun::runtime::cpu

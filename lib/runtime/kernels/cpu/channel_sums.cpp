@@ -40,13 +40,15 @@ class OneChannel {
 
 }  // namespace
 
-void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const float* x, void* scratch) {
+void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const RunContext& context,
+                   ValueId x) {
+  void* const scratch = context.scratch;
   units.parallel([&](std::int64_t unit) {
-    double* const mean = arrays.sums(scratch, 0, units.image_of(unit)) + units.channel_of(unit);
-    double* const squares = arrays.sums(scratch, 1, units.image_of(unit)) + units.channel_of(unit);
+    double* const mean = arrays.sums(scratch, 0, units.strip_of(unit)) + units.channel_of(unit);
+    double* const squares = arrays.sums(scratch, 1, units.strip_of(unit)) + units.channel_of(unit);
     OneChannel channel;
     units.rows(unit, [&](std::int64_t offset, const Rows& rows) {
-      const Moments moments = moments_of(x + offset, rows);
+      const Moments moments = moments_of(units.at(context, x, offset), rows);
       if (units.one_channel()) return channel.add(moments, rows);
       std::copy_n(moments.mean.begin(), rows.lanes, mean);
       std::copy_n(moments.squares.begin(), rows.lanes, squares);
@@ -60,20 +62,22 @@ void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const
 void total_moments(const ChannelUnits& units, const ChannelArrays& arrays, void* scratch) {
   double* const mean = arrays.totals(scratch, 0);
   double* const squares = arrays.totals(scratch, 1);
-  const auto images = static_cast<double>(units.images()), pixels = static_cast<double>(units.pixels());
+  const auto pixels = static_cast<double>(units.pixels());
   std::fill_n(mean, units.channels(), 0.0);
   std::fill_n(squares, units.channels(), 0.0);
-  for (std::int64_t image = 0; image < units.images(); ++image) {
-    const double* const part = arrays.sums(scratch, 0, image);
-    for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] += part[c];
+  for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
+    const double* const part = arrays.sums(scratch, 0, strip);
+    const double share = static_cast<double>(units.pixels_of(strip)) / pixels;  // of its image
+    for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] += part[c] * share;
   }
-  for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] /= images;
-  for (std::int64_t image = 0; image < units.images(); ++image) {
-    const double* const part_mean = arrays.sums(scratch, 0, image);
-    const double* const part_squares = arrays.sums(scratch, 1, image);
+  for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] /= static_cast<double>(units.images());
+  for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
+    const double* const part_mean = arrays.sums(scratch, 0, strip);
+    const double* const part_squares = arrays.sums(scratch, 1, strip);
+    const auto count = static_cast<double>(units.pixels_of(strip));
     for (std::int64_t c = 0; c < units.channels(); ++c) {
       const double apart = part_mean[c] - mean[c];
-      squares[c] += part_squares[c] + pixels * apart * apart;
+      squares[c] += part_squares[c] + count * apart * apart;
     }
   }
 }
@@ -82,8 +86,8 @@ void total_sums(const ChannelUnits& units, const ChannelArrays& arrays, void* sc
   for (const int which : {0, 1}) {
     double* const total = arrays.totals(scratch, which);
     std::fill_n(total, units.channels(), 0.0);
-    for (std::int64_t image = 0; image < units.images(); ++image) {
-      const double* const part = arrays.sums(scratch, which, image);
+    for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
+      const double* const part = arrays.sums(scratch, which, strip);
       for (std::int64_t c = 0; c < units.channels(); ++c) total[c] += part[c];
     }
   }

@@ -2,6 +2,7 @@
 // fusions and its synchronised form share.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
 #include "runtime/kernels/cpu/channel_blocks.h"
@@ -11,16 +12,22 @@
 namespace fleetrun::runtime::cpu {
 
 // Parts of an image that are looked at by themselves: the channels of one image that lie side by side, up to kLanes;
-// in a plain image one channel, whose pixels are taken as rows of kLanes.
+// in a plain image one channel, whose pixels are taken as rows of kLanes. Where more channels lie side by side, the pixels
+// are cut into strips that a cache holds, and the units of one strip follow each other.
 class ChannelUnits {
  public:
   ChannelUnits(const OpView& op, const Value& image)
       : images_(image.shape[0]), channels_(image.shape[1]), pixels_(image.shape[2] * image.shape[3]) {
-    elements_of(op, image);
+    wide_or_narrow_elements(op, image);
+    element_bytes_ = static_cast<std::int64_t>(size_of(image.dtype));
     const ChannelBlocks blocks = *channel_blocks(image);
     inner_ = blocks.inner;
     groups_ = (inner_ + kLanes - 1) / kLanes;
-    per_image_ = blocks.outer / images_ * groups_;
+    blocks_ = blocks.outer / images_;
+    if (groups_ > 1) {
+      strip_ = std::min(pixels_, std::max(kShortestStrip, kStripBytes / (inner_ * element_bytes_)));
+      strips_ = (pixels_ + strip_ - 1) / strip_;
+    }
   }
 
   std::int64_t images() const { return images_; }
@@ -28,34 +35,49 @@ class ChannelUnits {
   std::int64_t pixels() const { return pixels_; }
   std::int64_t values_per_channel() const { return images_ * pixels_; }
   // Of an array with a place for each channel: those that only fill up a block, and a whole row, included.
-  std::int64_t padded_channels() const { return per_image_ / groups_ * inner_ + kLanes; }
+  std::int64_t padded_channels() const { return blocks_ * inner_ + kLanes; }
   bool one_channel() const { return inner_ == 1; }
 
-  std::int64_t image_of(std::int64_t unit) const { return unit / per_image_; }
+  // Strips of all images: what has sums of its own.
+  std::int64_t strips() const { return images_ * strips_; }
+  std::int64_t pixels_of(std::int64_t strip) const {
+    return strips_ == 1 ? pixels_ : std::min(strip_, pixels_ - strip % strips_ * strip_);
+  }
+  std::int64_t strip_of(std::int64_t unit) const { return unit / units_of_strip(); }
   std::int64_t channel_of(std::int64_t unit) const {
-    const std::int64_t place = unit % per_image_;
+    const std::int64_t place = unit % units_of_strip();
     return place / groups_ * inner_ + place % groups_ * kLanes;
   }
 
-  // body(offset of the first float, rows) for the rows of a unit, a last one that is not full by itself.
+  // An element of the image or of one like it.
+  std::byte* at(const RunContext& context, ValueId image, std::int64_t element) const {
+    return static_cast<std::byte*>(context.data[image]) + element * element_bytes_;
+  }
+
+  // body(offset of the first element, rows) for the rows of a unit, a last one that is not full by itself.
   template <typename Body>
   void rows(std::int64_t unit, Body&& body) const {
-    const std::int64_t block = unit / groups_, lane = unit % groups_ * kLanes;
-    const std::int64_t offset = block * pixels_ * inner_ + lane;
+    const std::int64_t place = unit % units_of_strip(), strip = strip_of(unit);
+    const std::int64_t block = strip / strips_ * blocks_ + place / groups_, lane = place % groups_ * kLanes;
+    const std::int64_t offset = (block * pixels_ + strip % strips_ * strip_) * inner_ + lane;
+    const bool is_narrow = element_bytes_ < static_cast<std::int64_t>(sizeof(float));
     if (!one_channel()) {
-      body(offset, Rows{pixels_, inner_, static_cast<int>(std::min<std::int64_t>(kLanes, inner_ - lane))});
+      body(offset, Rows{pixels_of(strip), inner_,
+                        static_cast<int>(std::min<std::int64_t>(kLanes, inner_ - lane)), is_narrow});
       return;
     }
     const std::int64_t full = pixels_ / kLanes, rest = pixels_ % kLanes;
-    if (full > 0) body(offset, Rows{.count = full});
-    if (rest > 0) body(offset + full * kLanes, Rows{.count = 1, .lanes = static_cast<int>(rest)});
+    if (full > 0) body(offset, Rows{.count = full, .is_narrow = is_narrow});
+    if (rest > 0)
+      body(offset + full * kLanes, Rows{.count = 1, .lanes = static_cast<int>(rest), .is_narrow = is_narrow});
   }
 
   // body(unit) for all units, on the threads of the team.
   template <typename Body>
   void parallel(Body&& body) const {
-    const std::int64_t floats = pixels_ * (one_channel() ? 1 : std::min<std::int64_t>(inner_, kLanes));
-    parallel_for(images_ * per_image_, kElementsPerThread / floats,
+    const std::int64_t elements =
+        (strips_ == 1 ? pixels_ : strip_) * (one_channel() ? 1 : std::min<std::int64_t>(inner_, kLanes));
+    parallel_for(strips() * units_of_strip(), kElementsPerThread / elements,
                  [&](std::int64_t begin, std::int64_t end) {
                    for (std::int64_t unit = begin; unit < end; ++unit) body(unit);
                  });
@@ -73,27 +95,35 @@ class ChannelUnits {
   }
 
  private:
+  static constexpr std::int64_t kStripBytes = 32
+                                              << 10;  // of the first cache, which the next unit finds them in
+  static constexpr std::int64_t kShortestStrip = 32;  // pixels, so that sums do not cost more than the pixels
+
+  std::int64_t units_of_strip() const { return blocks_ * groups_; }
+
   std::int64_t images_, channels_, pixels_;
-  std::int64_t inner_ = 1;      // channels side by side
-  std::int64_t groups_ = 1;     // of kLanes among those
-  std::int64_t per_image_ = 0;  // units
+  std::int64_t element_bytes_ = 4;
+  std::int64_t inner_ = 1;               // channels side by side
+  std::int64_t groups_ = 1;              // of kLanes among those
+  std::int64_t blocks_ = 0;              // of `inner` channels in an image
+  std::int64_t strip_ = 0, strips_ = 1;  // pixels of one, their number in an image
 };
 
-// Arrays in scratch memory. f64: of each image and channel, and of each channel; f32: of each channel.
+// Arrays in scratch memory. f64: of each strip and channel, and of each channel; f32: of each channel.
 class ChannelArrays {
  public:
   explicit ChannelArrays(const ChannelUnits& units)
-      : images_(units.images()), padded_(units.padded_channels()) {}
+      : strips_(units.strips()), padded_(units.padded_channels()) {}
 
   std::size_t bytes() const {
     return static_cast<std::size_t>(padded_) *
-           (kSums * static_cast<std::size_t>(images_ + 1) * sizeof(double) + kFactors * sizeof(float));
+           (kSums * static_cast<std::size_t>(strips_ + 1) * sizeof(double) + kFactors * sizeof(float));
   }
-  // Two sums: `which` is 0 or 1. Row `image` of it; the row behind the last image is the total.
-  double* sums(void* scratch, int which, std::int64_t image) const {
-    return static_cast<double*>(scratch) + (which * (images_ + 1) + image) * padded_;
+  // Two sums: `which` is 0 or 1. Row `strip` of it; the row behind the last strip is the total.
+  double* sums(void* scratch, int which, std::int64_t strip) const {
+    return static_cast<double*>(scratch) + (which * (strips_ + 1) + strip) * padded_;
   }
-  double* totals(void* scratch, int which) const { return sums(scratch, which, images_); }
+  double* totals(void* scratch, int which) const { return sums(scratch, which, strips_); }
   float* factors(void* scratch, int which) const {
     return reinterpret_cast<float*>(sums(scratch, kSums, 0)) + which * padded_;
   }
@@ -103,7 +133,7 @@ class ChannelArrays {
 
  private:
   static constexpr int kSums = 2, kFactors = 5;
-  std::int64_t images_, padded_;
+  std::int64_t strips_, padded_;
 };
 
 }  // namespace fleetrun::runtime::cpu

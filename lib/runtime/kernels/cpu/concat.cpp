@@ -1,6 +1,7 @@
 // Joins and parts tensors by copying runs: what lies side by side from the axis inwards. That is so in plain
 // tensors, and along the channels in whole blocks of them.
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <numeric>
 
@@ -12,26 +13,29 @@ namespace {
 
 // `joined` is, `rows` times, a run of x and a run of y.
 struct Runs {
-  std::int64_t rows, x, y;  // x, y: elements of a run
+  std::int64_t rows, x, y;  // x, y: bytes of a run
 
   Runs(const OpView& op, const Value& first, const Value& second) {
-    elements_of(op, first);
+    wide_or_narrow_elements(op, first);
+    const auto element = static_cast<std::int64_t>(size_of(first.dtype));
     const auto axis = first.shape.begin() + op.integer("axis");
     rows = std::accumulate(first.shape.begin(), axis, std::int64_t{1}, std::multiplies<>());
-    x = count_of(first.shape) / rows;
-    y = count_of(second.shape) / rows;
+    x = count_of(first.shape) / rows * element;
+    y = count_of(second.shape) / rows * element;
   }
-  std::int64_t per_thread() const { return kElementsPerThread / (x + y); }
+  std::int64_t per_thread() const {
+    return kElementsPerThread * static_cast<std::int64_t>(sizeof(float)) / (x + y);
+  }
 };
 
 std::unique_ptr<Kernel> make_concat(const OpView& op, Device&) {
   return simple_kernel([runs = Runs(op, op.input("x"), op.input("y")), x = op.input_id("x"),
                         y = op.input_id("y"), joined = op.output_id("joined")](const RunContext& context) {
     parallel_for(runs.rows, runs.per_thread(), [&](std::int64_t begin, std::int64_t end) {
-      float* to = at(context, joined) + begin * (runs.x + runs.y);
+      auto* to = at<std::byte>(context, joined) + begin * (runs.x + runs.y);
       for (std::int64_t row = begin; row < end; ++row) {
-        to = std::copy_n(at(context, x) + row * runs.x, runs.x, to);
-        to = std::copy_n(at(context, y) + row * runs.y, runs.y, to);
+        to = std::copy_n(at<std::byte>(context, x) + row * runs.x, runs.x, to);
+        to = std::copy_n(at<std::byte>(context, y) + row * runs.y, runs.y, to);
       }
     });
   });
@@ -43,9 +47,9 @@ std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device&) {
                         djoined = op.input_id("djoined")](const RunContext& context) {
     parallel_for(runs.rows, runs.per_thread(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const float* const from = at(context, djoined) + row * (runs.x + runs.y);
-        std::copy_n(from, runs.x, at(context, dx) + row * runs.x);
-        std::copy_n(from + runs.x, runs.y, at(context, dy) + row * runs.y);
+        const auto* const from = at<std::byte>(context, djoined) + row * (runs.x + runs.y);
+        std::copy_n(from, runs.x, at<std::byte>(context, dx) + row * runs.x);
+        std::copy_n(from + runs.x, runs.y, at<std::byte>(context, dy) + row * runs.y);
       }
     });
   });

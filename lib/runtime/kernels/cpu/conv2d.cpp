@@ -2,6 +2,8 @@
 // those oneDNN has kernels that read nchw, and none but its reference that reads nhwc.
 #include <dnnl.h>
 
+#include <utility>
+
 #include "runtime/kernels/cpu/convolution.h"
 #include "runtime/kernels/cpu/cpu_device.h"
 
@@ -63,6 +65,8 @@ LayoutChoice choose_conv2d(const LayoutQuery& query, Device& device) {
   if (!query.input_free[1]) ways.push_back({x, descriptor_of(op.input("w"), conv.weight_view), any_y});
   ways.push_back({any_x, any_w, any_y});
   ways.push_back({x, any_w, any_y});
+  if (op.input("x").dtype != DType::f32)  // matrix units want layouts of their own: worth a reorder
+    std::swap(ways[ways.size() - 2], ways.back());
   const PrimitiveDesc desc = expect_one(
       best_way(ways, [&](const ConvolutionWay& way) { return conv.forward(way, as_cpu(device).engine()); }),
       op);

@@ -33,11 +33,12 @@ Convolution::Convolution(const OpView& op, const Shape& x, const Shape& w, bool 
       weight_view(view_with_groups(w, op.integer("groups"))),
       channels(x[1]),
       bias(has_bias),
-      algorithm(algorithm_of(op)) {}
+      algorithm(algorithm_of(op)),
+      bias_type(op.program().value(op.op().inputs.front()).dtype) {}
 
 Descriptor Convolution::bias_descriptor() const {
   const std::size_t first = weight_view.size() - 4;  // 1 when there are groups
-  return row_major({first == 0 ? weight_view[0] : weight_view[0] * weight_view[1]}, DType::f32);
+  return row_major({first == 0 ? weight_view[0] : weight_view[0] * weight_view[1]}, bias_type);
 }
 
 PrimitiveDesc Convolution::forward(const ConvolutionWay& way, dnnl_engine_t engine) const {

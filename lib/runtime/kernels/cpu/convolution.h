@@ -24,6 +24,7 @@ struct Convolution {
   std::int64_t channels = 0;  // of x
   bool bias = false;
   dnnl_alg_kind_t algorithm = dnnl_convolution_direct;  // as the op's attribute `algorithm` says
+  DType bias_type = DType::f32;                         // that of the images
 
   Convolution(const OpView& op, const Shape& x, const Shape& w, bool has_bias);
 

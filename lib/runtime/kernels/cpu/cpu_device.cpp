@@ -19,9 +19,7 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-bool has_avx512() {
-  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-}
+bool has(dnnl_cpu_isa_t set) { return (dnnl_get_effective_cpu_isa() & set) == set; }
 
 // As Linux names it on x86; other architectures give no model.
 std::string processor() {
@@ -75,8 +73,9 @@ void destroy_engine(dnnl_engine_t handle) { dnnl_engine_destroy(handle); }
 
 CpuDevice::CpuDevice(const CpuOptions& options)
     : kernels_(cpu_kernels()),
-      refuse_reference_(has_avx512() && (options.refuse_reference || Environment::of_this_process().get_or(
-                                                                         "FLEETRUN_REFUSE_REF", "") == "1")) {
+      refuse_reference_(has(dnnl_cpu_isa_avx512_core) &&
+                        (options.refuse_reference ||
+                         Environment::of_this_process().get_or("FLEETRUN_REFUSE_REF", "") == "1")) {
   dnnl_engine_t engine = nullptr;
   check(dnnl_engine_create(&engine, dnnl_cpu, 0), "making the CPU engine");
   engine_.reset(engine);
@@ -113,6 +112,10 @@ void CpuDevice::from_plain(const Value& value, const void* plain, void* data) {
 void CpuDevice::enter_thread(int team) {
   omp_set_num_threads(team);
   const PrimitiveScope scope;  // what a thread's first one allocates is allocated here, not in some step
+}
+
+std::vector<DType> CpuDevice::narrow_types() const {
+  return has(dnnl_cpu_isa_avx512_core_bf16) ? std::vector{DType::bf16} : std::vector<DType>();
 }
 
 bool CpuDevice::refuses(const PrimitiveDesc& desc) const { return refuse_reference_ && !optimised(desc); }

@@ -23,6 +23,7 @@ class CpuDevice : public Device {
   void to_plain(const Value& value, const void* data, void* plain) override;
   void from_plain(const Value& value, const void* plain, void* data) override;
   void enter_thread(int team) override;
+  std::vector<DType> narrow_types() const override;  // bf16 where the processor multiplies in it
 
   dnnl_engine_t engine() const { return engine_.get(); }
   bool refuses(const PrimitiveDesc& desc) const;  // a reference implementation where none is wanted

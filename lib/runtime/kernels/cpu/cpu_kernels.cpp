@@ -13,6 +13,7 @@
   X(batch_norm_add_act_grad)         \
   X(batch_norm_grad)                 \
   X(cast)                            \
+  X(check_finite_and_unscale)        \
   X(concat)                          \
   X(concat_grad)                     \
   X(conv2d)                          \
@@ -42,13 +43,16 @@
   X(relu_grad)                       \
   X(reorder)                         \
   X(scale)                           \
+  X(scale_loss)                      \
   X(sgd)                             \
   X(softmax_with_cross_entropy)      \
   X(softmax_with_cross_entropy_grad) \
   X(sync_batch_norm)                 \
   X(sync_batch_norm_grad)            \
   X(sync_batch_norm_grad_sums)       \
-  X(sync_batch_norm_sums)
+  X(sync_batch_norm_sums)            \
+  X(update_loss_scaling)             \
+  X(zero_on_overflow)
 
 namespace fleetrun::runtime::cpu {
 

@@ -144,6 +144,15 @@ Layout layout_of(const Descriptor& descriptor, std::string_view letters) {
           .bytes = dnnl_memory_desc_get_size(&exact)};
 }
 
+Layout layout_in(const Value& value, DType dtype) {
+  if (value.layout.plain() || value.dtype == dtype) return value.layout;
+  Descriptor descriptor = descriptor_of(value);
+  descriptor.data_type = type_of(dtype);
+  return {.name = value.layout.name,
+          .descriptor = std::string(reinterpret_cast<const char*>(&descriptor), sizeof descriptor),
+          .bytes = dnnl_memory_desc_get_size(&descriptor)};
+}
+
 std::string_view letters_of_weights(int dims) {
   switch (dims) {
     case 2:

@@ -24,6 +24,9 @@ Descriptor descriptor_of(const Value& value, const Shape& view);
 // `letters` names the dims in words: "nchw" gives nChw16c. Row-major is the plain layout.
 Layout layout_of(const Descriptor& descriptor, std::string_view letters);
 
+// The layout of the value with elements of another type.
+Layout layout_in(const Value& value, DType dtype);
+
 constexpr std::string_view kActivation = "nchw";
 std::string_view letters_of_weights(int dims);  // oi, oihw, goihw
 

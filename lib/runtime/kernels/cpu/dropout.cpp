@@ -1,4 +1,5 @@
 // Works on plain tensors: which elements are kept depends on their row-major index, not on the layout.
+#include <algorithm>
 #include <array>
 
 #include "runtime/kernels/cpu/elementwise.h"
@@ -11,16 +12,15 @@ constexpr std::int64_t kBlock = 4;  // elements per draw
 
 struct Dropping {
   ops::DropoutDraw draw;
-  float scale;  // of what is kept
-  const float* x;
-  float* y;
+  float scale = 1;  // of what is kept
 };
 
-void drop_block(const Dropping& with, std::int64_t block, std::int64_t count) {
-  const std::array<std::uint32_t, 4> words = with.draw.words(static_cast<std::uint64_t>(block));
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t at = block * kBlock + i;
-    with.y[at] = words[static_cast<std::size_t>(i)] < with.draw.below ? 0.0F : with.x[at] * with.scale;
+// From element `first`, which starts a draw.
+void drop(const Dropping& with, const float* x, float* y, std::int64_t first, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += kBlock) {
+    const auto words = with.draw.words(static_cast<std::uint64_t>((first + i) / kBlock));
+    for (std::int64_t k = i; k < std::min(i + kBlock, count); ++k)
+      y[k] = words[static_cast<std::size_t>(k - i)] < with.draw.below ? 0.0F : x[k] * with.scale;
   }
 }
 
@@ -29,15 +29,20 @@ std::unique_ptr<Kernel> make(const OpView& op, const Value& from, ValueId x, Val
   const ops::DropoutDraw fixed = {.key = static_cast<std::uint32_t>(op.integer("key")),
                                   .below = ops::dropped_below(p)};
   return simple_kernel([fixed, x, y, scale = static_cast<float>(1.0 / (1.0 - p)),
-                        count = elements_of(op, from)](const RunContext& context) {
-    Dropping with = {fixed, scale, at(context, x), at(context, y)};
+                        count = wide_or_narrow_elements(op, from),
+                        is_narrow = from.dtype == DType::bf16](const RunContext& context) {
+    Dropping with = {fixed, scale};
     with.draw.seed = context.seed;
     with.draw.step = context.step;
-    const std::int64_t whole = count / kBlock;
-    parallel_for(whole, kElementsPerThread / kBlock, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t block = begin; block < end; ++block) drop_block(with, block, kBlock);
+    const std::int64_t blocks = (count + kBlock - 1) / kBlock;
+    parallel_for(blocks, kElementsPerThread / kBlock, [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t first = begin * kBlock;
+      each_piece(context, std::array{x}, y, is_narrow, first, std::min(end * kBlock, count),
+                 [&](const auto& in, float* out, std::int64_t piece) {
+                   drop(with, in[0], out, first, piece);
+                   first += piece;
+                 });
     });
-    if (count > whole * kBlock) drop_block(with, whole, count - whole * kBlock);
   });
 }
 

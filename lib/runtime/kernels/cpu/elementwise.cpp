@@ -14,6 +14,13 @@ std::int64_t elements_of(const OpView& op, const Value& value) {
   return static_cast<std::int64_t>(value.bytes() / sizeof(float));
 }
 
+std::int64_t wide_or_narrow_elements(const OpView& op, const Value& value) {
+  if (value.dtype != DType::f32 && value.dtype != DType::bf16)
+    op.fail(fmt::format("{} is {}; the CPU kernel wants f32 or bf16", value.name,
+                        fleetrun::describe(value.dtype)));
+  return static_cast<std::int64_t>(value.bytes() / size_of(value.dtype));
+}
+
 LayoutChoice like_the_blocked(const LayoutQuery& query, Device&) {
   const OpView& op = query.op;
   const auto& inputs = op.op().inputs;

@@ -4,18 +4,14 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void add_range(const float* x, const float* y, float* sum, std::int64_t begin,
-                                      std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) sum[i] = x[i] + y[i];
+FLEETRUN_VECTOR_CLONES void add_all(const float* x, const float* y, float* sum, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
 }
 
 std::unique_ptr<Kernel> make_add(const OpView& op, Device&) {
-  return simple_kernel([x = op.input_id("x"), y = op.input_id("y"), sum = op.output_id("sum"),
-                        count = elements_of(op, op.input("x"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      add_range(at(context, x), at(context, y), at(context, sum), begin, end);
-    });
-  });
+  return elementwise_kernel(
+      op, std::array{op.input_id("x"), op.input_id("y")}, op.output_id("sum"),
+      [](const auto& in, float* sum, std::int64_t count) { add_all(in[0], in[1], sum, count); });
 }
 
 }  // namespace

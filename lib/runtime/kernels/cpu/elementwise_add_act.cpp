@@ -6,44 +6,43 @@ namespace fleetrun::runtime::cpu {
 namespace {
 
 FLEETRUN_VECTOR_CLONES void relu_of_sum(const float* x, const float* y, float* out, float, float,
-                                        std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) {
+                                        std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
     const float sum = x[i] + y[i];
     out[i] = sum < 0.0F ? 0.0F : sum;  // NaN stays NaN
   }
 }
 
 FLEETRUN_VECTOR_CLONES void relu_of_y(const float* x, const float* y, float* out, float, float,
-                                      std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) out[i] = x[i] + (y[i] < 0.0F ? 0.0F : y[i]);
+                                      std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (y[i] < 0.0F ? 0.0F : y[i]);
 }
 
 FLEETRUN_VECTOR_CLONES void scale_of_sum(const float* x, const float* y, float* out, float scale, float bias,
-                                         std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) out[i] = scale * (x[i] + y[i]) + bias;
+                                         std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (x[i] + y[i]) + bias;
 }
 
 FLEETRUN_VECTOR_CLONES void scale_of_y(const float* x, const float* y, float* out, float scale, float bias,
-                                       std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) out[i] = x[i] + (scale * y[i] + bias);
+                                       std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (scale * y[i] + bias);
 }
 
-FLEETRUN_VECTOR_CLONES void where_positive(const float* y, const float* dy, float* dx, std::int64_t begin,
-                                           std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+FLEETRUN_VECTOR_CLONES void where_positive(const float* y, const float* dy, float* dx, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
 }
 
 FLEETRUN_VECTOR_CLONES void sum_where_positive(const float* y, const float* dy, const float* more, float* dx,
-                                               std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) {
+                                               std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
     const float sum = dy[i] + more[i];
     dx[i] = y[i] > 0.0F ? sum : 0.0F;
   }
 }
 
-using Range = void (*)(const float*, const float*, float*, float, float, std::int64_t, std::int64_t);
+using Loop = void (*)(const float*, const float*, float*, float, float, std::int64_t);
 
-Range range_of(const OpView& op) {
+Loop loop_of(const OpView& op) {
   const bool of_sum = op.text("of") == "sum";
   if (op.text("act") == "relu") return of_sum ? relu_of_sum : relu_of_y;
   return of_sum ? scale_of_sum : scale_of_y;
@@ -51,27 +50,23 @@ Range range_of(const OpView& op) {
 
 std::unique_ptr<Kernel> make_add_act(const OpView& op, Device&) {
   const bool scales = op.text("act") == "scale";
-  return simple_kernel([x = op.input_id("x"), y = op.input_id("y"), out = op.output_id("out"),
-                        range = range_of(op), scale = scales ? static_cast<float>(op.number("scale")) : 0.0F,
-                        bias = scales ? static_cast<float>(op.number("bias")) : 0.0F,
-                        count = elements_of(op, op.input("x"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      range(at(context, x), at(context, y), at(context, out), scale, bias, begin, end);
-    });
-  });
+  return elementwise_kernel(
+      op, std::array{op.input_id("x"), op.input_id("y")}, op.output_id("out"),
+      [loop = loop_of(op), scale = scales ? static_cast<float>(op.number("scale")) : 0.0F,
+       bias = scales ? static_cast<float>(op.number("bias")) : 0.0F](
+          const auto& in, float* out, std::int64_t count) { loop(in[0], in[1], out, scale, bias, count); });
 }
 
 std::unique_ptr<Kernel> make_add_act_grad(const OpView& op, Device&) {
-  return simple_kernel([y = op.input_id("y"), dy = op.input_id("dy"), more = op.input_id("more"),
-                        dx = op.output_id("dx"),
-                        count = elements_of(op, op.input("y"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      if (more == kNone)
-        where_positive(at(context, y), at(context, dy), at(context, dx), begin, end);
-      else
-        sum_where_positive(at(context, y), at(context, dy), at(context, more), at(context, dx), begin, end);
+  const ValueId y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx");
+  if (!op.has_input("more"))
+    return elementwise_kernel(op, std::array{y, dy}, dx, [](const auto& in, float* out, std::int64_t count) {
+      where_positive(in[0], in[1], out, count);
     });
-  });
+  return elementwise_kernel(op, std::array{y, dy, op.input_id("more")}, dx,
+                            [](const auto& in, float* out, std::int64_t count) {
+                              sum_where_positive(in[0], in[1], in[2], out, count);
+                            });
 }
 
 LayoutChoice choose_add_act(const LayoutQuery& query, Device& device) {

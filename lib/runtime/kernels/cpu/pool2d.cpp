@@ -1,6 +1,10 @@
 // Pooling in whatever layout the image has; each block of channels is a plane of its own.
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/channel_blocks.h"
@@ -128,11 +132,106 @@ void each_plane(const Pooling& p, Plane&& plane) {
   });
 }
 
+// A tensor that a pooling of bf16 reads or writes, as large as x or as y.
+struct PooledTensor {
+  ValueId id;
+  bool like_x, written;
+};
+
+// bf16: some channels of a plane at a time are f32 in memory of the thread, where sums do not lose what is small.
+class NarrowPooling : public Kernel {
+ public:
+  // Tensors and their planes in the same order.
+  using Plane = void (*)(const Pooling&, float* const* planes);
+
+  NarrowPooling(const Pooling& pooling, std::vector<PooledTensor> tensors, Plane plane)
+      : pooling_(pooling), tensors_(std::move(tensors)), plane_(plane) {
+    for (const PooledTensor& tensor : tensors_)
+      bytes_ += static_cast<std::size_t>(pixels(tensor) * kLanes) * sizeof(float);
+    team_ = static_cast<std::size_t>(omp_get_max_threads());
+  }
+
+  std::size_t scratch_bytes() const override { return bytes_ * team_; }
+
+  void run(const RunContext& context) override {
+    const std::int64_t inner = pooling_.blocks.inner, groups = (inner + kLanes - 1) / kLanes;
+    const std::int64_t elements = pooling_.in_size() / groups;
+    parallel_for(pooling_.blocks.outer * groups, kElementsPerThread / elements,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t i = begin; i < end; ++i) pool(context, i / groups, i % groups * kLanes);
+                 });
+  }
+
+ private:
+  std::int64_t pixels(const PooledTensor& tensor) const {
+    return (tensor.like_x ? pooling_.in_size() : pooling_.out_size()) / pooling_.blocks.inner;
+  }
+
+  void pool(const RunContext& context, std::int64_t plane, std::int64_t channel) const {
+    const std::int64_t inner = pooling_.blocks.inner;
+    const int lanes = static_cast<int>(std::min(kLanes, inner - channel));
+    auto* memory = static_cast<float*>(context.scratch) +
+                   bytes_ / sizeof(float) * static_cast<std::size_t>(omp_get_thread_num());
+    std::array<float*, 4> planes{};
+    const auto each = [&](bool written, auto&& convert) {
+      for (std::size_t i = 0; i < tensors_.size(); ++i) {
+        const std::int64_t size = pixels(tensors_[i]);
+        if (tensors_[i].written == written)
+          convert(at<Bf16>(context, tensors_[i].id) + plane * size * inner + channel, planes[i],
+                  NarrowRows{size, inner, lanes, lanes});
+      }
+    };
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      planes[i] = memory;
+      memory += pixels(tensors_[i]) * kLanes;
+    }
+    each(false, [](const Bf16* from, float* to, const NarrowRows& rows) {
+      if (rows.stride == rows.lanes) return widen(from, to, rows.count * rows.stride);
+      widen_rows(from, to, rows);
+    });
+    Pooling of_lanes = pooling_;
+    of_lanes.blocks.inner = lanes;
+    plane_(of_lanes, planes.data());
+    each(true, [](Bf16* to, const float* from, const NarrowRows& rows) {
+      if (rows.stride == rows.lanes) return narrow(from, to, rows.count * rows.stride);
+      narrow_rows(from, to, rows);
+    });
+  }
+
+  Pooling pooling_;
+  std::vector<PooledTensor> tensors_;
+  Plane plane_;
+  std::size_t bytes_ = 0, team_ = 1;  // bytes of a thread
+};
+
+std::unique_ptr<Kernel> make_narrow_pool2d(const OpView& op, const Pooling& p) {
+  const bool max = op.text("kind") == "max";
+  return std::make_unique<NarrowPooling>(
+      p, std::vector<PooledTensor>{{op.input_id("x"), true, false}, {op.output_id("y"), false, true}},
+      max ? [](const Pooling& of, float* const* planes) { max_plane(of, planes[0], planes[1]); }
+          : [](const Pooling& of, float* const* planes) { average_plane(of, planes[0], planes[1]); });
+}
+
+std::unique_ptr<Kernel> make_narrow_pool2d_grad(const OpView& op, const Pooling& p) {
+  const PooledTensor dy = {op.input_id("dy"), false, false}, dx = {op.output_id("dx"), true, true};
+  if (op.text("kind") != "max")
+    return std::make_unique<NarrowPooling>(
+        p, std::vector{dy, dx},
+        [](const Pooling& of, float* const* planes) { average_grad_plane(of, planes[0], planes[1]); });
+  return std::make_unique<NarrowPooling>(
+      p, std::vector<PooledTensor>{{op.input_id("x"), true, false}, {op.input_id("y"), false, false}, dy, dx},
+      [](const Pooling& of, float* const* planes) {
+        max_grad_plane(of, planes[0], planes[1], planes[2], planes[3]);
+      });
+}
+
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device&) {
   const Value& image = op.input("x");
-  elements_of(op, image);
+  wide_or_narrow_elements(op, image);
+  const Pooling pooling(op, image, op.output("y").shape);
+  if (image.dtype == DType::bf16) return make_narrow_pool2d(op, pooling);
   const auto plane = op.text("kind") == "max" ? max_plane : average_plane;
-  return simple_kernel([plane, p = Pooling(op, image, op.output("y").shape), x = op.input_id("x"),
+  return simple_kernel([plane, p = pooling, x = op.input_id("x"),
                         y = op.output_id("y")](const RunContext& context) {
     each_plane(
         p, [&](std::int64_t in, std::int64_t out) { plane(p, at(context, x) + in, at(context, y) + out); });
@@ -141,8 +240,9 @@ std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device&) {
 
 std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device&) {
   const Value& image = op.output("dx");
-  elements_of(op, image);
+  wide_or_narrow_elements(op, image);
   const Pooling p(op, image, op.input("dy").shape);
+  if (image.dtype == DType::bf16) return make_narrow_pool2d_grad(op, p);
   const ValueId dy = op.input_id("dy"), dx = op.output_id("dx");
   if (op.text("kind") != "max")
     return simple_kernel([p, dy, dx](const RunContext& context) {

@@ -5,20 +5,15 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void scale_range(const float* x, float* y, float scale, float bias, std::int64_t begin,
-                                        std::int64_t end) {
-  for (std::int64_t i = begin; i < end; ++i) y[i] = scale * x[i] + bias;
+FLEETRUN_VECTOR_CLONES void scale_all(const float* x, float* y, float scale, float bias, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = scale * x[i] + bias;
 }
 
 std::unique_ptr<Kernel> make_scale(const OpView& op, Device&) {
-  return simple_kernel([x = op.input_id("x"), y = op.output_id("y"),
-                        scale = static_cast<float>(op.number("scale")),
-                        bias = static_cast<float>(op.number("bias")),
-                        count = elements_of(op, op.input("x"))](const RunContext& context) {
-    parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      scale_range(at(context, x), at(context, y), scale, bias, begin, end);
-    });
-  });
+  return elementwise_kernel(
+      op, std::array{op.input_id("x")}, op.output_id("y"),
+      [scale = static_cast<float>(op.number("scale")), bias = static_cast<float>(op.number("bias"))](
+          const auto& in, float* y, std::int64_t count) { scale_all(in[0], y, scale, bias, count); });
 }
 
 LayoutChoice choose_scale(const LayoutQuery& query, Device&) {

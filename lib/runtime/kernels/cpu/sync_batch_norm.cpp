@@ -29,7 +29,7 @@ class Sums : public Kernel {
   std::size_t scratch_bytes() const override { return arrays_.bytes(); }
 
   void run(const RunContext& context) override {
-    image_moments(units_, arrays_, at(context, x_), context.scratch);
+    image_moments(units_, arrays_, context, x_);
     total_moments(units_, arrays_, context.scratch);
     const RankSums sums(at(context, sums_), units_.channels());
     const auto count = static_cast<double>(units_.values_per_channel());
@@ -89,7 +89,7 @@ class GradSums : public Kernel {
     std::copy_n(at(context, mean_), units_.channels(), mean);
     image_sums(units_, arrays_, context.scratch,
                [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
-                 return gradient_sums(at(context, x_) + offset, at(context, dy_) + offset, rows,
+                 return gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
                                       units_.factors(unit, mean));
                });
     total_sums(units_, arrays_, context.scratch);
@@ -137,8 +137,8 @@ class SyncBatchNormGrad : public Kernel {
       const InputGradient gradient = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift),
                                       lanes(unit, kSlope)};
       units_.rows(unit, [&](std::int64_t offset, const Rows& rows) {
-        input_gradient(at(context, x_) + offset, at(context, dy_) + offset, at(context, dx_) + offset, rows,
-                       gradient);
+        input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
+                       units_.at(context, dx_, offset), rows, gradient);
       });
     });
   }

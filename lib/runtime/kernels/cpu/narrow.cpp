@@ -1,0 +1,129 @@
+#include "runtime/kernels/cpu/narrow.h"
+
+#include "base/half.h"
+#include "base/vector_clones.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define FLEETRUN_BF16_INSTRUCTIONS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+#endif
+
+namespace fleetrun::runtime::cpu {
+namespace {
+
+FLEETRUN_VECTOR_CLONES void widen_anywhere(const Bf16* from, float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(from[i]);
+}
+
+FLEETRUN_VECTOR_CLONES void narrow_anywhere(const float* from, Bf16* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = f32_to_bf16(from[i]);
+}
+
+void widen_rows_anywhere(const Bf16* from, float* to, const NarrowRows& rows) {
+  for (std::int64_t r = 0; r < rows.count; ++r)
+    widen_anywhere(from + r * rows.stride, to + r * rows.width, rows.lanes);
+}
+
+void narrow_rows_anywhere(const float* from, Bf16* to, const NarrowRows& rows) {
+  for (std::int64_t r = 0; r < rows.count; ++r)
+    narrow_anywhere(from + r * rows.width, to + r * rows.stride, rows.lanes);
+}
+
+struct Conversions {
+  void (*widen)(const Bf16*, float*, std::int64_t) = widen_anywhere;
+  void (*narrow)(const float*, Bf16*, std::int64_t) = narrow_anywhere;
+  void (*widen_rows)(const Bf16*, float*, const NarrowRows&) = widen_rows_anywhere;
+  void (*narrow_rows)(const float*, Bf16*, const NarrowRows&) = narrow_rows_anywhere;
+};
+
+#ifdef FLEETRUN_BF16_INSTRUCTIONS
+
+constexpr int kLanes = 16;  // floats of a register
+
+FLEETRUN_BF16_INSTRUCTIONS inline __mmask16 first_lanes(std::int64_t count) {
+  return static_cast<__mmask16>((1U << count) - 1U);
+}
+
+// With a mask of all lanes, which costs nothing: gcc 12 warns of those without one.
+FLEETRUN_BF16_INSTRUCTIONS inline __m512i widened(__m256i bits) {
+  constexpr __mmask16 kAll = 0xffff;
+  return _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, bits), 16);
+}
+
+FLEETRUN_BF16_INSTRUCTIONS inline void widen_row(const Bf16* from, float* to) {
+  _mm512_storeu_si512(to, widened(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+}
+
+FLEETRUN_BF16_INSTRUCTIONS inline void narrow_row(const float* from, Bf16* to) {
+  const __m256bh bits = _mm512_cvtneps_pbh(_mm512_loadu_ps(from));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)bits);  // NOLINT: the only conversion there is
+}
+
+FLEETRUN_BF16_INSTRUCTIONS inline void widen_part(const Bf16* from, float* to, __mmask16 lanes) {
+  _mm512_mask_storeu_epi32(to, lanes, widened(_mm256_maskz_loadu_epi16(lanes, from)));
+}
+
+FLEETRUN_BF16_INSTRUCTIONS inline void narrow_part(const float* from, Bf16* to, __mmask16 lanes) {
+  const __m256bh bits = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, from));
+  _mm256_mask_storeu_epi16(to, lanes, (__m256i)bits);  // NOLINT: as above
+}
+
+FLEETRUN_BF16_INSTRUCTIONS void widen_here(const Bf16* from, float* to, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) widen_row(from + i, to + i);
+  if (i < count) widen_part(from + i, to + i, first_lanes(count - i));
+}
+
+FLEETRUN_BF16_INSTRUCTIONS void narrow_here(const float* from, Bf16* to, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) narrow_row(from + i, to + i);
+  if (i < count) narrow_part(from + i, to + i, first_lanes(count - i));
+}
+
+FLEETRUN_BF16_INSTRUCTIONS void widen_rows_here(const Bf16* from, float* to, const NarrowRows& rows) {
+  if (rows.lanes == kLanes)
+    for (std::int64_t r = 0; r < rows.count; ++r) widen_row(from + r * rows.stride, to + r * rows.width);
+  else
+    for (std::int64_t r = 0; r < rows.count; ++r)
+      widen_here(from + r * rows.stride, to + r * rows.width, rows.lanes);
+}
+
+FLEETRUN_BF16_INSTRUCTIONS void narrow_rows_here(const float* from, Bf16* to, const NarrowRows& rows) {
+  if (rows.lanes == kLanes)
+    for (std::int64_t r = 0; r < rows.count; ++r) narrow_row(from + r * rows.width, to + r * rows.stride);
+  else
+    for (std::int64_t r = 0; r < rows.count; ++r)
+      narrow_here(from + r * rows.width, to + r * rows.stride, rows.lanes);
+}
+
+#endif
+
+Conversions choose_conversions() {
+#ifdef FLEETRUN_BF16_INSTRUCTIONS
+  if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return {widen_here, narrow_here, widen_rows_here, narrow_rows_here};
+#endif
+  return {};
+}
+
+const Conversions& conversions() {
+  static const Conversions chosen = choose_conversions();
+  return chosen;
+}
+
+}  // namespace
+
+void widen(const Bf16* from, float* to, std::int64_t count) { conversions().widen(from, to, count); }
+
+void narrow(const float* from, Bf16* to, std::int64_t count) { conversions().narrow(from, to, count); }
+
+void widen_rows(const Bf16* from, float* to, const NarrowRows& rows) {
+  conversions().widen_rows(from, to, rows);
+}
+
+void narrow_rows(const float* from, Bf16* to, const NarrowRows& rows) {
+  conversions().narrow_rows(from, to, rows);
+}
+
+}  // namespace fleetrun::runtime::cpu

@@ -1,0 +1,32 @@
+// The loss times the loss scale, so that small gradients do not vanish in a narrow type.
+//   y = x * scale           x, scale, y [1] f32
+//   dx = dy * scale
+// Throws Error(config) when x or scale is not f32 [1].
+#include "runtime/ops/scaling_checks.h"
+
+namespace fleetrun::runtime::ops {
+namespace {
+
+void infer_scale_loss(Inference& op) {
+  for (const char* name : {"x", "scale"}) expect_one_number(op, name);
+  op.set_output("y", {1});
+}
+
+void grad_scale_loss(GradientRule& rule) {
+  const ValueId dy = rule.output_gradient("y");
+  if (dy == kNone || !rule.wants("x")) return;
+  const Arguments inputs = {{"x", dy}, {"scale", rule.forward().input_id("scale")}};
+  rule.set_gradient("x", rule.emit("scale_loss", inputs, {}).front());
+}
+
+}  // namespace
+
+OpDef scale_loss() {
+  return {.name = "scale_loss",
+          .inputs = {"x", "scale"},
+          .outputs = {"y"},
+          .infer = infer_scale_loss,
+          .gradient = grad_scale_loss};
+}
+
+}  // namespace fleetrun::runtime::ops

@@ -1,0 +1,40 @@
+// Loss scaling in a program: the loss times the scale before the backward part is appended; behind it, and behind what
+// brings the gradients of all ranks together, the scale is taken out of the gradients, overflow is found and the scale
+// follows it. None of it knows which narrow type it is for.
+//
+//   scale_loss x=loss scale=loss_scaling -> loss.scaled         (backward starts there)
+//   fill -> overflow;  check_finite_and_unscale x=w.cast_bf16@GRAD -> out=w@GRAD found=overflow;  ...
+//   update_loss_scaling found=overflow -> scale=loss_scaling ...   (dynamic)
+//   zero_on_overflow grad=w@GRAD,... found=overflow                (dynamic)
+//
+// A static scale is a constant; what overflow does to the gradients then reaches the weights. A static scale of 1 is no
+// scaling at all.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/job_spec.h"
+#include "runtime/graph/builder.h"
+
+namespace fleetrun::runtime {
+
+constexpr std::string_view kLossScale = "loss_scaling";  // the state of a dynamic scale
+
+bool scales_loss(const job::AmpSpec& amp);
+std::string describe_scaling(const job::AmpSpec& amp);  // "the loss scale starts at 32768"
+
+// The value to differentiate.
+ValueId append_scaled_loss(Builder& builder, ValueId loss, const job::AmpSpec& amp);
+
+struct GradientUse {
+  bool one_by_one =
+      false;  // each gradient by itself, so that those that are there need not wait for the others
+  bool zero_one_by_one = false;  // and where every rank has only some of them
+};
+
+// Behind the backward part. The gradients that optimizers read, in f32, in the order in which they are made: those of
+// parameters that were cast were ValueKind::gradient, and now what is cast is, which is what travels between the ranks.
+std::vector<ValueId> append_gradient_casts(Builder& builder, const job::AmpSpec& amp, const GradientUse& use);
+
+}  // namespace fleetrun::runtime
