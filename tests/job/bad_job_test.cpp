@@ -264,7 +264,7 @@ TEST_CASE("keys of a later build are refused by name, whatever they hold") {
 "strategy": {"auto": false, "sharding": true, "dgc_configs": {}})")) ==
         "a.json:4:18: strategy_file: found \"a\", not supported by this build\n"
         "a.json:5:22: strategy.auto: found false, not supported by this build\n"
-        "a.json:5:42: strategy.sharding: found true, not supported by this build\n"
+        "a.json:5:41: strategy.sharding: found true, not supported by this build\n"
         "a.json:5:62: strategy.dgc_configs: found an object, not supported by this build");
   CHECK(complaint(good_job(), {"data.use_dali=true"}) ==
         "command line: data.use_dali: found true, not supported by this build");
