@@ -1,6 +1,6 @@
 // The loss times the loss scale, so that small gradients do not vanish in a narrow type.
 //   y = x * scale           x, scale, y [1] f32
-//   dx = dy * scale
+//   dx = dy * scale         dscale = dy * x
 // Throws Error(config) when x or scale is not f32 [1].
 #include "runtime/ops/scaling_checks.h"
 
@@ -14,10 +14,15 @@ void infer_scale_loss(Inference& op) {
 
 void grad_scale_loss(GradientRule& rule) {
   const ValueId dy = rule.output_gradient("y");
-  if (dy == kNone || !rule.wants("x")) return;
-  const Arguments inputs = {{"x", dy}, {"scale", rule.forward().input_id("scale")}};
-  rule.set_gradient("x", rule.emit("scale_loss", inputs, {}).front());
+  if (dy == kNone) return;
+  const auto times = [&](const char* other) {
+    return rule.emit("scale_loss", {{"x", dy}, {"scale", rule.forward().input_id(other)}}, {}).front();
+  };
+  if (rule.wants("x")) rule.set_gradient("x", times("scale"));
+  if (rule.wants("scale")) rule.set_gradient("scale", times("x"));
 }
+
+std::vector<Sample> scale_loss_samples() { return {{.inputs = {{"x", {{1}}}, {"scale", {{1}}}}}}; }
 
 }  // namespace
 
@@ -26,7 +31,8 @@ OpDef scale_loss() {
           .inputs = {"x", "scale"},
           .outputs = {"y"},
           .infer = infer_scale_loss,
-          .gradient = grad_scale_loss};
+          .gradient = grad_scale_loss,
+          .samples = scale_loss_samples};
 }
 
 }  // namespace fleetrun::runtime::ops
