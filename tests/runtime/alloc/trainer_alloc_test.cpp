@@ -111,6 +111,21 @@ TEST_CASE(
       });
 }
 
+TEST_CASE("steps 10 to 20 in bf16 and with recompute allocate nothing and make no primitive") {
+  for (const bool amp : {false, true}) {
+    if (amp && make_cpu_device()->narrow_types().empty()) continue;  // this processor computes in f32 only
+    job::JobSpec job = job_of(job::ModelName::resnet20, 1);
+    job.strategy.amp = amp;
+    job.strategy.recompute = true;
+    auto world = comm::make_thread_world(kRanks);
+    const auto make = [&](int rank) { return std::move(world[static_cast<std::size_t>(rank)]); };
+    const Made made = made_after_warm_up(make, job);
+    CAPTURE(amp);
+    CHECK(made.allocations == 0);
+    CHECK(made.primitives == 0);
+  }
+}
+
 TEST_CASE("steps 10 to 20 over shared memory allocate nothing on any thread") {
   for (const int ops_in_flight : {1, 3}) {
     comm::MemoryStore store;
