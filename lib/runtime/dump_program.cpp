@@ -25,18 +25,19 @@ void dump(const std::string& start, const Executor& executor) {
 }
 
 // "07-fuse_bn_act.txt": an earlier run may have had more passes.
-bool is_of_a_pass(const std::string& name) {
-  return name.size() > 3 && std::isdigit(static_cast<unsigned char>(name[0])) != 0 &&
-         std::isdigit(static_cast<unsigned char>(name[1])) != 0 && name[2] == '-' &&
-         (name.ends_with(".txt") || name.ends_with(".dot"));
+bool is_of_a_pass(const std::filesystem::path& file) {
+  const std::string stem = file.stem().string();
+  return (file.extension() == ".txt" || file.extension() == ".dot") && stem.size() > 3 &&
+         std::isdigit(static_cast<unsigned char>(stem[0])) != 0 &&
+         std::isdigit(static_cast<unsigned char>(stem[1])) != 0 && stem[2] == '-' &&
+         is_named_by_passes(stem.substr(3));
 }
 
 void remove_earlier_passes(const std::string& folder) {
   std::vector<std::filesystem::path> earlier;
   std::error_code ignored;  // what cannot be removed is written over, or stays
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.is_regular_file() && is_of_a_pass(entry.path().filename().string()))
-      earlier.push_back(entry.path());
+    if (is_of_a_pass(entry.path())) earlier.push_back(entry.path());
   for (const std::filesystem::path& path : earlier) std::filesystem::remove(path, ignored);
 }
 

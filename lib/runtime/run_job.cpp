@@ -162,6 +162,7 @@ class Run {
     const TimeUses time = sum_time();
     if (!stopped_ && job_.data.bad_sample == job::BadSample::skip) sum_skipped();
     if (world_.env.rank == 0 && !stopped_) save_weights();
+    if (!stopped_) tell_profile();
     return report(time);
   }
 
@@ -233,17 +234,24 @@ class Run {
 
   // Behind each step. The first step of a process is none like the others: memory is touched for the first time.
   void profile_step() {
-    const int steps = job_.train.profile;
-    if (steps == 0 || world_.env.rank != 0) return;
-    const std::int64_t done = state_.steps - first_step_;
-    const ProfileMark now = {.time_ns = monotonic_ns(),
-                             .data_ns = time_.spent(TimeUse::data),
-                             .step_ns = step_ns_,
-                             .op_ns = trainer_.executor().op_ns()};
-    if (done == 1) profile_begin_ = now;
-    if (done == 1 + steps)
-      out_ << describe(make_profile(trainer_.executor().program(), profile_begin_, now, steps,
-                                    trainer_.time_alone(kProfileRepeats)))
+    const std::int64_t behind_first = state_.steps - first_step_ - 1;
+    if (job_.train.profile == 0 || world_.env.rank != 0 || behind_first > job_.train.profile) return;
+    profile_end_ = {.time_ns = monotonic_ns(),
+                    .data_ns = time_.spent(TimeUse::data),
+                    .step_ns = step_ns_,
+                    .op_ns = trainer_.executor().op_ns()};
+    if (behind_first == 0) profile_begin_ = profile_end_;
+    profiled_steps_ = static_cast<int>(behind_first);
+  }
+
+  // At the end, when no other rank waits for this one: ops are timed by themselves.
+  void tell_profile() {
+    if (job_.train.profile == 0 || world_.env.rank != 0) return;
+    if (profiled_steps_ == 0)
+      out_ << "no profile: there was no step behind the first" << std::endl;
+    else
+      out_ << describe(make_profile(trainer_.executor().program(), profile_begin_, profile_end_,
+                                    profiled_steps_, trainer_.time_alone(kProfileRepeats)))
            << std::flush;
   }
 
@@ -461,7 +469,8 @@ class Run {
   bool fetch_is_due_ = false, log_is_due_ = false;  // behind the last step of the run
   double train_seconds_ = 0;
   std::int64_t step_ns_ = 0;  // in steps so far
-  ProfileMark profile_begin_;
+  ProfileMark profile_begin_, profile_end_;
+  int profiled_steps_ = 0;
   Timeline::Label wait_label_ = 0, evaluation_label_ = 0;
   std::size_t spans_of_step_ = 0;
   std::unique_ptr<EventFile> events_;  // of rank 0, with output.tensorboard

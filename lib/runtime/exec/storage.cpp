@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/tensor/philox.h"
@@ -169,7 +170,13 @@ std::uint64_t Storage::fingerprint() const {
 std::vector<float> Storage::read(const std::string& name) const {
   const Piece& found = piece(name);
   std::vector<float> plain(static_cast<std::size_t>(count_of(found.value.shape)));
-  device_.to_plain(found.value, found.data, plain.data());
+  if (found.value.dtype == DType::bf16) {
+    std::vector<std::uint16_t> bits(plain.size());
+    device_.to_plain(found.value, found.data, bits.data());
+    std::transform(bits.begin(), bits.end(), plain.begin(), bf16_to_f32);
+  } else {
+    device_.to_plain(found.value, found.data, plain.data());
+  }
   return plain;
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 bool is_depthwise(const OpView& conv) {
   const std::int64_t groups = conv.integer("groups");
+  if (conv.input("x").dtype != DType::f32) return false;  // the kernels know nothing else
   return groups > 1 && conv.input("x").shape.at(1) == groups && conv.input("w").shape.at(0) == groups;
 }
 

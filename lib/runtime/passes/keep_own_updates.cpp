@@ -31,6 +31,17 @@ void keep_values(Program& program, const std::vector<bool>& wanted) {
   for (auto& ids : program.contiguous) move_all(ids);
 }
 
+// Nobody waits for what another rank's update would have made.
+void wait_for_own_only(Program& program) {
+  std::vector<bool> there(program.values.size(), false);
+  for (std::size_t i = 0; i < there.size(); ++i) there[i] = program.values[i].kind != ValueKind::activation;
+  for (Op& op : program.ops) {
+    std::erase_if(op.after, [&](ValueId id) { return !there[static_cast<std::size_t>(id)]; });
+    for (const ValueId id : op.outputs)
+      if (id != kNone) there[static_cast<std::size_t>(id)] = true;
+  }
+}
+
 }  // namespace
 
 void keep_own_updates(Program& program, int rank) {
@@ -40,6 +51,7 @@ void keep_own_updates(Program& program, int rank) {
     wanted[static_cast<std::size_t>(state)] = owner == kNone || owner == rank;
   }
   std::erase_if(program.ops, [rank](const Op& op) { return owner_of(op) != kNone && owner_of(op) != rank; });
+  wait_for_own_only(program);
   keep_values(program, wanted);
 }
 

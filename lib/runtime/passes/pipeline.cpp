@@ -1,5 +1,6 @@
 #include "runtime/passes/pipeline.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -69,6 +70,8 @@ bool updates_come_last(const PassContext& context) {
   return context.world_size > 1 && context.strategy.build_strategy.enable_backward_optimizer_op_deps;
 }
 
+constexpr const char* kBuilt = "built";
+
 struct Pass {
   const char* name;
   bool (*wanted)(const PassContext&);
@@ -105,8 +108,13 @@ constexpr std::array kPasses = {
 
 }  // namespace
 
+bool is_named_by_passes(std::string_view name) {
+  return name == kBuilt ||
+         std::any_of(kPasses.begin(), kPasses.end(), [name](const Pass& pass) { return name == pass.name; });
+}
+
 void run_passes(Program& program, const PassContext& context, const PassWatcher& watcher) {
-  if (watcher) watcher("built", program);
+  if (watcher) watcher(kBuilt, program);
   for (const Pass& pass : kPasses) {
     if (!pass.wanted(context)) continue;
     with_context(fmt::format("running the pass {}", pass.name), [&] {

@@ -76,10 +76,12 @@ class Recompute {
     return id != kNone && program_.value(id).kind == ValueKind::activation;
   }
 
-  // What a segment may lose: the others are vectors, or came from other ranks.
+  // What a segment may lose: the others are vectors, or came from other ranks, or cannot be made twice: sync_batch_norm
+  // takes its sums as distances from the running mean, which it then moves.
   bool can_be_made_again(ValueId id) const {
-    return is_activation(id) && program_.value(id).shape.size() > 1 &&
-           program_.op(writer_[at(id)]).role == Role::forward;
+    if (!is_activation(id) || program_.value(id).shape.size() < 2) return false;
+    const Op& op = program_.op(writer_[at(id)]);
+    return op.role == Role::forward && op.type != "sync_batch_norm";
   }
 
   void find_cuts() {
@@ -187,12 +189,12 @@ class Recompute {
     }
     std::reverse(order.begin(), order.end());
     std::vector<Op> ops;
-    for (const OpId id : order) ops.push_back(again(program_.op(id)));
+    for (const OpId id : order) ops.push_back(again(program_.op(id), cut.value));
     return {place, std::move(ops)};
   }
 
-  // A copy that makes values of its own, and leaves states as they are.
-  Op again(Op op) {
+  // A copy that makes values of its own, and leaves states and what is kept at the cut as they are.
+  Op again(Op op, ValueId kept) {
     op.role = Role::backward;
     for (ValueId& input : op.inputs) input = newest(input);
     for (ValueId& output : op.outputs) {
@@ -200,7 +202,7 @@ class Recompute {
       Value copy = program_.value(output);
       copy.name += ".again";
       const ValueId made = program_.add_value(std::move(copy));
-      if (can_be_made_again(output)) made_again_[output] = made;
+      if (output != kept && can_be_made_again(output)) made_again_[output] = made;
       output = made;
     }
     // Running statistics move by 1 - momentum.

@@ -212,6 +212,13 @@ TEST_CASE("switches of the strategy work with bf16 and change its weights by rou
          s.amp_configs.init_loss_scaling = 1;
        }},
       {"the forward pass made again", [](Spec& s) { s.recompute = true; }},
+      {"owners and program order",
+       [](Spec& s) {
+         s.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
+         s.fuse_all_reduce_ops = false;
+         s.build_strategy.enable_sequential_execution = true;
+         s.recompute = true;
+       }},
       {"another scale", [](Spec& s) { s.amp_configs.init_loss_scaling = 128; }},
       {"additions apart", [](Spec& s) { s.build_strategy.fuse_bn_add_act_ops = false; }, false},
       {"additions with activations",

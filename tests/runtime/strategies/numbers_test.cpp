@@ -154,6 +154,14 @@ TEST_CASE("each switch alone leaves what is learned as it is") {
   }
 }
 
+TEST_CASE("what is made again has the statistics of all ranks, too") {
+  job::StrategySpec strategy;
+  strategy.sync_batch_norm = true;
+  const Parameters kept = train(job::ModelName::resnet20, strategy);
+  strategy.recompute = true;
+  CHECK(kept == train(job::ModelName::resnet20, strategy));
+}
+
 TEST_CASE("random combinations of the switches leave what is learned as it is") {
   constexpr int kCombinations = testing::kSlowdown > 1 ? 5 : 50;
   const Parameters plain = train(job::ModelName::resnet20, {});
