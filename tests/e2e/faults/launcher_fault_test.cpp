@@ -262,7 +262,9 @@ TEST_CASE("L21: starting and stopping again and again leaves no process, port, f
     std::istringstream endpoints(launch.folder.read("log/endpoints.log"));
     for (std::string line; std::getline(endpoints, line);)
       if (line.starts_with("127.")) ports.insert(std::atoi(line.c_str() + line.find(':') + 1));
-    for (const char* name : {"up", "daemon"}) std::filesystem::remove(launch.folder / name);
+    // The second worker may be stopped while it writes its own.
+    for (const char* name : {"up", "up.new", "daemon", "daemon.new"})
+      std::filesystem::remove(launch.folder / name);
     if (i == 1) before = names_in(launch.folder / "log");
   }
   CHECK(processes_with(token) == 0);
