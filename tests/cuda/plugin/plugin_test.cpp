@@ -13,8 +13,12 @@
 namespace fleetrun::runtime {
 namespace {
 
-// Made by passes, which leave a program alone whose device lacks them.
-const std::set<std::string> kOnCpuOnly = {"batch_norm_act",
+// Made by passes, which leave a program alone whose device lacks them, or for strategy.amp, which such a device refuses.
+const std::set<std::string> kOnCpuOnly = {"check_finite_and_unscale",
+                                          "scale_loss",
+                                          "update_loss_scaling",
+                                          "zero_on_overflow",
+                                          "batch_norm_act",
                                           "batch_norm_act_grad",
                                           "batch_norm_add_act",
                                           "batch_norm_add_act_grad",
