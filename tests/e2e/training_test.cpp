@@ -137,7 +137,7 @@ TEST_CASE("--dump_passes writes the program after each pass, as text and picture
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
   std::filesystem::create_directory(launch.folder / "passes");
-  launch.folder.write("passes/98-of_an_earlier_run.txt", "");
+  launch.folder.write("passes/98-fuse_bn_act.txt", "");
   launch.folder.write("passes/98-mine", "");
   const ChildResult result =
       launch.run_words({"--nproc_per_node=2", "--dump_passes=passes", "job.json", "train.epochs=1"});
