@@ -2,6 +2,8 @@
 
 #include <dnnl.h>
 
+#include <mutex>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -37,8 +39,12 @@ void destroy_primitive(dnnl_primitive_t handle) { dnnl_primitive_destroy(handle)
 void destroy_memory(dnnl_memory_t handle) { dnnl_memory_destroy(handle); }
 void destroy_stream(dnnl_stream_t handle) { dnnl_stream_destroy(handle); }
 
+// One thread at a time: oneDNN 2.6 works out the blocks of matrix units in variables that all threads share
+// (openvinotoolkit/openvino#14324), and then now and then finds no implementation but its reference.
 PrimitiveDesc describe_primitive(const void* op_desc, dnnl_engine_t engine,
                                  const dnnl_primitive_desc* forward) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   const Attributes attributes = own_scratch();
   dnnl_primitive_desc_t desc = nullptr;
   const dnnl_status_t status = dnnl_primitive_desc_create(&desc, op_desc, attributes.get(), engine, forward);
