@@ -1,10 +1,13 @@
 // bench_data_parallel RANKS PAIRS STEPS JOB.json [KEY.PATH=VALUE ...]
 //
-// Trains the job's model on forked ranks, each on one batch of noise: STEPS steps together and STEPS steps each rank for
-// itself at the same time, in turn, PAIRS times. Prints as JSON the milliseconds of a step in each turn, together_ms and
-// alone_ms, by the ranks' summed speed. Number i of both were measured one right behind the other.
+// Trains the job's model on forked ranks, each on one batch of noise: STEPS steps together, STEPS steps each rank for itself
+// at the same time, and STEPS steps each for itself that wait for the other ranks' at a bare barrier, in turn, PAIRS times.
+// Prints as JSON the milliseconds of a step in each turn, together_ms, alone_ms and barrier_ms, by the ranks' summed speed.
+// Number i of each was measured right behind number i of the others.
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -44,13 +47,13 @@ double steps_until(std::int64_t until, std::int64_t start, const std::vector<std
 
 // Milliseconds of a step, by the ranks' summed speed until the first of them has done its steps: what the others do behind
 // that, they do with the machine for themselves.
-double milliseconds_of_turn(runtime::Trainer& trainer, const Noise& noise, int steps,
-                            comm::Communicator& all) {
+template <class Step>
+double milliseconds_of_turn(int steps, comm::Communicator& all, const Step& make_step) {
   std::vector<std::int64_t> ends;
   all.barrier();
   const std::int64_t start = monotonic_ns();
   for (int step = 0; step < steps; ++step) {
-    trainer.step(noise.view(), kLearningRate);
+    make_step();
     ends.push_back(monotonic_ns());
   }
   std::int64_t first_end = ends.back();
@@ -73,21 +76,27 @@ void train(const Arguments& arguments, comm::World world) {
   runtime::Trainer alone(job, facts, *device, *solo, threads);
   together.share_parameters();
   const Noise noise(facts, job.data.batch_size);
-  std::vector<double> together_ms, alone_ms;
-  const auto turn = [&](bool is_together) {
-    (is_together ? together_ms : alone_ms)
-        .push_back(milliseconds_of_turn(is_together ? together : alone, noise, arguments.steps, all));
-  };
-  for (int pair = -1; pair < arguments.pairs; ++pair) {
-    turn(pair % 2 == 0);
-    turn(pair % 2 != 0);
-    if (pair >= 0) continue;
-    together_ms.clear();  // was the warm-up
-    alone_ms.clear();
-  }
-  if (all.rank() == 0)
-    fmt::print("{{\"together_ms\": [{:.4f}], \"alone_ms\": [{:.4f}]}}\n", fmt::join(together_ms, ", "),
-               fmt::join(alone_ms, ", "));
+
+  constexpr std::size_t kWays = 3;
+  const std::array<const char*, kWays> names = {"together_ms", "alone_ms", "barrier_ms"};
+  const std::array<std::function<void()>, kWays> steps = {
+      [&] { together.step(noise.view(), kLearningRate); }, [&] { alone.step(noise.view(), kLearningRate); },
+      [&] {
+        alone.step(noise.view(), kLearningRate);
+        all.barrier();
+      }};
+  std::array<std::vector<double>, kWays> milliseconds;
+  for (const auto& step : steps) milliseconds_of_turn(arguments.steps, all, step);  // warm-up
+  for (int pair = 0; pair < arguments.pairs; ++pair)
+    for (std::size_t i = 0; i < kWays; ++i) {
+      const std::size_t way = (static_cast<std::size_t>(pair) + i) % kWays;
+      milliseconds[way].push_back(milliseconds_of_turn(arguments.steps, all, steps[way]));
+    }
+  if (all.rank() != 0) return;
+  std::vector<std::string> parts;
+  for (std::size_t way = 0; way < kWays; ++way)
+    parts.push_back(fmt::format("\"{}\": [{:.4f}]", names[way], fmt::join(milliseconds[way], ", ")));
+  fmt::print("{{{}}}\n", fmt::join(parts, ", "));
 }
 
 int run(Arguments arguments) {
