@@ -79,12 +79,12 @@ void train(const Arguments& arguments, comm::World world) {
 
   constexpr std::size_t kWays = 3;
   const std::array<const char*, kWays> names = {"together_ms", "alone_ms", "barrier_ms"};
-  const std::array<std::function<void()>, kWays> steps = {
-      [&] { together.step(noise.view(), kLearningRate); }, [&] { alone.step(noise.view(), kLearningRate); },
-      [&] {
-        alone.step(noise.view(), kLearningRate);
-        all.barrier();
-      }};
+  const std::array<std::function<void()>, kWays> steps = {[&] { together.step(noise.view(), kLearningRate); },
+                                                          [&] { alone.step(noise.view(), kLearningRate); },
+                                                          [&] {
+                                                            alone.step(noise.view(), kLearningRate);
+                                                            all.barrier();
+                                                          }};
   std::array<std::vector<double>, kWays> milliseconds;
   for (const auto& step : steps) milliseconds_of_turn(arguments.steps, all, step);  // warm-up
   for (int pair = 0; pair < arguments.pairs; ++pair)
