@@ -2,7 +2,7 @@
 """The peer of bench/resnet50: training steps of PyTorch on one batch of noise, channels last. Prints JSON: step_ms, peak_mib, and
 notes on what makes this PyTorch slower than it could be.
 
-usage: torch_step.py MODEL BATCH THREADS STEPS fp32|bf16
+usage: torch_step.py MODEL BATCH THREADS STEPS fp32|bf16 [compile]
 """
 import json
 import os
@@ -75,13 +75,14 @@ def main():
     model = model().to(memory_format=torch.channels_last)
     images = torch.randn(batch, *shape).to(memory_format=torch.channels_last)
     labels = torch.randint(0, 10, (batch,))
+    compiled = torch.compile(model) if 'compile' in sys.argv[6:] else model
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
     times = []
     for _ in range(WARM_UP + steps):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast('cpu', dtype=torch.bfloat16, enabled=dtype == 'bf16'):
-            loss = F.cross_entropy(model(images), labels)
+            loss = F.cross_entropy(compiled(images), labels)
         loss.backward()
         optimizer.step()
         times.append((time.perf_counter() - start) * 1000)

@@ -57,9 +57,10 @@ TrainingState Checkpoints::resume(int batches) {
   if (world_.env.rank == 0) checkpoint = find();
   if (checkpoint) {
     check_kind(*checkpoint);
-    load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
+    const std::string note = load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
     point = plan_resume(checkpoint->state, anew, batches);
     out_ << fmt::format("resuming from {}: {}", checkpoint->path, describe(point.state)) << std::endl;
+    if (!note.empty()) out_ << note << std::endl;
     if (point.repeated > 0)
       out_ << fmt::format(
                   "warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <regex>
 
@@ -82,6 +83,43 @@ TEST_CASE("a training that is killed and started again ends bit by bit as one th
     }
     CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
   }
+}
+
+bool has_bf16() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (contains(line, " avx512_bf16")) return true;
+  return false;
+}
+
+TEST_CASE(
+    "a training in bf16 that is killed and started again keeps its loss scale, and ends bit by bit the "
+    "same") {
+  if (!has_bf16()) return;
+  const Training whole("lenet"), killed("lenet");
+  const Words amp = {"strategy.amp=true", "strategy.amp_configs.incr_every_n_steps=7"};
+  REQUIRE(train(whole, amp).code == 0);
+  kill_when(killed, "-step-18", SIGKILL, amp);
+  const ChildResult again = train(killed, amp);
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "resuming from "));
+  CHECK_FALSE(contains(again.out, "loss scale:"));
+  CHECK(newest(killed) == newest(whole));
+}
+
+TEST_CASE(
+    "a training goes on in bf16 from a checkpoint in f32, and the other way round, and says what becomes of "
+    "the scale") {
+  if (!has_bf16()) return;
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
+  const ChildResult narrow = train(launch, {"train.epochs=2", "strategy.amp=true"});
+  REQUIRE_MESSAGE(narrow.code == 0, narrow.err);
+  CHECK(contains(narrow.out, "the checkpoint has no loss scale: it starts as strategy.amp_configs says"));
+  const ChildResult wide = train(launch, {"train.epochs=3"});
+  REQUIRE_MESSAGE(wide.code == 0, wide.err);
+  CHECK(contains(wide.out, "the checkpoint's loss scale is left out"));
+  CHECK(contains(wide.out, "[Epoch 2, batch 0]"));
 }
 
 TEST_CASE("owners of parameters save what all ranks would, and get their states back when it goes on") {

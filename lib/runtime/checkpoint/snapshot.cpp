@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/graph/owner_of.h"
+#include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -123,6 +124,15 @@ std::vector<ValueId> states_on(const Program& program, int rank) {
   return states;
 }
 
+std::string difference_of_scales(const Safetensors& saved, const Program& program) {
+  const bool had = saved.tensors.contains(std::string(kLossScale));
+  const ValueId scale = program.find(kLossScale);
+  const bool has = scale != kNone && program.value(scale).kind == ValueKind::state;
+  if (had == has) return "";
+  return has ? "the checkpoint has no loss scale: it starts as strategy.amp_configs says"
+             : "the checkpoint's loss scale is left out: this training has none that follows overflows";
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
@@ -143,13 +153,17 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   return snapshot;
 }
 
-void load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage) {
+std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage) {
   const Safetensors &model = file_of(checkpoint, kModel), &optimizer = file_of(checkpoint, kOptimizer);
-  const std::vector<ValueId> weights = weights_of(program), states = optimizer_states_of(program);
+  const std::vector<ValueId> weights = weights_of(program);
   check_tensors(model, checkpoint.path + "/" + kModel, weights, program);
-  check_tensors(optimizer, checkpoint.path + "/" + kOptimizer, states, program);
+  check_tensors(optimizer, checkpoint.path + "/" + kOptimizer, optimizer_states_of(program), program,
+                kLossScale);
   store_tensors(model, weights, program, storage);
-  store_tensors(optimizer, states_on(program, 0), program, storage);
+  std::vector<ValueId> states = states_on(program, 0);
+  std::erase_if(states, [&](ValueId id) { return !optimizer.tensors.contains(program.value(id).name); });
+  store_tensors(optimizer, states, program, storage);
+  return difference_of_scales(optimizer, program);
 }
 
 void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,

@@ -3,6 +3,8 @@
 // ranks too, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of them either way. `program` is
 // that of all ranks (Trainer::whole_program).
 #pragma once
+#include <string>
+
 #include "comm/communicator.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/training_state.h"
@@ -15,9 +17,10 @@ namespace fleetrun::runtime {
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host);
 
-// Rank 0's part of going on; of the states that one rank owns it stores its own. Throws Error(data) that says how the checkpoint's tensors differ from the program's; then
-// nothing was stored.
-void load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage);
+// Rank 0's part of going on; of the states that one rank owns it stores its own. A training may go on with a loss scale or
+// without one, whatever the checkpoint has: what that means is returned in words, "" when nothing is to be said. Throws
+// Error(data) that says how the checkpoint's other tensors differ from the program's; then nothing was stored.
+std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage);
 
 // States that one rank owns, from the checkpoint to their owners. Every rank calls it; `checkpoint` is rank 0's, null on
 // the others.

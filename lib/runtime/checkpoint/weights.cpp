@@ -33,24 +33,28 @@ struct Mismatch {
   bool none() const { return missing.empty() && unexpected.empty() && no_floats.empty() && shapes.empty(); }
 };
 
-Mismatch compare(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program) {
+Mismatch compare(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
+                 std::string_view passed_over) {
+  const auto is_passed_over = [&](const std::string& name) {
+    return name.ends_with(".num_batches_tracked") || (!passed_over.empty() && name.starts_with(passed_over));
+  };
   Mismatch mismatch;
   std::set<std::string> wanted;
   for (const ValueId id : ids) {
     const Value& value = program.value(id);
     wanted.insert(value.name);
     const auto found = file.tensors.find(value.name);
-    if (found == file.tensors.end())
-      mismatch.missing.push_back(value.name);
-    else if (found->second.shape != value.shape)
+    if (found == file.tensors.end()) {
+      if (!is_passed_over(value.name)) mismatch.missing.push_back(value.name);
+    } else if (found->second.shape != value.shape) {
       mismatch.shapes.push_back({value.name, found->second.shape, value.shape});
-    else if (!is_float(found->second.dtype))
+    } else if (!is_float(found->second.dtype)) {
       mismatch.no_floats.push_back(
           fmt::format("{} is {}, wanted f32, f16 or bf16", value.name, describe(found->second.dtype)));
+    }
   }
   for (const auto& [name, tensor] : file.tensors)
-    if (wanted.count(name) == 0 && !name.ends_with(".num_batches_tracked"))
-      mismatch.unexpected.push_back(quoted(name));
+    if (wanted.count(name) == 0 && !is_passed_over(name)) mismatch.unexpected.push_back(quoted(name));
   return mismatch;
 }
 
@@ -146,8 +150,8 @@ std::string format_tensors(const PlainTensors& tensors) {
 }
 
 void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
-                   const Program& program) {
-  const Mismatch mismatch = compare(file, wanted, program);
+                   const Program& program, std::string_view passed_over) {
+  const Mismatch mismatch = compare(file, wanted, program, passed_over);
   if (!mismatch.none()) throw error_of(path, mismatch);
 }
 

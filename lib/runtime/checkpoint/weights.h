@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/job_spec.h"
@@ -30,9 +31,10 @@ PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& progra
 std::string format_tensors(const PlainTensors& tensors);
 
 // Throws Error(data) with a line for each tensor that is missing in the file (of that path), unexpected, of another
-// shape or no float. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs them.
+// shape or no float. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs them; so is
+// what begins with `passed_over`, unless that is empty.
 void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
-                   const Program& program);
+                   const Program& program, std::string_view passed_over = "");
 void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
                    Storage& storage);
 
