@@ -38,6 +38,16 @@ constexpr float kEpsilon = 1e-5F;
 
 dnnl::memory::desc described(const Shape& shape, Tag tag, Type type) { return {shape, type, tag}; }
 
+// Values of 0 to 511, scattered, over and over.
+template <class T, class ValueOf>
+void fill(T* data, std::size_t bytes, ValueOf value_of) {
+  constexpr std::size_t kPeriod = 512;
+  const std::size_t count = bytes / sizeof(T);
+  for (std::size_t i = 0; i < std::min(kPeriod, count); ++i) data[i] = value_of(i * 7919 % kPeriod);
+  for (std::size_t i = kPeriod; i < count; i += kPeriod)
+    std::copy_n(data, std::min(kPeriod, count - i), data + i);
+}
+
 class Stopwatch {
  public:
   explicit Stopwatch(int repeats) : repeats_(repeats) {}
@@ -46,15 +56,12 @@ class Stopwatch {
 
   dnnl::memory memory(const dnnl::memory::desc& desc) const {
     dnnl::memory made(desc, engine);
-    if (desc.data_type() == Type::bf16) {
-      auto* halves = static_cast<std::uint16_t*>(made.get_data_handle());
-      for (std::size_t i = 0; i < desc.get_size() / 2; ++i)
-        halves[i] = static_cast<std::uint16_t>(0x3c00 + i * 7919 % 512);  // 0.008 to 0.03
-      return made;
-    }
-    auto* floats = static_cast<float*>(made.get_data_handle());
-    for (std::size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
-      floats[i] = 0.01F + static_cast<float>(i * 7919 % 512) * 1e-4F;
+    if (desc.data_type() == Type::bf16)
+      fill(static_cast<std::uint16_t*>(made.get_data_handle()), desc.get_size(),
+           [](std::size_t i) { return static_cast<std::uint16_t>(0x3c00 + i); });  // 0.008 to 0.03
+    else
+      fill(static_cast<float*>(made.get_data_handle()), desc.get_size(),
+           [](std::size_t i) { return 0.01F + static_cast<float>(i) * 1e-4F; });
     return made;
   }
 

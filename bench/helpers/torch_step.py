@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 import torchvision
 
-WARM_UP = 2
+WARM_UP = 1
 
 
 class BasicBlock(torch.nn.Module):
