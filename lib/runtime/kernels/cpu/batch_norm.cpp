@@ -1,7 +1,8 @@
 // Batch normalisation in the layout that the image has: one look at the image for the statistics, one to normalise;
-// backward one for the two sums, one for dx. Statistics and sums are put together image by image in f64, so they do not
-// depend on the number of threads. oneDNN's sums in f32 are 3 times as far from the truth as PyTorch's (which is why
-// its primitive is not used), and it looks at the image twice for the statistics.
+// backward one for the two sums, one for dx. Both looks go over a few channels before the next, where those lie together.
+// Statistics and sums are put together image by image in f64, so they do not depend on the number of threads. oneDNN's
+// sums in f32 are 3 times as far from the truth as PyTorch's (which is why its primitive is not used), and it looks at
+// the image twice for the statistics.
 #include "runtime/kernels/cpu/batch_norm.h"
 
 #include <algorithm>
@@ -47,18 +48,20 @@ BatchNorm::BatchNorm(const OpView& op)
 void BatchNorm::run(const RunContext& context) {
   // Channels that only fill up a block become 0, as oneDNN wants them.
   std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
-  prepare(context);
   const auto lanes = [&](std::int64_t unit, int which) {
     return units_.factors(unit, arrays_.factors(context.scratch, which));
   };
-  units_.parallel([&](std::int64_t unit) {
-    const Affine affine = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift)};
-    units_.rows(unit, [&](std::int64_t offset, const Rows& rows) { write(context, offset, rows, affine); });
+  units_.parts([&](const ChannelPart& part) {
+    prepare(context, part);
+    units_.each_from_back(part, [&](std::int64_t unit) {
+      const Affine affine = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift)};
+      units_.rows(unit, [&](std::int64_t offset, const Rows& rows) { write(context, offset, rows, affine); });
+    });
   });
 }
 
-void BatchNorm::prepare(const RunContext& context) {
-  for (std::int64_t c = 0; c < units_.channels(); ++c)
+void BatchNorm::prepare(const RunContext& context, const ChannelPart& part) {
+  for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c)
     set_factors(context, c, at(context, mean_)[c], at(context, variance_)[c]);
 }
 
@@ -81,11 +84,11 @@ BatchNormTraining::BatchNormTraining(const OpView& op)
       keep_(static_cast<float>(op.number("momentum"))),
       take_(static_cast<float>(1.0 - op.number("momentum"))) {}
 
-void BatchNormTraining::prepare(const RunContext& context) {
-  image_moments(units_, arrays_, context, x_);
-  total_moments(units_, arrays_, context.scratch);
+void BatchNormTraining::prepare(const RunContext& context, const ChannelPart& part) {
+  image_moments(units_, part, arrays_, context, x_);
+  total_moments(units_, part, arrays_, context.scratch);
   const auto count = static_cast<double>(units_.values_per_channel());
-  for (std::int64_t c = 0; c < units_.channels(); ++c)
+  for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c)
     take_statistics(context, c, static_cast<float>(arrays_.totals(context.scratch, 0)[c]),
                     static_cast<float>(arrays_.totals(context.scratch, 1)[c] / count));
 }
@@ -115,27 +118,35 @@ BatchNormGrad::BatchNormGrad(const OpView& op)
 
 void BatchNormGrad::run(const RunContext& context) {
   std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
-  prepare(context);
-  image_sums(units_, arrays_, context.scratch, [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
-    return sums(context, unit, offset, rows);
-  });
-  total_sums(units_, arrays_, context.scratch);
-  finish_channels(context);
   const auto lanes = [&](std::int64_t unit, int which) {
     return units_.factors(unit, arrays_.factors(context.scratch, which));
   };
-  units_.parallel([&](std::int64_t unit) {
-    const InputGradient gradient = {mean_of(context, unit), lanes(unit, kFactor), lanes(unit, kShift),
-                                    lanes(unit, kSlope)};
-    units_.rows(unit,
-                [&](std::int64_t offset, const Rows& rows) { write(context, unit, offset, rows, gradient); });
+  units_.parts([&](const ChannelPart& part) {
+    prepare(context, part);
+    image_sums(units_, part, arrays_, context.scratch,
+               [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
+                 return sums(context, unit, offset, rows);
+               });
+    total_sums(units_, part, arrays_, context.scratch);
+    finish_channels(context, part);
+    units_.each_from_back(part, [&](std::int64_t unit) {
+      const InputGradient gradient = {mean_of(context, unit), lanes(unit, kFactor), lanes(unit, kShift),
+                                      lanes(unit, kSlope)};
+      units_.rows(
+          unit, [&](std::int64_t offset, const Rows& rows) { write(context, unit, offset, rows, gradient); });
+    });
   });
 }
 
-void BatchNormGrad::prepare(const RunContext& context) {
-  std::copy_n(at(context, mean_), units_.channels(), arrays_.factors(context.scratch, kMean));
+void copy_channels(const ChannelUnits& units, const ChannelPart& part, const float* from, float* to) {
+  std::copy(from + units.first_channel(part), from + units.last_channel(part),
+            to + units.first_channel(part));
+}
+
+void BatchNormGrad::prepare(const RunContext& context, const ChannelPart& part) {
+  copy_channels(units_, part, at(context, mean_), arrays_.factors(context.scratch, kMean));
   float* const factor = arrays_.factors(context.scratch, kFactor);
-  for (std::int64_t c = 0; c < units_.channels(); ++c)
+  for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c)
     factor[c] = static_cast<float>(factor_of(at(context, scale_)[c], at(context, variance_)[c], epsilon_));
 }
 
@@ -155,11 +166,11 @@ LaneFactors BatchNormGrad::mean_of(const RunContext& context, std::int64_t unit)
   return units_.factors(unit, arrays_.factors(context.scratch, kMean));
 }
 
-void BatchNormGrad::finish_channels(const RunContext& context) const {
+void BatchNormGrad::finish_channels(const RunContext& context, const ChannelPart& part) const {
   float* const shift = arrays_.factors(context.scratch, kShift);
   float* const slope = arrays_.factors(context.scratch, kSlope);
   const auto count = static_cast<double>(units_.values_per_channel());
-  for (std::int64_t c = 0; c < units_.channels(); ++c) {
+  for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c) {
     const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
     const double sum = arrays_.totals(context.scratch, 0)[c];
     const double product = arrays_.totals(context.scratch, 1)[c];

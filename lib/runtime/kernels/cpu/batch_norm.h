@@ -19,8 +19,8 @@ class BatchNorm : public Kernel {
   void run(const RunContext& context) override;
 
  protected:
-  // Finds the statistics and calls set_factors for every channel.
-  virtual void prepare(const RunContext& context);
+  // Finds the statistics of a part's channels and calls set_factors for each.
+  virtual void prepare(const RunContext& context, const ChannelPart& part);
   virtual void write(const RunContext& context, std::int64_t offset, const Rows& rows,
                      const Affine& affine) const;
 
@@ -38,7 +38,7 @@ class BatchNormTraining : public BatchNorm {
   explicit BatchNormTraining(const OpView& op);
 
  protected:
-  void prepare(const RunContext& context) override;
+  void prepare(const RunContext& context, const ChannelPart& part) override;
 
   // Of channel c: they are kept for the way back, the running ones move, and x is normalised by them.
   void take_statistics(const RunContext& context, std::int64_t c, float mean, float variance) const;
@@ -55,8 +55,8 @@ class BatchNormGrad : public Kernel {
   void run(const RunContext& context) override;
 
  protected:
-  // kMean and kFactor of each channel.
-  virtual void prepare(const RunContext& context);
+  // kMean and kFactor of each channel of a part.
+  virtual void prepare(const RunContext& context, const ChannelPart& part);
   virtual GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
                             const Rows& rows) const;
   virtual void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
@@ -70,8 +70,12 @@ class BatchNormGrad : public Kernel {
   double epsilon_;
 
  private:
-  void finish_channels(const RunContext& context) const;  // kShift and kSlope, dscale and dbias
+  void finish_channels(const RunContext& context,
+                       const ChannelPart& part) const;  // kShift and kSlope, dscale and dbias
 };
+
+// What is of `part` in an array with a place for each channel.
+void copy_channels(const ChannelUnits& units, const ChannelPart& part, const float* from, float* to);
 
 // The image as x lies, plain where that is a layout without channels side by side; what is of each channel plain.
 LayoutChoice choose_batch_norm(const LayoutQuery& query, Device&);

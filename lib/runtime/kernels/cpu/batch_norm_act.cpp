@@ -20,9 +20,9 @@ class BatchNormActGrad : public BatchNormGrad {
   explicit BatchNormActGrad(const OpView& op) : BatchNormGrad(op), bias_(op.input_id("bias")) {}
 
  private:
-  void prepare(const RunContext& context) override {
-    BatchNormGrad::prepare(context);
-    std::copy_n(at(context, bias_), units_.channels(), arrays_.factors(context.scratch, kBias));
+  void prepare(const RunContext& context, const ChannelPart& part) override {
+    BatchNormGrad::prepare(context, part);
+    copy_channels(units_, part, at(context, bias_), arrays_.factors(context.scratch, kBias));
   }
 
   GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,

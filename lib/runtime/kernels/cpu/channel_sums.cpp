@@ -40,10 +40,10 @@ class OneChannel {
 
 }  // namespace
 
-void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const RunContext& context,
-                   ValueId x) {
+void image_moments(const ChannelUnits& units, const ChannelPart& part, const ChannelArrays& arrays,
+                   const RunContext& context, ValueId x) {
   void* const scratch = context.scratch;
-  units.parallel([&](std::int64_t unit) {
+  units.each(part, [&](std::int64_t unit) {
     double* const mean = arrays.sums(scratch, 0, units.strip_of(unit)) + units.channel_of(unit);
     double* const squares = arrays.sums(scratch, 1, units.strip_of(unit)) + units.channel_of(unit);
     OneChannel channel;
@@ -59,36 +59,40 @@ void image_moments(const ChannelUnits& units, const ChannelArrays& arrays, const
   });
 }
 
-void total_moments(const ChannelUnits& units, const ChannelArrays& arrays, void* scratch) {
+void total_moments(const ChannelUnits& units, const ChannelPart& part, const ChannelArrays& arrays,
+                   void* scratch) {
+  const std::int64_t first = units.first_channel(part), last = units.last_channel(part);
   double* const mean = arrays.totals(scratch, 0);
   double* const squares = arrays.totals(scratch, 1);
   const auto pixels = static_cast<double>(units.pixels());
-  std::fill_n(mean, units.channels(), 0.0);
-  std::fill_n(squares, units.channels(), 0.0);
+  std::fill(mean + first, mean + last, 0.0);
+  std::fill(squares + first, squares + last, 0.0);
   for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
-    const double* const part = arrays.sums(scratch, 0, strip);
+    const double* const of_strip = arrays.sums(scratch, 0, strip);
     const double share = static_cast<double>(units.pixels_of(strip)) / pixels;  // of its image
-    for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] += part[c] * share;
+    for (std::int64_t c = first; c < last; ++c) mean[c] += of_strip[c] * share;
   }
-  for (std::int64_t c = 0; c < units.channels(); ++c) mean[c] /= static_cast<double>(units.images());
+  for (std::int64_t c = first; c < last; ++c) mean[c] /= static_cast<double>(units.images());
   for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
     const double* const part_mean = arrays.sums(scratch, 0, strip);
     const double* const part_squares = arrays.sums(scratch, 1, strip);
     const auto count = static_cast<double>(units.pixels_of(strip));
-    for (std::int64_t c = 0; c < units.channels(); ++c) {
+    for (std::int64_t c = first; c < last; ++c) {
       const double apart = part_mean[c] - mean[c];
       squares[c] += part_squares[c] + count * apart * apart;
     }
   }
 }
 
-void total_sums(const ChannelUnits& units, const ChannelArrays& arrays, void* scratch) {
+void total_sums(const ChannelUnits& units, const ChannelPart& part, const ChannelArrays& arrays,
+                void* scratch) {
+  const std::int64_t first = units.first_channel(part), last = units.last_channel(part);
   for (const int which : {0, 1}) {
     double* const total = arrays.totals(scratch, which);
-    std::fill_n(total, units.channels(), 0.0);
+    std::fill(total + first, total + last, 0.0);
     for (std::int64_t strip = 0; strip < units.strips(); ++strip) {
-      const double* const part = arrays.sums(scratch, which, strip);
-      for (std::int64_t c = 0; c < units.channels(); ++c) total[c] += part[c];
+      const double* const of_strip = arrays.sums(scratch, which, strip);
+      for (std::int64_t c = first; c < last; ++c) total[c] += of_strip[c];
     }
   }
 }

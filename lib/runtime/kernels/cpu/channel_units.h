@@ -11,6 +11,12 @@
 
 namespace fleetrun::runtime::cpu {
 
+// Some of an image's channels, of all images: units at the same places of every strip.
+struct ChannelPart {
+  std::int64_t first = 0, last = 0;  // places
+  bool whole = true;  // all of them, on all threads of the team; else on the thread that has it
+};
+
 // Parts of an image that are looked at by themselves: the channels of one image that lie side by side, up to kLanes;
 // in a plain image one channel, whose pixels are taken as rows of kLanes. Where more channels lie side by side, the pixels
 // are cut into strips that a cache holds, and the units of one strip follow each other.
@@ -72,15 +78,44 @@ class ChannelUnits {
       body(offset + full * kLanes, Rows{.count = 1, .lanes = static_cast<int>(rest), .is_narrow = is_narrow});
   }
 
-  // body(unit) for all units, on the threads of the team.
+  ChannelPart whole() const { return {0, units_of_strip(), true}; }
+
+  // body(part) for parts that are all channels together, for work that looks at each part more than once: few enough at a
+  // time for the second look to find them in the second cache, where that can be.
   template <typename Body>
-  void parallel(Body&& body) const {
-    const std::int64_t elements =
-        (strips_ == 1 ? pixels_ : strip_) * (one_channel() ? 1 : std::min<std::int64_t>(inner_, kLanes));
-    parallel_for(strips() * units_of_strip(), kElementsPerThread / elements,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t unit = begin; unit < end; ++unit) body(unit);
-                 });
+  void parts(Body&& body) const {
+    const std::int64_t places = units_of_strip(), size = places_of_part();
+    const std::int64_t parts = (places + size - 1) / size;
+    if (parts < kPartsPerThread * omp_get_max_threads()) return body(whole());
+    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part)
+        body(ChannelPart{part * size, std::min(places, (part + 1) * size), false});
+    });
+  }
+
+  // body(unit) for all units of a part, on the threads of the team if it is the whole.
+  template <typename Body>
+  void each(const ChannelPart& part, Body&& body) const {
+    const auto loop = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) body(unit_of(part, i));
+    };
+    on_threads_of(part, loop);
+  }
+
+  // The same, strips from the back: what was looked at last lies in the caches.
+  template <typename Body>
+  void each_from_back(const ChannelPart& part, Body&& body) const {
+    const auto loop = [&](std::int64_t begin, std::int64_t end) {
+      const std::int64_t size = part.last - part.first;
+      for (std::int64_t i = end; i-- > begin;) body(unit_of(part, i + size - 1 - 2 * (i % size)));
+    };
+    on_threads_of(part, loop);
+  }
+
+  // The channels of a part, [first, last).
+  std::int64_t first_channel(const ChannelPart& part) const { return channel_of(part.first); }
+  std::int64_t last_channel(const ChannelPart& part) const {
+    return part.last == units_of_strip() ? channels_ : channel_of(part.last);
   }
 
   // What the lanes of a unit take from an array with a place for each channel.
@@ -99,7 +134,31 @@ class ChannelUnits {
                                               << 10;  // of the first cache, which the next unit finds them in
   static constexpr std::int64_t kShortestStrip = 32;  // pixels, so that sums do not cost more than the pixels
 
+  static constexpr std::int64_t kPartBytes =
+      512 << 10;                             // of one of two images, in a second cache of 1 MiB or more
+  static constexpr int kPartsPerThread = 2;  // so that threads end at about the same time
+
   std::int64_t units_of_strip() const { return blocks_ * groups_; }
+  int lanes_of_place() const {
+    return one_channel() ? 1 : static_cast<int>(std::min<std::int64_t>(inner_, kLanes));
+  }
+
+  std::int64_t places_of_part() const {
+    if (groups_ > 1) return units_of_strip();  // channels side by side in memory are read together
+    return std::max<std::int64_t>(1, kPartBytes / (values_per_channel() * lanes_of_place() * element_bytes_));
+  }
+
+  std::int64_t unit_of(const ChannelPart& part, std::int64_t i) const {
+    const std::int64_t size = part.last - part.first;
+    return i / size * units_of_strip() + part.first + i % size;
+  }
+
+  template <typename Loop>
+  void on_threads_of(const ChannelPart& part, Loop&& loop) const {
+    const std::int64_t units = strips() * (part.last - part.first);
+    if (!part.whole) return loop(0, units);
+    parallel_for(units, kElementsPerThread / ((strips_ == 1 ? pixels_ : strip_) * lanes_of_place()), loop);
+  }
 
   std::int64_t images_, channels_, pixels_;
   std::int64_t element_bytes_ = 4;

@@ -29,8 +29,8 @@ class Sums : public Kernel {
   std::size_t scratch_bytes() const override { return arrays_.bytes(); }
 
   void run(const RunContext& context) override {
-    image_moments(units_, arrays_, context, x_);
-    total_moments(units_, arrays_, context.scratch);
+    image_moments(units_, units_.whole(), arrays_, context, x_);
+    total_moments(units_, units_.whole(), arrays_, context.scratch);
     const RankSums sums(at(context, sums_), units_.channels());
     const auto count = static_cast<double>(units_.values_per_channel());
     *sums.count = static_cast<float>(count);
@@ -53,10 +53,10 @@ class SyncBatchNorm : public BatchNormTraining {
   explicit SyncBatchNorm(const OpView& op) : BatchNormTraining(op), sums_(op.input_id("sums")) {}
 
  private:
-  void prepare(const RunContext& context) override {
+  void prepare(const RunContext& context, const ChannelPart& part) override {
     const RankSums sums(at(context, sums_), units_.channels());
     const double count = *sums.count;
-    for (std::int64_t c = 0; c < units_.channels(); ++c) {
+    for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c) {
       const double apart = sums.first[c] / count;
       const double variance = std::max(0.0, sums.second[c] / count - apart * apart);
       take_statistics(context, c, static_cast<float>(at(context, mean_)[c] + apart),
@@ -87,12 +87,12 @@ class GradSums : public Kernel {
     std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
     float* const mean = arrays_.factors(context.scratch, kMean);
     std::copy_n(at(context, mean_), units_.channels(), mean);
-    image_sums(units_, arrays_, context.scratch,
+    image_sums(units_, units_.whole(), arrays_, context.scratch,
                [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
                  return gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
                                       units_.factors(unit, mean));
                });
-    total_sums(units_, arrays_, context.scratch);
+    total_sums(units_, units_.whole(), arrays_, context.scratch);
     const RankSums sums(at(context, sums_), units_.channels());
     *sums.count = static_cast<float>(units_.values_per_channel());
     for (std::int64_t c = 0; c < units_.channels(); ++c) {
@@ -133,7 +133,7 @@ class SyncBatchNormGrad : public Kernel {
     const auto lanes = [&](std::int64_t unit, int which) {
       return units_.factors(unit, arrays_.factors(context.scratch, which));
     };
-    units_.parallel([&](std::int64_t unit) {
+    units_.each(units_.whole(), [&](std::int64_t unit) {
       const InputGradient gradient = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift),
                                       lanes(unit, kSlope)};
       units_.rows(unit, [&](std::int64_t offset, const Rows& rows) {
