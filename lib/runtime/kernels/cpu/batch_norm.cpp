@@ -48,13 +48,15 @@ BatchNorm::BatchNorm(const OpView& op)
 void BatchNorm::run(const RunContext& context) {
   // Channels that only fill up a block become 0, as oneDNN wants them.
   std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
-  const auto lanes = [&](std::int64_t unit, int which) {
-    return units_.factors(unit, arrays_.factors(context.scratch, which));
+  const auto lanes = [&](std::int64_t unit, ChannelFactor which, LaneFactors& same) {
+    return units_.factors(unit, arrays_.factors(context.scratch, which), same);
   };
   units_.parts([&](const ChannelPart& part) {
     prepare(context, part);
     units_.each_from_back(part, [&](std::int64_t unit) {
-      const Affine affine = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift)};
+      LaneFactors mean, factor, shift;
+      const Affine affine = {lanes(unit, kMean, mean), lanes(unit, kFactor, factor),
+                             lanes(unit, kShift, shift)};
       units_.rows(unit, [&](std::int64_t offset, const Rows& rows) { write(context, offset, rows, affine); });
     });
   });
@@ -118,20 +120,19 @@ BatchNormGrad::BatchNormGrad(const OpView& op)
 
 void BatchNormGrad::run(const RunContext& context) {
   std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
-  const auto lanes = [&](std::int64_t unit, int which) {
-    return units_.factors(unit, arrays_.factors(context.scratch, which));
-  };
   units_.parts([&](const ChannelPart& part) {
     prepare(context, part);
     image_sums(units_, part, arrays_, context.scratch,
-               [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
-                 return sums(context, unit, offset, rows);
+               [&](std::int64_t unit, std::int64_t offset, const Rows& rows, const GradientSums& of_rows) {
+                 sums(context, unit, offset, rows, of_rows);
                });
     total_sums(units_, part, arrays_, context.scratch);
     finish_channels(context, part);
     units_.each_from_back(part, [&](std::int64_t unit) {
-      const InputGradient gradient = {mean_of(context, unit), lanes(unit, kFactor), lanes(unit, kShift),
-                                      lanes(unit, kSlope)};
+      LaneFactors mean, factor, shift, slope;
+      const InputGradient gradient = {
+          lanes_of(context, unit, kMean, mean), lanes_of(context, unit, kFactor, factor),
+          lanes_of(context, unit, kShift, shift), lanes_of(context, unit, kSlope, slope)};
       units_.rows(
           unit, [&](std::int64_t offset, const Rows& rows) { write(context, unit, offset, rows, gradient); });
     });
@@ -150,20 +151,17 @@ void BatchNormGrad::prepare(const RunContext& context, const ChannelPart& part) 
     factor[c] = static_cast<float>(factor_of(at(context, scale_)[c], at(context, variance_)[c], epsilon_));
 }
 
-GradientSums BatchNormGrad::sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
-                                 const Rows& rows) const {
-  return gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
-                       mean_of(context, unit));
+void BatchNormGrad::sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+                         const GradientSums& sums) const {
+  LaneFactors mean;
+  gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
+                lanes_of(context, unit, kMean, mean), sums);
 }
 
 void BatchNormGrad::write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,
                           const InputGradient& gradient) const {
   input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
                  units_.at(context, dx_, offset), rows, gradient);
-}
-
-LaneFactors BatchNormGrad::mean_of(const RunContext& context, std::int64_t unit) const {
-  return units_.factors(unit, arrays_.factors(context.scratch, kMean));
 }
 
 void BatchNormGrad::finish_channels(const RunContext& context, const ChannelPart& part) const {

@@ -57,12 +57,16 @@ class BatchNormGrad : public Kernel {
  protected:
   // kMean and kFactor of each channel of a part.
   virtual void prepare(const RunContext& context, const ChannelPart& part);
-  virtual GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
-                            const Rows& rows) const;
+  virtual void sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+                    const GradientSums& sums) const;
   virtual void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
                      const InputGradient& gradient) const;
 
-  LaneFactors mean_of(const RunContext& context, std::int64_t unit) const;
+  // Of the lanes of a unit.
+  const float* lanes_of(const RunContext& context, std::int64_t unit, ChannelFactor which,
+                        LaneFactors& same) const {
+    return units_.factors(unit, arrays_.factors(context.scratch, which), same);
+  }
 
   ChannelUnits units_;
   ChannelArrays arrays_;

@@ -25,20 +25,21 @@ class BatchNormActGrad : public BatchNormGrad {
     copy_channels(units_, part, at(context, bias_), arrays_.factors(context.scratch, kBias));
   }
 
-  GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
-                    const Rows& rows) const override {
-    const auto lanes = [&](int which) {
-      return units_.factors(unit, arrays_.factors(context.scratch, which));
-    };
-    return relu_gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
-                              {lanes(kMean), lanes(kFactor), lanes(kBias)});
+  void sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+            const GradientSums& sums) const override {
+    LaneFactors mean, factor, bias;
+    relu_gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
+                       {lanes_of(context, unit, kMean, mean), lanes_of(context, unit, kFactor, factor),
+                        lanes_of(context, unit, kBias, bias)},
+                       sums);
   }
 
   void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
              const InputGradient& gradient) const override {
+    LaneFactors bias;
     relu_input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
                         units_.at(context, dx_, offset), rows, gradient,
-                        units_.factors(unit, arrays_.factors(context.scratch, kBias)));
+                        lanes_of(context, unit, kBias, bias));
   }
 
   ValueId bias_;

@@ -24,11 +24,12 @@ class BatchNormAddActGrad : public BatchNormGrad {
       : BatchNormGrad(op), y_(op.input_id("y")), dz_(op.output_id("dz")) {}
 
  private:
-  GradientSums sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
-                    const Rows& rows) const override {
-    return masked_gradient_sums(units_.at(context, x_, offset), units_.at(context, y_, offset),
-                                units_.at(context, dy_, offset), units_.at(context, dz_, offset), rows,
-                                mean_of(context, unit));
+  void sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+            const GradientSums& sums) const override {
+    LaneFactors mean;
+    masked_gradient_sums(units_.at(context, x_, offset), units_.at(context, y_, offset),
+                         units_.at(context, dy_, offset), units_.at(context, dz_, offset), rows,
+                         lanes_of(context, unit, kMean, mean), sums);
   }
 
   void write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,

@@ -9,9 +9,11 @@ namespace {
 // The moments of one channel whose values lie in rows.
 class OneChannel {
  public:
-  void add(const Moments& moments, const Rows& rows) {
+  void add(const void* x, const Rows& rows) {
+    LaneSums mean, squares;
+    moments_of(x, rows, mean.data(), squares.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows.lanes); ++i)
-      pieces_[size_++] = {static_cast<double>(rows.count), moments.mean[i], moments.squares[i]};
+      pieces_[size_++] = {static_cast<double>(rows.count), mean[i], squares[i]};
   }
   double mean() const {
     double sum = 0, count = 0;
@@ -48,10 +50,8 @@ void image_moments(const ChannelUnits& units, const ChannelPart& part, const Cha
     double* const squares = arrays.sums(scratch, 1, units.strip_of(unit)) + units.channel_of(unit);
     OneChannel channel;
     units.rows(unit, [&](std::int64_t offset, const Rows& rows) {
-      const Moments moments = moments_of(units.at(context, x, offset), rows);
-      if (units.one_channel()) return channel.add(moments, rows);
-      std::copy_n(moments.mean.begin(), rows.lanes, mean);
-      std::copy_n(moments.squares.begin(), rows.lanes, squares);
+      if (units.one_channel()) return channel.add(units.at(context, x, offset), rows);
+      moments_of(units.at(context, x, offset), rows, mean, squares);
     });
     if (!units.one_channel()) return;
     *mean = channel.mean();

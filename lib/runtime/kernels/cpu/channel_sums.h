@@ -13,7 +13,7 @@ void image_moments(const ChannelUnits& units, const ChannelPart& part, const Cha
 void total_moments(const ChannelUnits& units, const ChannelPart& part, const ChannelArrays& arrays,
                    void* scratch);
 
-// Of each strip and channel: dy (0) and dy * (x - mean) (1), by of_rows(unit, offset, rows) -> GradientSums.
+// Of each strip and channel: dy (0) and dy * (x - mean) (1), by of_rows(unit, offset, rows, sums of the rows).
 template <typename OfRows>
 void image_sums(const ChannelUnits& units, const ChannelPart& part, const ChannelArrays& arrays,
                 void* scratch, OfRows&& of_rows) {
@@ -22,16 +22,12 @@ void image_sums(const ChannelUnits& units, const ChannelPart& part, const Channe
     double* const dy_x = arrays.sums(scratch, 1, units.strip_of(unit)) + units.channel_of(unit);
     if (units.one_channel()) *dy = *dy_x = 0;
     units.rows(unit, [&](std::int64_t offset, const Rows& rows) {
-      const GradientSums sums = of_rows(unit, offset, rows);
-      for (int i = 0; i < rows.lanes; ++i) {
-        const auto lane = static_cast<std::size_t>(i);
-        if (units.one_channel()) {
-          *dy += sums.dy[lane];
-          *dy_x += sums.dy_x[lane];
-        } else {
-          dy[i] = sums.dy[lane];
-          dy_x[i] = sums.dy_x[lane];
-        }
+      if (!units.one_channel()) return of_rows(unit, offset, rows, GradientSums{dy, dy_x});
+      LaneSums of_dy, of_dy_x;
+      of_rows(unit, offset, rows, GradientSums{of_dy.data(), of_dy_x.data()});
+      for (std::size_t i = 0; i < static_cast<std::size_t>(rows.lanes); ++i) {
+        *dy += of_dy[i];
+        *dy_x += of_dy_x[i];
       }
     });
   });

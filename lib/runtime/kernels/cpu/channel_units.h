@@ -11,15 +11,15 @@
 
 namespace fleetrun::runtime::cpu {
 
-// Some of an image's channels, of all images: units at the same places of every strip.
+// Blocks of channels [first, last), of all images.
 struct ChannelPart {
-  std::int64_t first = 0, last = 0;  // places
-  bool whole = true;  // all of them, on all threads of the team; else on the thread that has it
+  std::int64_t first = 0, last = 0;
+  bool whole = true;  // all of them, on all threads of the team; else on the thread that has the part
 };
 
-// Parts of an image that are looked at by themselves: the channels of one image that lie side by side, up to kLanes;
-// in a plain image one channel, whose pixels are taken as rows of kLanes. Where more channels lie side by side, the pixels
-// are cut into strips that a cache holds, and the units of one strip follow each other.
+// Parts of an image that are looked at by themselves: the channels of one image that lie side by side; in a plain image one
+// channel, whose pixels are taken as rows of kLanes. Where more than kLanes channels lie side by side, the pixels are cut
+// into strips that a cache holds.
 class ChannelUnits {
  public:
   ChannelUnits(const OpView& op, const Value& image)
@@ -28,9 +28,8 @@ class ChannelUnits {
     element_bytes_ = static_cast<std::int64_t>(size_of(image.dtype));
     const ChannelBlocks blocks = *channel_blocks(image);
     inner_ = blocks.inner;
-    groups_ = (inner_ + kLanes - 1) / kLanes;
     blocks_ = blocks.outer / images_;
-    if (groups_ > 1) {
+    if (inner_ > kLanes) {
       strip_ = std::min(pixels_, std::max(kShortestStrip, kStripBytes / (inner_ * element_bytes_)));
       strips_ = (pixels_ + strip_ - 1) / strip_;
     }
@@ -49,11 +48,8 @@ class ChannelUnits {
   std::int64_t pixels_of(std::int64_t strip) const {
     return strips_ == 1 ? pixels_ : std::min(strip_, pixels_ - strip % strips_ * strip_);
   }
-  std::int64_t strip_of(std::int64_t unit) const { return unit / units_of_strip(); }
-  std::int64_t channel_of(std::int64_t unit) const {
-    const std::int64_t place = unit % units_of_strip();
-    return place / groups_ * inner_ + place % groups_ * kLanes;
-  }
+  std::int64_t strip_of(std::int64_t unit) const { return unit / blocks_; }
+  std::int64_t channel_of(std::int64_t unit) const { return unit % blocks_ * inner_; }
 
   // An element of the image or of one like it.
   std::byte* at(const RunContext& context, ValueId image, std::int64_t element) const {
@@ -63,33 +59,29 @@ class ChannelUnits {
   // body(offset of the first element, rows) for the rows of a unit, a last one that is not full by itself.
   template <typename Body>
   void rows(std::int64_t unit, Body&& body) const {
-    const std::int64_t place = unit % units_of_strip(), strip = strip_of(unit);
-    const std::int64_t block = strip / strips_ * blocks_ + place / groups_, lane = place % groups_ * kLanes;
-    const std::int64_t offset = (block * pixels_ + strip % strips_ * strip_) * inner_ + lane;
+    const std::int64_t strip = strip_of(unit), block = strip / strips_ * blocks_ + unit % blocks_;
+    const std::int64_t offset = (block * pixels_ + strip % strips_ * strip_) * inner_;
     const bool is_narrow = element_bytes_ < static_cast<std::int64_t>(sizeof(float));
     if (!one_channel()) {
-      body(offset, Rows{pixels_of(strip), inner_,
-                        static_cast<int>(std::min<std::int64_t>(kLanes, inner_ - lane)), is_narrow});
+      body(offset, Rows{pixels_of(strip), inner_, inner_, is_narrow});
       return;
     }
     const std::int64_t full = pixels_ / kLanes, rest = pixels_ % kLanes;
     if (full > 0) body(offset, Rows{.count = full, .is_narrow = is_narrow});
-    if (rest > 0)
-      body(offset + full * kLanes, Rows{.count = 1, .lanes = static_cast<int>(rest), .is_narrow = is_narrow});
+    if (rest > 0) body(offset + full * kLanes, Rows{.count = 1, .lanes = rest, .is_narrow = is_narrow});
   }
 
-  ChannelPart whole() const { return {0, units_of_strip(), true}; }
+  ChannelPart whole() const { return {0, blocks_, true}; }
 
   // body(part) for parts that are all channels together, for work that looks at each part more than once: few enough at a
   // time for the second look to find them in the second cache, where that can be.
   template <typename Body>
   void parts(Body&& body) const {
-    const std::int64_t places = units_of_strip(), size = places_of_part();
-    const std::int64_t parts = (places + size - 1) / size;
+    const std::int64_t size = blocks_of_part(), parts = (blocks_ + size - 1) / size;
     if (parts < kPartsPerThread * omp_get_max_threads()) return body(whole());
     parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part)
-        body(ChannelPart{part * size, std::min(places, (part + 1) * size), false});
+        body(ChannelPart{part * size, std::min(blocks_, (part + 1) * size), false});
     });
   }
 
@@ -102,12 +94,11 @@ class ChannelUnits {
     on_threads_of(part, loop);
   }
 
-  // The same, strips from the back: what was looked at last lies in the caches.
+  // The same from the back: what was looked at last lies in the caches.
   template <typename Body>
   void each_from_back(const ChannelPart& part, Body&& body) const {
     const auto loop = [&](std::int64_t begin, std::int64_t end) {
-      const std::int64_t size = part.last - part.first;
-      for (std::int64_t i = end; i-- > begin;) body(unit_of(part, i + size - 1 - 2 * (i % size)));
+      for (std::int64_t i = end; i-- > begin;) body(unit_of(part, i));
     };
     on_threads_of(part, loop);
   }
@@ -115,55 +106,45 @@ class ChannelUnits {
   // The channels of a part, [first, last).
   std::int64_t first_channel(const ChannelPart& part) const { return channel_of(part.first); }
   std::int64_t last_channel(const ChannelPart& part) const {
-    return part.last == units_of_strip() ? channels_ : channel_of(part.last);
+    return part.last == blocks_ ? channels_ : channel_of(part.last);
   }
 
-  // What the lanes of a unit take from an array with a place for each channel.
-  LaneFactors factors(std::int64_t unit, const float* of_channels) const {
-    LaneFactors factors;
+  // What the lanes of a unit take from an array with a place for each channel; in `same` where it is the same for all.
+  const float* factors(std::int64_t unit, const float* of_channels, LaneFactors& same) const {
     const float* const first = of_channels + channel_of(unit);
-    if (one_channel())
-      factors.fill(*first);
-    else
-      std::copy_n(first, kLanes, factors.begin());
-    return factors;
+    if (!one_channel()) return first;
+    same.fill(*first);
+    return same.data();
   }
 
  private:
-  static constexpr std::int64_t kStripBytes = 32
-                                              << 10;  // of the first cache, which the next unit finds them in
+  // Of the first cache, in which the second look of moments_of finds them.
+  static constexpr std::int64_t kStripBytes = 32 << 10;
   static constexpr std::int64_t kShortestStrip = 32;  // pixels, so that sums do not cost more than the pixels
 
-  static constexpr std::int64_t kPartBytes =
-      512 << 10;                             // of one of two images, in a second cache of 1 MiB or more
+  // Of one of two images, in a second cache of 1 MiB or more.
+  static constexpr std::int64_t kPartBytes = 512 << 10;
   static constexpr int kPartsPerThread = 2;  // so that threads end at about the same time
 
-  std::int64_t units_of_strip() const { return blocks_ * groups_; }
-  int lanes_of_place() const {
-    return one_channel() ? 1 : static_cast<int>(std::min<std::int64_t>(inner_, kLanes));
-  }
-
-  std::int64_t places_of_part() const {
-    if (groups_ > 1) return units_of_strip();  // channels side by side in memory are read together
-    return std::max<std::int64_t>(1, kPartBytes / (values_per_channel() * lanes_of_place() * element_bytes_));
+  std::int64_t blocks_of_part() const {
+    return std::max<std::int64_t>(1, kPartBytes / (values_per_channel() * inner_ * element_bytes_));
   }
 
   std::int64_t unit_of(const ChannelPart& part, std::int64_t i) const {
     const std::int64_t size = part.last - part.first;
-    return i / size * units_of_strip() + part.first + i % size;
+    return i / size * blocks_ + part.first + i % size;
   }
 
   template <typename Loop>
   void on_threads_of(const ChannelPart& part, Loop&& loop) const {
     const std::int64_t units = strips() * (part.last - part.first);
     if (!part.whole) return loop(0, units);
-    parallel_for(units, kElementsPerThread / ((strips_ == 1 ? pixels_ : strip_) * lanes_of_place()), loop);
+    parallel_for(units, kElementsPerThread / ((strips_ == 1 ? pixels_ : strip_) * inner_), loop);
   }
 
   std::int64_t images_, channels_, pixels_;
   std::int64_t element_bytes_ = 4;
   std::int64_t inner_ = 1;               // channels side by side
-  std::int64_t groups_ = 1;              // of kLanes among those
   std::int64_t blocks_ = 0;              // of `inner` channels in an image
   std::int64_t strip_ = 0, strips_ = 1;  // pixels of one, their number in an image
 };

@@ -88,9 +88,10 @@ class GradSums : public Kernel {
     float* const mean = arrays_.factors(context.scratch, kMean);
     std::copy_n(at(context, mean_), units_.channels(), mean);
     image_sums(units_, units_.whole(), arrays_, context.scratch,
-               [&](std::int64_t unit, std::int64_t offset, const Rows& rows) {
-                 return gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
-                                      units_.factors(unit, mean));
+               [&](std::int64_t unit, std::int64_t offset, const Rows& rows, const GradientSums& of_rows) {
+                 LaneFactors same;
+                 gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
+                               units_.factors(unit, mean, same), of_rows);
                });
     total_sums(units_, units_.whole(), arrays_, context.scratch);
     const RankSums sums(at(context, sums_), units_.channels());
@@ -130,12 +131,13 @@ class SyncBatchNormGrad : public Kernel {
 
   void run(const RunContext& context) override {
     set_factors(context);
-    const auto lanes = [&](std::int64_t unit, int which) {
-      return units_.factors(unit, arrays_.factors(context.scratch, which));
+    const auto lanes = [&](std::int64_t unit, ChannelFactor which, LaneFactors& same) {
+      return units_.factors(unit, arrays_.factors(context.scratch, which), same);
     };
     units_.each(units_.whole(), [&](std::int64_t unit) {
-      const InputGradient gradient = {lanes(unit, kMean), lanes(unit, kFactor), lanes(unit, kShift),
-                                      lanes(unit, kSlope)};
+      LaneFactors mean, factor, shift, slope;
+      const InputGradient gradient = {lanes(unit, kMean, mean), lanes(unit, kFactor, factor),
+                                      lanes(unit, kShift, shift), lanes(unit, kSlope, slope)};
       units_.rows(unit, [&](std::int64_t offset, const Rows& rows) {
         input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
                        units_.at(context, dx_, offset), rows, gradient);
