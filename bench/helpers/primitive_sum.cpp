@@ -1,7 +1,8 @@
 // bench_primitive_sum REPEATS JOB.json [KEY.PATH=VALUE ...]
 //
 // The limit that oneDNN's kernels set for a training step, in f32, or in bf16 with strategy.amp: every primitive that the job's model needs, timed by itself, warm,
-// in the layout that it likes best, times how often it occurs. Each convolution takes the fastest algorithm in each
+// in the layout that it likes best: median times how often it occurs. It is run as often as that, times REPEATS, so that the
+// processor has as much to do as in a step, which sets its clock. Each convolution takes the fastest algorithm in each
 // direction (direct, or Winograd for 3x3 of stride 1); batch_norm has the relu behind it fused in. Left out: reorders, loss,
 // memory, dispatch, cold caches. Prints JSON: sum_ms, and parts_ms by kind.
 #include <dnnl.hpp>
@@ -50,7 +51,7 @@ void fill(T* data, std::size_t bytes, ValueOf value_of) {
 
 class Stopwatch {
  public:
-  explicit Stopwatch(int repeats) : repeats_(repeats) {}
+  void repeat(int times) { repeats_ = times; }
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
 
@@ -85,7 +86,7 @@ class Stopwatch {
   }
 
  private:
-  int repeats_;
+  int repeats_ = 1;
   dnnl::stream stream_{engine};
 };
 
@@ -94,21 +95,25 @@ using Parts = std::map<std::string, double>;
 
 class Sum {
  public:
-  Sum(const Program& program, Type type, int repeats) : program_(program), type_(type), watch_(repeats) {}
+  Sum(const Program& program, Type type, int repeats)
+      : program_(program), type_(type), repeats_(repeats) {}
 
   Parts run() {
-    for (const Op& op : program_.ops) {
-      if (op.role != Role::forward) continue;
-      const std::string what = key(op);
-      const auto found = known_.find(what);
-      const Parts parts = found != known_.end() ? found->second : (known_[what] = time(op));
-      for (const auto& [kind, milliseconds] : parts) sum_[kind] += milliseconds;
+    std::map<std::string, std::vector<const Op*>> alike;
+    for (const Op& op : program_.ops)
+      if (op.role == Role::forward) alike[key(op)].push_back(&op);
+    Parts sum;
+    for (const auto& [what, ops] : alike) {
+      const auto times = static_cast<int>(ops.size());
+      watch_.repeat(repeats_ * times);
+      for (const auto& [kind, milliseconds] : time(*ops.front())) sum[kind] += milliseconds * times;
     }
+    watch_.repeat(repeats_);
     std::size_t parameters = 0;
     for (const ValueId id : program_.of_kind(ValueKind::parameter))
       parameters += static_cast<std::size_t>(count_of(program_.value(id).shape));
-    sum_["momentum"] = momentum(parameters);
-    return sum_;
+    sum["momentum"] = momentum(parameters);
+    return sum;
   }
 
  private:
@@ -305,9 +310,8 @@ class Sum {
 
   const Program& program_;
   const Type type_;
+  const int repeats_;
   Stopwatch watch_;
-  std::map<std::string, Parts> known_;
-  Parts sum_;
 };
 
 }  // namespace
@@ -321,7 +325,8 @@ int main(int count, char** arguments) {
     job::JobSpec job = job::parse_job_file(arguments[2], {arguments + 3, arguments + count}).spec;
     omp_set_num_threads(job.train.threads.value_or(1));
     const Type type = job.strategy.amp ? Type::bf16 : Type::f32;
-    job.strategy.amp = job.strategy.recompute = job.strategy.build_strategy.fuse_bn_add_act_ops = false;
+    job.strategy.amp = job.strategy.recompute = false;
+    job.strategy.build_strategy.fuse_bn_add_act_ops = job.strategy.build_strategy.fuse_bn_act_ops = false;
     const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), {});
     double sum = 0;
     std::vector<std::string> parts;

@@ -2,86 +2,68 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/narrow.h"
+#include "runtime/kernels/cpu/lanes.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
-
-// kLanes elements in a register, or in as many as the processor needs. Never passed to a function that is not inlined.
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-using Bits = std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));
-using Unsigned = std::uint32_t __attribute__((vector_size(kLanes * sizeof(float))));
-using Halves = Bf16 __attribute__((vector_size(kLanes * sizeof(Bf16))));
 
 // Rows summed in f32: of kLanes elements 4 KiB, which the second look at them finds in the first cache.
 constexpr std::int64_t kPiece = 64;
 constexpr int kTogether = 4;  // rows that are added up before their sum goes to that of the piece
 // Registers that are summed side by side: of 512 bytes or more of a row, which the processor fetches in advance.
-constexpr std::int64_t kMostRegisters = 16;
+constexpr int kMostRegisters = 16;
 
-#define FLEETRUN_INLINE __attribute__((always_inline)) inline
-
-FLEETRUN_INLINE void load(Lanes& row, const float* from, std::int64_t lanes) {
-  if (lanes == kLanes) {
-    std::memcpy(&row, from, sizeof row);
-  } else {
-    row = Lanes{};
-    std::memcpy(&row, from, static_cast<std::size_t>(lanes) * sizeof(float));
+// f32 in the order of memory to that of the registers of T, and back.
+template <typename T>
+FLEETRUN_INLINE void part(Registers<T>& row) {
+  if constexpr (kRegisters<T> == 2) {
+    constexpr Bits kEven = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+    const Lanes even = __builtin_shuffle(row[0], row[1], kEven);
+    row[1] = __builtin_shuffle(row[0], row[1], kEven + 1);
+    row[0] = even;
+  }
+}
+template <typename T>
+FLEETRUN_INLINE void join(Registers<T>& row) {
+  if constexpr (kRegisters<T> == 2) {
+    constexpr Bits kFirst = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    const Lanes first = __builtin_shuffle(row[0], row[1], kFirst);
+    row[1] = __builtin_shuffle(row[0], row[1], kFirst + 8);
+    row[0] = first;
   }
 }
 
-FLEETRUN_INLINE void load(Lanes& row, const Bf16* from, std::int64_t lanes) {
-  Halves halves{};
-  if (lanes == kLanes)
-    std::memcpy(&halves, from, sizeof halves);
-  else
-    std::memcpy(&halves, from, static_cast<std::size_t>(lanes) * sizeof(Bf16));
-  const Unsigned bits = __builtin_convertvector(halves, Unsigned) << 16;
-  std::memcpy(&row, &bits, sizeof row);
+// The factors of all registers that are walked over together.
+template <typename T>
+using Factors = Registers<T>[kMostRegisters / kRegisters<T>];
+
+template <typename T, typename Loads>
+FLEETRUN_INLINE void take(Factors<T>& factors, const float* from, Loads loads, std::int64_t lanes) {
+  for (std::int64_t i = 0; i < loads; ++i) {
+    Registers<T>& row = factors[i];
+    for (Lanes& of : row) of = Lanes{};
+    std::memcpy(&row, from + i * kWidth<T>, static_cast<std::size_t>(lanes) * sizeof(float));
+    for (Lanes& of : row) shorten_nan(of);
+    part<T>(row);
+  }
 }
 
-FLEETRUN_INLINE void store(const Lanes& row, float* to, std::int64_t lanes) {
-  std::memcpy(to, &row, static_cast<std::size_t>(lanes) * sizeof(float));
-}
-
-// As f32_to_bf16: to the nearest, ties to even; NaN stays NaN.
-FLEETRUN_INLINE void store(const Lanes& row, Bf16* to, std::int64_t lanes) {
-  Unsigned bits;
-  Bits size;
-  std::memcpy(&bits, &row, sizeof bits);
-  std::memcpy(&size, &row, sizeof size);
-  const Unsigned nearest = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  const Unsigned chosen = (size & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : nearest;
-  const Halves halves = __builtin_convertvector(chosen, Halves);
-  std::memcpy(to, &halves, static_cast<std::size_t>(lanes) * sizeof(Bf16));
-}
-
-FLEETRUN_INLINE void add(double* sums, const Lanes& row, std::int64_t lanes) {
-  for (int i = 0; i < lanes; ++i) sums[i] += static_cast<double>(row[i]);
+FLEETRUN_INLINE void add(double* sums, const float* row, std::int64_t lanes) {
+  for (std::int64_t i = 0; i < lanes; ++i) sums[i] += static_cast<double>(row[i]);
 }
 
 // The moments of `count` rows to those of `seen` others.
-FLEETRUN_INLINE void merge(double* all_mean, double* all_squares, std::int64_t seen, const Lanes& mean,
-                           const Lanes& squares, std::int64_t count, std::int64_t lanes) {
+FLEETRUN_INLINE void merge(double* all_mean, double* all_squares, std::int64_t seen, const float* mean,
+                           const float* squares, std::int64_t count, std::int64_t lanes) {
   const double share = static_cast<double>(count) / static_cast<double>(seen + count);
   const double weight = static_cast<double>(seen) * share;
-  for (int i = 0; i < lanes; ++i) {
+  for (std::int64_t i = 0; i < lanes; ++i) {
     const double apart = static_cast<double>(mean[i]) - all_mean[i];
     all_mean[i] += apart * share;
     all_squares[i] += static_cast<double>(squares[i]) + apart * apart * weight;
   }
-}
-
-// Lane by lane: gcc makes vector instructions of this, but not of a comparison of rows wider than a register.
-FLEETRUN_INLINE void relu(Lanes& row) {
-  for (int i = 0; i < kLanes; ++i) row[i] = row[i] < 0.0F ? 0.0F : row[i];  // NaN stays NaN
-}
-
-FLEETRUN_INLINE void keep_where_positive(Lanes& row, const Lanes& y) {
-  for (int i = 0; i < kLanes; ++i) row[i] = y[i] > 0.0F ? row[i] : 0.0F;
 }
 
 // What is not looked at is null.
@@ -94,84 +76,95 @@ FLEETRUN_INLINE Affine ahead(const Affine& affine, std::int64_t by) {
   return {ahead(affine.mean, by), ahead(affine.factor, by), ahead(affine.shift, by)};
 }
 
-using One = std::integral_constant<std::int64_t, 1>;
-using Full = std::integral_constant<std::int64_t, kLanes>;
-
-// body(first lane, registers, lanes of each) for what is walked over together, all registers of a row before the next row.
+// body(first lane, loads, lanes of each) for what is walked over together, all loads of a row before the next row.
 // Numbers that are often met are constants, which makes these cases fast.
-template <typename Body>
+template <typename T, typename Body>
 FLEETRUN_INLINE void walk(std::int64_t lanes, Body&& body) {
-  const std::int64_t whole = lanes / kLanes;
+  constexpr Constant<1> kOne;
+  constexpr Constant<kWidth<T>> kFull;
+  constexpr std::int64_t kMost = kMostRegisters / kRegisters<T>;
+  const std::int64_t whole = lanes / kFull;
   if (whole == 1)
-    body(std::int64_t{0}, One(), Full());
+    body(std::int64_t{0}, kOne, kFull);
   else
-    for (std::int64_t i = 0; i < whole; i += kMostRegisters)
-      body(i * kLanes, std::min(kMostRegisters, whole - i), Full());
-  if (whole * kLanes < lanes) body(whole * kLanes, One(), lanes - whole * kLanes);
+    for (std::int64_t i = 0; i < whole; i += kMost) body(i * kFull, std::min(kMost, whole - i), kFull);
+  if (whole * kFull < lanes) body(whole * kFull, kOne, lanes - whole * kFull);
 }
 
-template <typename T, typename Registers, typename OfEach>
-FLEETRUN_INLINE void moments_body(const T* x, const Rows& rows, Registers registers, OfEach lanes,
-                                  double* all_mean, double* all_squares) {
-  std::fill_n(all_mean, (registers - 1) * kLanes + lanes, 0.0);
-  std::fill_n(all_squares, (registers - 1) * kLanes + lanes, 0.0);
+template <typename T, typename Loads, typename OfEach>
+FLEETRUN_INLINE void moments_body(const T* x, const Rows& rows, Loads loads, OfEach lanes, double* all_mean,
+                                  double* all_squares) {
+  std::fill_n(all_mean, (loads - 1) * kWidth<T> + lanes, 0.0);
+  std::fill_n(all_squares, (loads - 1) * kWidth<T> + lanes, 0.0);
   for (std::int64_t first = 0; first < rows.count; first += kPiece) {
     const std::int64_t count = std::min(kPiece, rows.count - first);
     const T* const piece = x + first * rows.stride;
-    Lanes row[kTogether], mean[kMostRegisters] = {}, squares[kMostRegisters] = {};
+    Registers<T> row[kTogether];
+    Factors<T> mean = {}, squares = {};
     std::int64_t r = 0;
     for (; r + kTogether <= count; r += kTogether)
-      for (std::int64_t i = 0; i < registers; ++i) {
-        for (int k = 0; k < kTogether; ++k) load(row[k], piece + (r + k) * rows.stride + i * kLanes, lanes);
-        mean[i] += (row[0] + row[1]) + (row[2] + row[3]);
+      for (std::int64_t i = 0; i < loads; ++i) {
+        for (int k = 0; k < kTogether; ++k) load(row[k], piece + (r + k) * rows.stride + i * kWidth<T>, lanes);
+        for (int p = 0; p < kRegisters<T>; ++p)
+          mean[i][p] += (row[0][p] + row[1][p]) + (row[2][p] + row[3][p]);
       }
     for (; r < count; ++r)
-      for (std::int64_t i = 0; i < registers; ++i) {
-        load(row[0], piece + r * rows.stride + i * kLanes, lanes);
-        mean[i] += row[0];
+      for (std::int64_t i = 0; i < loads; ++i) {
+        load(row[0], piece + r * rows.stride + i * kWidth<T>, lanes);
+        for (int p = 0; p < kRegisters<T>; ++p) mean[i][p] += row[0][p];
       }
-    for (std::int64_t i = 0; i < registers; ++i) mean[i] /= static_cast<float>(count);
+    for (std::int64_t i = 0; i < loads; ++i)
+      for (Lanes& of : mean[i]) of /= static_cast<float>(count);
     for (r = 0; r + kTogether <= count; r += kTogether)
-      for (std::int64_t i = 0; i < registers; ++i) {
+      for (std::int64_t i = 0; i < loads; ++i) {
         for (int k = 0; k < kTogether; ++k) {
-          load(row[k], piece + (r + k) * rows.stride + i * kLanes, lanes);
-          row[k] -= mean[i];
-          row[k] *= row[k];
+          load(row[k], piece + (r + k) * rows.stride + i * kWidth<T>, lanes);
+          for (int p = 0; p < kRegisters<T>; ++p) {
+            row[k][p] -= mean[i][p];
+            row[k][p] *= row[k][p];
+          }
         }
-        squares[i] += (row[0] + row[1]) + (row[2] + row[3]);
+        for (int p = 0; p < kRegisters<T>; ++p)
+          squares[i][p] += (row[0][p] + row[1][p]) + (row[2][p] + row[3][p]);
       }
     for (; r < count; ++r)
-      for (std::int64_t i = 0; i < registers; ++i) {
-        load(row[0], piece + r * rows.stride + i * kLanes, lanes);
-        row[0] -= mean[i];
-        squares[i] += row[0] * row[0];
+      for (std::int64_t i = 0; i < loads; ++i) {
+        load(row[0], piece + r * rows.stride + i * kWidth<T>, lanes);
+        for (int p = 0; p < kRegisters<T>; ++p) {
+          row[0][p] -= mean[i][p];
+          squares[i][p] += row[0][p] * row[0][p];
+        }
       }
-    for (std::int64_t i = 0; i < registers; ++i)
-      merge(all_mean + i * kLanes, all_squares + i * kLanes, first, mean[i], squares[i], count, lanes);
+    for (std::int64_t i = 0; i < loads; ++i) {
+      join<T>(mean[i]);
+      join<T>(squares[i]);
+      merge(all_mean + i * kWidth<T>, all_squares + i * kWidth<T>, first,
+            reinterpret_cast<const float*>(&mean[i]), reinterpret_cast<const float*>(&squares[i]), count,
+            lanes);
+    }
   }
 }
 
 enum class Then { nothing, relu, add_relu };
 
-template <Then then, typename T, typename Registers, typename OfEach>
-FLEETRUN_INLINE void normalise_body(const T* x, const T* z, T* y, const Rows& rows, Registers registers,
-                                    OfEach lanes, const Affine& affine) {
-  Lanes row, added, of;
+template <Then then, typename T, typename Loads, typename OfEach>
+FLEETRUN_INLINE void normalise_body(const T* x, const T* z, T* y, const Rows& rows, Loads loads, OfEach lanes,
+                                    const Affine& affine) {
+  Factors<T> mean, factor, shift;
+  take<T>(mean, affine.mean, loads, lanes);
+  take<T>(factor, affine.factor, loads, lanes);
+  take<T>(shift, affine.shift, loads, lanes);
+  Registers<T> row, added;
   for (std::int64_t r = 0; r < rows.count; ++r)
-    for (std::int64_t i = 0; i < registers; ++i) {
-      const std::int64_t at = r * rows.stride + i * kLanes;
+    for (std::int64_t i = 0; i < loads; ++i) {
+      const std::int64_t at = r * rows.stride + i * kWidth<T>;
       load(row, x + at, lanes);
-      load(of, affine.mean + i * kLanes, kLanes);
-      row -= of;
-      load(of, affine.factor + i * kLanes, kLanes);
-      row *= of;
-      load(of, affine.shift + i * kLanes, kLanes);
-      row += of;
-      if constexpr (then == Then::add_relu) {
-        load(added, z + at, lanes);
-        row += added;
+      if constexpr (then == Then::add_relu) load(added, z + at, lanes);
+      for (int p = 0; p < kRegisters<T>; ++p) {
+        row[p] = (row[p] - mean[i][p]) * factor[i][p] + shift[i][p];
+        if constexpr (then == Then::add_relu) row[p] += added[p];
+        if constexpr (then != Then::nothing) relu(row[p]);
       }
-      if constexpr (then != Then::nothing) relu(row);
       store(row, y + at, lanes);
     }
 }
@@ -187,92 +180,95 @@ struct Gradients {
   void* dz = nullptr;
 };
 
-// dy in `gradient`, x - mean in `row`.
-template <Counted counted, typename T, typename OfEach>
-FLEETRUN_INLINE void load_counted(const T* x, const T* dy, OfEach lanes, const Lanes& mean,
-                                  const Affine& affine, Lanes& row, Lanes& gradient) {
-  load(row, x, lanes);
-  load(gradient, dy, lanes);
-  row -= mean;
+template <Counted counted, typename T, typename Loads, typename OfEach>
+FLEETRUN_INLINE void sums_body(const T* x, const T* dy, const T* y, T* dz, const Rows& rows, Loads loads,
+                               OfEach lanes, const Affine& affine, const GradientSums& all) {
+  std::fill_n(all.dy, (loads - 1) * kWidth<T> + lanes, 0.0);
+  std::fill_n(all.dy_x, (loads - 1) * kWidth<T> + lanes, 0.0);
+  Factors<T> mean, factor, shift;
+  take<T>(mean, affine.mean, loads, lanes);
   if constexpr (counted == Counted::where_normalised) {
-    Lanes factor, shift;
-    load(factor, affine.factor, kLanes);
-    load(shift, affine.shift, kLanes);
-    keep_where_positive(gradient, row * factor + shift);
+    take<T>(factor, affine.factor, loads, lanes);
+    take<T>(shift, affine.shift, loads, lanes);
   }
-}
-
-template <Counted counted, typename T, typename Registers, typename OfEach>
-FLEETRUN_INLINE void sums_body(const T* x, const T* dy, const T* y, T* dz, const Rows& rows,
-                               Registers registers, OfEach lanes, const Affine& affine,
-                               const GradientSums& all) {
-  std::fill_n(all.dy, (registers - 1) * kLanes + lanes, 0.0);
-  std::fill_n(all.dy_x, (registers - 1) * kLanes + lanes, 0.0);
   for (std::int64_t first = 0; first < rows.count; first += kPiece) {
     const std::int64_t last = std::min(rows.count, first + kPiece);
-    Lanes sums[kMostRegisters] = {}, products[kMostRegisters] = {};
+    Factors<T> sums = {}, products = {};
     const auto add_rows = [&](std::int64_t r, auto together) __attribute__((always_inline)) {
-      for (std::int64_t i = 0; i < registers; ++i) {
-        const Affine of = ahead(affine, i * kLanes);
-        Lanes mean, row, gradient, sum = {}, product = {};
-        load(mean, of.mean, kLanes);
+      for (std::int64_t i = 0; i < loads; ++i) {
+        Registers<T> row, gradient, output, sum = {}, product = {};
         for (int k = 0; k < together; ++k) {
-          const std::int64_t at = (r + k) * rows.stride + i * kLanes;
-          load_counted<counted>(x + at, dy + at, lanes, mean, of, row, gradient);
-          if constexpr (counted == Counted::where_y) {
-            Lanes output;
-            load(output, y + at, lanes);
-            keep_where_positive(gradient, output);
-            store(gradient, dz + at, lanes);
+          const std::int64_t at = (r + k) * rows.stride + i * kWidth<T>;
+          load(row, x + at, lanes);
+          load(gradient, dy + at, lanes);
+          if constexpr (counted == Counted::where_y) load(output, y + at, lanes);
+          for (int p = 0; p < kRegisters<T>; ++p) {
+            row[p] -= mean[i][p];
+            if constexpr (counted == Counted::where_normalised)
+              keep_where_positive(gradient[p], row[p] * factor[i][p] + shift[i][p]);
+            if constexpr (counted == Counted::where_y) keep_where_positive(gradient[p], output[p]);
+            sum[p] += gradient[p];
+            product[p] += gradient[p] * row[p];
           }
-          sum += gradient;
-          product += gradient * row;
+          if constexpr (counted == Counted::where_y) store_exact(gradient, dz + at, lanes);
         }
-        sums[i] += sum;
-        products[i] += product;
+        for (int p = 0; p < kRegisters<T>; ++p) {
+          sums[i][p] += sum[p];
+          products[i][p] += product[p];
+        }
       }
     };
     std::int64_t r = first;
     for (; r + kTogether <= last; r += kTogether) add_rows(r, std::integral_constant<int, kTogether>());
     for (; r < last; ++r) add_rows(r, std::integral_constant<int, 1>());
-    for (std::int64_t i = 0; i < registers; ++i) {
-      add(all.dy + i * kLanes, sums[i], lanes);
-      add(all.dy_x + i * kLanes, products[i], lanes);
+    for (std::int64_t i = 0; i < loads; ++i) {
+      join<T>(sums[i]);
+      join<T>(products[i]);
+      add(all.dy + i * kWidth<T>, reinterpret_cast<const float*>(&sums[i]), lanes);
+      add(all.dy_x + i * kWidth<T>, reinterpret_cast<const float*>(&products[i]), lanes);
     }
   }
 }
 
-// `affine` is where dy counts: its mean is that of `gradient`.
-template <Counted counted, typename T, typename Registers, typename OfEach>
-FLEETRUN_INLINE void input_gradient_body(const T* x, const T* dy, T* dx, const Rows& rows,
-                                         Registers registers, OfEach lanes, const InputGradient& of,
-                                         const Affine& affine) {
-  Lanes row, gradient, mean, factor, shift, slope;
+// With the bias, dy counts where the normalised x is above 0.
+template <Counted counted, typename T, typename Loads, typename OfEach>
+FLEETRUN_INLINE void input_gradient_body(const T* x, const T* dy, T* dx, const Rows& rows, Loads loads,
+                                         OfEach lanes, const InputGradient& of, const float* bias) {
+  Factors<T> mean, factor, shift, slope, cut;
+  take<T>(mean, of.mean, loads, lanes);
+  take<T>(factor, of.factor, loads, lanes);
+  take<T>(shift, of.shift, loads, lanes);
+  take<T>(slope, of.slope, loads, lanes);
+  if constexpr (counted == Counted::where_normalised) take<T>(cut, bias, loads, lanes);
+  Registers<T> row, gradient;
   for (std::int64_t r = 0; r < rows.count; ++r)
-    for (std::int64_t i = 0; i < registers; ++i) {
-      const std::int64_t at = r * rows.stride + i * kLanes;
-      load(mean, of.mean + i * kLanes, kLanes);
-      load(factor, of.factor + i * kLanes, kLanes);
-      load(shift, of.shift + i * kLanes, kLanes);
-      load(slope, of.slope + i * kLanes, kLanes);
-      load_counted<counted>(x + at, dy + at, lanes, mean, ahead(affine, i * kLanes), row, gradient);
-      store(factor * (gradient - shift - row * slope), dx + at, lanes);
+    for (std::int64_t i = 0; i < loads; ++i) {
+      const std::int64_t at = r * rows.stride + i * kWidth<T>;
+      load(row, x + at, lanes);
+      load(gradient, dy + at, lanes);
+      for (int p = 0; p < kRegisters<T>; ++p) {
+        row[p] -= mean[i][p];
+        if constexpr (counted == Counted::where_normalised)
+          keep_where_positive(gradient[p], row[p] * factor[i][p] + cut[i][p]);
+        gradient[p] = factor[i][p] * (gradient[p] - shift[i][p] - row[p] * slope[i][p]);
+      }
+      store(gradient, dx + at, lanes);
     }
 }
 
 template <typename T>
 FLEETRUN_INLINE void moments_walk(const T* x, const Rows& rows, double* mean, double* squares) {
-  walk(
-      rows.lanes, [&](std::int64_t lane, auto registers, auto lanes) __attribute__((always_inline)) {
-        moments_body(x + lane, rows, registers, lanes, mean + lane, squares + lane);
+  walk<T>(
+      rows.lanes, [&](std::int64_t lane, auto loads, auto lanes) __attribute__((always_inline)) {
+        moments_body(x + lane, rows, loads, lanes, mean + lane, squares + lane);
       });
 }
 
 template <Then then, typename T>
 FLEETRUN_INLINE void normalise_walk(const T* x, const T* z, T* y, const Rows& rows, const Affine& affine) {
-  walk(
-      rows.lanes, [&](std::int64_t lane, auto registers, auto lanes) __attribute__((always_inline)) {
-        normalise_body<then>(x + lane, ahead(z, lane), y + lane, rows, registers, lanes, ahead(affine, lane));
+  walk<T>(
+      rows.lanes, [&](std::int64_t lane, auto loads, auto lanes) __attribute__((always_inline)) {
+        normalise_body<then>(x + lane, ahead(z, lane), y + lane, rows, loads, lanes, ahead(affine, lane));
       });
 }
 
@@ -283,22 +279,22 @@ FLEETRUN_INLINE void sums_walk(const Gradients& from, const Rows& rows, const Af
   const auto* dy = static_cast<const T*>(from.dy);
   const auto* y = static_cast<const T*>(from.y);
   auto* dz = static_cast<T*>(from.dz);
-  walk(
-      rows.lanes, [&](std::int64_t lane, auto registers, auto lanes) __attribute__((always_inline)) {
-        sums_body<counted>(x + lane, dy + lane, ahead(y, lane), ahead(dz, lane), rows, registers, lanes,
+  walk<T>(
+      rows.lanes, [&](std::int64_t lane, auto loads, auto lanes) __attribute__((always_inline)) {
+        sums_body<counted>(x + lane, dy + lane, ahead(y, lane), ahead(dz, lane), rows, loads, lanes,
                            ahead(affine, lane), {all.dy + lane, all.dy_x + lane});
       });
 }
 
 template <Counted counted, typename T>
 FLEETRUN_INLINE void input_gradient_walk(const T* x, const T* dy, T* dx, const Rows& rows,
-                                         const InputGradient& gradient, const Affine& affine) {
-  walk(
-      rows.lanes, [&](std::int64_t lane, auto registers, auto lanes) __attribute__((always_inline)) {
+                                         const InputGradient& gradient, const float* bias) {
+  walk<T>(
+      rows.lanes, [&](std::int64_t lane, auto loads, auto lanes) __attribute__((always_inline)) {
         input_gradient_body<counted>(
-            x + lane, dy + lane, dx + lane, rows, registers, lanes,
+            x + lane, dy + lane, dx + lane, rows, loads, lanes,
             {gradient.mean + lane, gradient.factor + lane, gradient.shift + lane, gradient.slope + lane},
-            ahead(affine, lane));
+            ahead(bias, lane));
       });
 }
 
@@ -359,18 +355,17 @@ FLEETRUN_VECTOR_CLONES void sums_loop(Counted counted, const Gradients& from, co
 
 template <Counted counted>
 FLEETRUN_INLINE void input_gradient_either(const void* x, const void* dy, void* dx, const Rows& rows,
-                                           const InputGradient& gradient, const Affine& affine) {
+                                           const InputGradient& gradient, const float* bias) {
   if (rows.is_narrow)
-    input_gradient_walk<counted>(halves(x), halves(dy), halves(dx), rows, gradient, affine);
+    input_gradient_walk<counted>(halves(x), halves(dy), halves(dx), rows, gradient, bias);
   else
-    input_gradient_walk<counted>(floats(x), floats(dy), floats(dx), rows, gradient, affine);
+    input_gradient_walk<counted>(floats(x), floats(dy), floats(dx), rows, gradient, bias);
 }
 
 FLEETRUN_VECTOR_CLONES void input_gradient_loop(const void* x, const void* dy, void* dx, const Rows& rows,
                                                 const InputGradient& gradient, const float* bias) {
-  const Affine affine = {gradient.mean, gradient.factor, bias};
-  if (bias == nullptr) return input_gradient_either<Counted::all>(x, dy, dx, rows, gradient, affine);
-  input_gradient_either<Counted::where_normalised>(x, dy, dx, rows, gradient, affine);
+  if (bias == nullptr) return input_gradient_either<Counted::all>(x, dy, dx, rows, gradient, bias);
+  input_gradient_either<Counted::where_normalised>(x, dy, dx, rows, gradient, bias);
 }
 
 }  // namespace

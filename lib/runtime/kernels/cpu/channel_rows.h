@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
-namespace fleetrun::runtime::cpu {
+#include "runtime/kernels/cpu/lanes.h"
 
-constexpr int kLanes = 16;  // floats of the widest vector register, and of oneDNN's blocks
+namespace fleetrun::runtime::cpu {
 
 struct Rows {
   std::int64_t count = 0;

@@ -1,6 +1,7 @@
 #include <atomic>
-#include <cmath>
+#include <bit>
 
+#include "base/half.h"
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/cpu_device.h"
 #include "runtime/kernels/cpu/elementwise.h"
@@ -9,24 +10,29 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-// A number times 0 is 0, anything else is not: sums of that need no branch. Returns whether all are numbers.
-FLEETRUN_VECTOR_CLONES bool unscale_all(const float* x, float* out, float inverse, std::int64_t count) {
-  constexpr std::int64_t kLanes = 16;
-  float odd[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const float value = x[i + lane];
-      odd[lane] += value * 0.0F;
-      out[i + lane] = value * inverse;
-    }
-  for (; i < count; ++i) {
-    odd[0] += x[i] * 0.0F;
-    out[i] = x[i] * inverse;
+float wide(float element) { return element; }
+float wide(Bf16 element) { return bf16_to_f32(element); }
+
+// Returns whether all are numbers: adding 1 to the exponent of anything else carries into the sign. `out` may be x.
+template <typename T>
+inline __attribute__((always_inline)) bool unscale_body(const T* x, float* out, float inverse,
+                                                        std::int64_t count) {
+  std::uint32_t carried = 0;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = wide(x[i]);
+    carried |= (std::bit_cast<std::uint32_t>(value) & 0x7fffffffU) + 0x800000U;
+    out[i] = value * inverse;
   }
-  float sum = 0;
-  for (const float lane : odd) sum += lane;
-  return sum == 0.0F;
+  return carried >> 31 == 0;
+}
+
+FLEETRUN_VECTOR_CLONES bool unscale_wide(const float* x, float* out, float inverse, std::int64_t count) {
+  return unscale_body(x, out, inverse, count);
+}
+
+FLEETRUN_VECTOR_CLONES bool unscale_narrow(const Bf16* x, float* out, float inverse, std::int64_t count) {
+  return unscale_body(x, out, inverse, count);
 }
 
 class Check : public Kernel {
@@ -58,17 +64,10 @@ class Check : public Kernel {
 
   static bool unscale(const RunContext& context, const Gradient& gradient, float inverse, std::int64_t begin,
                       std::int64_t end) {
-    float* const out = at(context, gradient.out);
-    if (!gradient.is_narrow)
-      return unscale_all(at(context, gradient.x) + begin, out + begin, inverse, end - begin);
-    constexpr std::int64_t kPiece = 1024;
-    bool numbers = true;
-    for (; begin < end; begin += kPiece) {
-      const std::int64_t count = std::min(kPiece, end - begin);
-      widen(at<Bf16>(context, gradient.x) + begin, out + begin, count);
-      numbers = unscale_all(out + begin, out + begin, inverse, count) && numbers;
-    }
-    return numbers;
+    float* const out = at(context, gradient.out) + begin;
+    if (gradient.is_narrow)
+      return unscale_narrow(at<Bf16>(context, gradient.x) + begin, out, inverse, end - begin);
+    return unscale_wide(at(context, gradient.x) + begin, out, inverse, end - begin);
   }
 
   std::vector<Gradient> gradients_;

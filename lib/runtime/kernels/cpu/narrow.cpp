@@ -19,21 +19,9 @@ FLEETRUN_VECTOR_CLONES void narrow_anywhere(const float* from, Bf16* to, std::in
   for (std::int64_t i = 0; i < count; ++i) to[i] = f32_to_bf16(from[i]);
 }
 
-void widen_rows_anywhere(const Bf16* from, float* to, const NarrowRows& rows) {
-  for (std::int64_t r = 0; r < rows.count; ++r)
-    widen_anywhere(from + r * rows.stride, to + r * rows.width, rows.lanes);
-}
-
-void narrow_rows_anywhere(const float* from, Bf16* to, const NarrowRows& rows) {
-  for (std::int64_t r = 0; r < rows.count; ++r)
-    narrow_anywhere(from + r * rows.width, to + r * rows.stride, rows.lanes);
-}
-
 struct Conversions {
   void (*widen)(const Bf16*, float*, std::int64_t) = widen_anywhere;
   void (*narrow)(const float*, Bf16*, std::int64_t) = narrow_anywhere;
-  void (*widen_rows)(const Bf16*, float*, const NarrowRows&) = widen_rows_anywhere;
-  void (*narrow_rows)(const float*, Bf16*, const NarrowRows&) = narrow_rows_anywhere;
 };
 
 #ifdef FLEETRUN_BF16_INSTRUCTIONS
@@ -80,29 +68,13 @@ FLEETRUN_BF16_INSTRUCTIONS void narrow_here(const float* from, Bf16* to, std::in
   if (i < count) narrow_part(from + i, to + i, first_lanes(count - i));
 }
 
-FLEETRUN_BF16_INSTRUCTIONS void widen_rows_here(const Bf16* from, float* to, const NarrowRows& rows) {
-  if (rows.lanes == kLanes)
-    for (std::int64_t r = 0; r < rows.count; ++r) widen_row(from + r * rows.stride, to + r * rows.width);
-  else
-    for (std::int64_t r = 0; r < rows.count; ++r)
-      widen_here(from + r * rows.stride, to + r * rows.width, rows.lanes);
-}
-
-FLEETRUN_BF16_INSTRUCTIONS void narrow_rows_here(const float* from, Bf16* to, const NarrowRows& rows) {
-  if (rows.lanes == kLanes)
-    for (std::int64_t r = 0; r < rows.count; ++r) narrow_row(from + r * rows.width, to + r * rows.stride);
-  else
-    for (std::int64_t r = 0; r < rows.count; ++r)
-      narrow_here(from + r * rows.width, to + r * rows.stride, rows.lanes);
-}
-
 #endif
 
 Conversions choose_conversions() {
 #ifdef FLEETRUN_BF16_INSTRUCTIONS
   if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
-    return {widen_here, narrow_here, widen_rows_here, narrow_rows_here};
+    return {widen_here, narrow_here};
 #endif
   return {};
 }
@@ -117,13 +89,5 @@ const Conversions& conversions() {
 void widen(const Bf16* from, float* to, std::int64_t count) { conversions().widen(from, to, count); }
 
 void narrow(const float* from, Bf16* to, std::int64_t count) { conversions().narrow(from, to, count); }
-
-void widen_rows(const Bf16* from, float* to, const NarrowRows& rows) {
-  conversions().widen_rows(from, to, rows);
-}
-
-void narrow_rows(const float* from, Bf16* to, const NarrowRows& rows) {
-  conversions().narrow_rows(from, to, rows);
-}
 
 }  // namespace fleetrun::runtime::cpu

@@ -1,7 +1,6 @@
 // Between bf16 in memory and the f32 that our kernels compute in: a few thousand elements at a time, which stay in the
 // first cache, so that one set of loops serves both types and memory sees half the bytes.
 #pragma once
-#include <array>
 #include <cstdint>
 
 namespace fleetrun::runtime::cpu {
@@ -12,15 +11,5 @@ void widen(const Bf16* from, float* to, std::int64_t count);
 // To the nearest, ties to even; NaN stays NaN. What is too small for a normal number may become 0: the instruction that
 // does it on a processor with bf16 makes it so.
 void narrow(const float* from, Bf16* to, std::int64_t count);
-
-// Rows of `lanes` elements; those in f32 lie one behind the other, `width` floats apart.
-struct NarrowRows {
-  std::int64_t count = 0;
-  std::int64_t stride = 0;  // of the bf16
-  int lanes = 0;
-  int width = 0;
-};
-void widen_rows(const Bf16* from, float* to, const NarrowRows& rows);
-void narrow_rows(const float* from, Bf16* to, const NarrowRows& rows);
 
 }  // namespace fleetrun::runtime::cpu

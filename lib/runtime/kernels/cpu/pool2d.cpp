@@ -1,14 +1,15 @@
-// Pooling in whatever layout the image has; each block of channels is a plane of its own.
+// Pooling in whatever layout the image has; each block of channels is a plane of its own. Elements are f32 or bf16; sums are
+// f32.
 #include <omp.h>
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <vector>
+#include <cstring>
 
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/channel_blocks.h"
 #include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/lanes.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {
@@ -22,18 +23,22 @@ struct Pooling {
   ops::Window window;
   std::array<std::int64_t, 2> in, out;  // rows, columns
   ChannelBlocks blocks;
-  bool exclusive;
+  bool exclusive, is_max, is_narrow;
 
+  // Throws Error(config) unless x is f32 or bf16.
   Pooling(const OpView& op, const Value& x, const Shape& y)
       : window(ops::read_window(op, op.integers("kernel")[0], op.integers("kernel")[1])),
         in{x.shape[2], x.shape[3]},
         out{y[2], y[3]},
         blocks(channel_blocks(x).value()),
-        exclusive(op.flag("exclusive")) {}
+        exclusive(op.flag("exclusive")),
+        is_max(op.text("kind") == "max"),
+        is_narrow(x.dtype == DType::bf16) {
+    wide_or_narrow_elements(op, x);
+  }
 
   std::int64_t in_size() const { return in[0] * in[1] * blocks.inner; }  // elements of a plane of x
   std::int64_t out_size() const { return out[0] * out[1] * blocks.inner; }
-  std::int64_t planes_per_thread() const { return kElementsPerThread / in_size(); }
 
   // The elements of x that window `index` sees along an axis.
   Span span(std::size_t axis, std::int64_t index) const {
@@ -48,215 +53,250 @@ struct Pooling {
   }
 };
 
-// Calls visit(offset in the x plane, offset in the y plane, rows, columns) for each window of a plane,
-// and inside it tap(offset in the x plane) is up to the visitor.
-template <typename Visit>
-inline __attribute__((always_inline)) void each_window(const Pooling& p, Visit&& visit) {
-  std::int64_t made = 0;
-  for (std::int64_t row = 0; row < p.out[0]; ++row)
-    for (std::int64_t column = 0; column < p.out[1]; ++column, made += p.blocks.inner)
-      visit(made, p.span(0, row), p.span(1, column));
+// body(first channel, lanes) for the loads that together are `channels` side by side. Numbers of lanes that layouts have are
+// constants, which makes them fast.
+template <typename T, typename Body>
+FLEETRUN_INLINE void each_load(std::int64_t channels, Body&& body) {
+  std::int64_t c = 0;
+  for (; c + kWidth<T> <= channels; c += kWidth<T>) body(c, Constant<kWidth<T>>());
+  switch (channels - c) {
+    case 0:
+      return;
+    case 1:
+      return body(c, Constant<1>());
+    case 8:
+      return body(c, Constant<8>());
+    case 16:
+      return body(c, Constant<16>());
+    default:
+      return body(c, channels - c);
+  }
 }
 
+// tap(offset in the plane) for what a window sees.
 template <typename Tap>
-inline __attribute__((always_inline)) void each_tap(const Pooling& p, Span rows, Span columns, Tap&& tap) {
+FLEETRUN_INLINE void each_tap(const Pooling& p, Span rows, Span columns, Tap&& tap) {
   for (std::int64_t row = rows.begin; row < rows.end; ++row)
     for (std::int64_t column = columns.begin; column < columns.end; ++column)
       tap((row * p.in[1] + column) * p.blocks.inner);
 }
 
-FLEETRUN_VECTOR_CLONES void max_plane(const Pooling& p, const float* __restrict x, float* __restrict y) {
-  each_window(p, [&](std::int64_t made, Span rows, Span columns) {
-    const float* first = x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner;
-    std::copy_n(first, p.blocks.inner, y + made);
-    each_tap(p, rows, columns, [&](std::int64_t seen) {
-      for (std::int64_t c = 0; c < p.blocks.inner; ++c) {
-        const float value = x[seen + c];
-        y[made + c] = value > y[made + c] || value != value ? value : y[made + c];  // NaN stays
-      }
-    });
-  });
+// visit(offset in the plane of y, rows, columns) for the windows of a row of y.
+template <typename Visit>
+FLEETRUN_INLINE void each_window(const Pooling& p, std::int64_t row, Visit&& visit) {
+  for (std::int64_t column = 0; column < p.out[1]; ++column)
+    visit((row * p.out[1] + column) * p.blocks.inner, p.span(0, row), p.span(1, column));
 }
 
-FLEETRUN_VECTOR_CLONES void average_plane(const Pooling& p, const float* __restrict x, float* __restrict y) {
-  each_window(p, [&](std::int64_t made, Span rows, Span columns) {
-    std::fill_n(y + made, p.blocks.inner, 0.0F);
-    each_tap(p, rows, columns, [&](std::int64_t seen) {
-      for (std::int64_t c = 0; c < p.blocks.inner; ++c) y[made + c] += x[seen + c];
-    });
-    const float share = p.share(rows, columns);
-    for (std::int64_t c = 0; c < p.blocks.inner; ++c) y[made + c] *= share;
-  });
-}
+struct Max {
+  template <typename T>
+  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
+    for (std::int64_t row = 0; row < p.out[0]; ++row)
+      each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+        const T* const first = x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner;
+        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+          Registers<T> best, value;
+          load(best, first + from, lanes);
+          each_tap(p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+            load(value, x + seen + from, lanes);
+            for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
+          });
+          store_exact(best, y + made + from, lanes);
+        });
+      });
+  }
 
-constexpr std::int64_t kLanes = 16;  // channels whose gradients are kept in registers
-
-// The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
-FLEETRUN_VECTOR_CLONES void max_grad_plane(const Pooling& p, const float* __restrict x,
-                                           const float* __restrict y, const float* __restrict dy,
-                                           float* __restrict dx) {
-  std::fill_n(dx, p.in_size(), 0.0F);
-  for (std::int64_t from = 0; from < p.blocks.inner; from += kLanes) {
-    const std::int64_t lanes = std::min(kLanes, p.blocks.inner - from);
-    each_window(p, [&](std::int64_t made, Span rows, Span columns) {
-      std::array<float, kLanes> left{};
-      std::copy_n(dy + made + from, lanes, left.begin());
-      each_tap(p, rows, columns, [&](std::int64_t seen) {
-        for (std::int64_t c = 0; c < lanes; ++c) {
-          const bool taken = x[seen + from + c] == y[made + from + c];
-          float& mine = left[static_cast<std::size_t>(c)];
-          dx[seen + from + c] += taken ? mine : 0.0F;
-          mine = taken ? 0.0F : mine;
+  // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
+  template <typename T, typename Sums>
+  FLEETRUN_INLINE static void give(const Pooling& p, const T* x, const T* y, const T* dy, Span rows,
+                                   Span columns, std::int64_t channels, Sums&& sums) {
+    each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+      Registers<T> left, top, value;
+      load(left, dy + from, lanes);
+      load(top, y + from, lanes);
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+          load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
+          Lanes* const sum = sums(row, column) + from / kLanes;
+          for (int i = 0; i < kRegisters<T>; ++i) give_where_same(sum[i], left[i], value[i], top[i]);
         }
-      });
     });
   }
-}
+};
 
-FLEETRUN_VECTOR_CLONES void average_grad_plane(const Pooling& p, const float* __restrict dy,
-                                               float* __restrict dx) {
-  std::fill_n(dx, p.in_size(), 0.0F);
-  each_window(p, [&](std::int64_t made, Span rows, Span columns) {
+struct Average {
+  template <typename T>
+  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
+    for (std::int64_t row = 0; row < p.out[0]; ++row)
+      each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+        const float share = p.share(rows, columns);
+        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+          Registers<T> sum = {}, value;
+          each_tap(p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+            load(value, x + seen + from, lanes);
+            for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
+          });
+          for (Lanes& of : sum) of *= share;
+          store(sum, y + made + from, lanes);
+        });
+      });
+  }
+
+  template <typename T, typename Sums>
+  FLEETRUN_INLINE static void give(const Pooling& p, const T*, const T*, const T* dy, Span rows, Span columns,
+                                   std::int64_t channels, Sums&& sums) {
     const float share = p.share(rows, columns);
-    each_tap(p, rows, columns, [&](std::int64_t seen) {
-      for (std::int64_t c = 0; c < p.blocks.inner; ++c) dx[seen + c] += dy[made + c] * share;
+    each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+      Registers<T> gift;
+      load(gift, dy + from, lanes);
+      for (Lanes& of : gift) of *= share;
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+          Lanes* const sum = sums(row, column) + from / kLanes;
+          for (int i = 0; i < kRegisters<T>; ++i) sum[i] += gift[i];
+        }
     });
-  });
-}
-
-// Calls plane(offset of its x, offset of its y) for all planes.
-template <typename Plane>
-void each_plane(const Pooling& p, Plane&& plane) {
-  parallel_for(p.blocks.outer, p.planes_per_thread(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) plane(i * p.in_size(), i * p.out_size());
-  });
-}
-
-// A tensor that a pooling of bf16 reads or writes, as large as x or as y.
-struct PooledTensor {
-  ValueId id;
-  bool like_x, written;
+  }
 };
 
-// bf16: some channels of a plane at a time are f32 in memory of the thread, where sums do not lose what is small.
-class NarrowPooling : public Kernel {
- public:
-  // Tensors and their planes in the same order.
-  using Plane = void (*)(const Pooling&, float* const* planes);
+// Registers of f32 for so many channels.
+template <typename T>
+constexpr std::int64_t registers_of(std::int64_t channels) {
+  return (channels + kWidth<T> - 1) / kWidth<T> * kRegisters<T>;
+}
 
-  NarrowPooling(const Pooling& pooling, std::vector<PooledTensor> tensors, Plane plane)
-      : pooling_(pooling), tensors_(std::move(tensors)), plane_(plane) {
-    for (const PooledTensor& tensor : tensors_)
-      bytes_ += static_cast<std::size_t>(pixels(tensor) * kLanes) * sizeof(float);
-    team_ = static_cast<std::size_t>(omp_get_max_threads());
-  }
-
-  std::size_t scratch_bytes() const override { return bytes_ * team_; }
-
-  void run(const RunContext& context) override {
-    const std::int64_t inner = pooling_.blocks.inner, groups = (inner + kLanes - 1) / kLanes;
-    const std::int64_t elements = pooling_.in_size() / groups;
-    parallel_for(pooling_.blocks.outer * groups, kElementsPerThread / elements,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t i = begin; i < end; ++i) pool(context, i / groups, i % groups * kLanes);
-                 });
-  }
-
- private:
-  std::int64_t pixels(const PooledTensor& tensor) const {
-    return (tensor.like_x ? pooling_.in_size() : pooling_.out_size()) / pooling_.blocks.inner;
-  }
-
-  void pool(const RunContext& context, std::int64_t plane, std::int64_t channel) const {
-    const std::int64_t inner = pooling_.blocks.inner;
-    const int lanes = static_cast<int>(std::min(kLanes, inner - channel));
-    auto* memory = static_cast<float*>(context.scratch) +
-                   bytes_ / sizeof(float) * static_cast<std::size_t>(omp_get_thread_num());
-    std::array<float*, 4> planes{};
-    const auto each = [&](bool written, auto&& convert) {
-      for (std::size_t i = 0; i < tensors_.size(); ++i) {
-        const std::int64_t size = pixels(tensors_[i]);
-        if (tensors_[i].written == written)
-          convert(at<Bf16>(context, tensors_[i].id) + plane * size * inner + channel, planes[i],
-                  NarrowRows{size, inner, lanes, lanes});
+// The gradient of x, in f32 for as many rows as a window sees: row `i` of x is row i % rows of `sums`. A row is written when
+// no window to come sees it.
+template <typename Kind, typename T>
+FLEETRUN_INLINE void pool_grad(const Pooling& p, const T* x, const T* y, const T* dy, T* dx,
+                               std::int64_t channels, Lanes* sums) {
+  const std::int64_t pixel = registers_of<T>(channels), size = p.in[1] * pixel;  // of a row of sums
+  const auto row_of = [&](std::int64_t row) { return sums + row % p.window.kernel[0] * size; };
+  std::int64_t begun = 0, written = 0;
+  const auto write_until = [&](std::int64_t end) __attribute__((always_inline)) {
+    for (; written < end; ++written) {
+      if (written >= begun) std::fill_n(row_of(written), size, Lanes{});
+      for (std::int64_t column = 0; column < p.in[1]; ++column) {
+        T* const to = dx + (written * p.in[1] + column) * p.blocks.inner;
+        const Lanes* const row = row_of(written) + column * pixel;
+        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+          Registers<T> sum;
+          std::memcpy(&sum, row + from / kLanes, sizeof sum);
+          store(sum, to + from, lanes);
+        });
       }
-    };
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      planes[i] = memory;
-      memory += pixels(tensors_[i]) * kLanes;
     }
-    each(false, [](const Bf16* from, float* to, const NarrowRows& rows) {
-      if (rows.stride == rows.lanes) return widen(from, to, rows.count * rows.stride);
-      widen_rows(from, to, rows);
-    });
-    Pooling of_lanes = pooling_;
-    of_lanes.blocks.inner = lanes;
-    plane_(of_lanes, planes.data());
-    each(true, [](Bf16* to, const float* from, const NarrowRows& rows) {
-      if (rows.stride == rows.lanes) return narrow(from, to, rows.count * rows.stride);
-      narrow_rows(from, to, rows);
+  };
+  for (std::int64_t row = 0; row < p.out[0]; ++row) {
+    const Span seen = p.span(0, row);
+    write_until(seen.begin);
+    for (begun = std::max(begun, seen.begin); begun < seen.end; ++begun)
+      std::fill_n(row_of(begun), size, Lanes{});
+    each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+      Kind::give(p, x, y + made, dy + made, rows, columns, channels,
+                 [&](std::int64_t at, std::int64_t column) { return row_of(at) + column * pixel; });
     });
   }
-
-  Pooling pooling_;
-  std::vector<PooledTensor> tensors_;
-  Plane plane_;
-  std::size_t bytes_ = 0, team_ = 1;  // bytes of a thread
-};
-
-std::unique_ptr<Kernel> make_narrow_pool2d(const OpView& op, const Pooling& p) {
-  const bool max = op.text("kind") == "max";
-  return std::make_unique<NarrowPooling>(
-      p, std::vector<PooledTensor>{{op.input_id("x"), true, false}, {op.output_id("y"), false, true}},
-      max ? [](const Pooling& of, float* const* planes) { max_plane(of, planes[0], planes[1]); }
-          : [](const Pooling& of, float* const* planes) { average_plane(of, planes[0], planes[1]); });
+  write_until(p.in[0]);
 }
 
-std::unique_ptr<Kernel> make_narrow_pool2d_grad(const OpView& op, const Pooling& p) {
-  const PooledTensor dy = {op.input_id("dy"), false, false}, dx = {op.output_id("dx"), true, true};
-  if (op.text("kind") != "max")
-    return std::make_unique<NarrowPooling>(
-        p, std::vector{dy, dx},
-        [](const Pooling& of, float* const* planes) { average_grad_plane(of, planes[0], planes[1]); });
-  return std::make_unique<NarrowPooling>(
-      p, std::vector<PooledTensor>{{op.input_id("x"), true, false}, {op.input_id("y"), false, false}, dy, dx},
-      [](const Pooling& of, float* const* planes) {
-        max_grad_plane(of, planes[0], planes[1], planes[2], planes[3]);
-      });
+// Some channels of a plane: where the first of each tensor lies, and sums for pool_grad.
+struct Planes {
+  const void* x;
+  const void* y;
+  const void* dy;
+  void* made;
+  Lanes* sums;
+};
+
+template <typename T>
+FLEETRUN_INLINE void pool_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
+  const auto* const x = static_cast<const T*>(of.x);
+  auto* const y = static_cast<T*>(of.made);
+  p.is_max ? Max::pool(p, x, y, channels) : Average::pool(p, x, y, channels);
+}
+
+template <typename T>
+FLEETRUN_INLINE void pool_grad_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
+  const auto *const x = static_cast<const T*>(of.x), *const y = static_cast<const T*>(of.y),
+             *const dy = static_cast<const T*>(of.dy);
+  auto* const dx = static_cast<T*>(of.made);
+  if (p.is_max)
+    pool_grad<Max>(p, x, y, dy, dx, channels, of.sums);
+  else
+    pool_grad<Average>(p, x, y, dy, dx, channels, of.sums);
+}
+
+// The instruction set is chosen by these.
+FLEETRUN_VECTOR_CLONES void pool_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+  p.is_narrow ? pool_elements<Bf16>(p, of, channels) : pool_elements<float>(p, of, channels);
+}
+FLEETRUN_VECTOR_CLONES void pool_grad_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+  p.is_narrow ? pool_grad_elements<Bf16>(p, of, channels) : pool_grad_elements<float>(p, of, channels);
+}
+
+constexpr std::int64_t kGroup = 4 * kLanes;  // channels: a few cache lines, which the processor fetches in advance
+
+// body(offset in x, offset in y, channels) on the threads of the team, for groups of channels that together are all.
+template <typename Body>
+void each_group(const Pooling& p, Body&& body) {
+  const std::int64_t inner = p.blocks.inner, groups = (inner + kGroup - 1) / kGroup;
+  parallel_for(p.blocks.outer * groups, kElementsPerThread * groups / p.in_size(),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t plane = i / groups, first = i % groups * kGroup;
+                   body(plane * p.in_size() + first, plane * p.out_size() + first,
+                        std::min(kGroup, inner - first));
+                 }
+               });
+}
+
+std::byte* element(const Pooling& p, const RunContext& context, ValueId tensor, std::int64_t offset) {
+  const auto bytes = static_cast<std::int64_t>(p.is_narrow ? sizeof(Bf16) : sizeof(float));
+  return static_cast<std::byte*>(context.data[tensor]) + offset * bytes;
 }
 
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device&) {
-  const Value& image = op.input("x");
-  wide_or_narrow_elements(op, image);
-  const Pooling pooling(op, image, op.output("y").shape);
-  if (image.dtype == DType::bf16) return make_narrow_pool2d(op, pooling);
-  const auto plane = op.text("kind") == "max" ? max_plane : average_plane;
-  return simple_kernel([plane, p = pooling, x = op.input_id("x"),
+  return simple_kernel([p = Pooling(op, op.input("x"), op.output("y").shape), x = op.input_id("x"),
                         y = op.output_id("y")](const RunContext& context) {
-    each_plane(
-        p, [&](std::int64_t in, std::int64_t out) { plane(p, at(context, x) + in, at(context, y) + out); });
+    each_group(p, [&](std::int64_t in, std::int64_t out, std::int64_t channels) {
+      pool_planes(p, {.x = element(p, context, x, in), .made = element(p, context, y, out)}, channels);
+    });
   });
 }
 
-std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device&) {
-  const Value& image = op.output("dx");
-  wide_or_narrow_elements(op, image);
-  const Pooling p(op, image, op.input("dy").shape);
-  if (image.dtype == DType::bf16) return make_narrow_pool2d_grad(op, p);
-  const ValueId dy = op.input_id("dy"), dx = op.output_id("dx");
-  if (op.text("kind") != "max")
-    return simple_kernel([p, dy, dx](const RunContext& context) {
-      each_plane(p, [&](std::int64_t in, std::int64_t out) {
-        average_grad_plane(p, at(context, dy) + out, at(context, dx) + in);
-      });
+class PoolGrad : public Kernel {
+ public:
+  explicit PoolGrad(const OpView& op)
+      : pooling_(op, op.output("dx"), op.input("dy").shape),
+        x_(op.input_id("x")),
+        y_(op.input_id(pooling_.is_max ? "y" : "dy")),  // an average does not look at it
+        dy_(op.input_id("dy")),
+        dx_(op.output_id("dx")),
+        sums_(pooling_.window.kernel[0] * pooling_.in[1] *
+              registers_of<Bf16>(std::min(kGroup, pooling_.blocks.inner))),
+        team_(static_cast<std::size_t>(omp_get_max_threads())) {}
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(sums_) * sizeof(Lanes) * team_;
+  }
+
+  void run(const RunContext& context) override {
+    each_group(pooling_, [&](std::int64_t in, std::int64_t out, std::int64_t channels) {
+      pool_grad_planes(pooling_,
+                       {element(pooling_, context, x_, in), element(pooling_, context, y_, out),
+                        element(pooling_, context, dy_, out), element(pooling_, context, dx_, in),
+                        static_cast<Lanes*>(context.scratch) + sums_ * omp_get_thread_num()},
+                       channels);
     });
-  return simple_kernel([p, dy, dx, x = op.input_id("x"), y = op.input_id("y")](const RunContext& context) {
-    each_plane(p, [&](std::int64_t in, std::int64_t out) {
-      max_grad_plane(p, at(context, x) + in, at(context, y) + out, at(context, dy) + out,
-                     at(context, dx) + in);
-    });
-  });
-}
+  }
+
+ private:
+  Pooling pooling_;
+  ValueId x_, y_, dy_, dx_;
+  std::int64_t sums_;  // registers of a thread
+  std::size_t team_;
+};
 
 // As the image lies, if that is a layout of channel blocks; else everything plain.
 LayoutChoice choose_pool2d(const LayoutQuery& query, Device&) {
@@ -275,6 +315,6 @@ LayoutChoice choose_pool2d_grad(const LayoutQuery& query, Device&) {
 }  // namespace
 
 KernelDef pool2d_kernel() { return {.choose_layouts = choose_pool2d, .make = make_pool2d}; }
-KernelDef pool2d_grad_kernel() { return {.choose_layouts = choose_pool2d_grad, .make = make_pool2d_grad}; }
+KernelDef pool2d_grad_kernel() { return {.choose_layouts = choose_pool2d_grad, .make = make_kernel<PoolGrad>}; }
 
 }  // namespace fleetrun::runtime::cpu

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -38,6 +40,12 @@ std::vector<Image> images() {
 
 // Read in whole registers.
 std::vector<float> factors(float value) { return std::vector<float>(320, value); }
+// One of its own for each lane.
+std::vector<float> distinct_factors(float value) {
+  std::vector<float> made = factors(value);
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] += 0.01F * static_cast<float>(i);
+  return made;
+}
 
 TEST_CASE("moments of rows are mean and squared distance of each lane") {
   for (const Image& image : images()) {
@@ -90,24 +98,128 @@ TEST_CASE("what lies between the lanes of two rows is left alone") {
   }
 }
 
-TEST_CASE("rows in bf16 are what rows in f32 are, rounded to the nearest") {
-  const std::vector<float> mean = factors(2.5F), factor = factors(1.7F), shift = factors(0.3F);
-  for (const Image& image : images()) {
-    std::vector<std::uint16_t> narrow(image.size()), found(image.size(), 0x7fc1);
-    std::vector<float> wide(image.size()), expected(image.size());
-    for (std::size_t i = 0; i < image.size(); ++i) wide[i] = bf16_to_f32(narrow[i] = f32_to_bf16(image.x[i]));
-    wide[1] = std::numeric_limits<float>::quiet_NaN();
-    narrow[1] = f32_to_bf16(wide[1]);
-    const Affine affine = {mean.data(), factor.data(), shift.data()};
-    normalise(wide.data(), expected.data(), image.rows, affine);
-    Rows rows = image.rows;
+// An image in bf16, and the same values as f32.
+struct NarrowImage {
+  Rows rows, wide_rows;
+  std::vector<std::uint16_t> x, dy, y;
+  std::vector<float> wide_x, wide_dy, wide_y;
+
+  explicit NarrowImage(const Image& image)
+      : rows(image.rows), wide_rows(image.rows), x(image.size()), dy(x), y(x), wide_x(image.size()),
+        wide_dy(wide_x), wide_y(wide_x) {
     rows.is_narrow = true;
-    normalise(narrow.data(), found.data(), rows, affine);
+    for (std::size_t i = 0; i < image.size(); ++i) {
+      wide_x[i] = bf16_to_f32(x[i] = f32_to_bf16(image.x[i]));
+      wide_dy[i] = bf16_to_f32(dy[i] = f32_to_bf16(image.dy[i]));
+      wide_y[i] = bf16_to_f32(y[i] = f32_to_bf16(std::max(0.0F, image.dy[i] - 0.3F)));
+    }
+  }
+
+  // `found` is `expected` rounded to the nearest, and 0x7fc1 between the lanes.
+  void check(const std::vector<std::uint16_t>& found, const std::vector<float>& expected) const {
     for (std::int64_t r = 0; r < rows.count; ++r)
       for (std::int64_t lane = 0; lane < rows.stride; ++lane) {
-        const std::size_t i = image.at(r, lane);
+        const auto i = static_cast<std::size_t>(r * rows.stride + lane);
         CHECK(found[i] == (lane < rows.lanes ? f32_to_bf16(expected[i]) : 0x7fc1));
       }
+  }
+  std::vector<std::uint16_t> untouched() const { return std::vector<std::uint16_t>(x.size(), 0x7fc1); }
+};
+
+TEST_CASE("rows in bf16 are what rows in f32 are, rounded to the nearest") {
+  const std::vector<float> mean = distinct_factors(2.5F), factor = distinct_factors(1.7F),
+                           shift = distinct_factors(0.3F), slope = distinct_factors(0.2F);
+  const Affine affine = {mean.data(), factor.data(), shift.data()};
+  const InputGradient gradient = {mean.data(), factor.data(), shift.data(), slope.data()};
+  for (const Image& image : images()) {
+    CAPTURE(image.rows.lanes);
+    const NarrowImage of(image);
+    std::vector<float> expected(image.size());
+    std::vector<std::uint16_t> found = of.untouched();
+    normalise(of.wide_x.data(), expected.data(), of.wide_rows, affine);
+    normalise(of.x.data(), found.data(), of.rows, affine);
+    of.check(found, expected);
+    normalise_relu(of.wide_x.data(), expected.data(), of.wide_rows, affine);
+    normalise_relu(of.x.data(), found.data(), of.rows, affine);
+    of.check(found, expected);
+    normalise_add_relu(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, affine);
+    normalise_add_relu(of.x.data(), of.dy.data(), found.data(), of.rows, affine);
+    of.check(found, expected);
+    input_gradient(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, gradient);
+    input_gradient(of.x.data(), of.dy.data(), found.data(), of.rows, gradient);
+    of.check(found, expected);
+    relu_input_gradient(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, gradient, shift.data());
+    relu_input_gradient(of.x.data(), of.dy.data(), found.data(), of.rows, gradient, shift.data());
+    of.check(found, expected);
+  }
+}
+
+TEST_CASE("sums over rows in bf16 are those over rows in f32") {
+  const std::vector<float> mean = distinct_factors(2.5F), factor = distinct_factors(1.7F),
+                           shift = distinct_factors(0.3F);
+  const Affine affine = {mean.data(), factor.data(), shift.data()};
+  for (const Image& image : images()) {
+    CAPTURE(image.rows.lanes);
+    const NarrowImage of(image);
+    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected, found_too = expected;
+    const auto check = [&] {
+      CHECK(found == expected);
+      CHECK(found_too == expected_too);
+    };
+    moments_of(of.wide_x.data(), of.wide_rows, expected.data(), expected_too.data());
+    moments_of(of.x.data(), of.rows, found.data(), found_too.data());
+    check();
+    gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, mean.data(), {expected.data(), expected_too.data()});
+    gradient_sums(of.x.data(), of.dy.data(), of.rows, mean.data(), {found.data(), found_too.data()});
+    check();
+    relu_gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, affine, {expected.data(), expected_too.data()});
+    relu_gradient_sums(of.x.data(), of.dy.data(), of.rows, affine, {found.data(), found_too.data()});
+    check();
+    std::vector<float> wide_dz(image.size());
+    std::vector<std::uint16_t> dz = of.untouched();
+    masked_gradient_sums(of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), wide_dz.data(), of.wide_rows, mean.data(),
+                         {expected.data(), expected_too.data()});
+    masked_gradient_sums(of.x.data(), of.y.data(), of.dy.data(), dz.data(), of.rows, mean.data(),
+                         {found.data(), found_too.data()});
+    check();
+    of.check(dz, wide_dz);
+  }
+}
+
+TEST_CASE("what is no number stays none, whatever its bits, and what is negative becomes 0") {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto with_bits = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  const std::vector<float> special = {nan, -nan, kInf, -kInf, 0.0F, -0.0F, 1e-40F, -1e-40F, 3.0F, -3.0F, 1e38F, -1e38F,
+                                      with_bits(0x7fffffff), with_bits(0xffff0000), with_bits(0x7f810000), 0.5F};
+  const std::vector<float> zeros = factors(0.0F), ones = factors(1.0F), no_number = factors(with_bits(0xffffffff));
+  for (const bool is_narrow : {false, true}) {
+    CAPTURE(is_narrow);
+    const Rows rows = {.count = 1, .is_narrow = is_narrow};
+    std::vector<std::uint16_t> narrow(special.size()), narrow_y(special.size()), dy(special.size(), f32_to_bf16(2.0F));
+    for (std::size_t i = 0; i < special.size(); ++i) narrow[i] = f32_to_bf16(special[i]);
+    std::vector<float> y(special.size()), wide_dy(special.size(), 2.0F);
+    const void* const x = is_narrow ? static_cast<const void*>(narrow.data()) : special.data();
+    void* const out = is_narrow ? static_cast<void*>(narrow_y.data()) : y.data();
+    const auto result = [&](std::size_t i) { return is_narrow ? bf16_to_f32(narrow_y[i]) : y[i]; };
+    normalise_relu(x, out, rows, {zeros.data(), ones.data(), zeros.data()});
+    for (std::size_t i = 0; i < special.size(); ++i) {
+      CAPTURE(special[i]);
+      const float wanted = std::max(special[i], 0.0F);
+      if (std::isnan(special[i]))
+        CHECK(std::isnan(result(i)));
+      else
+        CHECK(result(i) == (is_narrow ? bf16_to_f32(f32_to_bf16(wanted)) : wanted));
+    }
+    std::vector<double> sums(special.size()), products(special.size());
+    masked_gradient_sums(x, x, is_narrow ? static_cast<const void*>(dy.data()) : wide_dy.data(), out, rows, zeros.data(),
+                         {sums.data(), products.data()});
+    for (std::size_t i = 0; i < special.size(); ++i) {
+      CAPTURE(special[i]);
+      CHECK(result(i) == (special[i] > 0.0F ? 2.0F : 0.0F));
+    }
+    normalise(x, out, rows, {zeros.data(), no_number.data(), zeros.data()});
+    for (std::size_t i = 0; i < special.size(); ++i) CHECK(std::isnan(result(i)));
   }
 }
 
