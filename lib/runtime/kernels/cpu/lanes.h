@@ -104,15 +104,16 @@ FLEETRUN_INLINE void take_larger(Lanes& best, const Lanes& other) {
 
 // Where x has the bits of y, what is left goes over to the sum.
 FLEETRUN_INLINE void give_where_same(Lanes& sum, Lanes& left, const Lanes& x, const Lanes& y) {
-  Bits a, b, given, kept;
-  std::memcpy(&a, &x, sizeof a);
-  std::memcpy(&b, &y, sizeof b);
-  a ^= b;
-  a = (a | -a) >> 31;  // all ones where they differ
-  std::memcpy(&kept, &left, sizeof kept);
-  given = kept & ~a;
-  kept &= a;
+  Unsigned apart, other;
+  Bits given, kept;
   Lanes gift;
+  std::memcpy(&apart, &x, sizeof apart);
+  std::memcpy(&other, &y, sizeof other);
+  std::memcpy(&kept, &left, sizeof kept);
+  apart ^= other;
+  const Bits differ = (Bits)(apart | (0U - apart)) >> 31;  // all ones where they do
+  given = kept & ~differ;
+  kept &= differ;
   std::memcpy(&gift, &given, sizeof gift);
   std::memcpy(&left, &kept, sizeof left);
   sum += gift;
