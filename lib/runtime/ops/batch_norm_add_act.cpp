@@ -1,7 +1,7 @@
 // Batch normalisation, the addition of another tensor and the rectifier behind it, in training: the end of a residual block.
 //   y = max(batch_norm(x) + z, 0), z like x; with all that batch_norm says of arguments, attributes and running statistics
-//   batch_norm_add_act_grad(x, y, dy, scale, batch_mean, batch_variance):
-//     dz = dy where y > 0, else 0;  dx, dscale and dbias are those of batch_norm_grad with dz in place of dy
+//   batch_norm_add_act_grad(x, y, dy, dy_too, scale, batch_mean, batch_variance):
+//     dz = dy + dy_too where y > 0, else 0, the sum rounded to the type of dy; dy_too may be absent;  dx, dscale and dbias are those of batch_norm_grad with dz in place of dy
 // Throws Error(config) as batch_norm does, when z is not like x, and in evaluation.
 #include <fmt/format.h>
 
@@ -39,6 +39,7 @@ std::vector<Sample> batch_norm_add_act_samples() {
 void infer_batch_norm_add_act_grad(Inference& op) {
   infer_batch_norm_grad(op);
   expect_like_x(op, "y");
+  if (op.has_input("dy_too")) expect_like_x(op, "dy_too");
   op.set_output("dz", Shape(op.input("x").shape), op.input("x").dtype);
 }
 
@@ -57,7 +58,7 @@ OpDef batch_norm_add_act() {
 
 OpDef batch_norm_add_act_grad() {
   return {.name = "batch_norm_add_act_grad",
-          .inputs = {"x", "y", "dy", "scale", "batch_mean", "batch_variance"},
+          .inputs = {"x", "y", "dy", "dy_too?", "scale", "batch_mean", "batch_variance"},
           .outputs = {"dx", "dz", "dscale", "dbias"},
           .infer = infer_batch_norm_add_act_grad,
           .may_share = {{"dz", "dy"}, {"dx", "x"}}};

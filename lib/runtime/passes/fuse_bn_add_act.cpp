@@ -36,6 +36,19 @@ int fuse_forward(Program& program, const OpTable& ops) {
   return found;
 }
 
+// What flows back out of a block: from one branch behind it, or from two with the addition of both.
+struct Gradient {
+  ValueId one = kNone, other = kNone;
+  OpId add = kNone;
+};
+
+Gradient gradient_behind(const Rewrite& rewrite, ValueId dy) {
+  const OpId add = rewrite.writer_of_type(dy, "elementwise_add");
+  if (add == kNone || rewrite.only_reader(dy) == kNone) return {.one = dy};
+  const OpView sum = rewrite.view(add);
+  return {sum.input_id("x"), sum.input_id("y"), add};
+}
+
 int fuse_backward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
@@ -47,9 +60,12 @@ int fuse_backward(Program& program, const OpTable& ops) {
     if (forward == kNone) continue;
     const OpId norm = gradient_of_batch_norm(rewrite, rewrite.view(forward), dz);
     if (norm == kNone) continue;
-    rewrite.replace({mask, norm}, mask,  // there, as others read dz before the batch norm does
+    const Gradient dy = gradient_behind(rewrite, relu.input_id("dy"));
+    std::vector<OpId> parts = {mask, norm};
+    if (dy.add != kNone) parts.push_back(dy.add);
+    rewrite.replace(parts, mask,  // there, as others read dz before the batch norm does
                     fused_batch_norm_grad(rewrite, norm, "batch_norm_add_act_grad",
-                                          {{"y", y}, {"dy", relu.input_id("dy")}}, {{"dz", dz}}));
+                                          {{"y", y}, {"dy", dy.one}, {"dy_too", dy.other}}, {{"dz", dz}}));
     ++found;
   }
   rewrite.finish();

@@ -169,20 +169,28 @@ FLEETRUN_INLINE void normalise_body(const T* x, const T* z, T* y, const Rows& ro
     }
 }
 
-// Which elements of dy count: all; those where normalise_relu let x through; those where y is above 0.
-enum class Counted { all, where_normalised, where_y };
+// Which elements of dy count: all; those where normalise_relu let x through; those where y is above 0; those of dy + dy_too
+// there.
+enum class Counted { all, where_normalised, where_y, where_y_of_both };
 
-// What sums are made of; y and dz only where they are looked at.
-struct Gradients {
-  const void* x;
-  const void* dy;
-  const void* y = nullptr;
-  void* dz = nullptr;
+// What sums are made of, from a lane on; null what is not looked at.
+template <typename T>
+struct Sources {
+  const T *x, *y, *dy, *dy_too;
+  T* dz;
+
+  FLEETRUN_INLINE Sources(const MaskedGradients& of, std::int64_t lane)
+      : x(ahead(static_cast<const T*>(of.x), lane)),
+        y(ahead(static_cast<const T*>(of.y), lane)),
+        dy(ahead(static_cast<const T*>(of.dy), lane)),
+        dy_too(ahead(static_cast<const T*>(of.dy_too), lane)),
+        dz(ahead(static_cast<T*>(of.dz), lane)) {}
 };
 
 template <Counted counted, typename T, typename Loads, typename OfEach>
-FLEETRUN_INLINE void sums_body(const T* x, const T* dy, const T* y, T* dz, const Rows& rows, Loads loads,
-                               OfEach lanes, const Affine& affine, const GradientSums& all) {
+FLEETRUN_INLINE void sums_body(const Sources<T>& of, const Rows& rows, Loads loads, OfEach lanes,
+                               const Affine& affine, const GradientSums& all) {
+  constexpr bool kMasked = counted == Counted::where_y || counted == Counted::where_y_of_both;
   std::fill_n(all.dy, (loads - 1) * kWidth<T> + lanes, 0.0);
   std::fill_n(all.dy_x, (loads - 1) * kWidth<T> + lanes, 0.0);
   Factors<T> mean, factor, shift;
@@ -196,21 +204,26 @@ FLEETRUN_INLINE void sums_body(const T* x, const T* dy, const T* y, T* dz, const
     Factors<T> sums = {}, products = {};
     const auto add_rows = [&](std::int64_t r, auto together) __attribute__((always_inline)) {
       for (std::int64_t i = 0; i < loads; ++i) {
-        Registers<T> row, gradient, output, sum = {}, product = {};
+        Registers<T> row, gradient, other, output, sum = {}, product = {};
         for (int k = 0; k < together; ++k) {
           const std::int64_t at = (r + k) * rows.stride + i * kWidth<T>;
-          load(row, x + at, lanes);
-          load(gradient, dy + at, lanes);
-          if constexpr (counted == Counted::where_y) load(output, y + at, lanes);
+          load(row, of.x + at, lanes);
+          load(gradient, of.dy + at, lanes);
+          if constexpr (kMasked) load(output, of.y + at, lanes);
+          if constexpr (counted == Counted::where_y_of_both) {
+            load(other, of.dy_too + at, lanes);
+            for (int p = 0; p < kRegisters<T>; ++p) gradient[p] += other[p];
+            round_to(gradient);
+          }
           for (int p = 0; p < kRegisters<T>; ++p) {
             row[p] -= mean[i][p];
             if constexpr (counted == Counted::where_normalised)
               keep_where_positive(gradient[p], row[p] * factor[i][p] + shift[i][p]);
-            if constexpr (counted == Counted::where_y) keep_where_positive(gradient[p], output[p]);
+            if constexpr (kMasked) keep_where_positive(gradient[p], output[p]);
             sum[p] += gradient[p];
             product[p] += gradient[p] * row[p];
           }
-          if constexpr (counted == Counted::where_y) store_exact(gradient, dz + at, lanes);
+          if constexpr (kMasked) store_exact(gradient, of.dz + at, lanes);
         }
         for (int p = 0; p < kRegisters<T>; ++p) {
           sums[i][p] += sum[p];
@@ -273,16 +286,12 @@ FLEETRUN_INLINE void normalise_walk(const T* x, const T* z, T* y, const Rows& ro
 }
 
 template <Counted counted, typename T>
-FLEETRUN_INLINE void sums_walk(const Gradients& from, const Rows& rows, const Affine& affine,
+FLEETRUN_INLINE void sums_walk(const MaskedGradients& from, const Rows& rows, const Affine& affine,
                                const GradientSums& all) {
-  const auto* x = static_cast<const T*>(from.x);
-  const auto* dy = static_cast<const T*>(from.dy);
-  const auto* y = static_cast<const T*>(from.y);
-  auto* dz = static_cast<T*>(from.dz);
   walk<T>(
       rows.lanes, [&](std::int64_t lane, auto loads, auto lanes) __attribute__((always_inline)) {
-        sums_body<counted>(x + lane, dy + lane, ahead(y, lane), ahead(dz, lane), rows, loads, lanes,
-                           ahead(affine, lane), {all.dy + lane, all.dy_x + lane});
+        sums_body<counted>(Sources<T>(from, lane), rows, loads, lanes, ahead(affine, lane),
+                           {all.dy + lane, all.dy_x + lane});
       });
 }
 
@@ -333,7 +342,7 @@ FLEETRUN_VECTOR_CLONES void normalise_loop(Then then, const void* x, const void*
 }
 
 template <Counted counted>
-FLEETRUN_INLINE void sums_either(const Gradients& from, const Rows& rows, const Affine& affine,
+FLEETRUN_INLINE void sums_either(const MaskedGradients& from, const Rows& rows, const Affine& affine,
                                  const GradientSums& all) {
   if (rows.is_narrow)
     sums_walk<counted, Bf16>(from, rows, affine, all);
@@ -341,7 +350,7 @@ FLEETRUN_INLINE void sums_either(const Gradients& from, const Rows& rows, const 
     sums_walk<counted, float>(from, rows, affine, all);
 }
 
-FLEETRUN_VECTOR_CLONES void sums_loop(Counted counted, const Gradients& from, const Rows& rows,
+FLEETRUN_VECTOR_CLONES void sums_loop(Counted counted, const MaskedGradients& from, const Rows& rows,
                                       const Affine& affine, const GradientSums& all) {
   switch (counted) {
     case Counted::all:
@@ -350,6 +359,8 @@ FLEETRUN_VECTOR_CLONES void sums_loop(Counted counted, const Gradients& from, co
       return sums_either<Counted::where_normalised>(from, rows, affine, all);
     case Counted::where_y:
       return sums_either<Counted::where_y>(from, rows, affine, all);
+    case Counted::where_y_of_both:
+      return sums_either<Counted::where_y_of_both>(from, rows, affine, all);
   }
 }
 
@@ -397,9 +408,9 @@ void relu_gradient_sums(const void* x, const void* dy, const Rows& rows, const A
   sums_loop(Counted::where_normalised, {.x = x, .dy = dy}, rows, affine, sums);
 }
 
-void masked_gradient_sums(const void* x, const void* y, const void* dy, void* dz, const Rows& rows,
-                          const float* mean, const GradientSums& sums) {
-  sums_loop(Counted::where_y, {.x = x, .dy = dy, .y = y, .dz = dz}, rows,
+void masked_gradient_sums(const MaskedGradients& gradients, const Rows& rows, const float* mean,
+                          const GradientSums& sums) {
+  sums_loop(gradients.dy_too == nullptr ? Counted::where_y : Counted::where_y_of_both, gradients, rows,
             {.mean = mean, .factor = nullptr, .shift = nullptr}, sums);
 }
 

@@ -51,9 +51,17 @@ void gradient_sums(const void* x, const void* dy, const Rows& rows, const float*
 void relu_gradient_sums(const void* x, const void* dy, const Rows& rows, const Affine& affine,
                         const GradientSums& sums);
 
-// Where y is 0, dy counts as 0; what counts is written as dz, which may be dy.
-void masked_gradient_sums(const void* x, const void* y, const void* dy, void* dz, const Rows& rows,
-                          const float* mean, const GradientSums& sums);
+struct MaskedGradients {
+  const void* x = nullptr;
+  const void* y = nullptr;
+  const void* dy = nullptr;
+  const void* dy_too = nullptr;  // for none
+  void* dz = nullptr;            // may be dy or dy_too
+};
+
+// What counts is dy + dy_too, rounded to their type, and 0 where y is 0; it is written as dz.
+void masked_gradient_sums(const MaskedGradients& gradients, const Rows& rows, const float* mean,
+                          const GradientSums& sums);
 
 struct InputGradient {
   const float* mean;

@@ -78,6 +78,17 @@ FLEETRUN_INLINE void store(const Registers<Bf16>& row, Bf16* to, std::int64_t la
   store_upper_halves(even + (even >> 16 & 1) + 0x7fff, odd + (odd >> 16 & 1) + 0x7fff, to, lanes);
 }
 
+// To what the type holds, as store has it.
+FLEETRUN_INLINE void round_to(Registers<float>&) {}
+FLEETRUN_INLINE void round_to(Registers<Bf16>& row) {
+  for (Lanes& of : row) {
+    Unsigned bits;
+    std::memcpy(&bits, &of, sizeof bits);
+    bits = (bits + (bits >> 16 & 1) + 0x7fff) & 0xffff0000U;
+    std::memcpy(&of, &bits, sizeof bits);
+  }
+}
+
 // What the type holds without rounding: 0, or what came out of memory as it is.
 FLEETRUN_INLINE void store_exact(const Registers<float>& row, float* to, std::int64_t lanes) {
   store(row, to, lanes);

@@ -177,12 +177,45 @@ TEST_CASE("sums over rows in bf16 are those over rows in f32") {
     check();
     std::vector<float> wide_dz(image.size());
     std::vector<std::uint16_t> dz = of.untouched();
-    masked_gradient_sums(of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), wide_dz.data(), of.wide_rows, mean.data(),
-                         {expected.data(), expected_too.data()});
-    masked_gradient_sums(of.x.data(), of.y.data(), of.dy.data(), dz.data(), of.rows, mean.data(),
+    masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), nullptr, wide_dz.data()},
+                         of.wide_rows, mean.data(), {expected.data(), expected_too.data()});
+    masked_gradient_sums({of.x.data(), of.y.data(), of.dy.data(), nullptr, dz.data()}, of.rows, mean.data(),
                          {found.data(), found_too.data()});
     check();
     of.check(dz, wide_dz);
+  }
+}
+
+TEST_CASE("gradients of two branches count as their sum in the type of both") {
+  const std::vector<float> mean = distinct_factors(2.5F);
+  for (const Image& image : images()) {
+    CAPTURE(image.rows.lanes);
+    const NarrowImage of(image);
+    std::vector<float> wide_sum(image.size()), rounded_sum(image.size()), wide_dz(image.size()), expected_dz(wide_dz);
+    for (std::size_t i = 0; i < image.size(); ++i) {
+      wide_sum[i] = of.wide_dy[i] + of.wide_x[i];
+      rounded_sum[i] = bf16_to_f32(f32_to_bf16(wide_sum[i]));
+    }
+    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected, found_too = expected;
+    const auto expect = [&](const std::vector<float>& sum) {
+      masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), sum.data(), nullptr, expected_dz.data()}, of.wide_rows,
+                           mean.data(), {expected.data(), expected_too.data()});
+    };
+    const auto check = [&] {
+      CHECK(found == expected);
+      CHECK(found_too == expected_too);
+    };
+    expect(wide_sum);
+    masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), of.wide_x.data(), wide_dz.data()},
+                         of.wide_rows, mean.data(), {found.data(), found_too.data()});
+    check();
+    CHECK(wide_dz == expected_dz);
+    expect(rounded_sum);
+    std::vector<std::uint16_t> dz = of.untouched();
+    masked_gradient_sums({of.x.data(), of.y.data(), of.dy.data(), of.x.data(), dz.data()}, of.rows, mean.data(),
+                         {found.data(), found_too.data()});
+    check();
+    of.check(dz, expected_dz);
   }
 }
 
@@ -212,8 +245,8 @@ TEST_CASE("what is no number stays none, whatever its bits, and what is negative
         CHECK(result(i) == (is_narrow ? bf16_to_f32(f32_to_bf16(wanted)) : wanted));
     }
     std::vector<double> sums(special.size()), products(special.size());
-    masked_gradient_sums(x, x, is_narrow ? static_cast<const void*>(dy.data()) : wide_dy.data(), out, rows, zeros.data(),
-                         {sums.data(), products.data()});
+    masked_gradient_sums({x, x, is_narrow ? static_cast<const void*>(dy.data()) : wide_dy.data(), nullptr, out}, rows,
+                         zeros.data(), {sums.data(), products.data()});
     for (std::size_t i = 0; i < special.size(); ++i) {
       CAPTURE(special[i]);
       CHECK(result(i) == (special[i] > 0.0F ? 2.0F : 0.0F));
