@@ -95,8 +95,7 @@ using Parts = std::map<std::string, double>;
 
 class Sum {
  public:
-  Sum(const Program& program, Type type, int repeats)
-      : program_(program), type_(type), repeats_(repeats) {}
+  Sum(const Program& program, Type type, int repeats) : program_(program), type_(type), repeats_(repeats) {}
 
   Parts run() {
     std::map<std::string, std::vector<const Op*>> alike;

@@ -70,7 +70,8 @@ TEST_CASE("the gradient of two branches behind the block is added by the same op
   const auto replaced = [](std::string text, const std::string& what, const std::string& by) {
     return text.replace(text.find(what), what.size(), by);
   };
-  const std::string values = replaced(kValues, "feed dy f32", "feed dy f32[2,1,2,2]\nactivation late f32[2,1,2,2]\nactivation dy2 f32");
+  const std::string values = replaced(
+      kValues, "feed dy f32", "feed dy f32[2,1,2,2]\nactivation late f32[2,1,2,2]\nactivation dy2 f32");
   const std::string backward = replaced(kBackward, "dy=dy", "dy=dy2");
   CHECK(fused(values + kNorm + add + kRelu + branches + backward) ==
         values + kFused + replaced(kFusedBackward, "dy=dy", "dy=z dy_too=x"));
@@ -144,7 +145,8 @@ TEST_CASE("a fused residual block and its gradient have the bits of the ops that
       const Program alone = net(channels, convolved);
       const Program together = test::after_pass(alone, fuse_bn_add_act).program;
       REQUIRE(count_ops(together, "batch_norm_add_act_grad") == 2);
-      REQUIRE(count_ops(together, "elementwise_add") == 1);  // of the image's gradient; the second block's went with it
+      REQUIRE(count_ops(together, "elementwise_add") ==
+              1);  // of the image's gradient; the second block's went with it
       CHECK(test::bits_of(together, *device) == test::bits_of(alone, *device));
     }
   }

@@ -21,22 +21,18 @@ class BatchNormAddAct : public BatchNormTraining {
 class BatchNormAddActGrad : public BatchNormGrad {
  public:
   explicit BatchNormAddActGrad(const OpView& op)
-      : BatchNormGrad(op),
-        y_(op.input_id("y")),
-        dy_too_(op.input_id("dy_too")),
-        dz_(op.output_id("dz")) {}
+      : BatchNormGrad(op), y_(op.input_id("y")), dy_too_(op.input_id("dy_too")), dz_(op.output_id("dz")) {}
 
  private:
   void sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
             const GradientSums& sums) const override {
     LaneFactors mean;
-    masked_gradient_sums(
-        {.x = units_.at(context, x_, offset),
-         .y = units_.at(context, y_, offset),
-         .dy = units_.at(context, dy_, offset),
-         .dy_too = dy_too_ == kNone ? nullptr : units_.at(context, dy_too_, offset),
-         .dz = units_.at(context, dz_, offset)},
-        rows, lanes_of(context, unit, kMean, mean), sums);
+    masked_gradient_sums({.x = units_.at(context, x_, offset),
+                          .y = units_.at(context, y_, offset),
+                          .dy = units_.at(context, dy_, offset),
+                          .dy_too = dy_too_ == kNone ? nullptr : units_.at(context, dy_too_, offset),
+                          .dz = units_.at(context, dz_, offset)},
+                         rows, lanes_of(context, unit, kMean, mean), sums);
   }
 
   void write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,

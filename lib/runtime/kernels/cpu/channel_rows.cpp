@@ -104,7 +104,8 @@ FLEETRUN_INLINE void moments_body(const T* x, const Rows& rows, Loads loads, OfE
     std::int64_t r = 0;
     for (; r + kTogether <= count; r += kTogether)
       for (std::int64_t i = 0; i < loads; ++i) {
-        for (int k = 0; k < kTogether; ++k) load(row[k], piece + (r + k) * rows.stride + i * kWidth<T>, lanes);
+        for (int k = 0; k < kTogether; ++k)
+          load(row[k], piece + (r + k) * rows.stride + i * kWidth<T>, lanes);
         for (int p = 0; p < kRegisters<T>; ++p)
           mean[i][p] += (row[0][p] + row[1][p]) + (row[2][p] + row[3][p]);
       }

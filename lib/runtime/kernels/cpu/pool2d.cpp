@@ -92,35 +92,39 @@ struct Max {
   template <typename T>
   FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
     for (std::int64_t row = 0; row < p.out[0]; ++row)
-      each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-        const T* const first = x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner;
-        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-          Registers<T> best, value;
-          load(best, first + from, lanes);
-          each_tap(p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-            load(value, x + seen + from, lanes);
-            for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
+      each_window(
+          p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+            const T* const first = x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner;
+            each_load<T>(
+                channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+                  Registers<T> best, value;
+                  load(best, first + from, lanes);
+                  each_tap(
+                      p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+                        load(value, x + seen + from, lanes);
+                        for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
+                      });
+                  store_exact(best, y + made + from, lanes);
+                });
           });
-          store_exact(best, y + made + from, lanes);
-        });
-      });
   }
 
   // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
   template <typename T, typename Sums>
   FLEETRUN_INLINE static void give(const Pooling& p, const T* x, const T* y, const T* dy, Span rows,
                                    Span columns, std::int64_t channels, Sums&& sums) {
-    each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-      Registers<T> left, top, value;
-      load(left, dy + from, lanes);
-      load(top, y + from, lanes);
-      for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-          load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
-          Lanes* const sum = sums(row, column) + from / kLanes;
-          for (int i = 0; i < kRegisters<T>; ++i) give_where_same(sum[i], left[i], value[i], top[i]);
-        }
-    });
+    each_load<T>(
+        channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+          Registers<T> left, top, value;
+          load(left, dy + from, lanes);
+          load(top, y + from, lanes);
+          for (std::int64_t row = rows.begin; row < rows.end; ++row)
+            for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+              load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
+              Lanes* const sum = sums(row, column) + from / kLanes;
+              for (int i = 0; i < kRegisters<T>; ++i) give_where_same(sum[i], left[i], value[i], top[i]);
+            }
+        });
   }
 };
 
@@ -128,34 +132,38 @@ struct Average {
   template <typename T>
   FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
     for (std::int64_t row = 0; row < p.out[0]; ++row)
-      each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-        const float share = p.share(rows, columns);
-        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-          Registers<T> sum = {}, value;
-          each_tap(p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-            load(value, x + seen + from, lanes);
-            for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
+      each_window(
+          p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+            const float share = p.share(rows, columns);
+            each_load<T>(
+                channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+                  Registers<T> sum = {}, value;
+                  each_tap(
+                      p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+                        load(value, x + seen + from, lanes);
+                        for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
+                      });
+                  for (Lanes& of : sum) of *= share;
+                  store(sum, y + made + from, lanes);
+                });
           });
-          for (Lanes& of : sum) of *= share;
-          store(sum, y + made + from, lanes);
-        });
-      });
   }
 
   template <typename T, typename Sums>
   FLEETRUN_INLINE static void give(const Pooling& p, const T*, const T*, const T* dy, Span rows, Span columns,
                                    std::int64_t channels, Sums&& sums) {
     const float share = p.share(rows, columns);
-    each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-      Registers<T> gift;
-      load(gift, dy + from, lanes);
-      for (Lanes& of : gift) of *= share;
-      for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-          Lanes* const sum = sums(row, column) + from / kLanes;
-          for (int i = 0; i < kRegisters<T>; ++i) sum[i] += gift[i];
-        }
-    });
+    each_load<T>(
+        channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+          Registers<T> gift;
+          load(gift, dy + from, lanes);
+          for (Lanes& of : gift) of *= share;
+          for (std::int64_t row = rows.begin; row < rows.end; ++row)
+            for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+              Lanes* const sum = sums(row, column) + from / kLanes;
+              for (int i = 0; i < kRegisters<T>; ++i) sum[i] += gift[i];
+            }
+        });
   }
 };
 
@@ -179,11 +187,12 @@ FLEETRUN_INLINE void pool_grad(const Pooling& p, const T* x, const T* y, const T
       for (std::int64_t column = 0; column < p.in[1]; ++column) {
         T* const to = dx + (written * p.in[1] + column) * p.blocks.inner;
         const Lanes* const row = row_of(written) + column * pixel;
-        each_load<T>(channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-          Registers<T> sum;
-          std::memcpy(&sum, row + from / kLanes, sizeof sum);
-          store(sum, to + from, lanes);
-        });
+        each_load<T>(
+            channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+              Registers<T> sum;
+              std::memcpy(&sum, row + from / kLanes, sizeof sum);
+              store(sum, to + from, lanes);
+            });
       }
     }
   };
@@ -192,10 +201,11 @@ FLEETRUN_INLINE void pool_grad(const Pooling& p, const T* x, const T* y, const T
     write_until(seen.begin);
     for (begun = std::max(begun, seen.begin); begun < seen.end; ++begun)
       std::fill_n(row_of(begun), size, Lanes{});
-    each_window(p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-      Kind::give(p, x, y + made, dy + made, rows, columns, channels,
-                 [&](std::int64_t at, std::int64_t column) { return row_of(at) + column * pixel; });
-    });
+    each_window(
+        p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+          Kind::give(p, x, y + made, dy + made, rows, columns, channels,
+                     [&](std::int64_t at, std::int64_t column) { return row_of(at) + column * pixel; });
+        });
   }
   write_until(p.in[0]);
 }
@@ -219,7 +229,7 @@ FLEETRUN_INLINE void pool_elements(const Pooling& p, const Planes& of, std::int6
 template <typename T>
 FLEETRUN_INLINE void pool_grad_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
   const auto *const x = static_cast<const T*>(of.x), *const y = static_cast<const T*>(of.y),
-             *const dy = static_cast<const T*>(of.dy);
+                    *const dy = static_cast<const T*>(of.dy);
   auto* const dx = static_cast<T*>(of.made);
   if (p.is_max)
     pool_grad<Max>(p, x, y, dy, dx, channels, of.sums);
@@ -235,7 +245,8 @@ FLEETRUN_VECTOR_CLONES void pool_grad_planes(const Pooling& p, const Planes& of,
   p.is_narrow ? pool_grad_elements<Bf16>(p, of, channels) : pool_grad_elements<float>(p, of, channels);
 }
 
-constexpr std::int64_t kGroup = 4 * kLanes;  // channels: a few cache lines, which the processor fetches in advance
+constexpr std::int64_t kGroup =
+    4 * kLanes;  // channels: a few cache lines, which the processor fetches in advance
 
 // body(offset in x, offset in y, channels) on the threads of the team, for groups of channels that together are all.
 template <typename Body>
@@ -315,6 +326,8 @@ LayoutChoice choose_pool2d_grad(const LayoutQuery& query, Device&) {
 }  // namespace
 
 KernelDef pool2d_kernel() { return {.choose_layouts = choose_pool2d, .make = make_pool2d}; }
-KernelDef pool2d_grad_kernel() { return {.choose_layouts = choose_pool2d_grad, .make = make_kernel<PoolGrad>}; }
+KernelDef pool2d_grad_kernel() {
+  return {.choose_layouts = choose_pool2d_grad, .make = make_kernel<PoolGrad>};
+}
 
 }  // namespace fleetrun::runtime::cpu

@@ -105,8 +105,14 @@ struct NarrowImage {
   std::vector<float> wide_x, wide_dy, wide_y;
 
   explicit NarrowImage(const Image& image)
-      : rows(image.rows), wide_rows(image.rows), x(image.size()), dy(x), y(x), wide_x(image.size()),
-        wide_dy(wide_x), wide_y(wide_x) {
+      : rows(image.rows),
+        wide_rows(image.rows),
+        x(image.size()),
+        dy(x),
+        y(x),
+        wide_x(image.size()),
+        wide_dy(wide_x),
+        wide_y(wide_x) {
     rows.is_narrow = true;
     for (std::size_t i = 0; i < image.size(); ++i) {
       wide_x[i] = bf16_to_f32(x[i] = f32_to_bf16(image.x[i]));
@@ -148,7 +154,8 @@ TEST_CASE("rows in bf16 are what rows in f32 are, rounded to the nearest") {
     input_gradient(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, gradient);
     input_gradient(of.x.data(), of.dy.data(), found.data(), of.rows, gradient);
     of.check(found, expected);
-    relu_input_gradient(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, gradient, shift.data());
+    relu_input_gradient(of.wide_x.data(), of.wide_dy.data(), expected.data(), of.wide_rows, gradient,
+                        shift.data());
     relu_input_gradient(of.x.data(), of.dy.data(), found.data(), of.rows, gradient, shift.data());
     of.check(found, expected);
   }
@@ -161,7 +168,8 @@ TEST_CASE("sums over rows in bf16 are those over rows in f32") {
   for (const Image& image : images()) {
     CAPTURE(image.rows.lanes);
     const NarrowImage of(image);
-    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected, found_too = expected;
+    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected,
+                        found_too = expected;
     const auto check = [&] {
       CHECK(found == expected);
       CHECK(found_too == expected_too);
@@ -169,10 +177,12 @@ TEST_CASE("sums over rows in bf16 are those over rows in f32") {
     moments_of(of.wide_x.data(), of.wide_rows, expected.data(), expected_too.data());
     moments_of(of.x.data(), of.rows, found.data(), found_too.data());
     check();
-    gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, mean.data(), {expected.data(), expected_too.data()});
+    gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, mean.data(),
+                  {expected.data(), expected_too.data()});
     gradient_sums(of.x.data(), of.dy.data(), of.rows, mean.data(), {found.data(), found_too.data()});
     check();
-    relu_gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, affine, {expected.data(), expected_too.data()});
+    relu_gradient_sums(of.wide_x.data(), of.wide_dy.data(), of.wide_rows, affine,
+                       {expected.data(), expected_too.data()});
     relu_gradient_sums(of.x.data(), of.dy.data(), of.rows, affine, {found.data(), found_too.data()});
     check();
     std::vector<float> wide_dz(image.size());
@@ -191,29 +201,32 @@ TEST_CASE("gradients of two branches count as their sum in the type of both") {
   for (const Image& image : images()) {
     CAPTURE(image.rows.lanes);
     const NarrowImage of(image);
-    std::vector<float> wide_sum(image.size()), rounded_sum(image.size()), wide_dz(image.size()), expected_dz(wide_dz);
+    std::vector<float> wide_sum(image.size()), rounded_sum(image.size()), wide_dz(image.size()),
+        expected_dz(wide_dz);
     for (std::size_t i = 0; i < image.size(); ++i) {
       wide_sum[i] = of.wide_dy[i] + of.wide_x[i];
       rounded_sum[i] = bf16_to_f32(f32_to_bf16(wide_sum[i]));
     }
-    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected, found_too = expected;
+    std::vector<double> expected = image.of_lanes(), expected_too = expected, found = expected,
+                        found_too = expected;
     const auto expect = [&](const std::vector<float>& sum) {
-      masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), sum.data(), nullptr, expected_dz.data()}, of.wide_rows,
-                           mean.data(), {expected.data(), expected_too.data()});
+      masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), sum.data(), nullptr, expected_dz.data()},
+                           of.wide_rows, mean.data(), {expected.data(), expected_too.data()});
     };
     const auto check = [&] {
       CHECK(found == expected);
       CHECK(found_too == expected_too);
     };
     expect(wide_sum);
-    masked_gradient_sums({of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), of.wide_x.data(), wide_dz.data()},
-                         of.wide_rows, mean.data(), {found.data(), found_too.data()});
+    masked_gradient_sums(
+        {of.wide_x.data(), of.wide_y.data(), of.wide_dy.data(), of.wide_x.data(), wide_dz.data()},
+        of.wide_rows, mean.data(), {found.data(), found_too.data()});
     check();
     CHECK(wide_dz == expected_dz);
     expect(rounded_sum);
     std::vector<std::uint16_t> dz = of.untouched();
-    masked_gradient_sums({of.x.data(), of.y.data(), of.dy.data(), of.x.data(), dz.data()}, of.rows, mean.data(),
-                         {found.data(), found_too.data()});
+    masked_gradient_sums({of.x.data(), of.y.data(), of.dy.data(), of.x.data(), dz.data()}, of.rows,
+                         mean.data(), {found.data(), found_too.data()});
     check();
     of.check(dz, expected_dz);
   }
@@ -223,13 +236,29 @@ TEST_CASE("what is no number stays none, whatever its bits, and what is negative
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto with_bits = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
-  const std::vector<float> special = {nan, -nan, kInf, -kInf, 0.0F, -0.0F, 1e-40F, -1e-40F, 3.0F, -3.0F, 1e38F, -1e38F,
-                                      with_bits(0x7fffffff), with_bits(0xffff0000), with_bits(0x7f810000), 0.5F};
-  const std::vector<float> zeros = factors(0.0F), ones = factors(1.0F), no_number = factors(with_bits(0xffffffff));
+  const std::vector<float> special = {nan,
+                                      -nan,
+                                      kInf,
+                                      -kInf,
+                                      0.0F,
+                                      -0.0F,
+                                      1e-40F,
+                                      -1e-40F,
+                                      3.0F,
+                                      -3.0F,
+                                      1e38F,
+                                      -1e38F,
+                                      with_bits(0x7fffffff),
+                                      with_bits(0xffff0000),
+                                      with_bits(0x7f810000),
+                                      0.5F};
+  const std::vector<float> zeros = factors(0.0F), ones = factors(1.0F),
+                           no_number = factors(with_bits(0xffffffff));
   for (const bool is_narrow : {false, true}) {
     CAPTURE(is_narrow);
     const Rows rows = {.count = 1, .is_narrow = is_narrow};
-    std::vector<std::uint16_t> narrow(special.size()), narrow_y(special.size()), dy(special.size(), f32_to_bf16(2.0F));
+    std::vector<std::uint16_t> narrow(special.size()), narrow_y(special.size()),
+        dy(special.size(), f32_to_bf16(2.0F));
     for (std::size_t i = 0; i < special.size(); ++i) narrow[i] = f32_to_bf16(special[i]);
     std::vector<float> y(special.size()), wide_dy(special.size(), 2.0F);
     const void* const x = is_narrow ? static_cast<const void*>(narrow.data()) : special.data();
@@ -245,8 +274,9 @@ TEST_CASE("what is no number stays none, whatever its bits, and what is negative
         CHECK(result(i) == (is_narrow ? bf16_to_f32(f32_to_bf16(wanted)) : wanted));
     }
     std::vector<double> sums(special.size()), products(special.size());
-    masked_gradient_sums({x, x, is_narrow ? static_cast<const void*>(dy.data()) : wide_dy.data(), nullptr, out}, rows,
-                         zeros.data(), {sums.data(), products.data()});
+    masked_gradient_sums(
+        {x, x, is_narrow ? static_cast<const void*>(dy.data()) : wide_dy.data(), nullptr, out}, rows,
+        zeros.data(), {sums.data(), products.data()});
     for (std::size_t i = 0; i < special.size(); ++i) {
       CAPTURE(special[i]);
       CHECK(result(i) == (special[i] > 0.0F ? 2.0F : 0.0F));
