@@ -102,7 +102,8 @@ TEST_CASE("16 additions of ResNet-50 are followed by a relu, none when fuse_bn_a
     const int found = taken ? 0 : 16;
     CHECK(count_ops(program, "elementwise_add_act") == found);
     CHECK(count_ops(program, "elementwise_add_act_grad") == found);
-    CHECK(count_ops(program, "elementwise_add") == 1);  // of the gradients of the pool; the others are part of fused ops
+    CHECK(count_ops(program, "elementwise_add") ==
+          1);  // of the gradients of the pool; the others are part of fused ops
     messages.erase(messages.begin(), messages.end() - 2);
     CHECK(messages ==
           std::vector<std::string>{
