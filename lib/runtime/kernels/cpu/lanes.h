@@ -47,10 +47,6 @@ FLEETRUN_INLINE void load(Registers<Bf16>& row, const Bf16* from, std::int64_t l
   std::memcpy(&row[1], &odd, sizeof odd);
 }
 
-FLEETRUN_INLINE void store(const Registers<float>& row, float* to, std::int64_t lanes) {
-  std::memcpy(to, &row[0], static_cast<std::size_t>(lanes) * sizeof(float));
-}
-
 // All ones where an element is not a number, else 0.
 FLEETRUN_INLINE void find_nan(Bits& nan, const Bits& bits) { nan = (0x7f800000 - (bits & 0x7fffffff)) >> 31; }
 
@@ -63,22 +59,7 @@ FLEETRUN_INLINE void shorten_nan(Lanes& row) {
   std::memcpy(&row, &bits, sizeof row);
 }
 
-// Words of the upper halves of two rows.
-FLEETRUN_INLINE void store_upper_halves(const Unsigned& even, const Unsigned& odd, Bf16* to,
-                                        std::int64_t lanes) {
-  const Unsigned words = even >> 16 | (odd & 0xffff0000U);
-  std::memcpy(to, &words, static_cast<std::size_t>(lanes) * sizeof(Bf16));
-}
-
-// As f32_to_bf16: to the nearest, ties to even; NaN stays NaN where its lower half is 0.
-FLEETRUN_INLINE void store(const Registers<Bf16>& row, Bf16* to, std::int64_t lanes) {
-  Unsigned even, odd;
-  std::memcpy(&even, &row[0], sizeof even);
-  std::memcpy(&odd, &row[1], sizeof odd);
-  store_upper_halves(even + (even >> 16 & 1) + 0x7fff, odd + (odd >> 16 & 1) + 0x7fff, to, lanes);
-}
-
-// To what the type holds, as store has it.
+// To what the type holds. For bf16 as f32_to_bf16: to the nearest, ties to even; NaN stays NaN where its lower half is 0.
 FLEETRUN_INLINE void round_to(Registers<float>&) {}
 FLEETRUN_INLINE void round_to(Registers<Bf16>& row) {
   for (Lanes& of : row) {
@@ -89,15 +70,23 @@ FLEETRUN_INLINE void round_to(Registers<Bf16>& row) {
   }
 }
 
-// What the type holds without rounding: 0, or what came out of memory as it is.
+// `lanes` of what the type holds as it is: rounded, or out of memory, or 0.
 FLEETRUN_INLINE void store_exact(const Registers<float>& row, float* to, std::int64_t lanes) {
-  store(row, to, lanes);
+  std::memcpy(to, &row[0], static_cast<std::size_t>(lanes) * sizeof(float));
 }
 FLEETRUN_INLINE void store_exact(const Registers<Bf16>& row, Bf16* to, std::int64_t lanes) {
   Unsigned even, odd;
   std::memcpy(&even, &row[0], sizeof even);
   std::memcpy(&odd, &row[1], sizeof odd);
-  store_upper_halves(even, odd, to, lanes);
+  const Unsigned words = even >> 16 | odd;
+  std::memcpy(to, &words, static_cast<std::size_t>(lanes) * sizeof(Bf16));
+}
+
+// Rounds the row on its way.
+template <typename Row, typename T>
+FLEETRUN_INLINE void store(Row& row, T* to, std::int64_t lanes) {
+  round_to(row);
+  store_exact(row, to, lanes);
 }
 
 // The larger of both; NaN where one is.

@@ -88,25 +88,18 @@ FLEETRUN_INLINE void each_window(const Pooling& p, std::int64_t row, Visit&& vis
     visit((row * p.out[1] + column) * p.blocks.inner, p.span(0, row), p.span(1, column));
 }
 
+// What a window makes of the channels of one load.
 struct Max {
-  template <typename T>
-  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
-    for (std::int64_t row = 0; row < p.out[0]; ++row)
-      each_window(
-          p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-            const T* const first = x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner;
-            each_load<T>(
-                channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-                  Registers<T> best, value;
-                  load(best, first + from, lanes);
-                  each_tap(
-                      p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-                        load(value, x + seen + from, lanes);
-                        for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
-                      });
-                  store_exact(best, y + made + from, lanes);
-                });
-          });
+  template <typename T, typename OfLoad>
+  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+                                   Registers<T>& best) {
+    load(best, x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner, lanes);
+    each_tap(
+        p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+          Registers<T> value;
+          load(value, x + seen, lanes);
+          for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
+        });
   }
 
   // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
@@ -129,24 +122,18 @@ struct Max {
 };
 
 struct Average {
-  template <typename T>
-  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
-    for (std::int64_t row = 0; row < p.out[0]; ++row)
-      each_window(
-          p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-            const float share = p.share(rows, columns);
-            each_load<T>(
-                channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-                  Registers<T> sum = {}, value;
-                  each_tap(
-                      p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-                        load(value, x + seen + from, lanes);
-                        for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
-                      });
-                  for (Lanes& of : sum) of *= share;
-                  store(sum, y + made + from, lanes);
-                });
-          });
+  template <typename T, typename OfLoad>
+  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+                                   Registers<T>& sum) {
+    for (Lanes& of : sum) of = Lanes{};
+    each_tap(
+        p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+          Registers<T> value;
+          load(value, x + seen, lanes);
+          for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
+        });
+    const float share = p.share(rows, columns);
+    for (Lanes& of : sum) of *= share;
   }
 
   template <typename T, typename Sums>
@@ -166,6 +153,20 @@ struct Average {
         });
   }
 };
+
+template <typename Kind, typename T>
+FLEETRUN_INLINE void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
+  for (std::int64_t row = 0; row < p.out[0]; ++row)
+    each_window(
+        p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+          each_load<T>(
+              channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
+                Registers<T> result;
+                Kind::pool(p, x + from, rows, columns, lanes, result);
+                store(result, y + made + from, lanes);
+              });
+        });
+}
 
 // Registers of f32 for so many channels.
 template <typename T>
@@ -223,7 +224,7 @@ template <typename T>
 FLEETRUN_INLINE void pool_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
   const auto* const x = static_cast<const T*>(of.x);
   auto* const y = static_cast<T*>(of.made);
-  p.is_max ? Max::pool(p, x, y, channels) : Average::pool(p, x, y, channels);
+  p.is_max ? pool<Max>(p, x, y, channels) : pool<Average>(p, x, y, channels);
 }
 
 template <typename T>
