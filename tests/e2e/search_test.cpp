@@ -34,7 +34,8 @@ TEST_CASE(
   std::smatch found;
   REQUIRE(std::regex_search(
       first, found,
-      std::regex(R"(convolutions: #searched=(\d+), #cache hits=0, (\d+ of \1 problems by Winograd)\n)")));
+      std::regex(
+          R"(convolutions: #searched=(\d+), #cache hits=0, (\d+ of \1 problems by Winograd, \d+ by gemm)\n)")));
   const std::string first_program = launch.folder.read("dump/train.txt");
   CHECK(contains(first_program, "{algorithm=\""));
   const std::string next = log_of(launch, cache, {"train.max_steps=4"});

@@ -2,7 +2,7 @@
 // it choose alike, however their timings would have come out.
 //
 //   FOLDER/algorithms-0123456789abcdef.json   {"place": "node1, AMD EPYC ..., oneDNN 2.6.3",
-//                                              "algorithms": {"conv2d x=f32[8,64,56,56] ...": "winograd"}}
+//                                              "algorithms": {"conv2d f32[8,64,56,56] ... by direct,winograd": "winograd"}}
 #pragma once
 #include <map>
 #include <string>

@@ -89,7 +89,8 @@ struct Problem {
   OpView example;
   std::vector<Op*> ops;
 };
-using Problems = std::map<std::string, Problem>;  // by describe_problem
+// By describe_problem and the names of the algorithms: the file may be of a build that knew others.
+using Problems = std::map<std::string, Problem>;
 
 void describe_arguments(const Program& program, const std::vector<ValueId>& ids, std::string& text) {
   for (const ValueId id : ids)
@@ -129,14 +130,18 @@ std::vector<std::string> allowed_algorithms(const OpView& op, const OpTable& ops
 Problems find_problems(const std::vector<Program*>& programs, const OpTable& ops, Device& device,
                        const SearchOptions& options) {
   Problems problems;
+  std::map<std::string, std::string> texts;  // by descriptions without the algorithms
   for (Program* program : programs)
     for (Op& op : program->ops) {
       const auto kernel = device.kernels().find(op.type);
       if (kernel == device.kernels().end() || kernel->second.algorithms == nullptr) continue;
       const OpView view(find_op(ops, op.type), *program, op);
-      const std::string text = describe_problem(view, options);
-      if (!problems.contains(text))
-        problems.emplace(text, Problem{allowed_algorithms(view, ops, device, options), view, {}});
+      std::string& text = texts[describe_problem(view, options)];
+      if (text.empty()) {
+        Problem problem = {allowed_algorithms(view, ops, device, options), view, {}};
+        text = fmt::format("{} by {}", describe_problem(view, options), fmt::join(problem.algorithms, ","));
+        problems.emplace(text, std::move(problem));
+      }
       problems.at(text).ops.push_back(&op);
     }
   return problems;
@@ -264,14 +269,15 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
     if (chosen == choices.end()) continue;  // no search, or ranks that differ, which agree_on_program tells
     for (Op* op : problem.ops) op->attributes[kAlgorithm] = chosen->second;
     if (chosen->second == "winograd") ++search.winograd;
+    if (chosen->second == "gemm") ++search.gemm;
   }
   return search;
 }
 
 std::string describe(const AlgorithmSearch& search) {
   if (search.problems == 0) return "";
-  return fmt::format("convolutions: #searched={}, #cache hits={}, {} of {} problems by Winograd",
-                     search.searched, search.hits, search.winograd, search.problems);
+  return fmt::format("convolutions: #searched={}, #cache hits={}, {} of {} problems by Winograd, {} by gemm",
+                     search.searched, search.hits, search.winograd, search.problems, search.gemm);
 }
 
 }  // namespace fleetrun::runtime

@@ -1,5 +1,5 @@
-// By which algorithm each op is done that its device can do by several (convolutions on the CPU: direct or Winograd):
-// timed once for each distinct problem, by rank 0, and remembered on its host. The choice is the op's attribute.
+// By which algorithm each op is done that its device can do by several (convolutions on the CPU: direct, Winograd or a product
+// of matrices): timed once for each distinct problem, by rank 0, and remembered on its host. The choice is the op's attribute.
 //
 //   conv2d x=a w=v -> y=b {groups=1,...}    =>    conv2d x=a w=v -> y=b {algorithm="winograd",groups=1,...}
 #pragma once
@@ -30,7 +30,7 @@ struct AlgorithmSearch {
   int searched = 0;                   // distinct problems that nobody had searched before
   int hits = 0;                       // ... whose algorithm was known on this host
   int problems = 0;                   // both
-  int winograd = 0;                   // problems that are done by it
+  int winograd = 0, gemm = 0;         // problems that are done by these
   std::vector<std::string> warnings;  // about the file, a line each
 };
 
@@ -39,7 +39,7 @@ struct AlgorithmSearch {
 AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const OpTable& ops, Device& device,
                                   comm::Communicator& communicator, const SearchOptions& options);
 
-// "convolutions: #searched=57, #cache hits=0, 12 of 57 problems by Winograd"; empty without any problem.
+// "convolutions: #searched=57, #cache hits=0, 12 of 57 problems by Winograd, 0 by gemm"; empty without any problem.
 std::string describe(const AlgorithmSearch& search);
 
 }  // namespace fleetrun::runtime

@@ -30,8 +30,9 @@ const std::set<std::string> kConvolutions = {"conv2d", "conv2d_grad_input", "con
 // Has two algorithms for every convolution, which do nothing in scratch memory of known sizes.
 class TwoWays : public cpu::CpuDevice {
  public:
-  TwoWays() : cpu::CpuDevice(CpuOptions{}), table_(cpu::CpuDevice::kernels()) {
-    for (const std::string& type : kConvolutions) table_[type] = {.make = make, .algorithms = algorithms};
+  explicit TwoWays(bool knows_both = true) : cpu::CpuDevice(CpuOptions{}), table_(cpu::CpuDevice::kernels()) {
+    for (const std::string& type : kConvolutions)
+      table_[type] = {.make = make, .algorithms = knows_both ? algorithms : only_direct};
   }
   const KernelTable& kernels() const override { return table_; }
 
@@ -47,6 +48,7 @@ class TwoWays : public cpu::CpuDevice {
   };
 
   static std::vector<std::string> algorithms(const OpView&, Device&) { return {"direct", "winograd"}; }
+  static std::vector<std::string> only_direct(const OpView&, Device&) { return {"direct"}; }
   static std::unique_ptr<Kernel> make(const OpView& op, Device&) {
     return std::make_unique<Nothing>(op.text(kAlgorithm) == "winograd" ? kWinogradScratch : kDirectScratch);
   }
@@ -79,8 +81,7 @@ struct Searched {
   }
 };
 
-Searched search_with(const SearchOptions& options) {
-  TwoWays device;
+Searched search_with(const SearchOptions& options, TwoWays device = TwoWays()) {
   const auto solo = comm::make_solo();
   Searched searched;
   searched.search = search_algorithms({&searched.program}, all_ops(), device, *solo, options);
@@ -140,7 +141,7 @@ TEST_CASE("distinct problems are searched, not ops, and none that this host know
   CHECK(counts({&same}) == std::array{0, 5, 5});
   CHECK(counts({&other}) == std::array{2, 3, 5});  // the first convolution and its weights see another image
   CHECK(describe(search_with(options_with(0.5)).search) ==
-        "convolutions: #searched=0, #cache hits=5, 5 of 5 problems by Winograd");
+        "convolutions: #searched=0, #cache hits=5, 5 of 5 problems by Winograd, 0 by gemm");
 }
 
 TEST_CASE("another team and another limit are other problems") {
@@ -218,6 +219,14 @@ TEST_CASE("a broken file is told once and made anew; what it knows that is not a
   const Searched unknown = search_with(options_with(0.5));
   CHECK(unknown.search.searched == 5);
   CHECK(unknown.algorithms() == Names{"winograd"});
+}
+
+TEST_CASE("a build that knows another algorithm searches again") {
+  const CacheHere cache;
+  CHECK(search_with(options_with(0.5), TwoWays(false)).algorithms() == Names{"direct"});
+  const Searched newer = search_with(options_with(0.5));
+  CHECK(newer.search.searched == 5);
+  CHECK(newer.algorithms() == Names{"winograd"});
 }
 
 TEST_CASE("a cache that cannot be written is told, and what was measured holds for this run") {

@@ -2,6 +2,7 @@
 #pragma once
 #include <dnnl_types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,13 @@
 
 namespace fleetrun::runtime::cpu {
 
-// How image, weight and result lie; with their gradients in their places in the backward directions.
-struct ConvolutionWay {
-  Descriptor x, w, y;
+enum class Algorithm {
+  direct,    // the usual one
+  winograd,  // Winograd's minimal filtering: 3x3, stride 1, f32; rounds more
+  gemm,      // one product of matrices (patches.h): images with channels last
 };
+
+std::string name_of(Algorithm algorithm);  // as the op's attribute `algorithm` says
 
 // What does not depend on layouts. [O, C/groups, kh, kw] weights of several groups are seen as
 // [groups, O/groups, C/groups, kh, kw], which is the same row-major order.
@@ -23,20 +27,26 @@ struct Convolution {
   Shape weight_view;
   std::int64_t channels = 0;  // of x
   bool bias = false;
-  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;  // as the op's attribute `algorithm` says
-  DType bias_type = DType::f32;                         // that of the images
+  Algorithm algorithm = Algorithm::direct;
+  DType bias_type = DType::f32;  // that of the images
 
   Convolution(const OpView& op, const Shape& x, const Shape& w, bool has_bias);
 
-  PrimitiveDesc forward(const ConvolutionWay& way, dnnl_engine_t engine) const;
-  PrimitiveDesc grad_input(const ConvolutionWay& way, dnnl_engine_t engine) const;
-  PrimitiveDesc grad_weights(const ConvolutionWay& way, dnnl_engine_t engine) const;
+  // Empty where oneDNN has nothing for these layouts by this algorithm.
+  PrimitiveDesc forward(const Way& way, dnnl_engine_t engine) const;
+  PrimitiveDesc grad_input(const Way& way, dnnl_engine_t engine) const;
+  PrimitiveDesc grad_weights(const Way& way, dnnl_engine_t engine) const;
+
+  // `way` as the primitive sees it, for its arguments: as matrices by gemm.
+  Way seen(const Way& way) const;
+  // `arguments`: the primitive's, as seen.
+  std::unique_ptr<Kernel> make(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
+                               const std::vector<PrimitiveArgument>& arguments, const Way& way) const;
+  // How image or weight lies in the graph that a primitive wants as `what`.
+  Layout image_layout(const Value& image, const PrimitiveDesc& desc, dnnl_query_t what) const;
+  Layout weight_layout(const PrimitiveDesc& desc, dnnl_query_t what) const;
 
   Descriptor bias_descriptor() const;
 };
-
-constexpr const char* kDirect = "direct";  // the usual algorithm
-constexpr const char* kWinograd =
-    "winograd";  // Winograd's minimal filtering: 3x3, stride 1, f32; rounds more
 
 }  // namespace fleetrun::runtime::cpu

@@ -124,6 +124,11 @@ Descriptor any_layout(const Shape& shape, DType dtype) {
   return descriptor;
 }
 
+Descriptor channels_last(const Shape& shape, DType dtype) {
+  const dnnl_dims_t strides = {shape[1] * shape[2] * shape[3], 1, shape[1] * shape[3], shape[1]};
+  return with_strides(shape, dtype, strides);
+}
+
 Descriptor descriptor_of(const Value& value) { return descriptor_of(value, value.shape); }
 
 Descriptor descriptor_of(const Value& value, const Shape& view) {

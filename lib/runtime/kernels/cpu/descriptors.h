@@ -14,7 +14,8 @@ using Descriptor = dnnl_memory_desc_t;
 void check(dnnl_status_t status, std::string_view doing);
 
 Descriptor row_major(const Shape& shape, DType dtype);
-Descriptor any_layout(const Shape& shape, DType dtype);  // oneDNN chooses
+Descriptor any_layout(const Shape& shape, DType dtype);     // oneDNN chooses
+Descriptor channels_last(const Shape& shape, DType dtype);  // of an image [N, C, H, W]: nhwc
 
 // How the value lies in memory. `view`: its dims where the value is plain (a [O, C, kh, kw] weight of groups
 // seen as [groups, O/groups, C, kh, kw]); other layouts carry their own dims.

@@ -3,37 +3,13 @@
 #include <dnnl.h>
 
 #include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/cpu/inner_product.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
-struct Way {
-  Descriptor x, w, y;  // or their gradients
-};
-
 Descriptor matrix(const Value& value) {
   return row_major({value.shape[0], count_of(value.shape) / value.shape[0]}, value.dtype);
-}
-
-PrimitiveDesc forward(const Way& way, const Descriptor* bias, dnnl_engine_t engine) {
-  dnnl_inner_product_desc_t desc;
-  check(dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &way.x, &way.w, bias, &way.y),
-        "describing fc");
-  return describe_primitive(&desc, engine);
-}
-
-PrimitiveDesc grad_input(const Way& way, dnnl_engine_t engine) {
-  dnnl_inner_product_desc_t desc;
-  check(dnnl_inner_product_backward_data_desc_init(&desc, &way.x, &way.w, &way.y),
-        "describing fc_grad_input");
-  return describe_primitive(&desc, engine, forward(way, nullptr, engine).get());
-}
-
-PrimitiveDesc grad_weights(const Way& way, const Descriptor* bias, dnnl_engine_t engine) {
-  dnnl_inner_product_desc_t desc;
-  check(dnnl_inner_product_backward_weights_desc_init(&desc, &way.x, &way.w, bias, &way.y),
-        "describing fc_grad_weights");
-  return describe_primitive(&desc, engine, forward(way, bias, engine).get());
 }
 
 // With the weight (or its gradient) as it lies, unless it is still free, and as oneDNN likes it best.
@@ -56,7 +32,7 @@ Way forward_way(const OpView& op) {
 LayoutChoice choose_fc(const LayoutQuery& query, Device& device) {
   const PrimitiveDesc desc =
       best_way(ways(forward_way(query.op), query.op.input("w"), query.input_free[1]),
-               [&](const Way& way) { return forward(way, nullptr, as_cpu(device).engine()); });
+               [&](const Way& way) { return inner_product(way, nullptr, as_cpu(device).engine()); });
   return {{Layout(), weight_layout(desc, dnnl_query_weights_md, query.op), Layout()}, {Layout()}};
 }
 
@@ -68,7 +44,7 @@ std::unique_ptr<Kernel> make_fc(const OpView& op, Device& device) {
                                               {DNNL_ARG_DST, op.output_id("y"), way.y}};
   if (op.has_input("b")) arguments.push_back({DNNL_ARG_BIAS, op.input_id("b"), descriptor_of(op.input("b"))});
   const Descriptor* bias = op.has_input("b") ? &arguments.back().descriptor : nullptr;
-  return std::make_unique<PrimitiveKernel>(op, cpu, forward(way, bias, cpu.engine()), arguments);
+  return std::make_unique<PrimitiveKernel>(op, cpu, inner_product(way, bias, cpu.engine()), arguments);
 }
 
 Way grad_input_way(const OpView& op) {
@@ -78,7 +54,7 @@ Way grad_input_way(const OpView& op) {
 LayoutChoice choose_grad_input(const LayoutQuery& query, Device& device) {
   const PrimitiveDesc desc =
       best_way(ways(grad_input_way(query.op), query.op.input("w"), query.input_free[1]),
-               [&](const Way& way) { return grad_input(way, as_cpu(device).engine()); });
+               [&](const Way& way) { return inner_product_grad_input(way, as_cpu(device).engine()); });
   return {{Layout(), weight_layout(desc, dnnl_query_weights_md, query.op)}, {Layout()}};
 }
 
@@ -86,7 +62,7 @@ std::unique_ptr<Kernel> make_grad_input(const OpView& op, Device& device) {
   CpuDevice& cpu = as_cpu(device);
   const Way way = grad_input_way(op);
   return std::make_unique<PrimitiveKernel>(
-      op, cpu, grad_input(way, cpu.engine()),
+      op, cpu, inner_product_grad_input(way, cpu.engine()),
       std::vector<PrimitiveArgument>{{DNNL_ARG_DIFF_DST, op.input_id("dy"), way.y},
                                      {DNNL_ARG_WEIGHTS, op.input_id("w"), way.w},
                                      {DNNL_ARG_DIFF_SRC, op.output_id("dx"), way.x}});
@@ -97,9 +73,9 @@ Way grad_weights_way(const OpView& op) {
 }
 
 LayoutChoice choose_grad_weights(const LayoutQuery& query, Device& device) {
-  const PrimitiveDesc desc =
-      best_way(ways(grad_weights_way(query.op), query.op.output("dw"), false),
-               [&](const Way& way) { return grad_weights(way, nullptr, as_cpu(device).engine()); });
+  const PrimitiveDesc desc = best_way(
+      ways(grad_weights_way(query.op), query.op.output("dw"), false),
+      [&](const Way& way) { return inner_product_grad_weights(way, nullptr, as_cpu(device).engine()); });
   return {{Layout(), Layout()}, {weight_layout(desc, dnnl_query_diff_weights_md, query.op), Layout()}};
 }
 
@@ -112,7 +88,8 @@ std::unique_ptr<Kernel> make_grad_weights(const OpView& op, Device& device) {
   if (op.has_output("db"))
     arguments.push_back({DNNL_ARG_DIFF_BIAS, op.output_id("db"), descriptor_of(op.output("db"))});
   const Descriptor* bias = op.has_output("db") ? &arguments.back().descriptor : nullptr;
-  return std::make_unique<PrimitiveKernel>(op, cpu, grad_weights(way, bias, cpu.engine()), arguments);
+  return std::make_unique<PrimitiveKernel>(op, cpu, inner_product_grad_weights(way, bias, cpu.engine()),
+                                           arguments);
 }
 
 }  // namespace

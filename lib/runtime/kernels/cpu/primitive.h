@@ -37,11 +37,16 @@ std::string implementation(const PrimitiveDesc& desc);  // "jit:avx512_core"
 bool optimised(const PrimitiveDesc& desc);              // there, and not a reference implementation
 const Descriptor& queried(const PrimitiveDesc& desc, dnnl_query_t what);  // dnnl_query_src_md, ...
 
+// How x, w and y of a convolution or an inner product lie; with their gradients in their places in the backward directions.
+struct Way {
+  Descriptor x, w, y;
+};
+
 // One of several ways to lay a problem out. The last is oneDNN's favourite, the ones before are cheaper for
 // the neighbours: the first of them that the favourite's implementation can work with is taken. Without an
 // optimised favourite it is the first way that has an optimised implementation, else the first that has any.
 // Empty when none has. `describe` gives the PrimitiveDesc of a way.
-template <typename Way, typename Describe>
+template <typename Describe>
 PrimitiveDesc best_way(const std::vector<Way>& ways, Describe&& describe) {
   PrimitiveDesc favourite = describe(ways.back());
   PrimitiveDesc fallback;
