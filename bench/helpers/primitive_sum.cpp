@@ -3,7 +3,7 @@
 // The limit that oneDNN's kernels set for a training step, in f32, or in bf16 with strategy.amp: every primitive that the job's model needs, timed by itself, warm,
 // in the layout that it likes best: median times how often it occurs. It is run as often as that, times REPEATS, so that the
 // processor has as much to do as in a step, which sets its clock. Each convolution takes the fastest algorithm in each
-// direction (direct, or Winograd for 3x3 of stride 1); batch_norm has the relu behind it fused in. Left out: reorders, loss,
+// direction (direct, or Winograd for 3x3 of stride 1; what fleetrun does as an inner product is a convolution here); batch_norm has the relu behind it fused in. Left out: reorders, loss,
 // memory, dispatch, cold caches. Prints JSON: sum_ms, and parts_ms by kind.
 #include <dnnl.hpp>
 
