@@ -114,7 +114,8 @@ Way Convolution::seen(const Way& way) const {
 std::unique_ptr<Kernel> Convolution::make(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
                                           const std::vector<PrimitiveArgument>& arguments,
                                           const Way& way) const {
-  if (algorithm == Algorithm::gemm) return make_product_of_patches(op, device, desc, arguments, window, way);
+  if (algorithm == Algorithm::gemm)
+    return make_product_of_patches(op, device, desc, arguments, PatchGeometry(window, way));
   return std::make_unique<PrimitiveKernel>(op, device, desc, arguments);
 }
 

@@ -65,31 +65,9 @@ std::optional<Descriptor> matrix_of_weight(const Descriptor& weight, const Shape
   return matrix;
 }
 
-// Where the window is, and where its patches are.
-struct Geometry {
-  std::int64_t images, channels, rows, columns, result_rows, result_columns;
-  ops::Window window;
-  std::size_t element;  // bytes
-
-  Geometry(const ops::Window& window_, const Way& way)
-      : images(way.x.dims[0]),
-        channels(way.x.dims[1]),
-        rows(way.x.dims[2]),
-        columns(way.x.dims[3]),
-        result_rows(way.y.dims[2]),
-        result_columns(way.y.dims[3]),
-        window(window_),
-        element(way.x.data_type == dnnl_f32 ? sizeof(float) : sizeof(std::uint16_t)) {}
-
-  std::int64_t patches() const { return images * result_rows * result_columns; }
-  std::int64_t taps() const { return window.kernel[0] * window.kernel[1]; }
-  std::size_t pixel() const { return static_cast<std::size_t>(channels) * element; }
-  std::size_t bytes() const { return static_cast<std::size_t>(patches() * taps()) * pixel(); }
-};
-
 // Calls body(row of patches' begin, image, result row) for all of them.
 template <typename Body>
-void each_result_row(const Geometry& at, const Body& body) {
+void each_result_row(const PatchGeometry& at, const Body& body) {
   const std::int64_t grain =
       kElementsPerThread / std::max<std::int64_t>(at.result_columns * at.taps() * at.channels, 1);
   parallel_for(at.images * at.result_rows, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -99,7 +77,7 @@ void each_result_row(const Geometry& at, const Body& body) {
   });
 }
 
-void gather(const Geometry& at, const std::byte* image, std::byte* patches) {
+void gather(const PatchGeometry& at, const std::byte* image, std::byte* patches) {
   const std::size_t pixel = at.pixel();
   each_result_row(at, [&](std::size_t begin, std::int64_t n, std::int64_t result_row) {
     std::byte* to = patches + begin;
@@ -119,9 +97,9 @@ void gather(const Geometry& at, const std::byte* image, std::byte* patches) {
 }
 
 // Patches of one tap, without padding.
-void give_back(const Geometry& at, const std::byte* patches, std::byte* image) {
+void give_back(const PatchGeometry& at, const std::byte* patches, std::byte* image) {
   const std::size_t pixel = at.pixel();
-  const auto [row_stride, column_stride] = at.window.strides;
+  const std::int64_t row_stride = at.window.strides[0], column_stride = at.window.strides[1];
   const std::int64_t grain = kElementsPerThread / std::max<std::int64_t>(at.columns * at.channels, 1);
   parallel_for(at.images * at.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -140,7 +118,7 @@ void give_back(const Geometry& at, const std::byte* patches, std::byte* image) {
 class ProductOfPatches : public Kernel {
  public:
   ProductOfPatches(const OpView& op, CpuDevice& device, const PrimitiveDesc& desc,
-                   std::vector<PrimitiveArgument> arguments, const Geometry& geometry)
+                   std::vector<PrimitiveArgument> arguments, const PatchGeometry& geometry)
       : geometry_(geometry), product_(op, device, desc, numbered(arguments)) {}
 
   void run(const RunContext& context) override {
@@ -173,7 +151,7 @@ class ProductOfPatches : public Kernel {
     return arguments;
   }
 
-  const Geometry geometry_;
+  const PatchGeometry geometry_;
   std::vector<ValueId> values_;
   std::vector<void*> pointers_;
   std::size_t image_ = 0;  // in both
@@ -187,7 +165,7 @@ std::optional<Way> as_matrices(const ops::Window& window, const Shape& weight, c
   if (weight.size() != 4 || window.dilations[0] != 1 || window.dilations[1] != 1) return {};
   if (weight[2] * weight[3] > 1 && weight[1] % kLargestBlock != 0) return {};  // a block would hold two taps
   if (!channels_are_last(way.x) || !channels_are_last(way.y)) return {};
-  const Geometry at(window, way);
+  const PatchGeometry at(window, way);
   if (!are_pixels(window) && at.bytes() > kMostPatches) return {};
   const auto w = matrix_of_weight(way.w, weight);
   if (!w) return {};
@@ -211,6 +189,16 @@ Descriptor weight_of_matrix(const Descriptor& matrix, const Shape& weight) {
   return found;
 }
 
+PatchGeometry::PatchGeometry(const ops::Window& window_, const Way& way)
+    : window(window_),
+      images(way.x.dims[0]),
+      channels(way.x.dims[1]),
+      rows(way.x.dims[2]),
+      columns(way.x.dims[3]),
+      result_rows(way.y.dims[2]),
+      result_columns(way.y.dims[3]),
+      element(way.x.data_type == dnnl_f32 ? sizeof(float) : sizeof(std::uint16_t)) {}
+
 bool apart(const ops::Window& window) {
   const std::array<std::int64_t, 2> none = {0, 0}, one = {1, 1};
   return window.kernel == one && window.before == none && window.after == none;
@@ -219,9 +207,9 @@ bool apart(const ops::Window& window) {
 std::unique_ptr<Kernel> make_product_of_patches(const OpView& op, CpuDevice& device,
                                                 const PrimitiveDesc& desc,
                                                 std::vector<PrimitiveArgument> arguments,
-                                                const ops::Window& window, const Way& way) {
-  if (are_pixels(window)) return std::make_unique<PrimitiveKernel>(op, device, desc, arguments);
-  return std::make_unique<ProductOfPatches>(op, device, desc, std::move(arguments), Geometry(window, way));
+                                                const PatchGeometry& geometry) {
+  if (are_pixels(geometry.window)) return std::make_unique<PrimitiveKernel>(op, device, desc, arguments);
+  return std::make_unique<ProductOfPatches>(op, device, desc, std::move(arguments), geometry);
 }
 
 }  // namespace fleetrun::runtime::cpu

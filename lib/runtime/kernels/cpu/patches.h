@@ -3,6 +3,8 @@
 // is [O, kh*kw*C], and the result, channels last, [N*OH*OW, O]. With one tap, stride 1 and no padding the image is that matrix
 // as it lies; elsewhere patches are gathered in scratch memory.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,11 +24,25 @@ Descriptor weight_of_matrix(const Descriptor& matrix, const Shape& weight);
 // Every pixel is in one patch at most, which has one tap: patches can be given back to an image without adding.
 bool apart(const ops::Window& window);
 
-// Runs the primitive on matrices. `way`: the convolution's; `arguments`: the primitive's, of which DNNL_ARG_SRC is gathered before and
+// Where the window goes over images with channels last, and the rows of patches that it makes.
+struct PatchGeometry {
+  ops::Window window;
+  std::int64_t images, channels, rows, columns, result_rows, result_columns;
+  std::size_t element;  // bytes
+
+  PatchGeometry(const ops::Window& window, const Way& way);
+
+  std::int64_t patches() const { return images * result_rows * result_columns; }
+  std::int64_t taps() const { return window.kernel[0] * window.kernel[1]; }
+  std::size_t pixel() const { return static_cast<std::size_t>(channels) * element; }  // bytes
+  std::size_t bytes() const { return static_cast<std::size_t>(patches() * taps()) * pixel(); }
+};
+
+// Runs the primitive on matrices. `arguments`: the primitive's, of which DNNL_ARG_SRC is gathered before and
 // DNNL_ARG_DIFF_SRC given back after, pixels that no window sees as 0.
 std::unique_ptr<Kernel> make_product_of_patches(const OpView& op, CpuDevice& device,
                                                 const PrimitiveDesc& desc,
                                                 std::vector<PrimitiveArgument> arguments,
-                                                const ops::Window& window, const Way& way);
+                                                const PatchGeometry& geometry);
 
 }  // namespace fleetrun::runtime::cpu

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/kernels/cpu/descriptors.h"
+#include "runtime/kernels/cpu/instruction_set.h"
 #include "runtime/tensor/philox.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
@@ -222,7 +223,9 @@ TEST_CASE(
   const Problem one_tap = {.channels = 64, .kernel = 1, .padding = 0}, taps = {.channels = 64},
                 few_channels = {.channels = 32}, large = {.channels = 256, .rows = 120};
   CHECK(!offered("conv2d_grad_weights", one_tap, DType::f32));
-  if (!__builtin_cpu_supports("amx-bf16") || std::getenv("DNNL_MAX_CPU_ISA") != nullptr) return;
+  const bool matrix_units =
+      (instruction_sets() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+  if (!matrix_units || std::getenv("DNNL_MAX_CPU_ISA") != nullptr) return;
   for (const char* op : {"conv2d_grad_weights", "conv2d_grad_input"})
     CHECK(offered(op, one_tap, DType::bf16));
   CHECK(offered("conv2d_grad_weights", taps, DType::bf16));
