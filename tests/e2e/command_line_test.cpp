@@ -111,17 +111,18 @@ TEST_CASE("ports that are not held can be taken by programs that ask for nothing
 
 TEST_CASE("two runs at the same time in the same folder: the second is refused, in another one it works") {
   const Launch launch;
+  // Ports below those that the kernel gives to connections of others.
   ChildProcess first(
-      Launch::command({"--nproc_per_node=2", "--start_port=38170"}, {"ready", "up", "sleep", "20"}),
+      Launch::command({"--nproc_per_node=2", "--start_port=28170"}, {"ready", "up", "sleep", "20"}),
       launch.options());
   launch.pid_in("up");
   const ChildResult second = launch.run({}, {});
   CHECK(second.code == 73);
   CHECK(contains(second.err, "log/ is in use by fleetrun, pid "));
   CHECK(launch.run({"--log_dir=other", "--nproc_per_node=2"}, {}).code == 0);
-  const ChildResult same_ports = launch.run({"--log_dir=third", "--start_port=38171"}, {});
+  const ChildResult same_ports = launch.run({"--log_dir=third", "--start_port=28171"}, {});
   CHECK(same_ports.code == 75);
-  CHECK(contains(same_ports.err, "port 38171 is held by another fleetrun"));
+  CHECK(contains(same_ports.err, "port 28171 is held by another fleetrun"));
   first.send(SIGTERM);
   CHECK(first.wait().code == 143);
 }
