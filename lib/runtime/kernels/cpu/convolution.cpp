@@ -63,13 +63,17 @@ Descriptor Convolution::bias_descriptor() const {
   return row_major({first == 0 ? weight_view[0] : weight_view[0] * weight_view[1]}, bias_type);
 }
 
+template <typename Describe>
+PrimitiveDesc Convolution::product(const Way& way, const Describe& describe) const {
+  const auto matrices = as_matrices(window, weight_view, way);
+  return matrices ? describe(*matrices) : nullptr;
+}
+
 PrimitiveDesc Convolution::forward(const Way& way, dnnl_engine_t engine) const {
   const Descriptor b = bias_descriptor();
   const Descriptor* const bias_or_none = bias ? &b : nullptr;
-  if (algorithm == Algorithm::gemm) {
-    const auto matrices = as_matrices(window, weight_view, way);
-    return matrices ? inner_product(*matrices, bias_or_none, engine) : nullptr;
-  }
+  if (algorithm == Algorithm::gemm)
+    return product(way, [&](const Way& seen) { return inner_product(seen, bias_or_none, engine); });
   dnnl_convolution_desc_t desc;
   check(dnnl_dilated_convolution_forward_desc_init(
             &desc, dnnl_forward_training, kind_of(algorithm), &way.x, &way.w, bias_or_none, &way.y,
@@ -81,8 +85,7 @@ PrimitiveDesc Convolution::forward(const Way& way, dnnl_engine_t engine) const {
 PrimitiveDesc Convolution::grad_input(const Way& way, dnnl_engine_t engine) const {
   if (algorithm == Algorithm::gemm) {
     if (!apart(window)) return nullptr;  // patches would have to be added
-    const auto matrices = as_matrices(window, weight_view, way);
-    return matrices ? inner_product_grad_input(*matrices, engine) : nullptr;
+    return product(way, [&](const Way& seen) { return inner_product_grad_input(seen, engine); });
   }
   dnnl_convolution_desc_t desc;
   check(dnnl_dilated_convolution_backward_data_desc_init(&desc, kind_of(algorithm), &way.x, &way.w, &way.y,
@@ -95,10 +98,9 @@ PrimitiveDesc Convolution::grad_input(const Way& way, dnnl_engine_t engine) cons
 PrimitiveDesc Convolution::grad_weights(const Way& way, dnnl_engine_t engine) const {
   const Descriptor b = bias_descriptor();
   const Descriptor* const bias_or_none = bias ? &b : nullptr;
-  if (algorithm == Algorithm::gemm) {
-    const auto matrices = as_matrices(window, weight_view, way);
-    return matrices ? inner_product_grad_weights(*matrices, bias_or_none, engine) : nullptr;
-  }
+  if (algorithm == Algorithm::gemm)
+    return product(way,
+                   [&](const Way& seen) { return inner_product_grad_weights(seen, bias_or_none, engine); });
   dnnl_convolution_desc_t desc;
   check(dnnl_dilated_convolution_backward_weights_desc_init(
             &desc, kind_of(algorithm), &way.x, &way.w, bias_or_none, &way.y, window.strides.data(),

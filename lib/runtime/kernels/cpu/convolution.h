@@ -47,6 +47,11 @@ struct Convolution {
   Layout weight_layout(const PrimitiveDesc& desc, dnnl_query_t what) const;
 
   Descriptor bias_descriptor() const;
+
+ private:
+  // By gemm: what `describe` makes of the matrices; empty where there are none.
+  template <typename Describe>
+  PrimitiveDesc product(const Way& way, const Describe& describe) const;
 };
 
 }  // namespace fleetrun::runtime::cpu
