@@ -20,29 +20,37 @@ Descriptor kept_if_blocked(const Value& value) {
   return few || !value.layout.plain() ? descriptor_of(value) : anywhere(value);
 }
 
-// One of the three ways to describe a Convolution.
-using Direction = PrimitiveDesc (Convolution::*)(const Way&, dnnl_engine_t) const;
+struct Direction {
+  PrimitiveDesc (Convolution::*describe)(const Way&, dnnl_engine_t) const;
+  const char* image;  // the larger one that it reads
+  dnnl_query_t what;  // as which a primitive is asked for its layout
+};
+constexpr Direction kForward = {&Convolution::forward, "x", dnnl_query_src_md};
+constexpr Direction kGradInput = {&Convolution::grad_input, "dy", dnnl_query_diff_dst_md};
+constexpr Direction kGradWeights = {&Convolution::grad_weights, "x", dnnl_query_src_md};
 
-PrimitiveDesc best(const OpView& op, const Convolution& conv, Direction direction,
+PrimitiveDesc best(const OpView& op, const Convolution& conv, const Direction& direction,
                    const std::vector<Way>& ways, Device& device) {
   dnnl_engine_t const engine = as_cpu(device).engine();
-  PrimitiveDesc desc = best_way(ways, [&](const Way& way) { return (conv.*direction)(way, engine); });
+  PrimitiveDesc desc =
+      best_way(ways, [&](const Way& way) { return (conv.*direction.describe)(way, engine); });
   if (desc == nullptr) op.fail("oneDNN has no convolution for these sizes");
   return desc;
 }
 
 // The usual one, and those that oneDNN has good code for in the layouts that it likes best. Products of matrices only where the
-// usual one, too, wants `image` (which it asks for as `what`) with the channels last: elsewhere images would be reordered for them.
-std::vector<std::string> names(Convolution problem, Direction direction, const Way& way, const Value& image,
-                               dnnl_query_t what, Device& device) {
+// usual one, too, wants the image with its channels last: elsewhere images would be reordered for them.
+std::vector<std::string> names(const OpView& op, Convolution problem, const Direction& direction,
+                               const Way& way, Device& device) {
   dnnl_engine_t const engine = as_cpu(device).engine();
   std::vector<std::string> found = {name_of(Algorithm::direct)};
-  const PrimitiveDesc usual = (problem.*direction)(way, engine);
+  const PrimitiveDesc usual = (problem.*direction.describe)(way, engine);
+  const Value& image = op.input(direction.image);
   const Layout last = layout_of(channels_last(image.shape, image.dtype), kActivation);
-  const bool wants_last = optimised(usual) && problem.image_layout(image, usual, what) == last;
+  const bool wants_last = optimised(usual) && problem.image_layout(image, usual, direction.what) == last;
   for (const Algorithm other : {Algorithm::winograd, Algorithm::gemm}) {
     problem.algorithm = other;
-    if ((other != Algorithm::gemm || wants_last) && optimised((problem.*direction)(way, engine)))
+    if ((other != Algorithm::gemm || wants_last) && optimised((problem.*direction.describe)(way, engine)))
       found.push_back(name_of(other));
   }
   return found;
@@ -56,7 +64,7 @@ std::vector<std::string> conv2d_algorithms(const OpView& op, Device& device) {
   const Convolution conv = forward_problem(op);
   const Way way = {kept_if_blocked(op.input("x")), any_layout(conv.weight_view, op.input("w").dtype),
                    anywhere(op.output("y"))};
-  return names(conv, &Convolution::forward, way, op.input("x"), dnnl_query_src_md, device);
+  return names(op, conv, kForward, way, device);
 }
 
 LayoutChoice choose_conv2d(const LayoutQuery& query, Device& device) {
@@ -71,7 +79,7 @@ LayoutChoice choose_conv2d(const LayoutQuery& query, Device& device) {
   ways.push_back({x, any_w, any_y});
   if (op.input("x").dtype != DType::f32)  // matrix units want layouts of their own: worth a reorder
     std::swap(ways[ways.size() - 2], ways.back());
-  const PrimitiveDesc desc = best(op, conv, &Convolution::forward, ways, device);
+  const PrimitiveDesc desc = best(op, conv, kForward, ways, device);
   return {{conv.image_layout(op.input("x"), desc, dnnl_query_src_md),
            conv.weight_layout(desc, dnnl_query_weights_md), Layout()},
           {conv.image_layout(op.output("y"), desc, dnnl_query_dst_md)}};
@@ -98,7 +106,7 @@ std::vector<std::string> grad_input_algorithms(const OpView& op, Device& device)
   const Convolution conv = grad_input_problem(op);
   const Way way = {anywhere(op.output("dx")), any_layout(conv.weight_view, op.input("w").dtype),
                    anywhere(op.input("dy"))};
-  return names(conv, &Convolution::grad_input, way, op.input("dy"), dnnl_query_diff_dst_md, device);
+  return names(op, conv, kGradInput, way, device);
 }
 
 LayoutChoice choose_grad_input(const LayoutQuery& query, Device& device) {
@@ -111,7 +119,7 @@ LayoutChoice choose_grad_input(const LayoutQuery& query, Device& device) {
   const std::vector<Way> ways = {{any_dx, descriptor_of(op.input("w"), conv.weight_view), near_dy},
                                  {any_dx, any_w, near_dy},
                                  {any_dx, any_w, anywhere(dy)}};
-  const PrimitiveDesc desc = best(op, conv, &Convolution::grad_input, ways, device);
+  const PrimitiveDesc desc = best(op, conv, kGradInput, ways, device);
   return {
       {conv.image_layout(dy, desc, dnnl_query_diff_dst_md), conv.weight_layout(desc, dnnl_query_weights_md)},
       {conv.image_layout(op.output("dx"), desc, dnnl_query_diff_src_md)}};
@@ -138,7 +146,7 @@ std::vector<std::string> grad_weights_algorithms(const OpView& op, Device& devic
   const Convolution conv = grad_weights_problem(op);
   const Way way = {kept_if_blocked(op.input("x")), any_layout(conv.weight_view, op.output("dw").dtype),
                    anywhere(op.input("dy"))};
-  return names(conv, &Convolution::grad_weights, way, op.input("x"), dnnl_query_src_md, device);
+  return names(op, conv, kGradWeights, way, device);
 }
 
 // dw is wanted as the parameter lies, which is how the value is laid out when this is asked.
@@ -153,7 +161,7 @@ LayoutChoice choose_grad_weights(const LayoutQuery& query, Device& device) {
                                  {x, any_w, near_dy},
                                  {anywhere(op.input("x")), any_w, anywhere(dy)},
                                  {x, any_w, anywhere(dy)}};
-  const PrimitiveDesc desc = best(op, conv, &Convolution::grad_weights, ways, device);
+  const PrimitiveDesc desc = best(op, conv, kGradWeights, ways, device);
   return {{conv.image_layout(op.input("x"), desc, dnnl_query_src_md),
            conv.image_layout(dy, desc, dnnl_query_diff_dst_md)},
           {conv.weight_layout(desc, dnnl_query_diff_weights_md), Layout()}};

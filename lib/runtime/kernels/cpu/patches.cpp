@@ -2,6 +2,7 @@
 
 #include <dnnl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
