@@ -68,7 +68,7 @@ TrainingState Checkpoints::resume(int batches) {
            << std::endl;
   }
   trainer_.share_parameters();
-  const TrainingState start = share(checkpoint ? &*checkpoint : nullptr, point.state);
+  TrainingState start = share(checkpoint ? &*checkpoint : nullptr, point.state);
   looked_at_ = start.steps;
   return start;
 }
@@ -141,7 +141,11 @@ bool Checkpoints::due(const TrainingState& state) const {
 bool Checkpoints::after_step(const TrainingState& state) {
   if (!job_.checkpoint.dir) return false;
   tell_results();
-  const Requests requests = agree_on(take_requests(), *world_.communicator);
+  Requests mine = take_requests();
+  const std::int64_t now = monotonic_ns();
+  mine.save = save_requests_.is_new(mine.save, now);
+  const Requests requests = agree_on(mine, *world_.communicator);
+  if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.save || requests.stop || due(state)) save(state);
   looked_at_ = state.steps;
   if (requests.stop) finish();

@@ -10,6 +10,7 @@
 #include "job/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
+#include "runtime/checkpoint/requests.h"
 #include "runtime/checkpoint/training_state.h"
 #include "runtime/trainer.h"
 
@@ -55,6 +56,7 @@ class Checkpoints {
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
   int batches_ = 0;                           // of an epoch
+  SaveRequests save_requests_;
   std::int64_t looked_at_ = 0;  // steps when it was last asked what is due; several may lie between
   std::int64_t saved_steps_ = -1;
   int failures_ = 0;  // in a row

@@ -9,6 +9,8 @@ namespace {
 // Of the process, as signals are. Lock-free, so that a handler may set them.
 std::atomic<bool> save_wanted{false};
 std::atomic<bool> stop_wanted{false};
+constexpr std::int64_t kTogether =
+    1'000'000'000;  // ns, within which a signal reaches all ranks; or a step, if that is longer
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void note(int signal) { (signal == SIGTERM ? stop_wanted : save_wanted) = true; }
@@ -28,5 +30,16 @@ void listen_for_requests() {
 }
 
 Requests take_requests() { return {save_wanted.exchange(false), stop_wanted}; }
+
+bool SaveRequests::is_new(bool asked, std::int64_t now_ns) {
+  const bool same = asked && expected_;
+  if (asked || now_ns >= until_) expected_ = false;
+  return asked && !same;
+}
+
+void SaveRequests::answered(bool asked, std::int64_t now_ns) {
+  expected_ = !asked;
+  until_ = now_ns + kTogether;
+}
 
 }  // namespace fleetrun::runtime

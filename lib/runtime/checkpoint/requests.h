@@ -1,5 +1,6 @@
 // What signals ask of a training that keeps checkpoints: SIGUSR1 for one now, SIGTERM for a last one.
 #pragma once
+#include <cstdint>
 
 namespace fleetrun::runtime {
 
@@ -13,5 +14,19 @@ void listen_for_requests();
 
 // What came since the last call; a wish to stop stays.
 Requests take_requests();
+
+// A signal for all ranks reaches one after the other, and they may end a step in between: who is asked for a save just after
+// it joined that of another rank is asked for the same one.
+class SaveRequests {
+ public:
+  // `asked`: this rank, since the last call. Whether that is another save than the last.
+  bool is_new(bool asked, std::int64_t now_ns);
+  // All ranks save now; `asked`: this one did ask.
+  void answered(bool asked, std::int64_t now_ns);
+
+ private:
+  bool expected_ = false;  // the signal of the last save is still to come here
+  std::int64_t until_ = 0;
+};
 
 }  // namespace fleetrun::runtime
