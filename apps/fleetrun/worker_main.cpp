@@ -1,6 +1,5 @@
 // fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
 // hand it is the only rank.
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,6 +17,7 @@
 #include "base/rank_env.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
+#include "runtime/checkpoint/requests.h"
 #include "runtime/export_weights.h"
 #include "runtime/metrics/time_book.h"
 #include "runtime/run_job.h"
@@ -92,7 +92,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
   if (env.rank == 0) tell(report, env);
   // The signal that asked for it ends this process too, so that whoever waits for it sees why.
-  if (report.stopped) std::raise(SIGTERM);
+  if (report.stopped) runtime::die_of_sigterm();
 }
 
 }  // namespace

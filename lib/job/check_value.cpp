@@ -26,13 +26,15 @@ bool is_within(double number, const Range& range) {
 }
 
 std::string describe_limits(const Range& range) {
-  const bool has_least = std::isfinite(range.least) && range.least > INT_MIN;
-  const bool has_most = std::isfinite(range.most) && range.most < INT_MAX;
+  const bool has_least = std::isfinite(range.least) && range.least != INT_MIN;
+  const bool has_most = std::isfinite(range.most) && range.most != INT_MAX;
   const std::string least = fmt::format("{}{}", range.above_least ? "above " : "", range.least);
   if (has_least && has_most)
-    return fmt::format(
-        " {}{} {} {}", range.above_least ? "" : "from ", least, range.above_least ? "and" : "to",
-        range.below_most ? fmt::format("below {}", range.most) : fmt::format("{}", range.most));
+    return fmt::format(" {}{} {}{}", range.above_least ? "" : "from ", least,
+                       range.above_least ? "and " : "to ",
+                       range.below_most    ? fmt::format("below {}", range.most)
+                       : range.above_least ? fmt::format("at most {}", range.most)
+                                           : fmt::format("{}", range.most));
   if (has_least) return fmt::format(" {}{}", range.above_least ? "" : "of at least ", least);
   return has_most ? fmt::format(" of at most {}", range.most) : "";
 }

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "job/job_keys.h"
 #include "job/make_key.h"
 
@@ -8,6 +10,7 @@ constexpr double kMostCommunicators = 64;  // each has a thread; far above what 
 constexpr double kMostOpsInFlight = 256;   // threads that issue ops; far above the width of any graph of ours
 constexpr double kMostScratchMegabytes = 1 << 20;  // a terabyte: more than any host gives to one op
 
+constexpr double kMostScale = std::numeric_limits<float>::max();  // in f32, too
 constexpr double kMostSteps = 1 << 24;  // counted in f32, which has no gaps up to there
 
 // FleetX's documents write the fusion switches directly under the strategy.
@@ -19,7 +22,7 @@ Key amp_keys() {
       "amp_configs", "mixed precision in detail",
       {
           make_key("init_loss_scaling", amp(&AmpSpec::init_loss_scaling), "first loss scale",
-                   {.range = Range::above(0)}),
+                   {.range = {.least = 0, .most = kMostScale, .above_least = true}}),
           make_key("incr_every_n_steps", amp(&AmpSpec::incr_every_n_steps),
                    "good steps before the scale grows", {.range = Range::between(1, kMostSteps)}),
           make_key("decr_every_n_nan_or_inf", amp(&AmpSpec::decr_every_n_nan_or_inf),

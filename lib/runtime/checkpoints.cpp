@@ -100,16 +100,18 @@ std::optional<Checkpoint> Checkpoints::newest_good() {
   std::vector<std::string> bad;
   std::string problems;
   for (const std::string& path : folder_->list()) {
+    std::optional<Checkpoint> checkpoint;
     try {
-      Checkpoint checkpoint = read_checkpoint(path);
-      for (const std::string& worse : bad)
-        out_ << "warning: set aside as " << folder_->set_aside(worse) << std::endl;
-      return checkpoint;
+      checkpoint = read_checkpoint(path);
     } catch (const Error& problem) {
       out_ << "warning: a checkpoint cannot be used: " << problem.message() << std::endl;
       problems += "\n  " + problem.message();
       bad.push_back(path);
+      continue;
     }
+    for (const std::string& worse : bad)
+      out_ << "warning: set aside as " << folder_->set_aside(worse) << std::endl;
+    return checkpoint;
   }
   if (bad.empty()) return std::nullopt;
   throw Error(ErrorKind::data,
@@ -148,7 +150,13 @@ bool Checkpoints::after_step(const TrainingState& state) {
   if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.save || requests.stop || due(state)) save(state);
   looked_at_ = state.steps;
-  if (requests.stop) finish();
+  if (requests.stop) {
+    finish();
+    if (last_problem_)
+      throw Error(ErrorKind::io,
+                  fmt::format("stopped by SIGTERM, and the checkpoint of {} could not be written: {}",
+                              describe(state), *last_problem_));
+  }
   return requests.stop;
 }
 
@@ -173,14 +181,15 @@ void Checkpoints::tell_results() {
   if (!writer_) return;
   for (const SaveResult& result : writer_->take_results()) {
     failures_ = result.problem ? failures_ + 1 : 0;
+    last_problem_ = result.problem ? std::optional(result.problem->message()) : std::nullopt;
     if (!result.problem)
       out_ << fmt::format("checkpoint: {} ({:.0f} ms)", result.path, result.seconds * 1e3) << std::endl;
     else if (failures_ == kMostFailures)
       throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
-                                             kMostFailures, result.problem->message()));
+                                             kMostFailures, *last_problem_));
     else
       out_ << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
-                          describe(result.state), result.problem->message())
+                          describe(result.state), *last_problem_)
            << std::endl;
   }
 }

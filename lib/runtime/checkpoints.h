@@ -29,7 +29,8 @@ class Checkpoints {
   // Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
   TrainingState resume(int batches);
 
-  // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept.
+  // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it
+  // could not be.
   bool after_step(const TrainingState& state);
   // After an epoch with its evaluation, which `state` is past; the end of the training is kept in any case.
   void after_epoch(const TrainingState& state, bool last);
@@ -59,7 +60,8 @@ class Checkpoints {
   SaveRequests save_requests_;
   std::int64_t looked_at_ = 0;  // steps when it was last asked what is due; several may lie between
   std::int64_t saved_steps_ = -1;
-  int failures_ = 0;  // in a row
+  int failures_ = 0;                         // in a row
+  std::optional<std::string> last_problem_;  // why the last save failed, if it did
   std::int64_t waited_ns_ = 0;
   Timeline* timeline_;
   Timeline::Label label_ = 0;

@@ -147,10 +147,11 @@ class Run {
     page_.steps = static_cast<std::uint64_t>(total_steps_);
     page_.step = static_cast<std::uint64_t>(state_.steps);
     time_.begin(world_.env.attempt, state_.steps, monotonic_ns());
-    if (state_.epoch >= epochs_) nothing_left();
-    for (bool last = false; state_.epoch < epochs_ && !last && !stopped_;) {
+    bool last = state_.steps >= total_steps_;
+    if (last) nothing_left();
+    while (!last && !stopped_) {
       train_epoch();
-      last = state_.steps == total_steps_;
+      last = state_.steps >= total_steps_;
       if (!stopped_ && evaluation_is_due(last)) evaluate(state_.epoch);
       if (stopped_) break;
       if (state_.batch == steps_per_epoch_) next_epoch();
@@ -200,8 +201,8 @@ class Run {
 
   // A checkpoint of the end of a training that is no longer now.
   void nothing_left() {
-    out_ << fmt::format("nothing is left to train: the job ends after {} epochs", epochs_) << std::endl;
-    if (test_loader_) evaluate(epochs_ - 1);
+    out_ << fmt::format("nothing is left to train: the job ends after {} steps", total_steps_) << std::endl;
+    if (test_loader_ && job_.train.eval_every > 0) evaluate(epochs_ - 1);
   }
 
   void next_epoch() {
@@ -266,7 +267,8 @@ class Run {
     const double rate =
         job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_);
     const double speed = job_.data.batch_size / timed_step({data.images, data.labels}, rate);
-    fetch_is_due_ = fetch_is_due_ || state_.steps % job_.train.fetch_every == 0;
+    fetch_is_due_ =
+        fetch_is_due_ || state_.steps % job_.train.fetch_every == 0 || state_.steps + 1 == total_steps_;
     log_is_due_ = log_is_due_ || state_.batch % job_.train.log_every == 0;
     if (ends_run && std::exchange(fetch_is_due_, false)) book(TimeUse::compute, [this] { fetch(); });
     if (ends_run && std::exchange(log_is_due_, false)) {
@@ -302,7 +304,8 @@ class Run {
   void fetch() {
     score_ = trainer_.score();
     page_.loss = score_.loss;
-    if (!std::isfinite(score_.loss)) stop_without_numbers();
+    if (!std::isfinite(score_.loss))
+      stop_without_numbers(fmt::format("the loss of rank {}", world_.env.rank), score_.loss);
     tell_loss_scale();
   }
 
@@ -315,11 +318,11 @@ class Run {
     loss_scale_ = scale;
   }
 
-  [[noreturn]] void stop_without_numbers() const {
+  [[noreturn]] void stop_without_numbers(const std::string& what, double value) const {
     const std::string where = first_not_finite(trainer_.executor().program(), trainer_.storage());
     throw Error(ErrorKind::numerics,
-                fmt::format("the loss of rank {} is {} at step {}{}", world_.env.rank, score_.loss,
-                            state_.steps, where.empty() ? "" : ", and so is " + where),
+                fmt::format("{} is {} at step {}{}", what, value, state_.steps,
+                            where.empty() ? "" : ", and so is " + where),
                 "a lower optimizer.learning_rate or a warm-up often helps");
   }
 
@@ -378,6 +381,8 @@ class Run {
     }
     test_score_ = book(TimeUse::communication, [this] { return trainer_.finish_evaluation(); });
     out_ << test_line(epoch, *test_score_) << std::endl;
+    if (!std::isfinite(test_score_->loss))
+      stop_without_numbers("the loss of the test samples", test_score_->loss);
     if (events_)
       record(state_.steps, {{"test/loss", test_score_->loss},
                             {"test/acc1", test_score_->acc1},
@@ -428,7 +433,7 @@ class Run {
                           .resumed_at = first_step_,
                           .stopped = stopped_,
                           .skipped_samples = skipped_,
-                          .loss = score_.loss,
+                          .loss = state_.steps > first_step_ ? std::optional(score_.loss) : std::nullopt,
                           .train_seconds = train_seconds_,
                           .images_per_second = train_seconds_ > 0 ? images / train_seconds_ : 0,
                           .parameter_bytes = trainer_.storage().parameter_bytes(),
@@ -463,10 +468,12 @@ class Run {
   std::int64_t total_steps_ = 0;
   Checkpoints checkpoints_;
   TrainingState state_;
-  std::int64_t first_step_ = 0;                     // of this process
-  std::int64_t skipped_ = 0;                        // samples that this rank told of; of all ranks at the end
-  bool stopped_ = false;                            // by SIGTERM, with a checkpoint
-  bool fetch_is_due_ = false, log_is_due_ = false;  // behind the last step of the run
+  std::int64_t first_step_ = 0;  // of this process
+  std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
+  bool stopped_ = false;         // by SIGTERM, with a checkpoint
+  bool fetch_is_due_ = true,
+       log_is_due_ =
+           false;  // behind the last step of the run; before the first fetch there is no loss to log
   double train_seconds_ = 0;
   std::int64_t step_ns_ = 0;  // in steps so far
   ProfileMark profile_begin_, profile_end_;

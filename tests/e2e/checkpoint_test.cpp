@@ -185,6 +185,54 @@ TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
   kill_when(launch, "(step " + step + ")", SIGKILL, long_job);
 }
 
+TEST_CASE("SIGTERM to launcher and ranks at once, as a service manager sends it, loses nothing") {
+  const Training launch("lenet");
+  ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.epochs=1000000",
+                      "checkpoint.every_epochs=0"},
+                     launch.options());
+  REQUIRE(
+      comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 1, batch 1]"); }, 60s));
+  for (const pid_t worker : workers_in(launch.folder)) ::kill(worker, SIGTERM);
+  child.send(SIGTERM);
+  CHECK(child.wait().code == 128 + SIGTERM);
+  CHECK(saved(launch).size() == 1);
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped by SIGTERM; the checkpoint is complete"));
+}
+
+TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever counts its steps") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.max_steps=4"}).code == 0);
+  const Words before = saved(launch);
+  const ChildResult shorter = train(launch, {"train.max_steps=3"});
+  CHECK(shorter.code == 0);
+  CHECK(contains(shorter.out, "nothing is left to train: the job ends after 3 steps"));
+  CHECK(contains(launch.folder.read("log/train.json"), R"("loss": null)"));
+  const ChildResult alone = train(launch, {"train.max_steps=7"}, 1);  // 4 steps of two ranks are 8 of one
+  CHECK(alone.code == 0);
+  CHECK(contains(alone.out, "nothing is left to train: the job ends after 7 steps"));
+  CHECK(saved(launch) == before);
+}
+
+TEST_CASE("a training over more samples than before goes on with them, and keeps its end") {
+  const Training launch("lenet");
+  const Words at_end = {"checkpoint.every_epochs=0", "train.epochs=1"};
+  REQUIRE(train(launch, at_end).code == 0);
+  const ChildResult more =
+      train(launch, {"checkpoint.every_epochs=0", "train.epochs=2", "data.train.samples=128"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(contains(more.out, "[Epoch 1, batch 7]"));
+  CHECK(saved(launch).back().ends_with("-step-16"));
+}
+
+TEST_CASE("what is told behind a checkpoint has a loss, though none is due to be fetched") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.max_steps=4"}).code == 0);
+  const ChildResult again = train(launch, {"train.max_steps=6", "train.fetch_every=100"});
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "[Epoch 0, batch 4] loss: "));
+  CHECK_FALSE(contains(again.out, "loss: 0.00000"));
+}
+
 TEST_CASE(
     "a bad checkpoint is told and set aside for the one before; when all are bad the run ends with 65") {
   const Training launch("lenet");
@@ -302,6 +350,23 @@ TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a r
   CHECK(contains(result.err, "3 checkpoints in a row could not be written; the last: "));
   CHECK(contains(result.err, "No space left on device"));
   CHECK(is_empty);
+}
+
+TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling it complete") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    MESSAGE("skipped: mounting a small tmpfs: needs root");
+    return;
+  }
+  kill_when(launch, "[Epoch 1, batch 1]", SIGTERM, {"train.epochs=1000000", "checkpoint.every_epochs=0"});
+  CHECK(::umount(disk.c_str()) == 0);
+  const std::string log = launch.folder.read("log/workerlog.0");
+  CHECK_FALSE(contains(log, "the checkpoint is complete"));
+  CHECK(std::regex_search(
+      log, std::regex("stopped by SIGTERM, and the checkpoint of epoch .* could not be written: "
+                      ".*No space left on device")));
 }
 
 TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last good checkpoint is the newest") {

@@ -244,6 +244,15 @@ TEST_CASE("a loss that is no number ends the run with 80 and says at which step"
                           std::regex(R"(rank 0: error: the loss of rank 0 is (nan|inf|-nan) at step \d+)")));
 }
 
+TEST_CASE("numbers that are lost are found at the end of a training that hardly looks at its loss") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result = launch.run_words(
+      {"job.json", "optimizer.learning_rate=1e30", "train.max_steps=5", "train.fetch_every=1000"});
+  CHECK(result.code == 80);
+  CHECK_FALSE(launch.folder.has("output/model.safetensors"));
+}
+
 TEST_CASE("train.json of an earlier run is not taken for this one's") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);

@@ -143,6 +143,10 @@ TEST_CASE("numbers out of range: 0, negative, 2^63, 1e309") {
         "a.json:4:24: train.max_steps: found 9223372036854775808, wanted a whole number of at least 1 and at "
         "most "
         "2147483647");
+  CHECK(
+      complaint(good_job(R"("strategy": {"amp_configs": {"init_loss_scaling": 1e39}})")) ==
+      "a.json:4:51: strategy.amp_configs.init_loss_scaling: found 1e39, wanted a number above 0 and at most "
+      "3.4028234663852886e+38");
 }
 
 TEST_CASE("NaN and Infinity") {

@@ -3,33 +3,49 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/timeline.h"
+
 namespace fleetrun::runtime {
 namespace {
 
-// Of the process, as signals are. Lock-free, so that a handler may set them.
-std::atomic<bool> save_wanted{false};
-std::atomic<bool> stop_wanted{false};
 constexpr std::int64_t kTogether =
     1'000'000'000;  // ns, within which a signal reaches all ranks; or a step, if that is longer
-static_assert(std::atomic<bool>::is_always_lock_free);
 
-void note(int signal) { (signal == SIGTERM ? stop_wanted : save_wanted) = true; }
+// Of the process, as signals are. Lock-free, so that a handler may set them.
+std::atomic<bool> save_wanted{false};
+std::atomic<std::int64_t> stop_wanted_at{0};  // ns; 0: not
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-void handle(int signal, unsigned flags) {
+void note_save(int) { save_wanted = true; }
+
+// Who stops a whole service or job step signals the launcher and each rank, and the launcher passes it on.
+void note_stop(int) {
+  const std::int64_t now = monotonic_ns();
+  std::int64_t first = 0;
+  if (stop_wanted_at.compare_exchange_strong(first, now) || now - first < kTogether) return;
+  die_of_sigterm();
+}
+
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = note;
-  action.sa_flags = static_cast<int>(SA_RESTART | flags);
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
   ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
 void listen_for_requests() {
-  handle(SIGUSR1, 0);
-  handle(SIGTERM, SA_RESETHAND);
+  handle(SIGUSR1, note_save);
+  handle(SIGTERM, note_stop);
 }
 
-Requests take_requests() { return {save_wanted.exchange(false), stop_wanted}; }
+Requests take_requests() { return {save_wanted.exchange(false), stop_wanted_at != 0}; }
+
+void die_of_sigterm() {
+  handle(SIGTERM, SIG_DFL);
+  std::raise(SIGTERM);  // from a handler: as soon as that returns
+}
 
 bool SaveRequests::is_new(bool asked, std::int64_t now_ns) {
   const bool same = asked && expected_;

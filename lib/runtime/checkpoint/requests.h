@@ -9,11 +9,14 @@ struct Requests {
   bool stop = false;
 };
 
-// For the whole process, from here on. A second SIGTERM ends it at once.
+// For the whole process, from here on. A SIGTERM more than a second behind the first ends it at once.
 void listen_for_requests();
 
 // What came since the last call; a wish to stop stays.
 Requests take_requests();
+
+// Ends the process by SIGTERM, whatever was made of that before.
+void die_of_sigterm();
 
 // A signal for all ranks reaches one after the other, and they may end a step in between: who is asked for a save just after
 // it joined that of another rank is asked for the same one.

@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/snapshot.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -79,12 +78,11 @@ std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const P
 
 // A state that nobody can go on from is not kept, least of all as the newest.
 void check_finite(const PlainTensors& weights, const TrainingState& state) {
-  for (const auto& [name, tensor] : weights)
-    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); }))
-      throw Error(
-          ErrorKind::numerics,
-          fmt::format("{} holds NaN or infinity after step {}; this state is not saved", name, state.steps),
-          "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
+  if (const std::string name = first_not_finite(weights); !name.empty())
+    throw Error(
+        ErrorKind::numerics,
+        fmt::format("{} holds NaN or infinity after step {}; this state is not saved", name, state.steps),
+        "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
 }
 
 // With sync_batch_norm the running statistics are the same on all ranks, and have to be: they have rank 0's already.

@@ -9,14 +9,9 @@ namespace fleetrun::runtime {
 ResumePoint plan_resume(const TrainingState& saved, const TrainingState& now, int batches) {
   const std::int64_t then_in_step = std::int64_t{saved.world_size} * saved.batch_size;
   const std::int64_t now_in_step = std::int64_t{now.world_size} * now.batch_size;
+  const std::int64_t samples = saved.batch * then_in_step;
   ResumePoint point = {.state = now};
   point.state.epoch = saved.epoch;
-  if (then_in_step == now_in_step) {
-    point.state.steps = saved.steps;
-    point.state.batch = saved.batch;
-    return point;
-  }
-  const std::int64_t samples = saved.batch * then_in_step;
   point.state.batch = static_cast<int>(std::min<std::int64_t>(batches, samples / now_in_step));
   point.state.steps = std::int64_t{saved.epoch} * batches + point.state.batch;
   point.repeated = samples - point.state.batch * now_in_step;

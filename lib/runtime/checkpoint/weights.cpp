@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -175,8 +176,19 @@ void load_pretrained(const job::ModelSpec& model, const Program& program, Storag
   with_context("loading model.pretrained", [&] { load_weights(*model.pretrained, program, storage); });
 }
 
+std::string first_not_finite(const PlainTensors& tensors) {
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  for (const auto& [name, tensor] : tensors)
+    if (!std::ranges::all_of(tensor.values, is_finite)) return name;
+  return "";
+}
+
 void save_weights(const std::string& path, const Program& program, const Storage& storage) {
-  write_file_atomically(path, format_tensors(read_tensors(weights_of(program), program, storage)));
+  const PlainTensors weights = read_tensors(weights_of(program), program, storage);
+  if (const std::string name = first_not_finite(weights); !name.empty())
+    throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
+                "a lower optimizer.learning_rate or a warm-up often helps");
+  write_file_atomically(path, format_tensors(weights));
 }
 
 }  // namespace fleetrun::runtime

@@ -44,7 +44,10 @@ void load_weights(const std::string& path, const Program& program, Storage& stor
 // The same from model.pretrained, when the job has one; errors name the key.
 void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
 
-// f32. Throws Error(create|io).
+// The name of one that holds NaN or infinity, "" when none does.
+std::string first_not_finite(const PlainTensors& tensors);
+
+// f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
 void save_weights(const std::string& path, const Program& program, const Storage& storage);
 
 }  // namespace fleetrun::runtime

@@ -28,7 +28,7 @@ std::string to_json(const TrainReport& report) {
   nlohmann::ordered_json json = {{"world_size", report.world_size},
                                  {"epochs", report.epochs},
                                  {"steps", report.steps},
-                                 {"loss", report.loss},
+                                 {"loss", report.loss ? nlohmann::ordered_json(*report.loss) : nullptr},
                                  {"train_seconds", report.train_seconds},
                                  {"images_per_second", report.images_per_second},
                                  {"parameter_bytes", report.parameter_bytes},

@@ -10,13 +10,13 @@ namespace fleetrun::runtime {
 
 struct TrainReport {
   int world_size = 1;
-  int epochs = 0;                          // begun
-  std::int64_t steps = 0;                  // those before a checkpoint included
-  std::int64_t resumed_at = 0;             // the steps that the checkpoint had which the run went on from
-  bool stopped = false;                    // on request, before its end, with a checkpoint
-  std::int64_t skipped_samples = 0;        // that could not be decoded; each rank counts those that it met
-  double loss = 0;                         // the last fetched one, of rank 0
-  std::optional<double> test_loss;         // of the last evaluation
+  int epochs = 0;                    // begun
+  std::int64_t steps = 0;            // those before a checkpoint included
+  std::int64_t resumed_at = 0;       // the steps that the checkpoint had which the run went on from
+  bool stopped = false;              // on request, before its end, with a checkpoint
+  std::int64_t skipped_samples = 0;  // that could not be decoded; each rank counts those that it met
+  std::optional<double> loss;        // the last fetched one, of rank 0; null when nothing was left to train
+  std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;     // top 1
   double train_seconds = 0;                // in training steps, waiting for data included, evaluation not
   double images_per_second = 0;            // of all ranks together, over train_seconds

@@ -1,11 +1,59 @@
 #include "runtime/checkpoint/requests.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "base/timeline.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
+
+// How a process ends that does this: as waitpid tells.
+int ending_of(const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(work());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("the SIGTERMs of a whole service, to launcher and ranks, are one wish to stop") {
+  const int status = ending_of([] {
+    listen_for_requests();
+    if (take_requests().stop) return 1;
+    for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
+    return take_requests().stop && take_requests().stop ? 0 : 2;
+  });
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a SIGTERM more than a second later ends the process, and so does the end of a stop") {
+  const int later = ending_of([] {
+    listen_for_requests();
+    const std::int64_t start = monotonic_ns();
+    std::raise(SIGTERM);
+    while (monotonic_ns() - start < 1100 * kMs) ::usleep(10'000);
+    std::raise(SIGTERM);
+    return 0;
+  });
+  CHECK(WIFSIGNALED(later));
+  CHECK(WTERMSIG(later) == SIGTERM);
+  const int stopped = ending_of([] {
+    listen_for_requests();
+    std::raise(SIGTERM);
+    die_of_sigterm();
+    return 0;
+  });
+  CHECK(WIFSIGNALED(stopped));
+  CHECK(WTERMSIG(stopped) == SIGTERM);
+}
 
 TEST_CASE("a signal that reaches this rank just after another one's save asks for nothing new") {
   SaveRequests requests;

@@ -27,6 +27,16 @@ TEST_CASE(
   CHECK(point.repeated == 32);
 }
 
+TEST_CASE("where an epoch has fewer batches than it had, or more, steps are counted as it has them now") {
+  const ResumePoint fewer = plan_resume(state(2, 8, 57, 3, 12), state(2, 8), 10);
+  CHECK(fewer.state.batch == 10);
+  CHECK(fewer.state.steps == 3 * 10 + 10);
+  CHECK(fewer.repeated == 0);
+  const ResumePoint more = plan_resume(state(2, 8, 57, 3, 12), state(2, 8), 20);
+  CHECK(more.state.batch == 12);
+  CHECK(more.state.steps == 3 * 20 + 12);
+}
+
 TEST_CASE("an epoch that was done stays done, though its last step was padded") {
   const ResumePoint point = plan_resume(state(2, 8, 60, 3, 15), state(3, 8), 10);
   CHECK(point.state.batch == 10);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <limits>
 #include <map>
 
 #include "comm/solo.h"
@@ -117,6 +118,10 @@ TEST_CASE("running statistics are weights, what an optimizer keeps is not") {
   CHECK(file.tensors.size() == 3);
   CHECK(file.tensors.at("bn1.running_mean").as<float>() == std::vector<float>{3, 4});
   CHECK(file.tensors.count("bn1.weight.velocity") == 0);
+
+  storage.write("bn1.running_mean", {0, std::numeric_limits<float>::quiet_NaN()});
+  check_error(ErrorKind::numerics, "bn1.running_mean holds NaN or infinity; ",
+              [&] { save_weights(folder / "w", program, storage); });  // the good ones stay
 
   storage.write("bn1.running_mean", {0, 0});
   load_weights(folder / "w", program, storage);
