@@ -26,7 +26,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x33656761506e7552;  // "RunPage3"
+  static constexpr std::uint64_t kMagic = 0x34656761506e7552;  // "RunPage4"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -43,6 +43,8 @@ struct ProgressPage {
   std::atomic<std::int64_t> run_start_ns{0};   // CLOCK_MONOTONIC when the first attempt began; 0: not known
   std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};  // since then, by TimeUse
   std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
+  std::atomic<std::int64_t> first_own_checkpoint{
+      0};  // least number of those that this run writes, whichever attempt; 0: not known
 
   void beat();  // heartbeat_ns = now
 

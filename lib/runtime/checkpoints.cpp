@@ -49,12 +49,13 @@ Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& t
 
 Checkpoints::~Checkpoints() = default;
 
-TrainingState Checkpoints::resume(int batches) {
+TrainingState Checkpoints::resume(int batches, std::atomic<std::int64_t>& first_own) {
   batches_ = batches;
+  if (folder_ && first_own == 0) first_own = folder_->next_number();
   const TrainingState anew = new_training(job_, world_.env);
   std::optional<Checkpoint> checkpoint;
   ResumePoint point = {.state = anew};
-  if (world_.env.rank == 0) checkpoint = find();
+  if (world_.env.rank == 0) checkpoint = find(first_own);
   if (checkpoint) {
     check_kind(*checkpoint);
     const std::string note = load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
@@ -88,18 +89,21 @@ TrainingState Checkpoints::share(const Checkpoint* checkpoint, const TrainingSta
   return state;
 }
 
-std::optional<Checkpoint> Checkpoints::find() {
+// checkpoint.resume is about how a run begins: another attempt at it goes on from what the one before has kept.
+std::optional<Checkpoint> Checkpoints::find(std::int64_t first_own) {
   const std::string& resume = job_.checkpoint.resume;
+  if (resume == "auto") return folder_ ? newest_good(0) : std::nullopt;
+  if (folder_)
+    if (std::optional<Checkpoint> own = newest_good(first_own)) return own;
   if (resume == "never") return std::nullopt;
-  if (resume == "auto") return folder_ ? newest_good() : std::nullopt;
   return with_context("loading checkpoint.resume", [&] { return read_checkpoint(resume); });
 }
 
 // Those in front of it that cannot be used are told, and set aside so that they are not counted as kept.
-std::optional<Checkpoint> Checkpoints::newest_good() {
+std::optional<Checkpoint> Checkpoints::newest_good(std::int64_t least_number) {
   std::vector<std::string> bad;
   std::string problems;
-  for (const std::string& path : folder_->list()) {
+  for (const std::string& path : folder_->list(least_number)) {
     std::optional<Checkpoint> checkpoint;
     try {
       checkpoint = read_checkpoint(path);

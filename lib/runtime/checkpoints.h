@@ -1,6 +1,8 @@
 // When the state of a training is kept, and where a training goes on: between the training loop and the folder of
 // checkpoints. Every rank has one of these and calls the same functions in the same order; rank 0 reads and writes.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -26,8 +28,9 @@ class Checkpoints {
   ~Checkpoints();
 
   // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches.
+  // `first_own`: least number of the checkpoints that this run writes, which its first attempt (0) settles for the later ones.
   // Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
-  TrainingState resume(int batches);
+  TrainingState resume(int batches, std::atomic<std::int64_t>& first_own);
 
   // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it
   // could not be.
@@ -43,8 +46,8 @@ class Checkpoints {
 
  private:
   bool due(const TrainingState& state) const;
-  std::optional<Checkpoint> find();
-  std::optional<Checkpoint> newest_good();
+  std::optional<Checkpoint> find(std::int64_t first_own);
+  std::optional<Checkpoint> newest_good(std::int64_t least_number);
   void check_kind(const Checkpoint& checkpoint) const;
   TrainingState share(const Checkpoint* checkpoint, const TrainingState& start);
   void save(const TrainingState& state);

@@ -129,7 +129,7 @@ class Run {
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
-    state_ = checkpoints_.resume(steps_per_epoch_);
+    state_ = checkpoints_.resume(steps_per_epoch_, page.first_own_checkpoint);
     loss_scale_ = trainer_.loss_scale();
     first_step_ = state_.steps;
     if (world.env.rank == 0 && job.output.tensorboard) open_events();

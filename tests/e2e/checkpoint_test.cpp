@@ -201,15 +201,15 @@ TEST_CASE("SIGTERM to launcher and ranks at once, as a service manager sends it,
 
 TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever counts its steps") {
   const Training launch("lenet");
-  REQUIRE(train(launch, {"train.max_steps=4"}).code == 0);
+  REQUIRE(train(launch, {"train.max_steps=6"}).code == 0);
   const Words before = saved(launch);
-  const ChildResult shorter = train(launch, {"train.max_steps=3"});
-  CHECK(shorter.code == 0);
-  CHECK(contains(shorter.out, "nothing is left to train: the job ends after 3 steps"));
+  const ChildResult shorter = train(launch, {"train.max_steps=5"});
+  CHECK_MESSAGE(shorter.code == 0, shorter.err);
+  CHECK(contains(shorter.out, "nothing is left to train: the job ends after 5 steps"));
   CHECK(contains(launch.folder.read("log/train.json"), R"("loss": null)"));
-  const ChildResult alone = train(launch, {"train.max_steps=7"}, 1);  // 4 steps of two ranks are 8 of one
+  const ChildResult alone = train(launch, {"train.max_steps=11"}, 1);  // 6 steps of two ranks are 12 of one
   CHECK(alone.code == 0);
-  CHECK(contains(alone.out, "nothing is left to train: the job ends after 7 steps"));
+  CHECK(contains(alone.out, "nothing is left to train: the job ends after 11 steps"));
   CHECK(saved(launch) == before);
 }
 
@@ -287,6 +287,27 @@ TEST_CASE("a restart by the launcher goes on from the last checkpoint") {
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(broken.folder.read("log/workerlog.0"), "resuming from "));
   CHECK(newest(broken) == newest(whole));
+}
+
+TEST_CASE("a restart goes on from this run's checkpoints, though the run itself began anew or from a path") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=5"}).code == 0);
+  const std::string start = launch.folder / ("output/saved/" + saved(launch).front());
+  for (const std::string& resume : {std::string("never"), start}) {
+    CAPTURE(resume);
+    fs::remove_all(launch.folder / "log");
+    ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1",
+                        "job.json", "checkpoint.resume=" + resume, "checkpoint.keep=100", "train.epochs=30"},
+                       launch.options());
+    REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "-step-30 ("); }, 60s));
+    ::kill(workers_in(launch.folder).at(0), SIGKILL);
+    const ChildResult result = child.wait();
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const std::string log = launch.folder.read("log/workerlog.0");
+    std::smatch found;
+    REQUIRE(std::regex_search(log, found, std::regex(R"(resuming from .* \(step (\d+)\))")));
+    CHECK(std::stoi(found[1]) >= 30);
+  }
 }
 
 // Of the newest complete checkpoint; 0 without any. Nothing but complete ones has such a name.

@@ -51,6 +51,10 @@ std::map<long, std::string> checkpoints_in(const std::string& folder) {
   return found;
 }
 
+long number_behind(const std::map<long, std::string>& checkpoints) {
+  return checkpoints.empty() ? 1 : checkpoints.rbegin()->first + 1;
+}
+
 void remove_tree(const std::string& path) {
   std::error_code ignored;  // what cannot be removed is in nobody's way, and a next run tries again
   fs::remove_all(path, ignored);
@@ -124,15 +128,18 @@ CheckpointFolder::CheckpointFolder(std::string path, int keep) : path_(std::move
   remove_partial(path_);
 }
 
-std::vector<std::string> CheckpointFolder::list() const {
+std::int64_t CheckpointFolder::next_number() const { return number_behind(checkpoints_in(path_)); }
+
+std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const {
   std::vector<std::string> paths;
-  for (const auto& [number, path] : checkpoints_in(path_)) paths.insert(paths.begin(), path);
+  for (const auto& [number, path] : checkpoints_in(path_))
+    if (number >= least_number) paths.insert(paths.begin(), path);
   return paths;
 }
 
 std::string CheckpointFolder::write(const Snapshot& snapshot) {
   const std::map<long, std::string> before = checkpoints_in(path_);
-  const long number = before.empty() ? 1 : before.rbegin()->first + 1;
+  const long number = number_behind(before);
   const std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_tree(partial);

@@ -4,6 +4,7 @@
 //
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ class CheckpointFolder {
   // Throws Error(create), also when another run has claimed it.
   CheckpointFolder(std::string path, int keep);
 
-  std::vector<std::string> list() const;  // paths, newest first
+  std::int64_t next_number() const;  // of the next save
+  // Paths, newest first, of those with such a number or a larger one.
+  std::vector<std::string> list(std::int64_t least_number = 0) const;
 
   // The path of the new checkpoint; then removes the oldest beyond `keep`. Data and names are synced to the disk.
   // Throws Error(create|io), and nothing new is seen in the folder then.

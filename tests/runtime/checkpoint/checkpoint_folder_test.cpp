@@ -51,6 +51,18 @@ TEST_CASE("the newest checkpoints are kept, newest by when they were saved") {
   CHECK(names_in(folder) == Names{"000003-step-20", "000002-step-10"});
 }
 
+TEST_CASE("those from a number on are found, as a run asks for its own") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), kKeepAll);
+  CHECK(folder.next_number() == 1);
+  folder.write(snapshot(10));
+  const std::int64_t own = folder.next_number();
+  CHECK(folder.list(own).empty());
+  const std::string second = folder.write(snapshot(20));
+  CHECK(folder.list(own) == Names{second});
+  CHECK(names_in(folder).size() == 2);
+}
+
 TEST_CASE("what a save that was cut off left behind is no checkpoint, and is removed by the next run") {
   const TemporaryFolder home;
   fs::create_directories(home / ".partial-7");
