@@ -77,9 +77,9 @@ TEST_CASE("a training that is killed and started again ends bit by bit as one th
     CHECK(contains(again.out, "resuming from "));
     const auto expected = newest(whole), found = newest(killed);
     CHECK(expected.size() == (model == "lenet" ? 3 : 4));  // running statistics of the second rank
-    for (const auto& [name, content] : expected) {
-      CAPTURE(name);
-      CHECK(found.at(name) == content);
+    for (const auto& file : expected) {
+      CAPTURE(file.first);
+      CHECK(found.at(file.first) == file.second);
     }
     CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
   }

@@ -37,6 +37,7 @@ class FirstFailure {
 inline void run_ranks(int size, const std::function<void(int rank)>& body) {
   FirstFailure failure;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] { failure.guard([&] { body(rank); }); });
   for (std::thread& thread : threads) thread.join();

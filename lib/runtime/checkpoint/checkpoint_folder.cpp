@@ -140,7 +140,7 @@ std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const
 std::string CheckpointFolder::write(const Snapshot& snapshot) {
   const std::map<long, std::string> before = checkpoints_in(path_);
   const long number = number_behind(before);
-  const std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
+  std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_tree(partial);
   try {

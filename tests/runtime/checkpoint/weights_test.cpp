@@ -77,7 +77,7 @@ constexpr ModelFacts kTinyFacts = {.input_shape = {1, 2, 2}, .classes = 4};
 const std::map<std::string, Shape> kTiny = {
     {"f1.weight", {8, 4}}, {"f1.bias", {8}}, {"f2.weight", {4, 8}}, {"f2.bias", {4}}};
 
-Error refusal(std::map<std::string, Shape> tensors) {
+Error refusal(const std::map<std::string, Shape>& tensors) {
   const TemporaryFolder folder;
   const std::string path = folder / "w.safetensors";
   write_zeros(path, tensors);
