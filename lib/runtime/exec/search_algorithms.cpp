@@ -147,7 +147,7 @@ Problems find_problems(const std::vector<Program*>& programs, const OpTable& ops
   return problems;
 }
 
-double by_the_clock(const std::string&, const std::function<void()>& run) {
+double by_the_clock(const std::function<void()>& run) {
   const auto start = std::chrono::steady_clock::now();
   run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -226,9 +226,19 @@ Choices known_or_measured(const Problems& problems, const OpTable& ops, Device& 
   });
   search.hits = static_cast<int>(choices.size());
   Choices found;
-  for (const auto& [text, problem] : problems)
-    if (!choices.contains(text))
-      found[text] = fastest(problem, ops, device, options.stopwatch ? options.stopwatch : by_the_clock);
+  double spent = 0;
+  const Stopwatch stopwatch = [&](const std::string& algorithm, const std::function<void()>& run) {
+    const double seconds = options.stopwatch ? options.stopwatch(algorithm, run) : by_the_clock(run);
+    spent += seconds;
+    return seconds;
+  };
+  for (const auto& [text, problem] : problems) {
+    if (choices.contains(text)) continue;
+    if (spent < options.patience_seconds)
+      found[text] = fastest(problem, ops, device, stopwatch);
+    else
+      ++search.left;
+  }
   search.searched = static_cast<int>(found.size());
   choices.insert(found.begin(), found.end());
   if (cache && !found.empty())
@@ -259,14 +269,14 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
   AlgorithmSearch search;
   const Problems problems = find_problems(programs, ops, device, options);
   search.problems = static_cast<int>(problems.size());
-  if (problems.empty()) return search;
   Choices choices;
-  if (options.search && communicator.rank() == 0)
+  if (options.search && communicator.rank() == 0 && !problems.empty())
     choices = known_or_measured(problems, ops, device, options, search);
   choices = agreed(choices, communicator);
   for (const auto& [text, problem] : problems) {
     const auto chosen = choices.find(text);
-    if (chosen == choices.end()) continue;  // no search, or ranks that differ, which agree_on_program tells
+    if (chosen == choices.end())
+      continue;  // no search, no time for it, or ranks that differ, which agree_on_program tells
     for (Op* op : problem.ops) op->attributes[kAlgorithm] = chosen->second;
     if (chosen->second == "winograd") ++search.winograd;
     if (chosen->second == "gemm") ++search.gemm;
@@ -276,8 +286,10 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
 
 std::string describe(const AlgorithmSearch& search) {
   if (search.problems == 0) return "";
-  return fmt::format("convolutions: #searched={}, #cache hits={}, {} of {} problems by Winograd, {} by gemm",
-                     search.searched, search.hits, search.winograd, search.problems, search.gemm);
+  return fmt::format(
+      "convolutions: #searched={}, #cache hits={}, {} of {} problems by Winograd, {} by gemm{}",
+      search.searched, search.hits, search.winograd, search.problems, search.gemm,
+      search.left > 0 ? fmt::format(", {} left to the next start", search.left) : "");
 }
 
 }  // namespace fleetrun::runtime

@@ -23,13 +23,16 @@ struct SearchOptions {
   std::size_t scratch_limit = 0;  // bytes that one op may ask for besides its values
   int team = 1;                   // compute threads of an op
   Stopwatch stopwatch = nullptr;  // null: the clock
+  // Of timed runs; then the usual algorithms do until the next start. The other ranks wait for rank 0, though not for ever.
+  double patience_seconds = 120;
 };
 
 // What came of it, on rank 0; the others know only the choices.
 struct AlgorithmSearch {
   int searched = 0;                   // distinct problems that nobody had searched before
   int hits = 0;                       // ... whose algorithm was known on this host
-  int problems = 0;                   // both
+  int left = 0;                       // ... that there was no time for
+  int problems = 0;                   // all of these
   int winograd = 0, gemm = 0;         // problems that are done by these
   std::vector<std::string> warnings;  // about the file, a line each
 };
@@ -40,6 +43,7 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
                                   comm::Communicator& communicator, const SearchOptions& options);
 
 // "convolutions: #searched=57, #cache hits=0, 12 of 57 problems by Winograd, 0 by gemm"; empty without any problem.
+// Ends with ", 7 left to the next start" when the search took too long.
 std::string describe(const AlgorithmSearch& search);
 
 }  // namespace fleetrun::runtime

@@ -144,6 +144,20 @@ TEST_CASE("distinct problems are searched, not ops, and none that this host know
         "convolutions: #searched=0, #cache hits=5, 5 of 5 problems by Winograd, 0 by gemm");
 }
 
+TEST_CASE("a search ends when its time is over, and the next start goes on with it") {
+  const CacheHere cache;
+  SearchOptions options = options_with(0.5);  // 1.5 s a round, two rounds a problem
+  options.patience_seconds = 7;
+  const Searched hasty = search_with(options);
+  CHECK(hasty.search.left == 2);
+  CHECK(describe(hasty.search) ==
+        "convolutions: #searched=3, #cache hits=0, 3 of 5 problems by Winograd, 0 by gemm, 2 left to the "
+        "next start");
+  const Searched next = search_with(options);
+  CHECK(describe(next.search) ==
+        "convolutions: #searched=2, #cache hits=3, 5 of 5 problems by Winograd, 0 by gemm");
+}
+
 TEST_CASE("another team and another limit are other problems") {
   const CacheHere cache;
   SearchOptions options = options_with(0.5);
@@ -179,6 +193,18 @@ TEST_CASE("ranks do what rank 0 measured, whatever they would have") {
       CHECK(searched.search.searched == (first ? 5 : 0));
     });
   }
+}
+
+TEST_CASE("a rank whose program has no convolution is no reason for the others to wait") {
+  const CacheHere cache;
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    TwoWays device;
+    Searched searched;
+    if (communicator.rank() == 1) searched.program = Program();
+    searched.search =
+        search_algorithms({&searched.program}, all_ops(), device, communicator, options_with(0.5));
+    CHECK(searched.search.problems == (communicator.rank() == 0 ? 5 : 0));
+  });
 }
 
 TEST_CASE("of two runs that search at the same time the one that is done first decides for both") {
@@ -253,7 +279,7 @@ TEST_CASE(
     const ValueId w = builder.parameter("w", {64, 64, 3, 3}, {});
     builder.op("y", "conv2d", {{"x", x}, {"w", w}}, test::convolution(1, 1));
     search_algorithms({&program}, all_ops(), *device, *solo, options_with(0.5, limit));
-    const std::string chosen = std::get<std::string>(program.op(0).attributes.at(kAlgorithm));
+    std::string chosen = std::get<std::string>(program.op(0).attributes.at(kAlgorithm));
     const test::ProgramRun run(program, all_ops(), *device);
     for (std::size_t i = 0; i < run.program().ops.size(); ++i) CHECK(run.kernel(i).scratch_bytes() <= limit);
     return chosen;
