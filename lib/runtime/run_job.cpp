@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <ostream>
 #include <utility>
@@ -25,9 +24,9 @@
 #include "runtime/dump_program.h"
 #include "runtime/metrics/lines.h"
 #include "runtime/metrics/profile.h"
-#include "runtime/metrics/tensorboard_events.h"
 #include "runtime/metrics/time_book.h"
 #include "runtime/metrics/trace.h"
+#include "runtime/metrics/training_events.h"
 #include "runtime/model_facts.h"
 #include "runtime/numerics.h"
 #include "runtime/replicas.h"
@@ -40,10 +39,6 @@ namespace {
 constexpr std::size_t kSamplesOfASpan = 8;     // the least that a thread of the loader makes at once
 constexpr int kProfileRepeats = 3;             // of each op by itself
 constexpr std::size_t kOtherSpansOfAStep = 8;  // waiting for data, snapshots
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
@@ -132,7 +127,8 @@ class Run {
     state_ = checkpoints_.resume(steps_per_epoch_, page.first_own_checkpoint);
     loss_scale_ = trainer_.loss_scale();
     first_step_ = state_.steps;
-    if (world.env.rank == 0 && job.output.tensorboard) open_events();
+    if (world.env.rank == 0 && job.output.tensorboard)
+      events_ = std::make_unique<TrainingEvents>(job.output.dir + "/tensorboard", first_step_, out);
     if (Timeline* timeline = trace_.timeline()) {
       wait_label_ = timeline->add({Lane::data, "wait for a batch", "data", ""});
       evaluation_label_ = timeline->add({Lane::compute, "evaluation", "evaluation", ""});
@@ -333,29 +329,6 @@ class Run {
       out_ << epoch_line(state_.epoch, state_.batch, score_) << std::endl;
   }
 
-  // What an earlier attempt recorded of the steps that come again counts no more.
-  void open_events() {
-    keep_events([this] {
-      events_ = std::make_unique<EventFile>(job_.output.dir + "/tensorboard", wall_time());
-      if (first_step_ > 0) events_->start_again_at(first_step_ + 1, wall_time());
-    });
-  }
-
-  // A training does not fail because there is no room for what is seen of it.
-  template <typename Work>
-  void keep_events(const Work& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      out_ << "warning: no more events for TensorBoard: " << error.message() << std::endl;
-      events_.reset();
-    }
-  }
-
-  void record(std::int64_t step, const std::vector<Scalar>& scalars) {
-    keep_events([&] { events_->add(step, wall_time(), scalars); });
-  }
-
   void record_step(double speed, double learning_rate) {
     if (!events_) return;
     std::vector<Scalar> scalars = {{"train/loss", score_.loss},
@@ -365,7 +338,7 @@ class Run {
                                    {"train/images_per_second", speed * world_.env.world_size},
                                    {"train/communication_share", page_.communication_share}};
     if (loss_scale_) scalars.push_back({"train/loss_scale", *loss_scale_});
-    record(state_.steps + 1, scalars);
+    events_->add(state_.steps + 1, scalars);
   }
 
   void evaluate(int epoch) {
@@ -384,9 +357,9 @@ class Run {
     if (!std::isfinite(test_score_->loss))
       stop_without_numbers("the loss of the test samples", test_score_->loss);
     if (events_)
-      record(state_.steps, {{"test/loss", test_score_->loss},
-                            {"test/acc1", test_score_->acc1},
-                            {"test/acc5", test_score_->acc5}});
+      events_->add(state_.steps, {{"test/loss", test_score_->loss},
+                                  {"test/acc1", test_score_->acc1},
+                                  {"test/acc5", test_score_->acc5}});
   }
 
   // Of all ranks; of this one when they were stopped, and may end at any time.
@@ -471,16 +444,16 @@ class Run {
   std::int64_t first_step_ = 0;  // of this process
   std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
   bool stopped_ = false;         // by SIGTERM, with a checkpoint
-  bool fetch_is_due_ = true,
-       log_is_due_ =
-           false;  // behind the last step of the run; before the first fetch there is no loss to log
+  // Behind the last step of a run of steps. Before the first fetch there is no loss to log.
+  bool fetch_is_due_ = true;
+  bool log_is_due_ = false;
   double train_seconds_ = 0;
   std::int64_t step_ns_ = 0;  // in steps so far
   ProfileMark profile_begin_, profile_end_;
   int profiled_steps_ = 0;
   Timeline::Label wait_label_ = 0, evaluation_label_ = 0;
   std::size_t spans_of_step_ = 0;
-  std::unique_ptr<EventFile> events_;  // of rank 0, with output.tensorboard
+  std::unique_ptr<TrainingEvents> events_;  // of rank 0, with output.tensorboard
   Score score_;
   std::optional<float> loss_scale_;  // as it was fetched last
   std::optional<Score> test_score_;
