@@ -4,6 +4,9 @@
 namespace fleetrun::job {
 namespace {
 
+constexpr double kLeastEpsilon =
+    1e-30;  // in f32, times the smallest correction of Adam's moments, it is still above 0
+
 Key learning_rate_keys() {
   const Section<ScheduleSpec> rate{
       [](JobSpec& spec) -> ScheduleSpec& { return spec.optimizer.learning_rate; }};
@@ -69,7 +72,7 @@ Key optimizer_keys() {
           make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay of Adam's second moment",
                    {.range = below_one, .only_with = with_moments}),
           make_key("epsilon", optimizer(&OptimizerSpec::epsilon), "keeps Adam's divisor above 0",
-                   {.range = Range::above(0), .only_with = with_moments}),
+                   {.range = Range::from(kLeastEpsilon), .only_with = with_moments}),
           make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay), "L2: g += weight_decay * p",
                    {.range = Range::from(0)}),
       });

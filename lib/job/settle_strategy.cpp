@@ -94,6 +94,18 @@ void settle_limit(std::optional<double>& value, const char* variable, double usu
   settled.notes.push_back(fmt::format("{} is {}, taken for the fusion of all-reduces", variable, *given));
 }
 
+// It is taken off the groups that a size makes.
+void settle_last_group(const Ranks& ranks, bool fuses, SettledStrategy& settled) {
+  const StrategySpec& strategy = settled.strategy;
+  if (!strategy.last_comm_group_size_MB || (fuses && *strategy.fuse_grad_size_in_MB > 0)) return;
+  const std::string why = ranks.all == 1 ? "there is one rank"
+                          : fuses ? fmt::format("fuse_grad_size_in_MB is {}", *strategy.fuse_grad_size_in_MB)
+                                  : "fuse_all_reduce_ops is false";
+  settled.notes.push_back(fmt::format("strategy.last_comm_group_size_MB is {}, taken as off: {}",
+                                      *strategy.last_comm_group_size_MB, why));
+  settled.strategy.last_comm_group_size_MB.reset();
+}
+
 void settle_fusion(const Ranks& ranks, const Variables& variables, SettledStrategy& settled) {
   const bool fuses = ranks.all > 1 && settled.strategy.fuse_all_reduce_ops;
   const Variables& of_fusion = fuses ? variables : nullptr;
@@ -101,6 +113,7 @@ void settle_fusion(const Ranks& ranks, const Variables& variables, SettledStrate
                of_fusion, settled);
   settle_limit(settled.strategy.fuse_grad_size_in_TFLOPS, "FLAGS_fuse_parameter_groups_size", kFusedGradients,
                of_fusion, settled);
+  settle_last_group(ranks, fuses, settled);
 }
 
 // Reduce and AllReduce each know fusions of their own.

@@ -108,6 +108,17 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "a training that goes on with fewer steps to a larger loss scale than it has behind it gets there") {
+  if (!has_bf16()) return;
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.max_steps=6", "strategy.amp=true"}).code == 0);
+  const ChildResult more =
+      train(launch, {"train.max_steps=9", "strategy.amp=true", "strategy.amp_configs.incr_every_n_steps=4"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(contains(more.out, "the loss scale is 65536 after step 7, was 32768"));
+}
+
+TEST_CASE(
     "a training goes on in bf16 from a checkpoint in f32, and the other way round, and says what becomes of "
     "the scale") {
   if (!has_bf16()) return;

@@ -147,6 +147,8 @@ TEST_CASE("numbers out of range: 0, negative, 2^63, 1e309") {
       complaint(good_job(R"("strategy": {"amp_configs": {"init_loss_scaling": 1e39}})")) ==
       "a.json:4:51: strategy.amp_configs.init_loss_scaling: found 1e39, wanted a number above 0 and at most "
       "3.4028234663852886e+38");
+  CHECK(complaint(good_job(R"("optimizer": {"name": "adam", "epsilon": 1e-44})")) ==
+        "a.json:4:42: optimizer.epsilon: found 1e-44, wanted a number of at least 1e-30");
 }
 
 TEST_CASE("NaN and Infinity") {

@@ -98,6 +98,23 @@ TEST_CASE("where nothing is fused the variables mean nothing") {
   CHECK(settle_strategy({}, {}, flags).notes.empty());
 }
 
+TEST_CASE("a last group is said to be off where there are no groups by size") {
+  const Ranks two = {.all = 2, .of_node = 2};
+  const auto notes = [](StrategySpec strategy, const Ranks& ranks) {
+    strategy.sync_nccl_allreduce = false;
+    strategy.last_comm_group_size_MB = 1.5;
+    const SettledStrategy settled = settle_strategy(strategy, ranks);
+    CHECK(settled.strategy.last_comm_group_size_MB.has_value() == settled.notes.empty());
+    return settled.notes;
+  };
+  const std::string off = "strategy.last_comm_group_size_MB is 1.5, taken as off: ";
+  CHECK(notes({}, two).empty());
+  CHECK(notes({}, {}) == Notes{off + "there is one rank"});
+  CHECK(notes({.fuse_grad_size_in_MB = 0}, two) == Notes{off + "fuse_grad_size_in_MB is 0"});
+  CHECK(notes({.fuse_grad_size_in_MB = -1}, two) == Notes{off + "fuse_grad_size_in_MB is -1"});
+  CHECK(notes({.fuse_all_reduce_ops = false}, two) == Notes{off + "fuse_all_reduce_ops is false"});
+}
+
 TEST_CASE("a variable for the size of messages that is no number is refused") {
   const auto flags = [](const std::string&) -> std::optional<std::string> { return "much"; };
   CHECK_THROWS_WITH_AS(settle_strategy({}, {.all = 2, .of_node = 2}, flags),

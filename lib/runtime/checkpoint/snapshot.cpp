@@ -1,12 +1,14 @@
 #include "runtime/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/graph/owner_of.h"
+#include "runtime/ops/op_def.h"
 #include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
@@ -122,6 +124,20 @@ std::vector<ValueId> states_on(const Program& program, int rank) {
   return states;
 }
 
+// The scale moves behind exactly so many steps in a row: a count past that, of a job with more of them, would never get there.
+void keep_counts_in_reach(const Program& program, Storage& storage) {
+  for (const Op& op : program.ops) {
+    if (op.type != "update_loss_scaling") continue;
+    const OpView view(find_op(all_ops(), op.type), program, op);
+    for (const auto& [count, wanted] :
+         {std::pair{"good", "incr_every_n_steps"}, std::pair{"bad", "decr_every_n_nan_or_inf"}}) {
+      const std::string& name = program.value(view.input_id(count)).name;
+      const float most = static_cast<float>(view.number(wanted)) - 1;
+      if (storage.read(name).front() > most) storage.write(name, {most});
+    }
+  }
+}
+
 std::string difference_of_scales(const Safetensors& saved, const Program& program) {
   const bool had = saved.tensors.contains(std::string(kLossScale));
   const ValueId scale = program.find(kLossScale);
@@ -161,6 +177,7 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
   std::vector<ValueId> states = states_on(program, 0);
   std::erase_if(states, [&](ValueId id) { return !optimizer.tensors.contains(program.value(id).name); });
   store_tensors(optimizer, states, program, storage);
+  keep_counts_in_reach(program, storage);
   return difference_of_scales(optimizer, program);
 }
 
