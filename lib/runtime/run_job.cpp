@@ -103,7 +103,7 @@ class Run {
         time_(page, monotonic_ns()),
         trace_(job_.output, world.env, *world.communicator, out),
         device_(make_agreed_device(world, job.strategy)),
-        communicators_(job_.strategy, world, *device_),
+        communicators_(job_.strategy, world, *device_, &page.records()),
         data_(job.data),
         trainer_(job_, resolve_model_facts(job.model, *data_.train), *device_, communicators_.all(),
                  job.train.threads.value_or(world.env.threads), trace_.timeline(),
@@ -116,7 +116,6 @@ class Run {
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
     epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
-    communicators_.record_in(page.records());
     agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
       for (const std::string& message : trainer_.pass_messages()) out_ << message << std::endl;

@@ -19,7 +19,7 @@ comm::HierarchicalAlgorithm algorithm_of(const job::StrategySpec& strategy) {
 }  // namespace
 
 TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world,
-                                             Device& device)
+                                             Device& device, FlightRecords* records)
     : world_(world), device_(device) {
   const comm::Party all = world.party();
   made_.push_back(device.make_communicator(all, 0));
@@ -40,6 +40,7 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
                         : make(all, name));
     of_gradients_.push_back(made_.back().get());
   }
+  if (records != nullptr) record_in(*records);
 }
 
 TrainingCommunicators::~TrainingCommunicators() {

@@ -14,7 +14,9 @@ namespace fleetrun::runtime {
 class TrainingCommunicators {
  public:
   // Every rank makes them alike. `strategy` is settled; `world` outlives them.
-  TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device);
+  // `records`: gets what they and the world's own do, from here on; null: nobody reads.
+  TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device,
+                        FlightRecords* records = nullptr);
   // When an error ends the training they stay connected, with the world: the other ranks learn of it by our process's
   // end, and none of them ends before us and is taken for the cause.
   ~TrainingCommunicators();
@@ -22,9 +24,10 @@ class TrainingCommunicators {
   TrainingCommunicators& operator=(const TrainingCommunicators&) = delete;
 
   Communicators all() const { return {*flat_, of_gradients_}; }
-  void record_in(FlightRecords& records) const;  // and what the world's own does
 
  private:
+  void record_in(FlightRecords& records) const;
+
   comm::World& world_;
   Device& device_;
   std::vector<std::unique_ptr<comm::Communicator>> made_;

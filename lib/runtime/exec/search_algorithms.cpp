@@ -269,8 +269,10 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
   AlgorithmSearch search;
   const Problems problems = find_problems(programs, ops, device, options);
   search.problems = static_cast<int>(problems.size());
+  if (problems.empty())
+    return search;  // nor has every device communicators for what lies in memory of the host
   Choices choices;
-  if (options.search && communicator.rank() == 0 && !problems.empty())
+  if (options.search && communicator.rank() == 0)
     choices = known_or_measured(problems, ops, device, options, search);
   choices = agreed(choices, communicator);
   for (const auto& [text, problem] : problems) {

@@ -9,8 +9,8 @@ namespace {
 
 // Two ranks in the middle of their training.
 struct Training {
-  explicit Training(const std::string& backend = "auto") {
-    launch.folder.write("job.json", kEndlessJob);
+  explicit Training(const std::string& backend = "auto", const std::string& job = kEndlessJob) {
+    launch.folder.write("job.json", job);
     ChildOptions options = launch.options();
     options.environment["FLEETRUN_COMM_BACKEND"] = backend;
     process.emplace(Words{FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", "--hang_timeout=1",
@@ -76,6 +76,21 @@ TEST_CASE("W5: a rank that is stopped is named with its collective and where the
     CHECK(all[0]["begun"] == stopped["begun"]);
     CHECK(all[0]["collectives"].size() == std::min(1024, stopped["begun"].get<int>()));
   }
+}
+
+TEST_CASE("W5: collectives are told from the first one on, those of the search for algorithms included") {
+  Training training("auto", R"({
+  "model": {"name": "resnet20"},
+  "data": {"train": {"format": "synthetic", "samples": 64, "shape": [3, 8, 8], "classes": 4}, "batch_size": 2},
+  "train": {"epochs": 100000000, "log_every": 1}
+})");
+  ::kill(worker_of(training.launch, 1), SIGSTOP);
+  CHECK(training.process->wait().code == 75);
+  const auto all = nlohmann::json::parse(training.launch.folder.read("log/collectives.0.json"));
+  const auto& first = all[0]["collectives"];
+  REQUIRE(all[0]["begun"] <= 1024);  // older ones are not kept
+  CHECK(first.size() == all[0]["begun"]);
+  CHECK(first[0]["op"] == "broadcast");
 }
 
 }  // namespace

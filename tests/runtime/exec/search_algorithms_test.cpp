@@ -195,18 +195,6 @@ TEST_CASE("ranks do what rank 0 measured, whatever they would have") {
   }
 }
 
-TEST_CASE("a rank whose program has no convolution is no reason for the others to wait") {
-  const CacheHere cache;
-  testing::run_world(2, [&](comm::Communicator& communicator) {
-    TwoWays device;
-    Searched searched;
-    if (communicator.rank() == 1) searched.program = Program();
-    searched.search =
-        search_algorithms({&searched.program}, all_ops(), device, communicator, options_with(0.5));
-    CHECK(searched.search.problems == (communicator.rank() == 0 ? 5 : 0));
-  });
-}
-
 TEST_CASE("of two runs that search at the same time the one that is done first decides for both") {
   const CacheHere cache;
   bool first = true;
