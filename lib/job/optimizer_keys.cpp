@@ -4,8 +4,8 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr double kLeastEpsilon =
-    1e-30;  // in f32, times the smallest correction of Adam's moments, it is still above 0
+// In f32, times the smallest correction of Adam's moments, it is still above 0.
+constexpr double kLeastEpsilon = 1e-30;
 
 Key learning_rate_keys() {
   const Section<ScheduleSpec> rate{

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/graph/owner_of.h"
-#include "runtime/ops/op_def.h"
 #include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
@@ -124,17 +123,12 @@ std::vector<ValueId> states_on(const Program& program, int rank) {
   return states;
 }
 
-// The scale moves behind exactly so many steps in a row: a count past that, of a job with more of them, would never get there.
+// The scale moves at exactly so many steps in a row: a count past that, of a job with more of them, would never get there.
 void keep_counts_in_reach(const Program& program, Storage& storage) {
-  for (const Op& op : program.ops) {
-    if (op.type != "update_loss_scaling") continue;
-    const OpView view(find_op(all_ops(), op.type), program, op);
-    for (const auto& [count, wanted] :
-         {std::pair{"good", "incr_every_n_steps"}, std::pair{"bad", "decr_every_n_nan_or_inf"}}) {
-      const std::string& name = program.value(view.input_id(count)).name;
-      const float most = static_cast<float>(view.number(wanted)) - 1;
-      if (storage.read(name).front() > most) storage.write(name, {most});
-    }
+  for (const ScaleCount& count : loss_scale_counts(program)) {
+    const std::string& name = program.value(count.steps).name;
+    const auto most = static_cast<float>(count.moves_at - 1);
+    if (storage.read(name).front() > most) storage.write(name, {most});
   }
 }
 

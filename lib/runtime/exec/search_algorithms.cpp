@@ -269,8 +269,7 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
   AlgorithmSearch search;
   const Problems problems = find_problems(programs, ops, device, options);
   search.problems = static_cast<int>(problems.size());
-  if (problems.empty())
-    return search;  // nor has every device communicators for what lies in memory of the host
+  if (problems.empty()) return search;  // on all ranks: their programs are of one job
   Choices choices;
   if (options.search && communicator.rank() == 0)
     choices = known_or_measured(problems, ops, device, options, search);

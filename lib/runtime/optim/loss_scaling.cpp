@@ -7,12 +7,17 @@
 
 #include <fmt/format.h>
 
+#include "runtime/ops/op_def.h"
+
 namespace fleetrun::runtime {
 namespace {
 
 const std::string kScale(kLossScale);
 const std::string kGood = "loss_scaling.good_steps", kBad = "loss_scaling.bad_steps";
 const std::string kOverflow = "overflow";
+
+const std::string kUpdate = "update_loss_scaling";
+const std::string kIncrEvery = "incr_every_n_steps", kDecrEvery = "decr_every_n_nan_or_inf";
 
 ValueId constant(Builder& builder, const std::string& name, double value, Role role) {
   return builder
@@ -93,10 +98,10 @@ void each(const std::vector<CastGradient>& gradients, bool one_by_one, Add&& add
 void append_update(Builder& builder, const job::AmpSpec& amp, ValueId scale, ValueId overflow) {
   const auto count = [&](const std::string& name) { return builder.state(name, {1}, {}, kNone); };
   builder.add(
-      {.type = "update_loss_scaling",
+      {.type = kUpdate,
        .inputs = {{"found", overflow}, {"scale", scale}, {"good", count(kGood)}, {"bad", count(kBad)}},
-       .attributes = {{"incr_every_n_steps", std::int64_t{amp.incr_every_n_steps}},
-                      {"decr_every_n_nan_or_inf", std::int64_t{amp.decr_every_n_nan_or_inf}},
+       .attributes = {{kIncrEvery, std::int64_t{amp.incr_every_n_steps}},
+                      {kDecrEvery, std::int64_t{amp.decr_every_n_nan_or_inf}},
                       {"incr_ratio", amp.incr_ratio},
                       {"decr_ratio", amp.decr_ratio}},
        .role = Role::optimize});
@@ -141,8 +146,20 @@ std::vector<ValueId> append_gradient_casts(Builder& builder, const job::AmpSpec&
       if (gradient.wide != gradient.made) add_cast(program, gradient);
   }
   std::vector<ValueId> wide;
+  wide.reserve(gradients.size());
   for (const CastGradient& gradient : gradients) wide.push_back(gradient.wide);
   return wide;
+}
+
+std::vector<ScaleCount> loss_scale_counts(const Program& program) {
+  std::vector<ScaleCount> counts;
+  for (const Op& op : program.ops) {
+    if (op.type != kUpdate) continue;
+    const OpView update(find_op(all_ops(), op.type), program, op);
+    counts.push_back({update.input_id("good"), update.integer(kIncrEvery)});
+    counts.push_back({update.input_id("bad"), update.integer(kDecrEvery)});
+  }
+  return counts;
 }
 
 }  // namespace fleetrun::runtime

@@ -10,6 +10,7 @@
 // A static scale is a constant; what overflow does to the gradients then reaches the weights. A static scale of 1 is no
 // scaling at all.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,14 @@ struct GradientUse {
 // Behind the backward part. The gradients that optimizers read, in f32, in the order in which they are made: those of
 // parameters that were cast were ValueKind::gradient, and now what is cast is, which is what travels between the ranks.
 std::vector<ValueId> append_gradient_casts(Builder& builder, const job::AmpSpec& amp, const GradientUse& use);
+
+// A state that counts steps in a row, and the count at which the scale moves (and the count is 0 again).
+struct ScaleCount {
+  ValueId steps = kNone;
+  std::int64_t moves_at = 0;
+};
+
+// Of good steps and of overflows; none where no scale follows overflows.
+std::vector<ScaleCount> loss_scale_counts(const Program& program);
 
 }  // namespace fleetrun::runtime

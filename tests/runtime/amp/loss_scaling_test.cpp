@@ -147,6 +147,16 @@ TEST_CASE("gradients are checked at once on one rank, one by one where they come
   }
 }
 
+TEST_CASE("the states that count steps are known with the counts at which they move the scale") {
+  const test::BuiltModel built = lenet({.incr_every_n_steps = 5, .decr_every_n_nan_or_inf = 3}, 1);
+  const auto counts = loss_scale_counts(built.program);
+  REQUIRE(counts.size() == 2);
+  CHECK(built.program.value(counts[0].steps).name == "loss_scaling.good_steps");
+  CHECK(counts[0].moves_at == 5);
+  CHECK(built.program.value(counts[1].steps).name == "loss_scaling.bad_steps");
+  CHECK(counts[1].moves_at == 3);
+}
+
 TEST_CASE("a static scale is taken out again and never moves") {
   const test::BuiltModel built = lenet({.init_loss_scaling = 128, .use_dynamic_loss_scaling = false}, 1);
   CHECK(built.count("scale_loss") == 2);
@@ -154,6 +164,7 @@ TEST_CASE("a static scale is taken out again and never moves") {
   CHECK(built.count("update_loss_scaling") == 0);
   CHECK(built.count("zero_on_overflow") == 0);
   CHECK(built.program.of_kind(ValueKind::state).size() == 8);  // velocities
+  CHECK(loss_scale_counts(built.program).empty());
   CHECK(built.messages.front().ends_with("the loss scale is 128"));
 }
 
