@@ -8,7 +8,7 @@
 
 #include "base/progress_page.h"
 
-namespace fleetrun {
+namespace fleetrun::flight_record_test {
 namespace {
 
 constexpr CollectiveNote kSum = {.name = "all_reduce", .reduction = "sum", .count = 1000};
@@ -106,4 +106,4 @@ TEST_CASE("when all records are taken there is none") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::flight_record_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace fleetrun {
+namespace fleetrun::half_test {
 namespace {
 
 // Every f16 as a float, from the definition: sign, exponent, fraction.
@@ -72,4 +72,4 @@ TEST_CASE("bf16 rounds to the nearest, ties to even, and keeps NaN and infinity"
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::half_test

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-namespace fleetrun {
+namespace fleetrun::json_reader_test {
 namespace {
 
 using Kind = JsonValue::Kind;
@@ -176,4 +176,4 @@ TEST_CASE("32 levels are read, 33 and 100,000 are refused alike") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::json_reader_test

@@ -4,7 +4,7 @@
 
 #include "base/json_reader.h"
 
-namespace fleetrun {
+namespace fleetrun::json_value_test {
 namespace {
 
 TEST_CASE("a value is written on one line") {
@@ -41,4 +41,4 @@ TEST_CASE("paths are plain where keys are, and safe to print where they are not"
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::json_value_test

@@ -14,7 +14,7 @@
 
 #include "base/unique_fd.h"
 
-namespace fleetrun {
+namespace fleetrun::peer_watch_test {
 namespace {
 
 // Two ends of a connection over loopback. What a silent network looks like: tests/e2e/faults/network_fault_test.cpp.
@@ -86,4 +86,4 @@ TEST_CASE("what the kernel calls the end of its patience is silence in our words
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::peer_watch_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun {
+namespace fleetrun::rank_env_test {
 namespace {
 
 TEST_CASE("what the launcher writes is what the worker reads") {
@@ -57,4 +57,4 @@ TEST_CASE("the user may choose how ranks reach each other, by a known name") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::rank_env_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun {
+namespace fleetrun::run_key_test {
 namespace {
 
 std::string hex(const Mac& mac) {
@@ -68,4 +68,4 @@ TEST_CASE("digests that differ in one bit differ") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::run_key_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::store_protocol {
+namespace fleetrun::store_protocol::store_protocol_test {
 namespace {
 
 std::optional<Message> decode_frame(const std::string& frame) {
@@ -104,4 +104,4 @@ TEST_CASE("a proof depends on the key, on each side, on both nonces and on every
 }
 
 }  // namespace
-}  // namespace fleetrun::store_protocol
+}  // namespace fleetrun::store_protocol::store_protocol_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun {
+namespace fleetrun::suggest_test {
 namespace {
 
 const std::vector<std::string> kNames = {"epochs", "max_steps", "seed", "log_every", "--nproc_per_node"};
@@ -42,4 +42,4 @@ TEST_CASE("what resembles nothing has no suggestion") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::suggest_test

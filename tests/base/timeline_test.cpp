@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace fleetrun {
+namespace fleetrun::timeline_test {
 namespace {
 
 TEST_CASE("spans are kept while the timeline is open, with the step in which they ended") {
@@ -48,4 +48,4 @@ TEST_CASE("threads may note at the same time, and while it is closed") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::timeline_test

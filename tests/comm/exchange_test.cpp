@@ -8,7 +8,7 @@
 #include "comm/memory_store.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::exchange_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -104,4 +104,4 @@ TEST_CASE("an exchange through a lost store says so") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::exchange_test

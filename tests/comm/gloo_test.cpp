@@ -22,7 +22,7 @@
 #include "comm/memory_store.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::gloo_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -265,4 +265,4 @@ TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::gloo_test

@@ -4,7 +4,7 @@
 
 #include "comm/memory_store.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::lost_peer_test {
 namespace {
 
 constexpr const char* kWhere = "collective 5, barrier";
@@ -70,4 +70,4 @@ TEST_CASE("answers that go round in a circle end with what the rank itself saw")
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::lost_peer_test

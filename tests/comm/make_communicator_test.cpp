@@ -23,7 +23,7 @@
 #include "support/run_world.h"
 #include "support/store_thread.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::make_communicator_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -196,4 +196,4 @@ TEST_CASE("a rank that never comes is named by those that wait, and by the launc
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::make_communicator_test

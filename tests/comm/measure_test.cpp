@@ -7,7 +7,7 @@
 #include "comm/aligned_memory.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::measure_test {
 namespace {
 
 using testing::run_world;
@@ -56,4 +56,4 @@ TEST_CASE("a wrong sum is counted") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::measure_test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::memory_store_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,4 +26,4 @@ TEST_CASE("a get that nobody answers names the key") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::memory_store_test

@@ -31,7 +31,7 @@ void* counted(std::size_t bytes) {
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::no_allocation_test {
 namespace {
 
 std::uint64_t allocations_of_all_collectives(Communicator& comm) {
@@ -84,4 +84,4 @@ TEST_CASE("shared memory: a collective allocates nothing") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::no_allocation_test

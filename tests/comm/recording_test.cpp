@@ -18,7 +18,7 @@
 #include "comm/solo.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::recording_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -158,4 +158,4 @@ TEST_CASE("errors and the record call a collective by the same words") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::recording_test

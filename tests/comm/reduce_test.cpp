@@ -11,7 +11,7 @@
 
 #include "base/half.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::reduce_test {
 namespace {
 
 template <typename T>
@@ -119,4 +119,4 @@ TEST_CASE("every vector path gives the same bits, with the result in place of ei
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::reduce_test

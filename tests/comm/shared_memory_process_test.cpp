@@ -13,7 +13,7 @@
 #include "comm/communicator_cases.h"
 #include "support/process_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::shared_memory_process_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -80,4 +80,4 @@ TEST_CASE("processes that cannot share memory use Gloo, unless shared memory was
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::shared_memory_process_test

@@ -20,7 +20,7 @@
 #include "comm/memory_store.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::shared_memory_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -380,4 +380,4 @@ TEST_CASE("shared memory that one rank cannot open is used by none, and all say 
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::shared_memory_test

@@ -7,7 +7,7 @@
 #include "support/store_thread.h"
 #include "support/stranger.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::store_client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -166,4 +166,4 @@ TEST_CASE("what is no store is recognised, whatever it says") {
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::store_client_test

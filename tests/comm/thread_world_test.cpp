@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "support/run_world.h"
 
-namespace fleetrun::comm {
+namespace fleetrun::comm::thread_world_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -77,4 +77,4 @@ TEST_CASE("arguments that no backend can serve are refused before anybody waits"
 }
 
 }  // namespace
-}  // namespace fleetrun::comm
+}  // namespace fleetrun::comm::thread_world_test

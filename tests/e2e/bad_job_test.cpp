@@ -6,7 +6,7 @@
 #include "e2e/launcher.h"
 #include "support/slowdown.h"
 
-namespace fleetrun {
+namespace fleetrun::bad_job_test {
 namespace {
 
 constexpr double kPromised_s = 0.2;
@@ -112,4 +112,4 @@ TEST_CASE("all mistakes of a file are told at once, each with its line and colum
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::bad_job_test

@@ -3,7 +3,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::bench_command_test {
 namespace {
 
 TEST_CASE("bench all_reduce prints a row for each size, with right sums, and leaves nothing behind") {
@@ -65,4 +65,4 @@ TEST_CASE("bench refuses what it cannot measure, before a rank starts") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::bench_command_test

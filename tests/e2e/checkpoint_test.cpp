@@ -10,7 +10,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -419,4 +419,4 @@ TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last goo
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::checkpoint_test

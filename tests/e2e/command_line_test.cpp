@@ -4,7 +4,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::command_line_test {
 namespace {
 
 TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
@@ -128,4 +128,4 @@ TEST_CASE("two runs at the same time in the same folder: the second is refused, 
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::command_line_test

@@ -4,7 +4,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::completion_test {
 namespace {
 
 bool has_program(const std::string& name) {
@@ -96,4 +96,4 @@ TEST_CASE("man reads the manual page without a warning") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::completion_test

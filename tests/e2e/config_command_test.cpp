@@ -3,7 +3,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::config_command_test {
 namespace {
 
 const char* const kJob = R"({
@@ -71,4 +71,4 @@ TEST_CASE("config names a bad command line") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::config_command_test

@@ -4,7 +4,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::console_test {
 namespace {
 
 // Behind the banner, sorted: the order between ranks is a matter of chance.
@@ -58,4 +58,4 @@ TEST_CASE("the log keeps every byte, the console shows what people can read") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::console_test

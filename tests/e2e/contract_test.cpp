@@ -6,7 +6,7 @@
 #include "e2e/launcher.h"
 #include "support/slowdown.h"
 
-namespace fleetrun {
+namespace fleetrun::contract_test {
 namespace {
 
 std::map<std::string, std::string> environment_in(const std::string& text) {
@@ -232,4 +232,4 @@ TEST_CASE("starting eight programs and seeing them end takes a moment") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::contract_test

@@ -1,7 +1,7 @@
 // What is wrong before anything starts. What goes wrong later: the fault matrix in tests/e2e/faults.
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::failure_test {
 namespace {
 
 TEST_CASE("a bad command line is code 2") {
@@ -22,4 +22,4 @@ TEST_CASE("a bad job file makes no process and no file") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::failure_test

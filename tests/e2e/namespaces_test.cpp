@@ -1,7 +1,7 @@
 // Trainings whose ranks are on different hosts, as far as they can tell: the same weights as on one.
 #include "e2e/namespaces.h"
 
-namespace fleetrun {
+namespace fleetrun::namespaces_test {
 namespace {
 
 const std::string kJob = R"({
@@ -71,4 +71,4 @@ TEST_CASE("4 ranks end with the same weights, bit by bit, on one host, on 2 and 
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::namespaces_test

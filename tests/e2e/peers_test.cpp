@@ -4,7 +4,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::peers_test {
 namespace {
 
 constexpr auto kImportTime = 120s;  // both packages take seconds to import on an idle machine
@@ -98,4 +98,4 @@ TEST_CASE("an unmodified PaddlePaddle script with fleet.init meets its ranks") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::peers_test

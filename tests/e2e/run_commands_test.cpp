@@ -5,7 +5,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::run_commands_test {
 namespace {
 
 TEST_CASE("ps shows the ranks of a run, for people and for programs") {
@@ -123,4 +123,4 @@ TEST_CASE("a reader that stops reading ends logs") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::run_commands_test

@@ -3,7 +3,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::search_test {
 namespace {
 
 constexpr const char* kJob = R"({
@@ -58,4 +58,4 @@ TEST_CASE("a cache that cannot be written is a warning; without the search nothi
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::search_test

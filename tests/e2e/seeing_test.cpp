@@ -8,7 +8,7 @@
 #include "e2e/launcher.h"
 #include "support/slowdown.h"
 
-namespace fleetrun {
+namespace fleetrun::seeing_test {
 namespace {
 
 using nlohmann::json;
@@ -311,4 +311,4 @@ TEST_CASE("a metrics file that cannot be written costs a line, a metrics port th
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::seeing_test

@@ -4,7 +4,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::training_test {
 namespace {
 
 const std::string kQuickstart = FLEETRUN_SOURCE_DIR "/configs/quickstart.json";
@@ -263,4 +263,4 @@ TEST_CASE("train.json of an earlier run is not taken for this one's") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::training_test

@@ -5,7 +5,7 @@
 
 #include "e2e/launcher.h"
 
-namespace fleetrun {
+namespace fleetrun::weights_test {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<int>>;
@@ -135,4 +135,4 @@ TEST_CASE("an output folder that cannot be made is told before the training") {
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::weights_test

@@ -4,7 +4,7 @@
 
 #include "job/job_text.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::aliases_test {
 namespace {
 
 TEST_CASE("an alias fills the key that it stands for, with a note") {
@@ -39,4 +39,4 @@ TEST_CASE("a switch that has no effect says so") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::aliases_test

@@ -12,7 +12,7 @@
 #include "job/without_rights.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::bad_job_test {
 namespace {
 
 // What reading this path says, with its exit code before it.
@@ -294,4 +294,4 @@ TEST_CASE("a hundred problems are told, the others counted") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::bad_job_test

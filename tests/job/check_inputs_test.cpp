@@ -11,7 +11,7 @@
 #include "job/without_rights.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::check_inputs_test {
 namespace {
 
 std::string complaint_about(const JobSpec& spec) {
@@ -117,4 +117,4 @@ TEST_CASE("an input that may not be read") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::check_inputs_test

@@ -4,7 +4,7 @@
 
 #include "job/job_text.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::complete_spec_test {
 namespace {
 
 std::string job_on(const std::string& train, const std::string& model = "{\"name\": \"lenet\"}",
@@ -124,4 +124,4 @@ TEST_CASE("evaluation without a test set is noted") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::complete_spec_test

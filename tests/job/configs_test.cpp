@@ -7,7 +7,7 @@
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::configs_test {
 namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(FLEETRUN_SOURCE_DIR) / "configs";
@@ -28,4 +28,4 @@ TEST_CASE("the quick start has its data set beside it") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::configs_test

@@ -9,7 +9,7 @@
 
 #include "job/make_key.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::job_keys_test {
 namespace {
 
 // A good value that is not the key's default.
@@ -169,4 +169,4 @@ TEST_CASE("whole numbers may be written with a point or an exponent when they ar
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::job_keys_test

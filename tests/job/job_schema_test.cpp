@@ -9,7 +9,7 @@
 #include "base/json_reader.h"
 #include "job/job_keys.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::job_schema_test {
 namespace {
 
 const JsonValue& at(const JsonValue& value, const std::string& key) {
@@ -141,4 +141,4 @@ TEST_CASE("docs/job-keys.md is what `fleetrun config --keys` prints, below its f
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::job_schema_test

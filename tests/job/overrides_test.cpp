@@ -6,7 +6,7 @@
 
 #include "job/job_text.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::overrides_test {
 namespace {
 
 TEST_CASE("values on the command line are JSON where they can be, else text") {
@@ -114,4 +114,4 @@ TEST_CASE("words after the job file that are no overrides are bad usage") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::overrides_test

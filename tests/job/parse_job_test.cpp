@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::parse_job_test {
 namespace {
 
 constexpr std::string_view kSmallest = R"({
@@ -74,4 +74,4 @@ TEST_CASE("every key says where its value comes from") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::parse_job_test

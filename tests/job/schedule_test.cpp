@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::job {
+namespace fleetrun::job::schedule_test {
 namespace {
 
 constexpr int kStepsPerEpoch = 10;
@@ -74,4 +74,4 @@ TEST_CASE("a training that ends within the warm-up has finite rates") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::schedule_test

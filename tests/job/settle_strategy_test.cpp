@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::settle_strategy_test {
 namespace {
 
 using Notes = std::vector<std::string>;
@@ -190,4 +190,4 @@ TEST_CASE("groups are not looked at while they are not used") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::settle_strategy_test

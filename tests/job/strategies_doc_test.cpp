@@ -9,7 +9,7 @@
 #include "job/job_keys.h"
 #include "job/key.h"
 
-namespace fleetrun::job {
+namespace fleetrun::job::strategies_doc_test {
 namespace {
 
 std::string document() {
@@ -68,4 +68,4 @@ TEST_CASE("docs/strategies.md has no row for a key that there is not") {
 }
 
 }  // namespace
-}  // namespace fleetrun::job
+}  // namespace fleetrun::job::strategies_doc_test

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "launch/env_dialects.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::banner_test {
 namespace {
 
 std::string expected(const std::string& name) {
@@ -67,4 +67,4 @@ TEST_CASE("a log line has level, local time with milliseconds and our name") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::banner_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "launch/subcommands.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::bench_table_test {
 namespace {
 
 using Sizes = std::vector<std::size_t>;
@@ -104,4 +104,4 @@ TEST_CASE("the table has the columns of nccl-tests, the verdict and the mean") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::bench_table_test

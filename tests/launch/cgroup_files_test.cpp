@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::cgroup_files_test {
 namespace {
 
 TEST_CASE("the own cgroup is found in both kinds of hierarchy") {
@@ -26,4 +26,4 @@ TEST_CASE("without a version 2 hierarchy, or with one that we cannot see, there 
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::cgroup_files_test

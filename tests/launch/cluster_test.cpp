@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::cluster_test {
 namespace {
 
 const HostFacts kCpuHost = {
@@ -109,4 +109,4 @@ TEST_CASE("slots that the number of workers does not divide are refused") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::cluster_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::core_binding_test {
 namespace {
 
 using Shares = std::vector<std::vector<int>>;
@@ -52,4 +52,4 @@ TEST_CASE("places come from sysfs, and without it each cpu is a core") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::core_binding_test

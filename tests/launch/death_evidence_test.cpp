@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::death_evidence_test {
 namespace {
 
 TEST_CASE("the exception of the last traceback and its innermost place are found") {
@@ -54,4 +54,4 @@ TEST_CASE("the kernel's line about the end of a process for want of memory is fo
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::death_evidence_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::env_dialects_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -121,4 +121,4 @@ TEST_CASE("a PyTorch worker gets the whole contract and nothing else") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::env_dialects_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::exit_status_test {
 namespace {
 
 siginfo_t info_of(int code, int status) {
@@ -34,4 +34,4 @@ TEST_CASE("an end is described in words, signals by name and number") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::exit_status_test

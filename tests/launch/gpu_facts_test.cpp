@@ -8,7 +8,7 @@
 
 #include "launch/orphans.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::gpu_facts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -78,4 +78,4 @@ TEST_CASE("a chosen GPU that others use is told, by index, UUID or MIG name, and
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::gpu_facts_test

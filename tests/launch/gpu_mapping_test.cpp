@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::gpu_mapping_test {
 namespace {
 
 using Ids = std::vector<std::string>;
@@ -60,4 +60,4 @@ TEST_CASE("GPUs that are listed twice, empty or absent are refused") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::gpu_mapping_test

@@ -7,7 +7,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::host_facts_test {
 namespace {
 
 TEST_CASE("device files of GPUs are counted, those of the driver are not") {
@@ -27,4 +27,4 @@ TEST_CASE("a machine without /dev entries has no GPU, but cores and a loopback a
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::host_facts_test

@@ -4,7 +4,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::last_lines_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -26,4 +26,4 @@ TEST_CASE("the last lines of a log are found, whatever is in it") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::last_lines_test

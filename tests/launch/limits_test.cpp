@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::limits_test {
 namespace {
 
 Environment with(const std::string& name, std::size_t bytes) {
@@ -35,4 +35,4 @@ TEST_CASE("an error that has nothing to do with limits has no words") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::limits_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::log_folder_test {
 namespace {
 
 TEST_CASE("the endpoints file has the published form") {
@@ -75,4 +75,4 @@ TEST_CASE("a log that cannot be written is named") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::log_folder_test

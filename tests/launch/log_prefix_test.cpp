@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::log_prefix_test {
 namespace {
 
 TEST_CASE("a prefix has the names in braces replaced") {
@@ -26,4 +26,4 @@ TEST_CASE("other names are refused with what was probably meant") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::log_prefix_test

@@ -8,7 +8,7 @@
 #include "launch/log_times.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::log_query_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -52,4 +52,4 @@ TEST_CASE("ranks with logs are found in their order, and a folder without any is
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::log_query_test

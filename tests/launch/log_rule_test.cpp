@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::log_rule_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -26,4 +26,4 @@ TEST_CASE("what is no rule is refused with the text that was given") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::log_rule_test

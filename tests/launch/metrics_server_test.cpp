@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::metrics_server_test {
 namespace {
 
 std::string some_text() { return "text\n"; }
@@ -116,4 +116,4 @@ TEST_CASE("a port that is taken, and an address that is none, are errors that na
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::metrics_server_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::metrics_text_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -76,4 +76,4 @@ TEST_CASE("numbers that are none are written as Prometheus has them") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::metrics_text_test

@@ -6,7 +6,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::nccl_lint_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -71,4 +71,4 @@ TEST_CASE("this host has a loopback interface, and InfiniBand when a port of sys
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::nccl_lint_test

@@ -6,7 +6,7 @@
 #include "launch/options.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::option_file_test {
 namespace {
 
 struct File {
@@ -72,4 +72,4 @@ TEST_CASE("a file that is not there is an error") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::option_file_test

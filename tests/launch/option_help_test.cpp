@@ -10,7 +10,7 @@
 #include "launch/man_page.h"
 #include "launch/option_table.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::option_help_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -105,4 +105,4 @@ TEST_CASE("the manual page has every flag and no line that is taken for a reques
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::option_help_test

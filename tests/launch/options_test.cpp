@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::options_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -192,4 +192,4 @@ TEST_CASE("seconds may have a fraction") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::options_test

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::port_guard_test {
 namespace {
 
 ClusterSpec cluster_of(int ranks) {
@@ -108,4 +108,4 @@ TEST_CASE("a named master is held on its own port") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::port_guard_test

@@ -8,7 +8,7 @@
 
 #include "base/unique_fd.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::port_owner_test {
 namespace {
 
 TEST_CASE("the inode of a port's socket is found in the kernel's table") {
@@ -36,4 +36,4 @@ TEST_CASE("the process that listens on a port is named with its command") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::port_owner_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::program_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -92,4 +92,4 @@ TEST_CASE("what is there and cannot be executed is 126") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::program_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::progress_line_test {
 namespace {
 
 TEST_CASE("training shows the first rank's place and everybody's speed") {
@@ -49,4 +49,4 @@ TEST_CASE("what a worker writes on its page is what is read") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::progress_line_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::rank_set_test {
 namespace {
 
 using Ranks = std::vector<int>;
@@ -35,4 +35,4 @@ TEST_CASE("ranks that the run does not have are an error") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::rank_set_test

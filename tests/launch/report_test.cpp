@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::report_test {
 namespace {
 
 ExitReport report_of(int ranks) {
@@ -162,4 +162,4 @@ TEST_CASE("a hang is told in the words of what was seen, with the roll call for 
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::report_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::restart_policy_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,4 +56,4 @@ TEST_CASE("what cannot get better is not tried again") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::restart_policy_test

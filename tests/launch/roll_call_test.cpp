@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::roll_call_test {
 namespace {
 
 std::vector<RankFacts> waiting_ranks(int count) {
@@ -76,4 +76,4 @@ TEST_CASE("a rank that waits somewhere else than most is odd") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::roll_call_test

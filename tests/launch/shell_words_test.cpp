@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::shell_words_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -25,4 +25,4 @@ TEST_CASE("a shell reads quoted words back as they were") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::shell_words_test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::signals_test {
 namespace {
 
 constexpr const char* kStatus =
@@ -32,4 +32,4 @@ TEST_CASE("this process is ended by what it does not handle") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::signals_test

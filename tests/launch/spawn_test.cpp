@@ -12,7 +12,7 @@
 #include "launch/orphans.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::spawn_test {
 namespace {
 
 struct Output {
@@ -120,4 +120,4 @@ TEST_CASE("only listed descriptors are passed on") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::spawn_test

@@ -7,7 +7,7 @@
 #include "support/store_thread.h"
 #include "support/stranger.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::store_server_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +224,4 @@ TEST_CASE("a rank that asks without listening is let go") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::store_server_test

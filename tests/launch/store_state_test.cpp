@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::store_state_test {
 namespace {
 
 using namespace store_protocol;
@@ -168,4 +168,4 @@ TEST_CASE("a peer that is not known gets nothing") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::store_state_test

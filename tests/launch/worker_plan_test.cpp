@@ -4,7 +4,7 @@
 
 #include "base/rank_env.h"
 
-namespace fleetrun::launch {
+namespace fleetrun::launch::worker_plan_test {
 namespace {
 
 struct Plan {
@@ -110,4 +110,4 @@ TEST_CASE("a GPU rank is told the index of its first GPU") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch
+}  // namespace fleetrun::launch::worker_plan_test

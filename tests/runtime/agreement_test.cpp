@@ -9,7 +9,7 @@
 #include "comm/memory_store.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::agreement_test {
 namespace {
 
 // A rank's view of a world that meets in `store`; communicators are not needed to agree.
@@ -88,4 +88,4 @@ TEST_CASE("a device of no known kind is refused") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::agreement_test

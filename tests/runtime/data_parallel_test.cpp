@@ -11,7 +11,7 @@
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::data_parallel_test {
 namespace {
 
 constexpr int kGlobalBatch = 64;
@@ -173,4 +173,4 @@ TEST_CASE("training again with the same seed gives the same bits") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::data_parallel_test

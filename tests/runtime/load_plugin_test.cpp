@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::load_plugin_test {
 namespace {
 
 std::string test_plugin(const std::string& name) {
@@ -95,4 +95,4 @@ TEST_CASE("a fraction of memory or a switch out of its range is refused by its n
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::load_plugin_test

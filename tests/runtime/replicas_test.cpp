@@ -13,7 +13,7 @@
 #include "support/run_world.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::replicas_test {
 namespace {
 
 TEST_CASE("equal fingerprints have no difference") {
@@ -95,4 +95,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::replicas_test

@@ -17,7 +17,7 @@
 #include "support/run_world.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::sync_batch_norm_test {
 namespace {
 
 using test::Floats;
@@ -290,4 +290,4 @@ TEST_CASE("sync_batch_norm of a job with one rank is what it has without") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::sync_batch_norm_test

@@ -9,7 +9,7 @@
 #include "support/run_world.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::trainer_test {
 namespace {
 
 TEST_CASE("evaluation normalises by the running statistics, which approach those of the batch") {
@@ -42,4 +42,4 @@ TEST_CASE("evaluation normalises by the running statistics, which approach those
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::trainer_test

@@ -10,7 +10,7 @@
 #include "support/small_net.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::device_against_cpu_test {
 namespace {
 
 using test::Floats;
@@ -165,4 +165,4 @@ TEST_CASE("a label that is no class is told, with its sample") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::device_against_cpu_test

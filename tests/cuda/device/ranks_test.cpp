@@ -21,7 +21,7 @@
 #include "support/temporary_folder.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::ranks_test {
 namespace {
 
 using testing::ProcessWorld;
@@ -259,4 +259,4 @@ TEST_CASE("other steps lead elsewhere, farther than the CPU's ranks are from tho
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::ranks_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::cuda {
+namespace fleetrun::cuda::algorithm_cache_test {
 namespace {
 
 const std::vector<Candidate> kCandidates = {
@@ -47,4 +47,4 @@ TEST_CASE("a search that fails leaves nothing behind") {
 }
 
 }  // namespace
-}  // namespace fleetrun::cuda
+}  // namespace fleetrun::cuda::algorithm_cache_test

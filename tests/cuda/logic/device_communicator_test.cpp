@@ -8,7 +8,7 @@
 #include "comm/memory_store.h"
 #include "support/run_world.h"
 
-namespace fleetrun::cuda {
+namespace fleetrun::cuda::device_communicator_test {
 namespace {
 
 using State = CollectiveLibrary::State;
@@ -187,4 +187,4 @@ TEST_CASE("a failure to join is told as one") {
 }
 
 }  // namespace
-}  // namespace fleetrun::cuda
+}  // namespace fleetrun::cuda::device_communicator_test

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::cuda {
+namespace fleetrun::cuda::memory_pool_test {
 namespace {
 
 TEST_CASE("pieces are aligned, lie beside each other and end where the pool ends") {
@@ -56,4 +56,4 @@ TEST_CASE("after any order of taking and giving back the pool is whole again") {
 }
 
 }  // namespace
-}  // namespace fleetrun::cuda
+}  // namespace fleetrun::cuda::memory_pool_test

@@ -7,7 +7,7 @@
 #include "support/run_op.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::plugin_on_host_test {
 namespace {
 
 using test::ProgramRun;
@@ -105,4 +105,4 @@ TEST_CASE("where images stay as they are fed, nothing is reordered") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::plugin_on_host_test

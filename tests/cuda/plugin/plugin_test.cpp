@@ -10,7 +10,7 @@
 #include "runtime/load_plugin.h"
 #include "runtime/ops/op_def.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::plugin_test {
 namespace {
 
 // Made by passes, which leave a program alone whose device lacks them, or for strategy.amp, which such a device refuses.
@@ -65,4 +65,4 @@ TEST_CASE("a GPU that is not there is named, with a way out") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::plugin_test

@@ -6,7 +6,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::data_fault_test {
 namespace {
 
 // One grey pixel.
@@ -126,4 +126,4 @@ TEST_CASE("D12: a disk that stalls is waited for within the bound, and named as 
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::data_fault_test

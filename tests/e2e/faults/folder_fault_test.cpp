@@ -5,7 +5,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::folder_fault_test {
 namespace {
 
 int listen_somewhere(std::uint16_t& port) {
@@ -162,4 +162,4 @@ TEST_CASE("D2: logs that cannot be written are code 73 before any rank starts") 
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::folder_fault_test

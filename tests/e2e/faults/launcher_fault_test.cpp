@@ -9,7 +9,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::launcher_fault_test {
 namespace {
 
 constexpr auto kNothingLeft = 1s;  // promised: after the end of a run, or of the launcher
@@ -299,4 +299,4 @@ TEST_CASE("L21: restarts leave no descriptor open in the launcher, however many 
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::launcher_fault_test

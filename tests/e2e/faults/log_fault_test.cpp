@@ -3,7 +3,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::log_fault_test {
 namespace {
 
 TEST_CASE("L-1: many ranks that write as fast as they can lose nothing") {
@@ -126,4 +126,4 @@ TEST_CASE("L-5: what a rank writes after it was told to stop is kept and shown")
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::log_fault_test

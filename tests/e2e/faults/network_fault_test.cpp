@@ -11,7 +11,7 @@
 #include "e2e/namespaces.h"
 #include "support/stranger.h"
 
-namespace fleetrun {
+namespace fleetrun::network_fault_test {
 namespace {
 
 // Its all-reduces take most of its time: whatever happens, happens in the midst of one.
@@ -209,4 +209,4 @@ TEST_CASE("N2: a rank that is stopped for longer than a silent network may be go
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::network_fault_test

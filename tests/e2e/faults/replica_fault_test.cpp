@@ -6,7 +6,7 @@
 #include "e2e/faults/faults.h"
 #include "support/other_memory.h"
 
-namespace fleetrun {
+namespace fleetrun::replica_fault_test {
 namespace {
 
 // A number that no other part of the program has, and the same with its lowest bit flipped.
@@ -88,4 +88,4 @@ TEST_CASE("P10: a rank whose job differs is refused with 76 and the line that di
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::replica_fault_test

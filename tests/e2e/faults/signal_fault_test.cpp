@@ -1,7 +1,7 @@
 // L3 to L10 and L20: signals to the launcher.
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::signal_fault_test {
 namespace {
 
 TEST_CASE("L3: SIGTERM is a polite stop with 143, and the ranks may write a checkpoint") {
@@ -149,4 +149,4 @@ TEST_CASE("L20: a launcher that was stopped for a while ends nobody when it goes
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::signal_fault_test

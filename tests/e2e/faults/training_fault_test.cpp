@@ -4,7 +4,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::training_fault_test {
 namespace {
 
 // Two ranks in the middle of their training.
@@ -94,4 +94,4 @@ TEST_CASE("W5: collectives are told from the first one on, those of the search f
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::training_fault_test

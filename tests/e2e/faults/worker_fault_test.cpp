@@ -2,7 +2,7 @@
 
 #include "e2e/faults/faults.h"
 
-namespace fleetrun {
+namespace fleetrun::worker_fault_test {
 namespace {
 
 TEST_CASE(
@@ -436,4 +436,4 @@ TEST_CASE("W23: a rank without standard descriptors, or one that floods its log,
 }
 
 }  // namespace
-}  // namespace fleetrun
+}  // namespace fleetrun::worker_fault_test

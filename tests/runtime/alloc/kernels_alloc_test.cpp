@@ -4,7 +4,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::kernels_alloc_test {
 namespace {
 
 using fleetrun::test::AllocationCount;
@@ -46,4 +46,4 @@ TEST_CASE("new memory for every value makes no kernel allocate") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::kernels_alloc_test

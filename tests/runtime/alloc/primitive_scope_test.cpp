@@ -10,7 +10,7 @@
 
 #include "support/counting_malloc.h"
 
-namespace fleetrun::runtime::cpu {
+namespace fleetrun::runtime::cpu::primitive_scope_test {
 namespace {
 
 using fleetrun::test::AllocationCount;
@@ -108,4 +108,4 @@ TEST_CASE("blocks are aligned for any type, and every size is served") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime::cpu
+}  // namespace fleetrun::runtime::cpu::primitive_scope_test

@@ -16,7 +16,7 @@
 #include "support/counting_primitives.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::trainer_alloc_test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -177,4 +177,4 @@ TEST_CASE("steps 10 to 20 over Gloo allocate nothing on the thread that runs the
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::trainer_alloc_test

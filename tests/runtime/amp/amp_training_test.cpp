@@ -15,7 +15,7 @@
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::amp_training_test {
 namespace {
 
 constexpr int kBatch = 16, kSide = 12;
@@ -298,4 +298,4 @@ TEST_CASE("the types that a device has not are refused with those that it has") 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::amp_training_test

@@ -13,7 +13,7 @@
 #include "runtime/graph/verify.h"
 #include "support/built_model.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::cast_forward_test {
 namespace {
 
 Attributes convolution(std::int64_t groups) {
@@ -274,4 +274,4 @@ TEST_CASE("161 gradients travel in 8 messages with amp, as published, and in abo
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::cast_forward_test

@@ -12,7 +12,7 @@
 #include "support/run_op.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::loss_scaling_test {
 namespace {
 
 using test::Floats;
@@ -185,4 +185,4 @@ TEST_CASE("a static scale of 1 is no scaling: gradients are cast behind their al
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::loss_scaling_test

@@ -16,7 +16,7 @@
 #include "support/run_program.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::narrow_kernels_test {
 namespace {
 
 using test::Floats;
@@ -208,4 +208,4 @@ TEST_CASE("images of many channels and pixels, in the layouts of convolutions") 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::narrow_kernels_test

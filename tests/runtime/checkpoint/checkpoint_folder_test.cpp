@@ -7,7 +7,7 @@
 #include "runtime/data/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::checkpoint_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,4 +139,4 @@ TEST_CASE("a checkpoint that was set aside is not found again, and its number is
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::checkpoint_folder_test

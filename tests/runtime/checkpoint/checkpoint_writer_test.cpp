@@ -4,7 +4,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::checkpoint_writer_test {
 namespace {
 
 Snapshot snapshot(std::int64_t steps) {
@@ -49,4 +49,4 @@ TEST_CASE("a save that fails is a result with its problem, and the next one is t
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::checkpoint_writer_test

@@ -4,7 +4,7 @@
 
 #include "runtime/data/expect_error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::manifest_test {
 namespace {
 
 Manifest example() {
@@ -64,4 +64,4 @@ TEST_CASE("every byte that changes, but for spaces, is noticed") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::manifest_test

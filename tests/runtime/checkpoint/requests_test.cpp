@@ -9,7 +9,7 @@
 
 #include "base/timeline.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::requests_test {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -81,4 +81,4 @@ TEST_CASE("who asked for the save itself is asked for another one by the next si
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::requests_test

@@ -11,7 +11,7 @@
 #include "runtime/data/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::safetensors_test {
 namespace {
 
 // A file with this header and so many bytes of data.
@@ -179,4 +179,4 @@ TEST_CASE("a file that is not there is missing, not bad") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::safetensors_test

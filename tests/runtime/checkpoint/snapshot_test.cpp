@@ -6,7 +6,7 @@
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::snapshot_test {
 namespace {
 
 constexpr const char* kMean = "bn1.running_mean";
@@ -52,4 +52,4 @@ TEST_CASE("with sync_batch_norm all ranks go on with those of rank 0, whatever t
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::snapshot_test

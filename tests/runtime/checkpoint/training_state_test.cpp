@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::training_state_test {
 namespace {
 
 TrainingState state(int world_size, int batch_size, std::int64_t steps = 0, int epoch = 0, int batch = 0) {
@@ -52,4 +52,4 @@ TEST_CASE("the first batch of an epoch is the first batch with any number of ran
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::training_state_test

@@ -14,7 +14,7 @@
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::weights_test {
 namespace {
 
 using Weights = std::map<std::string, std::vector<float>>;
@@ -190,4 +190,4 @@ TEST_CASE("16-bit weights are widened, whole numbers are refused") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::weights_test

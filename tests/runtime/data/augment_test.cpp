@@ -6,7 +6,7 @@
 
 #include "runtime/data/expect_error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::augment_test {
 namespace {
 
 std::vector<float> planes_of(const std::vector<std::uint8_t>& pixels, const ImageShape& shape,
@@ -103,4 +103,4 @@ TEST_CASE("mean and std must fit the channels") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::augment_test

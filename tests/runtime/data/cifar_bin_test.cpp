@@ -4,7 +4,7 @@
 #include "runtime/data/expect_error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::cifar_bin_test {
 namespace {
 
 constexpr std::size_t kPlane = 1024;
@@ -91,4 +91,4 @@ TEST_CASE("a file that shrinks while in use is named") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::cifar_bin_test

@@ -4,7 +4,7 @@
 
 #include "runtime/data/expect_error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::data_set_test {
 namespace {
 
 class FixedSet : public DataSet {
@@ -42,4 +42,4 @@ TEST_CASE("training and test set must be of one kind") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::data_set_test

@@ -7,7 +7,7 @@
 #include "runtime/data/image_decoder.h"
 #include "runtime/data/image_files.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::exif_orientation_test {
 namespace {
 
 std::span<const std::uint8_t> bytes_of(const std::string& content) {
@@ -68,4 +68,4 @@ TEST_CASE("a photograph that was taken on its side is decoded upright") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::exif_orientation_test

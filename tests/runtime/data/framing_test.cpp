@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::framing_test {
 namespace {
 
 constexpr ImageShape kShape = {3, 224, 224};
@@ -67,4 +67,4 @@ TEST_CASE("a decoder may make the image smaller as long as the region keeps the 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::framing_test

@@ -5,7 +5,7 @@
 #include "runtime/data/image_files.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::idx_test {
 namespace {
 
 struct Files {
@@ -101,4 +101,4 @@ TEST_CASE("a missing file is named") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::idx_test

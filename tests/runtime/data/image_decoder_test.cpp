@@ -7,7 +7,7 @@
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::image_decoder_test {
 namespace {
 
 std::span<const std::uint8_t> bytes_of(const std::string& content) {
@@ -197,4 +197,4 @@ TEST_CASE("a broken file leaves nothing behind for the next one") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::image_decoder_test

@@ -9,7 +9,7 @@
 #include "runtime/data/image_files.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::image_folder_test {
 namespace {
 
 class Folder : public TemporaryFolder {
@@ -141,4 +141,4 @@ TEST_CASE("a folder that holds no data set says what is missing") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::image_folder_test

@@ -7,7 +7,7 @@
 #include "runtime/model_facts.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::image_list_test {
 namespace {
 
 class Listed : public TemporaryFolder {
@@ -92,4 +92,4 @@ TEST_CASE("a label beyond the classes of the model is named with its line") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::image_list_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::image_test {
 namespace {
 
 using Pixels = std::vector<std::uint8_t>;
@@ -67,4 +67,4 @@ TEST_CASE("an image that was decoded to the wanted size is copied when all of it
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::image_test

@@ -12,7 +12,7 @@
 #include "runtime/data/expect_error.h"
 #include "support/allocation_count.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::loader_test {
 namespace {
 
 // Images whose every byte is the sample's number; some of them cannot be read.
@@ -325,4 +325,4 @@ TEST_CASE("the job's keys become the loader's options") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::loader_test

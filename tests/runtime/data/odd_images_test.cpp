@@ -12,7 +12,7 @@
 #include "runtime/data/loader.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::odd_images_test {
 namespace {
 
 using Files = std::map<std::string, std::string>;
@@ -190,4 +190,4 @@ TEST_CASE("files that vanish are an error of the disk, skipped once in a thousan
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::odd_images_test

@@ -9,7 +9,7 @@
 #include "runtime/data/idx_file.h"
 #include "runtime/data/loader.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::patterns_test {
 namespace {
 
 constexpr int kPixels = patterns::kSide * patterns::kSide;
@@ -104,4 +104,4 @@ TEST_CASE("a linear model stays below 0.7 on the patterns") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::patterns_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::sampler_test {
 namespace {
 
 TEST_CASE("a shuffled order holds every sample once and depends on seed and epoch alone") {
@@ -112,4 +112,4 @@ TEST_CASE("the last batches of an evaluation mark the places that hold no sample
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::sampler_test

@@ -3,7 +3,7 @@
 #include "runtime/data/data_set.h"
 #include "runtime/data/expect_error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::synthetic_test {
 namespace {
 
 job::DataSetSpec synthetic(std::int64_t seed) {
@@ -67,4 +67,4 @@ TEST_CASE("numbers of a synthetic data set are checked") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::synthetic_test

@@ -10,7 +10,7 @@
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::algorithm_cache_test {
 namespace {
 
 constexpr const char* kPlace = "node1, a processor, a library 1.0";
@@ -101,4 +101,4 @@ TEST_CASE("the folder is FLEETRUN_CACHE_DIR, else fleetrun's in the user's cache
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::algorithm_cache_test

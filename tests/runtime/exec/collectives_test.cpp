@@ -16,7 +16,7 @@
 #include "runtime/kernels/device.h"
 #include "runtime/trainer.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::collectives_test {
 namespace {
 
 constexpr int kBatch = 4;
@@ -189,4 +189,4 @@ TEST_CASE("the error of an all-reduce ends the step, whatever thread it was on")
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::collectives_test

@@ -10,7 +10,7 @@
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::execution_strategy_test {
 namespace {
 
 constexpr int kBatch = 4;
@@ -169,4 +169,4 @@ TEST_CASE("one thread runs the ops in the same order in every step") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::execution_strategy_test

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::graph_runner_test {
 namespace {
 
 TaskGraph random_graph(int tasks, unsigned seed) {
@@ -213,4 +213,4 @@ TEST_CASE("each thread is entered once, before its first task") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::graph_runner_test

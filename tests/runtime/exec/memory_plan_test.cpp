@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::memory_plan_test {
 namespace {
 
 bool overlap(const MemoryPlan& plan, const std::vector<Block>& blocks, std::size_t a, std::size_t b) {
@@ -53,4 +53,4 @@ TEST_CASE("no plan of random lives lets two living blocks overlap") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::memory_plan_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "runtime/graph/program_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::propagate_layouts_test {
 namespace {
 
 const Layout kBlocked = {.name = "blocked", .descriptor = "b", .bytes = 256};
@@ -124,4 +124,4 @@ TEST_CASE("an op without a kernel is named together with the device") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::propagate_layouts_test

@@ -6,7 +6,7 @@
 
 #include "runtime/graph/communicator_of.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::schedule_test {
 namespace {
 
 // A program of values x0, x1, ... of 64 bytes each, with ops named by what they read and write.
@@ -168,4 +168,4 @@ TEST_CASE("values of unlike size do not share") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::schedule_test

@@ -20,7 +20,7 @@
 #include "support/run_world.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::search_algorithms_test {
 namespace {
 
 constexpr std::size_t kMegabyte = 1 << 20;
@@ -326,4 +326,4 @@ TEST_CASE("cudnn_exhaustive_search: a training searches its distinct convolution
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::search_algorithms_test

@@ -10,7 +10,7 @@
 #include "runtime/trainer.h"
 #include "support/stand_in_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::stream_order_test {
 namespace {
 
 using test::StandInDevice;
@@ -134,4 +134,4 @@ TEST_CASE("a trainer touches no memory of a device that works beside the host") 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::stream_order_test

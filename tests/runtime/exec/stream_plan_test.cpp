@@ -6,7 +6,7 @@
 #include "runtime/graph/communicator_of.h"
 #include "runtime/kernels/streams.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::stream_plan_test {
 namespace {
 
 // Ops on values of a program, planned.
@@ -86,4 +86,4 @@ TEST_CASE("collectives at the ends of a program are tied to the runs before and 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::stream_plan_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::attributes_test {
 namespace {
 
 TEST_CASE("an attribute reads back from its text, with its type") {
@@ -31,4 +31,4 @@ TEST_CASE("a text that is no attribute is quoted") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::attributes_test

@@ -7,7 +7,7 @@
 #include "runtime/graph/verify.h"
 #include "support/toy_ops.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::backward_test {
 namespace {
 
 // The ops that append_backward added to a program.
@@ -81,4 +81,4 @@ TEST_CASE("a parameter that no gradient reaches is named") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::backward_test

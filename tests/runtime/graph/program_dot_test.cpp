@@ -5,7 +5,7 @@
 #include "runtime/graph/program_text.h"
 #include "support/toy_ops.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::program_dot_test {
 namespace {
 
 TEST_CASE(
@@ -57,4 +57,4 @@ TEST_CASE("names cannot break out of the quotes") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::program_dot_test

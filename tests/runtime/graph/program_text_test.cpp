@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "support/toy_ops.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::program_text_test {
 namespace {
 
 TEST_CASE("a program reads back from its text without loss") {
@@ -53,4 +53,4 @@ TEST_CASE("what cannot be read is named with its line") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::program_text_test

@@ -6,7 +6,7 @@
 #include "runtime/graph/program_text.h"
 #include "support/toy_ops.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::verify_test {
 namespace {
 
 std::string problem_of(const Program& program) {
@@ -63,4 +63,4 @@ TEST_CASE("a missing argument is reported") {
 TEST_CASE("a fetch must be written") { CHECK(problem_of("fetch h\n") == "fetch h is never written"); }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::verify_test

@@ -4,7 +4,7 @@
 #include "comm/communicator.h"
 #include "support/run_op.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::all_reduce_test {
 namespace {
 
 using test::Floats;
@@ -61,4 +61,4 @@ TEST_CASE("all_reduce without a communicator is an error") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::all_reduce_test

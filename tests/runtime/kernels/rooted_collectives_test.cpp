@@ -6,7 +6,7 @@
 #include "support/run_op.h"
 #include "support/run_world.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::rooted_collectives_test {
 namespace {
 
 using test::Floats;
@@ -54,4 +54,4 @@ TEST_CASE("reduce and broadcast without a communicator are errors") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::rooted_collectives_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::lines_test {
 namespace {
 
 TEST_CASE("the lines are those that people's scripts look for") {
@@ -13,4 +13,4 @@ TEST_CASE("the lines are those that people's scripts look for") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::lines_test

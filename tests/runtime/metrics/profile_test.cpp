@@ -4,7 +4,7 @@
 
 #include "runtime/graph/program_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::profile_test {
 namespace {
 
 const std::string kProgram =
@@ -57,4 +57,4 @@ TEST_CASE("a profile is told as a table, with what the ops by themselves would r
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::profile_test

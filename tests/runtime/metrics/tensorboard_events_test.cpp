@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::tensorboard_events_test {
 namespace {
 
 std::string bytes(std::initializer_list<int> values) {
@@ -65,4 +65,4 @@ TEST_CASE("a folder that cannot be made is an error that names it") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::tensorboard_events_test

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::time_book_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -88,4 +88,4 @@ TEST_CASE("the line says the shares and the time of a rank") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::time_book_test

@@ -10,7 +10,7 @@
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::trace_test {
 namespace {
 
 using nlohmann::json;
@@ -129,4 +129,4 @@ TEST_CASE("a trace for which there is no folder costs a warning") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::trace_test

@@ -7,7 +7,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::training_events_test {
 namespace {
 
 std::string the_file_in(const TemporaryFolder& home, const std::string& folder) {
@@ -38,4 +38,4 @@ TEST_CASE("where no events can be written the training goes on without, and says
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::training_events_test

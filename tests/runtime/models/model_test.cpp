@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "runtime/build_program.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::model_test {
 namespace {
 
 struct Case {
@@ -68,4 +68,4 @@ TEST_CASE("a model says which images it wants when it cannot take the job's") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::model_test

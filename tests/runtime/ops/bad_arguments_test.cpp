@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "runtime/graph/builder.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::bad_arguments_test {
 namespace {
 
 struct Try {
@@ -180,4 +180,4 @@ TEST_CASE("the other ops name what does not fit") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::bad_arguments_test

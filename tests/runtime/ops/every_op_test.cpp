@@ -3,7 +3,7 @@
 #include "support/gradient_check.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::every_op_test {
 namespace {
 
 using test::check_gradient;
@@ -88,4 +88,4 @@ TEST_CASE("every op has a kernel on the CPU, and every kernel an op") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::every_op_test

@@ -10,7 +10,7 @@
 #include "support/gradient_check.h"
 #include "support/test_device.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::torch_vectors_test {
 namespace {
 
 using test::Floats;
@@ -156,4 +156,4 @@ TEST_CASE("there are vectors for every op that computes something one can compar
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::torch_vectors_test

@@ -5,7 +5,7 @@
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::append_optimizer_test {
 namespace {
 
 // What the optimizer adds to a program with one parameter w [2,3] and its gradient.
@@ -55,4 +55,4 @@ TEST_CASE("momentum keeps a velocity, sgd nothing") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::append_optimizer_test

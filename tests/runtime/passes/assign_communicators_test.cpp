@@ -5,7 +5,7 @@
 #include "runtime/graph/communicator_of.h"
 #include "runtime/graph/program_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::assign_communicators_test {
 namespace {
 
 const std::string kValues =
@@ -57,4 +57,4 @@ TEST_CASE("an op says its communicator only when it is not the first") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::assign_communicators_test

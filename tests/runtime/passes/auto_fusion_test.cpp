@@ -13,7 +13,7 @@
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::auto_fusion_test {
 namespace {
 
 using test::count_ops;
@@ -180,4 +180,4 @@ TEST_CASE("steps that make no sense are quoted") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::auto_fusion_test

@@ -6,7 +6,7 @@
 #include "runtime/passes/order_all_reduces.h"
 #include "support/pass_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_all_reduce_test {
 namespace {
 
 const std::string kValues =
@@ -54,4 +54,4 @@ TEST_CASE("sums are ordered by the level of their gradients, those of one level 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_all_reduce_test

@@ -7,7 +7,7 @@
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_bn_act_test {
 namespace {
 
 using test::count_ops;
@@ -127,4 +127,4 @@ TEST_CASE("a fused batch norm and its gradient have the bits of those that stand
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_bn_act_test

@@ -7,7 +7,7 @@
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_bn_add_act_test {
 namespace {
 
 using test::count_ops;
@@ -153,4 +153,4 @@ TEST_CASE("a fused residual block and its gradient have the bits of the ops that
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_bn_add_act_test

@@ -8,7 +8,7 @@
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_elewise_add_act_test {
 namespace {
 
 using test::count_ops;
@@ -155,4 +155,4 @@ TEST_CASE("a fused addition and its gradient have the bits of the ops that it is
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_elewise_add_act_test

@@ -4,7 +4,7 @@
 
 #include "support/pass_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_optimizers_test {
 namespace {
 
 const std::string kValues =
@@ -44,4 +44,4 @@ TEST_CASE("updates with other settings stay apart") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_optimizers_test

@@ -11,7 +11,7 @@
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::fuse_relu_depthwise_conv_test {
 namespace {
 
 using test::count_ops;
@@ -173,4 +173,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::fuse_relu_depthwise_conv_test

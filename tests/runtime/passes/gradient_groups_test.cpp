@@ -8,7 +8,7 @@
 #include "runtime/graph/program_text.h"
 #include "support/built_model.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::gradient_groups_test {
 namespace {
 
 std::vector<std::size_t> sizes(const GradientGroups& groups) {
@@ -111,4 +111,4 @@ TEST_CASE("a group of two dtypes is split, the one that appears first in front")
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::gradient_groups_test

@@ -6,7 +6,7 @@
 #include "support/pass_text.h"
 #include "support/toy_ops.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::insert_all_reduce_test {
 namespace {
 
 const std::string kValues =
@@ -41,4 +41,4 @@ TEST_CASE("the gradient of the loss carries the mean over the ranks") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::insert_all_reduce_test

@@ -5,7 +5,7 @@
 #include "runtime/passes/sequential_execution.h"
 #include "support/pass_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::order_passes_test {
 namespace {
 
 TEST_CASE("sequential execution: every op comes after the one in front of it") {
@@ -44,4 +44,4 @@ TEST_CASE("updates come after the ends of the backward pass, one behind the othe
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::order_passes_test

@@ -5,7 +5,7 @@
 
 #include "support/built_model.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::pipeline_test {
 namespace {
 
 using test::BuiltModel;
@@ -74,4 +74,4 @@ TEST_CASE("the program can be seen after each pass that ran") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::pipeline_test

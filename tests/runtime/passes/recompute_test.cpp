@@ -9,7 +9,7 @@
 #include "support/built_model.h"
 #include "support/pass_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::recompute_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -127,4 +127,4 @@ TEST_CASE("with recompute a net learns the same with less memory, running statis
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::recompute_test

@@ -7,7 +7,7 @@
 #include "support/built_model.h"
 #include "support/pass_text.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::reduce_mode_test {
 namespace {
 
 const std::string kValues =
@@ -101,4 +101,4 @@ TEST_CASE("a rank keeps the updates and states that it owns, about 1/ranks of th
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::reduce_mode_test

@@ -5,7 +5,7 @@
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::rewrite_test {
 namespace {
 
 const std::string kValues =
@@ -66,4 +66,4 @@ TEST_CASE("a pass says which of its ops a device lacks") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::rewrite_test

@@ -8,7 +8,7 @@
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::sync_batch_norm_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -93,4 +93,4 @@ TEST_CASE("ResNet-50 has 53 batch norms: 106 all-reduces more a step, none alone
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::sync_batch_norm_test

@@ -17,7 +17,7 @@
 #include "support/run_world.h"
 #include "support/slowdown.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::numbers_test {
 namespace {
 
 constexpr int kRanks = 2;
@@ -182,4 +182,4 @@ TEST_CASE("random combinations of the switches leave what is learned as it is") 
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::numbers_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::philox_test {
 namespace {
 
 // Known answers of Random123's kat_vectors for philox4x32 with 10 rounds.
@@ -18,4 +18,4 @@ TEST_CASE("unit floats lie in [0, 1)") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::philox_test

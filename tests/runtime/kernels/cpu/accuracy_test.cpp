@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "support/run_op.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::accuracy_test {
 namespace {
 
 using test::Floats;
@@ -46,4 +46,4 @@ TEST_CASE("a label beyond the classes is an error that names the sample") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::accuracy_test

@@ -7,7 +7,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::batch_norm_test {
 namespace {
 
 using test::Floats;
@@ -168,4 +168,4 @@ TEST_CASE("the statistics of a large batch are as exact as f32 can hold them, ho
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::batch_norm_test

@@ -6,7 +6,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::cast_test {
 namespace {
 
 using test::Floats;
@@ -79,4 +79,4 @@ TEST_CASE("a cast keeps the layout, and its gradient comes back in the type of x
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::cast_test

@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 
-namespace fleetrun::runtime::cpu {
+namespace fleetrun::runtime::cpu::channel_rows_test {
 namespace {
 
 // 131 rows (two whole pieces and a part) of 16 floats, of which `lanes` count, `stride` apart.
@@ -287,4 +287,4 @@ TEST_CASE("what is no number stays none, whatever its bits, and what is negative
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime::cpu
+}  // namespace fleetrun::runtime::cpu::channel_rows_test

@@ -6,7 +6,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::concat_test {
 namespace {
 
 using test::Floats;
@@ -66,4 +66,4 @@ TEST_CASE("concat joins and parts whole blocks of channels as they lie, others i
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::concat_test

@@ -12,7 +12,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::conv2d_test {
 namespace {
 
 using test::ProgramRun;
@@ -262,4 +262,4 @@ TEST_CASE("Winograd is offered for 3x3 of stride 1, not for others; an unknown a
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::conv2d_test

@@ -8,7 +8,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::cpu_device_test {
 namespace {
 
 using test::Floats;
@@ -83,4 +83,4 @@ TEST_CASE("a kernel of another device is refused") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::cpu_device_test

@@ -4,7 +4,7 @@
 
 #include "support/run_op.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::dropout_test {
 namespace {
 
 using test::Floats;
@@ -57,4 +57,4 @@ TEST_CASE("what is dropped depends on seed, step and key, and not on the threads
 TEST_CASE("dropout of p 0 changes nothing") { CHECK(drawn({.p = 0.0}) == Floats(kCount, 1.0F)); }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::dropout_test

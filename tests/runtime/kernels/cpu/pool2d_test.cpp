@@ -8,7 +8,7 @@
 #include "support/run_op.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::pool2d_test {
 namespace {
 
 using test::Floats;
@@ -50,4 +50,4 @@ TEST_CASE("a maximum over something that is no number is none") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::pool2d_test

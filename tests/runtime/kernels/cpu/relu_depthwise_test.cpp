@@ -6,7 +6,7 @@
 #include "runtime/tensor/philox.h"
 #include "support/run_op.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::relu_depthwise_test {
 namespace {
 
 using test::Floats;
@@ -59,4 +59,4 @@ TEST_CASE("relu_depthwise keeps NaN, and gives no gradient where x is 0") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::relu_depthwise_test

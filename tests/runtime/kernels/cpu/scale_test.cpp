@@ -3,7 +3,7 @@
 #include "support/run_program.h"
 #include "support/small_net.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::scale_test {
 namespace {
 
 TEST_CASE("a bias of scale does not leak into the padding of a layout") {
@@ -21,4 +21,4 @@ TEST_CASE("a bias of scale does not leak into the padding of a layout") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::scale_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "support/run_op.h"
 
-namespace fleetrun::runtime {
+namespace fleetrun::runtime::softmax_with_cross_entropy_test {
 namespace {
 
 using test::Floats;
@@ -44,4 +44,4 @@ TEST_CASE("a label beyond the classes is bad data, and the sample is named") {
 }
 
 }  // namespace
-}  // namespace fleetrun::runtime
+}  // namespace fleetrun::runtime::softmax_with_cross_entropy_test
