@@ -24,7 +24,7 @@ namespace {
 using launch::FoundFlags;
 using Kind = JsonValue::Kind;
 
-constexpr auto kLookPause = std::chrono::milliseconds(20);  // between looks whether a stopped run is over
+constexpr auto kStopPollPause = std::chrono::milliseconds(20);  // between looks whether a stopped run is over
 
 bool shows_help(const std::string& name, const FoundFlags& found) {
   if (found.has("--help")) std::fputs(subcommand_help(launch::subcommand(name)).c_str(), stdout);
@@ -121,7 +121,7 @@ int run_stop_command(const std::vector<std::string>& arguments) {
   refuse_words("stop", found, 0);
   const JsonValue answer =
       ask(found, found.has("--now") ? R"({"do": "stop", "now": true})" : R"({"do": "stop", "now": false})");
-  while (launch::is_in_use(run_folder(found))) std::this_thread::sleep_for(kLookPause);
+  while (launch::is_in_use(run_folder(found))) std::this_thread::sleep_for(kStopPollPause);
   std::fputs(fmt::format("stopped {}\n", text_of(answer, "run_id")).c_str(), stdout);
   return 0;
 }

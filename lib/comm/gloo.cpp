@@ -25,7 +25,7 @@ namespace {
 constexpr auto kRollCallDeadline = std::chrono::seconds(1);
 
 // How often a caller that waits looks at the connections: well under the time after which a silent peer is lost.
-constexpr auto kLookEvery = std::chrono::milliseconds(200);
+constexpr auto kLookAtConnectionsEvery = std::chrono::milliseconds(200);
 
 // Gloo writes to sockets in a way that raises SIGPIPE when a peer is gone, which would end the process
 // without a word. Blocked here, it is an error code instead; Gloo's own thread is started from ours and
@@ -75,7 +75,7 @@ class GlooCommunicator : public CollectiveCommunicator {
     tell_of_sleep();
     lock.lock();
     // As bounded as the waits of the progress thread are: the buffers are in use until it lets go of them.
-    while (!changed_.wait_for(lock, kLookEvery, [this] { return slot_ == Slot::done; })) {
+    while (!changed_.wait_for(lock, kLookAtConnectionsEvery, [this] { return slot_ == Slot::done; })) {
       lock.unlock();
       watch_->look();
       lock.lock();

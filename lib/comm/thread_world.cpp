@@ -89,7 +89,7 @@ class Meeting {
   std::vector<Place> places_;
 };
 
-struct Range {
+struct Slice {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
@@ -127,11 +127,11 @@ class ThreadCommunicator : public CollectiveCommunicator {
     const BufferView buffer = collective.buffer;
     switch (collective.kind) {
       case Collective::Kind::all_reduce: {
-        const Range slice = slice_of(buffer.count, rank());
+        const Slice slice = slice_of(buffer.count, rank());
         reduce(slice, buffer, slice.begin, collective.op);
         meet();
         for (int other = 0; other < size(); ++other) {
-          const Range part = slice_of(buffer.count, other);
+          const Slice part = slice_of(buffer.count, other);
           copy(theirs(other).buffer, part.begin, buffer, part.begin, part.end - part.begin);
         }
         return meet();
@@ -158,7 +158,7 @@ class ThreadCommunicator : public CollectiveCommunicator {
   }
 
   // into[into_begin...] = op over everybody's buffer[range], in the order of ranks.
-  void reduce(Range range, BufferView into, std::size_t into_begin, ReduceOp op) {
+  void reduce(Slice range, BufferView into, std::size_t into_begin, ReduceOp op) {
     const ReduceFunction function = reduce_function(into.dtype, op);
     const std::size_t step = kChunkBytes / size_of(into.dtype);
     alignas(64) std::array<std::byte, kChunkBytes> sum;
@@ -171,7 +171,7 @@ class ThreadCommunicator : public CollectiveCommunicator {
     }
   }
 
-  Range slice_of(std::size_t count, int owner) const {
+  Slice slice_of(std::size_t count, int owner) const {
     const auto ranks = static_cast<std::size_t>(size());
     const auto index = static_cast<std::size_t>(owner);
     return {count * index / ranks, count * (index + 1) / ranks};

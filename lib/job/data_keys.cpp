@@ -4,7 +4,6 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr double kLargestSide = 65536;       // elements of one dimension, as in model.input_shape
 constexpr double kMostClasses = 1'000'000;   // a last layer of that width is already gigabytes
 constexpr double kMostLoaderThreads = 1024;  // per rank; more than any machine has cores for
 constexpr double kMostPrefetched = 1024;     // batches that wait in memory

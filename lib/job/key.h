@@ -29,6 +29,9 @@ enum class ValueKind {
   text_map
 };
 
+// Elements of one dimension of an image or a layer: products of three stay far below 2^63.
+constexpr double kLargestSide = 65536;
+
 struct Range {  // of a number, or of each item of a list
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();

@@ -4,8 +4,6 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr double kLargestSide = 65536;  // elements of one dimension; products of three stay far below 2^63
-
 std::vector<Choice> models() {
   return {
       choice("mlp", ModelName::mlp),

@@ -8,14 +8,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/name_ranks.h"
+
 namespace fleetrun::launch {
 namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-std::string name_ranks(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
 
 std::string_view be(const std::vector<int>& ranks) { return ranks.size() == 1 ? "is" : "are"; }
 std::string_view have(const std::vector<int>& ranks) { return ranks.size() == 1 ? "has" : "have"; }

@@ -8,40 +8,36 @@
 #include <boost/asio/steady_timer.hpp>
 
 namespace fleetrun::launch {
-namespace {
-
 namespace asio = boost::asio;
 using Descriptor = asio::posix::stream_descriptor;
 
-// Shared, because a callback may forget its own descriptor while it runs.
-struct Watch : std::enable_shared_from_this<Watch> {
-  Watch(asio::io_context& context, int fd) : descriptor(context, fd) {}
-  ~Watch() { descriptor.release(); }
-
-  void arm_read() {
-    descriptor.async_wait(Descriptor::wait_read, [weak = weak_from_this()](auto problem) {
-      const auto self = weak.lock();
-      if (problem || !self || !self->on_readable) return;
-      const auto callback = self->on_readable;  // a copy, as it may forget itself
-      callback();
-      if (self->on_readable) self->arm_read();
-    });
-  }
-  void arm_write() {
-    descriptor.async_wait(Descriptor::wait_write, [weak = weak_from_this()](auto problem) {
-      const auto self = weak.lock();
-      if (problem || !self || !self->on_writable) return;
-      std::exchange(self->on_writable, nullptr)();
-    });
-  }
-
-  Descriptor descriptor;
-  EventLoop::Callback on_readable, on_writable;
-};
-
-}  // namespace
-
 struct EventLoop::Implementation {
+  // Shared, because a callback may forget its own descriptor while it runs.
+  struct Watch : std::enable_shared_from_this<Watch> {
+    Watch(asio::io_context& context, int fd) : descriptor(context, fd) {}
+    ~Watch() { descriptor.release(); }
+
+    void arm_read() {
+      descriptor.async_wait(Descriptor::wait_read, [weak = weak_from_this()](auto problem) {
+        const auto self = weak.lock();
+        if (problem || !self || !self->on_readable) return;
+        const auto callback = self->on_readable;  // a copy, as it may forget itself
+        callback();
+        if (self->on_readable) self->arm_read();
+      });
+    }
+    void arm_write() {
+      descriptor.async_wait(Descriptor::wait_write, [weak = weak_from_this()](auto problem) {
+        const auto self = weak.lock();
+        if (problem || !self || !self->on_writable) return;
+        std::exchange(self->on_writable, nullptr)();
+      });
+    }
+
+    Descriptor descriptor;
+    EventLoop::Callback on_readable, on_writable;
+  };
+
   asio::io_context context{1};  // one thread: asio leaves its locks out
   std::map<int, std::shared_ptr<Watch>> watches;
 
@@ -58,13 +54,13 @@ EventLoop::~EventLoop() {
 }
 
 void EventLoop::watch_readable(int fd, Callback callback) {
-  Watch& watch = implementation_->watch(fd);
+  auto& watch = implementation_->watch(fd);
   watch.on_readable = std::move(callback);
   watch.arm_read();
 }
 
 void EventLoop::when_writable(int fd, Callback callback) {
-  Watch& watch = implementation_->watch(fd);
+  auto& watch = implementation_->watch(fd);
   watch.on_writable = std::move(callback);
   watch.arm_write();
 }

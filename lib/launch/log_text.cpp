@@ -7,7 +7,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestLine = 8192;                // bytes; longer ones are passed on in pieces
+constexpr std::size_t kLongestUnfinished = 8192;          // bytes; longer ones are passed on in pieces
 constexpr auto kProgressPause = std::chrono::seconds(1);  // between two states of one progress bar
 constexpr char kEscape = '\x1b';
 constexpr char kBell = '\a';
@@ -82,7 +82,7 @@ std::string LogText::take(std::string_view bytes, TimePoint now) {
     unfinished_ = bytes.substr(last_end + 1);
   }
   show_progress(now, text);
-  if (unfinished_.size() > kLongestLine) text += show(std::exchange(unfinished_, ""));
+  if (unfinished_.size() > kLongestUnfinished) text += show(std::exchange(unfinished_, ""));
   return text;
 }
 

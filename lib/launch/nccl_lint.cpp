@@ -18,7 +18,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "NCCL_";
+constexpr std::string_view kNcclPrefix = "NCCL_";
 
 // NVIDIA's documentation of NCCL 2.27, and what its plug-ins and tests read.
 const std::vector<std::string>& known_variables() {
@@ -235,7 +235,7 @@ std::vector<std::string> lint_nccl(const std::map<std::string, std::string>& var
   std::vector<std::string> found;
   const auto& known = known_variables();
   for (const auto& [name, value] : variables) {
-    if (!name.starts_with(kPrefix)) continue;
+    if (!name.starts_with(kNcclPrefix)) continue;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto meant = closest(name, known);
       found.push_back(fmt::format("{} is no variable that NCCL is known to read{}", name,

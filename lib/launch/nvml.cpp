@@ -8,7 +8,7 @@ namespace fleetrun::launch {
 namespace {
 
 // From nvml.h of the driver; the layouts are part of its binary interface.
-using Device = void*;
+using NvmlDevice = void*;
 using Result = int;
 constexpr Result kSuccess = 0;
 constexpr unsigned kMostProcesses = 64;  // of one GPU
@@ -52,7 +52,7 @@ class Nvml {
     if (!ready_ || count_(&count) != kSuccess) return std::nullopt;
     std::vector<GpuFact> gpus;
     for (unsigned i = 0; i < count; ++i) {
-      Device device = nullptr;
+      NvmlDevice device = nullptr;
       gpus.push_back(device_(i, &device) == kSuccess ? read(device) : GpuFact());
     }
     return gpus;
@@ -64,12 +64,12 @@ class Nvml {
     function = reinterpret_cast<Function>(::dlsym(handle_, name));
   }
 
-  static std::string text(Device device, Result (*function)(Device, char*, unsigned)) {
+  static std::string text(NvmlDevice device, Result (*function)(NvmlDevice, char*, unsigned)) {
     std::array<char, kTextSize> buffer{};
     return function != nullptr && function(device, buffer.data(), kTextSize) == kSuccess ? buffer.data() : "";
   }
 
-  GpuFact read(Device device) const {
+  GpuFact read(NvmlDevice device) const {
     GpuFact gpu{.uuid = text(device, uuid_), .name = text(device, name_)};
     Memory memory{};
     if (memory_ != nullptr && memory_(device, &memory) == kSuccess) {
@@ -83,7 +83,7 @@ class Nvml {
     unsigned migs = 0;
     if (most_migs_ == nullptr || mig_ == nullptr || most_migs_(device, &migs) != kSuccess) return gpu;
     for (unsigned i = 0; i < migs; ++i) {
-      Device mig = nullptr;
+      NvmlDevice mig = nullptr;
       if (mig_(device, i, &mig) == kSuccess) gpu.migs.push_back(text(mig, uuid_));  // places may be empty
     }
     return gpu;
@@ -94,13 +94,13 @@ class Nvml {
   Result (*init_)() = nullptr;
   Result (*shutdown_)() = nullptr;
   Result (*count_)(unsigned*) = nullptr;
-  Result (*device_)(unsigned, Device*) = nullptr;
-  Result (*uuid_)(Device, char*, unsigned) = nullptr;
-  Result (*name_)(Device, char*, unsigned) = nullptr;
-  Result (*memory_)(Device, Memory*) = nullptr;
-  Result (*processes_)(Device, unsigned*, ProcessInfo*) = nullptr;
-  Result (*most_migs_)(Device, unsigned*) = nullptr;
-  Result (*mig_)(Device, unsigned, Device*) = nullptr;
+  Result (*device_)(unsigned, NvmlDevice*) = nullptr;
+  Result (*uuid_)(NvmlDevice, char*, unsigned) = nullptr;
+  Result (*name_)(NvmlDevice, char*, unsigned) = nullptr;
+  Result (*memory_)(NvmlDevice, Memory*) = nullptr;
+  Result (*processes_)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
+  Result (*most_migs_)(NvmlDevice, unsigned*) = nullptr;
+  Result (*mig_)(NvmlDevice, unsigned, NvmlDevice*) = nullptr;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ std::string describe_unknown(const std::string& key, const std::vector<Option>& 
 }
 
 // As it would stand on the command line; nothing for lists, objects and null.
-std::optional<std::string> as_text(const JsonValue& value) {
+std::optional<std::string> text_of(const JsonValue& value) {
   if (value.is(Kind::text) || value.is(Kind::integer) || value.is(Kind::number)) return value.text;
   if (value.is(Kind::boolean)) return value.boolean ? "true" : "false";
   return std::nullopt;
@@ -50,7 +50,7 @@ std::vector<std::string> texts_in(const JsonMember& member, const Option& option
   const std::vector<JsonValue> values = list ? member.value.items : std::vector{member.value};
   std::vector<std::string> texts;
   for (const JsonValue& value : values) {
-    const auto text = as_text(value);
+    const auto text = text_of(value);
     if (!text)
       problems.push_back({value.position, member.key,
                           fmt::format("found no plain value, wanted {}",

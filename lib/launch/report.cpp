@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/name_ranks.h"
 #include "launch/last_lines.h"
 #include "launch/utc_time.h"
 
@@ -36,10 +37,6 @@ std::vector<int> ranks_with(const Verdict& verdict, Role role) {
   for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
     if (verdict.ranks[i].role == role) ranks.push_back(static_cast<int>(i));
   return ranks;
-}
-
-std::string name_ranks(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 double seconds_between(WallTime start, WallTime end) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/name_ranks.h"
 #include "base/progress_page.h"
 #include "launch/proc_files.h"
 
@@ -46,9 +47,8 @@ std::string describe_rank(const RankFacts& rank) {
   return text;
 }
 
-std::string name_ranks(const std::vector<int>& ranks) {
-  return fmt::format("{} {} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
-                     ranks.size() == 1 ? "is" : "are");
+std::string ranks_are(const std::vector<int>& ranks) {
+  return name_ranks(ranks) + (ranks.size() == 1 ? " is" : " are");
 }
 
 // The ranks that wait where only few do, while the others share another place.
@@ -59,7 +59,7 @@ std::string name_odd_wait(const std::vector<RankFacts>& ranks) {
   auto few = places.begin(), many = std::next(few);
   if (few->second.size() > many->second.size()) std::swap(few, many);
   if (few->second.size() == many->second.size()) return "";
-  return fmt::format("{} in {}, the others in {}", name_ranks(few->second), few->first, many->first);
+  return fmt::format("{} in {}, the others in {}", ranks_are(few->second), few->first, many->first);
 }
 
 template <typename Condition>
@@ -68,7 +68,7 @@ std::string name_if(const std::vector<RankFacts>& ranks, Condition condition, co
   for (const RankFacts& rank : ranks)
     if (condition(rank)) found.push_back(rank.rank);
   if (found.empty() || found.size() == ranks.size()) return "";
-  return fmt::format("{} {}, the others are not", name_ranks(found), what);
+  return fmt::format("{} {}, the others are not", ranks_are(found), what);
 }
 
 std::string name_behind(const std::vector<RankFacts>& ranks) {
@@ -82,7 +82,7 @@ std::string name_behind(const std::vector<RankFacts>& ranks) {
   std::vector<int> behind;
   for (const RankFacts& rank : ranks)
     if (rank.step->step == least) behind.push_back(rank.rank);
-  return fmt::format("{} {} steps behind", name_ranks(behind), most - least);
+  return fmt::format("{} {} steps behind", ranks_are(behind), most - least);
 }
 
 }  // namespace

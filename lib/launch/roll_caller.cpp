@@ -14,7 +14,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestLine = 100;  // of a log, shown beside the other facts of a rank
+constexpr std::size_t kLongestShown = 100;  // of a log, shown beside the other facts of a rank
 
 double seconds_silent(const std::string& log, std::chrono::system_clock::time_point started) {
   using std::chrono::system_clock;
@@ -45,7 +45,7 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const Col
   read_process_facts(facts);
   facts.silent_for = seconds_silent(log, record.started);
   if (const auto lines = read_last_lines(log, 1); !lines.empty())
-    facts.last_line = lines.front().substr(0, kLongestLine);
+    facts.last_line = lines.front().substr(0, kLongestShown);
   if (rank < sources.pages.size()) {
     const ProgressPage& page = *sources.pages[rank];
     facts.step = {.phase = std::string(describe(page.phase.load())),

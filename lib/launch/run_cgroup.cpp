@@ -25,7 +25,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::string_view kPrefix = "fleetrun-";
+constexpr std::string_view kOurPrefix = "fleetrun-";
 constexpr auto kEmptyPatience = std::chrono::milliseconds(500);  // for killed processes to leave the group
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
@@ -59,7 +59,7 @@ void end_abandoned(const std::string& parent) {
   DIR* folder = ::opendir(parent.c_str());
   if (folder == nullptr) return;
   while (const dirent* entry = ::readdir(folder)) {
-    if (!std::string_view(entry->d_name).starts_with(kPrefix)) continue;
+    if (!std::string_view(entry->d_name).starts_with(kOurPrefix)) continue;
     const std::string path = parent + "/" + entry->d_name;
     const UniqueFd group(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!group || ::flock(group.get(), LOCK_EX | LOCK_NB) != 0) continue;  // its launcher lives
@@ -77,7 +77,7 @@ std::unique_ptr<RunCgroup> RunCgroup::make() {
       cgroup2_folder(read_kernel_file("/proc/self/mountinfo"), read_kernel_file("/proc/self/cgroup"));
   if (parent.empty()) return nullptr;
   end_abandoned(parent);
-  std::unique_ptr<RunCgroup> made(new RunCgroup(fmt::format("{}/{}{}", parent, kPrefix, ::getpid())));
+  std::unique_ptr<RunCgroup> made(new RunCgroup(fmt::format("{}/{}{}", parent, kOurPrefix, ::getpid())));
   return made->usable() ? std::move(made) : nullptr;
 }
 

@@ -7,15 +7,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/name_ranks.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 using Ranks = std::vector<int>;
-
-std::string name_ranks(const Ranks& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 }  // namespace
 

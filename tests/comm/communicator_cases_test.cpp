@@ -13,7 +13,7 @@
 #include "comm/solo.h"
 #include "support/run_world.h"
 
-namespace fleetrun::testing::communicator_cases_test {
+namespace fleetrun::testing {
 namespace {
 
 using comm::Communicator;
@@ -296,4 +296,4 @@ TEST_CASE("threads: every collective, dtype and size") {
   }
 }
 
-}  // namespace fleetrun::testing::communicator_cases_test
+}  // namespace fleetrun::testing

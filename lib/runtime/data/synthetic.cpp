@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/data/augment.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/sample_random.h"
 
@@ -61,7 +62,6 @@ class Synthetic : public DataSet {
 }  // namespace
 
 std::unique_ptr<DataSet> open_synthetic(const job::DataSetSpec& spec) {
-  constexpr int kMaxChannels = 4;
   const auto [channels, height, width] = spec.shape;
   if (spec.samples < 1 || spec.classes < 2)
     throw Error(ErrorKind::config,

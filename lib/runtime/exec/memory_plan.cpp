@@ -6,10 +6,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
-
 bool alive_together(const Block& a, const Block& b) { return a.first <= b.last && b.first <= a.last; }
 
 // The lowest offset at which `bytes` fit beside the taken intervals, which are sorted by begin.

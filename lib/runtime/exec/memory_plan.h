@@ -21,6 +21,10 @@ struct MemoryPlan {
 
 constexpr std::size_t kArenaAlignment = 64;  // one cache line, and the widest vector register
 
+constexpr std::size_t aligned(std::size_t bytes, std::size_t alignment = kArenaAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 MemoryPlan plan_memory(const std::vector<Block>& blocks);
 
 }  // namespace fleetrun::runtime

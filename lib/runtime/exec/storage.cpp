@@ -16,10 +16,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::size_t aligned(std::size_t bytes, std::size_t alignment = kArenaAlignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 // FNV-1a, 64 bit: a name as a number that is equal on every machine.
 std::uint64_t number_of(const std::string& name) {
   constexpr std::uint64_t kOffset = 14695981039346656037U, kPrime = 1099511628211U;

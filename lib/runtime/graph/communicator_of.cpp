@@ -3,20 +3,20 @@
 namespace fleetrun::runtime {
 namespace {
 
-const std::string kAttribute = "communicator";
+const std::string kCommunicator = "communicator";
 
 }  // namespace
 
 int communicator_of(const Op& op) {
-  const auto found = op.attributes.find(kAttribute);
+  const auto found = op.attributes.find(kCommunicator);
   return found == op.attributes.end() ? 0 : static_cast<int>(std::get<std::int64_t>(found->second));
 }
 
 void set_communicator(Op& op, int communicator) {
   if (communicator == 0)
-    op.attributes.erase(kAttribute);
+    op.attributes.erase(kCommunicator);
   else
-    op.attributes[kAttribute] = std::int64_t{communicator};
+    op.attributes[kCommunicator] = std::int64_t{communicator};
 }
 
 }  // namespace fleetrun::runtime

@@ -3,12 +3,12 @@
 namespace fleetrun::runtime {
 namespace {
 
-const std::string kAttribute = "owner";
+const std::string kOwner = "owner";
 
 }  // namespace
 
 int owner_of(const Op& op) {
-  const auto found = op.attributes.find(kAttribute);
+  const auto found = op.attributes.find(kOwner);
   return found == op.attributes.end() ? kNone : static_cast<int>(std::get<std::int64_t>(found->second));
 }
 
@@ -19,6 +19,6 @@ int owner_of_user(const Program& program, ValueId value) {
   return kNone;
 }
 
-void set_owner(Op& op, int rank) { op.attributes[kAttribute] = std::int64_t{rank}; }
+void set_owner(Op& op, int rank) { op.attributes[kOwner] = std::int64_t{rank}; }
 
 }  // namespace fleetrun::runtime

@@ -18,6 +18,9 @@ LayoutChoice like_input(const LayoutQuery& query, std::string_view leader) {
           like(value, query.op.program(), query.op.op().outputs)};
 }
 
+LayoutChoice like_x(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
+LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
+
 LayoutChoice as_they_lie(const LayoutQuery& query, Device&) {
   LayoutChoice choice;
   for (const ValueId id : query.op.op().inputs)

@@ -5,7 +5,7 @@
 namespace fleetrun::runtime {
 namespace {
 
-int fuse_forward(Program& program, const OpTable& ops) {
+int fuse_bn_act_forward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId relu = 0; relu < rewrite.size(); ++relu) {
@@ -20,7 +20,7 @@ int fuse_forward(Program& program, const OpTable& ops) {
   return found;
 }
 
-int fuse_backward(Program& program, const OpTable& ops) {
+int fuse_bn_act_backward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId mask = 0; mask < rewrite.size(); ++mask) {
@@ -44,8 +44,8 @@ int fuse_backward(Program& program, const OpTable& ops) {
 
 void fuse_bn_act(Program& program, const PassContext& context) {
   if (!device_has_all(context, "fuse_bn_act", {"batch_norm_act", "batch_norm_act_grad"})) return;
-  const int forward = fuse_forward(program, context.ops);
-  tell_found(context, "fuse_bn_act", forward, fuse_backward(program, context.ops));
+  const int forward = fuse_bn_act_forward(program, context.ops);
+  tell_found(context, "fuse_bn_act", forward, fuse_bn_act_backward(program, context.ops));
 }
 
 }  // namespace fleetrun::runtime

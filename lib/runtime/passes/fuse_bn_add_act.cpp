@@ -17,7 +17,7 @@ Residual residual_of(const Rewrite& rewrite, const OpView& add) {
   return {};
 }
 
-int fuse_forward(Program& program, const OpTable& ops) {
+int fuse_bn_add_act_forward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId relu = 0; relu < rewrite.size(); ++relu) {
@@ -49,7 +49,7 @@ Gradient gradient_behind(const Rewrite& rewrite, ValueId dy) {
   return {sum.input_id("x"), sum.input_id("y"), add};
 }
 
-int fuse_backward(Program& program, const OpTable& ops) {
+int fuse_bn_add_act_backward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId mask = 0; mask < rewrite.size(); ++mask) {
@@ -76,9 +76,9 @@ int fuse_backward(Program& program, const OpTable& ops) {
 
 void fuse_bn_add_act(Program& program, const PassContext& context) {
   if (!device_has_all(context, "fuse_bn_add_act", {"batch_norm_add_act", "batch_norm_add_act_grad"})) return;
-  const int forward = fuse_forward(program, context.ops);
+  const int forward = fuse_bn_add_act_forward(program, context.ops);
   if (forward == 0) return;  // on by default, and most networks have none
-  tell_found(context, "fuse_bn_add_act", forward, fuse_backward(program, context.ops));
+  tell_found(context, "fuse_bn_add_act", forward, fuse_bn_add_act_backward(program, context.ops));
 }
 
 }  // namespace fleetrun::runtime

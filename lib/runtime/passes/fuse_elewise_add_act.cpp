@@ -65,7 +65,7 @@ bool fuse_act_of_side(Rewrite& rewrite, Program& program, OpId add) {
   return true;
 }
 
-int fuse_forward(Program& program, const OpTable& ops) {
+int fuse_add_act_forward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId op = 0; op < rewrite.size(); ++op)
@@ -108,7 +108,7 @@ void fuse_mask(Rewrite& rewrite, OpId mask) {
                                dx, {}, relu.op().role));
 }
 
-int fuse_backward(Program& program, const OpTable& ops) {
+int fuse_add_act_backward(Program& program, const OpTable& ops) {
   Rewrite rewrite(program, ops);
   int found = 0;
   for (OpId mask = 0; mask < rewrite.size(); ++mask) {
@@ -126,8 +126,8 @@ int fuse_backward(Program& program, const OpTable& ops) {
 void fuse_elewise_add_act(Program& program, const PassContext& context) {
   if (!device_has_all(context, "fuse_elewise_add_act", {"elementwise_add_act", "elementwise_add_act_grad"}))
     return;
-  const int forward = fuse_forward(program, context.ops);
-  tell_found(context, "fuse_elewise_add_act", forward, fuse_backward(program, context.ops));
+  const int forward = fuse_add_act_forward(program, context.ops);
+  tell_found(context, "fuse_elewise_add_act", forward, fuse_add_act_backward(program, context.ops));
 }
 
 }  // namespace fleetrun::runtime

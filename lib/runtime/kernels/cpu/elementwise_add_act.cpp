@@ -75,8 +75,6 @@ LayoutChoice choose_add_act(const LayoutQuery& query, Device& device) {
   return moves ? unless_padded(query, choice) : choice;
 }
 
-LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
-
 }  // namespace
 
 KernelDef elementwise_add_act_kernel() { return {.choose_layouts = choose_add_act, .make = make_add_act}; }

@@ -26,7 +26,7 @@ struct Conversions {
 
 #ifdef FLEETRUN_BF16_INSTRUCTIONS
 
-constexpr int kLanes = 16;  // floats of a register
+constexpr int kFloats = 16;  // floats of a register
 
 FLEETRUN_BF16_INSTRUCTIONS inline __mmask16 first_lanes(std::int64_t count) {
   return static_cast<__mmask16>((1U << count) - 1U);
@@ -58,13 +58,13 @@ FLEETRUN_BF16_INSTRUCTIONS inline void narrow_part(const float* from, Bf16* to, 
 
 FLEETRUN_BF16_INSTRUCTIONS void widen_here(const Bf16* from, float* to, std::int64_t count) {
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) widen_row(from + i, to + i);
+  for (; i + kFloats <= count; i += kFloats) widen_row(from + i, to + i);
   if (i < count) widen_part(from + i, to + i, first_lanes(count - i));
 }
 
 FLEETRUN_BF16_INSTRUCTIONS void narrow_here(const float* from, Bf16* to, std::int64_t count) {
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) narrow_row(from + i, to + i);
+  for (; i + kFloats <= count; i += kFloats) narrow_row(from + i, to + i);
   if (i < count) narrow_part(from + i, to + i, first_lanes(count - i));
 }
 

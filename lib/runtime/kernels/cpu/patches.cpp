@@ -15,7 +15,7 @@ namespace fleetrun::runtime::cpu {
 namespace {
 
 constexpr std::size_t kMostPatches = 32 << 20;  // bytes: what is gathered takes memory beside the activations
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kPatchAlignment = 64;
 constexpr std::int64_t kLargestBlock = 64;  // of channels, in oneDNN's layouts of weights
 
 Descriptor tagged(std::initializer_list<std::int64_t> dims, dnnl_data_type_t type, dnnl_format_tag_t tag) {
@@ -138,7 +138,9 @@ class ProductOfPatches : public Kernel {
   std::string describe() const override { return product_.describe() + " of patches"; }
 
  private:
-  std::size_t patch_bytes() const { return (geometry_.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
+  std::size_t patch_bytes() const {
+    return (geometry_.bytes() + kPatchAlignment - 1) / kPatchAlignment * kPatchAlignment;
+  }
 
   // The product finds its values by their place in pointers_.
   std::vector<PrimitiveArgument> numbered(std::vector<PrimitiveArgument>& arguments) {

@@ -24,9 +24,6 @@ std::unique_ptr<Kernel> make_relu_grad(const OpView& op, Device&) {
       [](const auto& in, float* dx, std::int64_t count) { relu_grad_all(in[0], in[1], dx, count); });
 }
 
-LayoutChoice like_x(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
-LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
-
 }  // namespace
 
 KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_relu}; }

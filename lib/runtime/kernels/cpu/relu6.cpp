@@ -36,9 +36,6 @@ std::unique_ptr<Kernel> make_relu6_grad(const OpView& op, Device&) {
                             });
 }
 
-LayoutChoice like_x(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
-LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
-
 }  // namespace
 
 KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_relu6}; }
