@@ -16,6 +16,7 @@
 #include "runtime/trainer.h"
 #include "support/run_world.h"
 #include "support/slowdown.h"
+#include "support/soak.h"
 
 namespace fleetrun::runtime::numbers_test {
 namespace {
@@ -163,10 +164,10 @@ TEST_CASE("what is made again has the statistics of all ranks, too") {
 }
 
 TEST_CASE("random combinations of the switches leave what is learned as it is") {
-  constexpr int kCombinations = testing::kSlowdown > 1 ? 5 : 50;
+  const int combinations = testing::soak_count(testing::kSlowdown > 1 ? 5 : 50);
   const Parameters plain = train(job::ModelName::resnet20, {});
   std::mt19937 random(8);  // NOLINT: the same on every run
-  for (int i = 0; i < kCombinations; ++i) {
+  for (int i = 0; i < combinations; ++i) {
     job::StrategySpec strategy;
     bool same_bits = true;
     std::string names;
