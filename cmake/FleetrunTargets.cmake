@@ -121,7 +121,7 @@ function(fleetrun_test name)
     DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
   target_link_libraries(${name} PRIVATE fleetrun_flags ${ARGN} fleetrun_test_main doctest::doctest)
   # Halves the time to compile: the tests check the libraries, which stay optimised and sanitized.
-  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${FLEETRUN_SANITIZE}>,-O0,-O1>)
+  target_compile_options(${name} PRIVATE -O0)
   if(FLEETRUN_SANITIZE MATCHES "undefined")
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
   endif()

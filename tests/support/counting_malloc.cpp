@@ -58,7 +58,7 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 }
 }
 
-namespace fleetrun::test {
+namespace fleetrun::runtime::test {
 
 AllocationCount::AllocationCount() {
   allocations = 0;
@@ -71,4 +71,4 @@ long AllocationCount::so_far() const { return allocations; }
 
 long allocations_of_this_thread() { return allocations_here; }
 
-}  // namespace fleetrun::test
+}  // namespace fleetrun::runtime::test

@@ -2,7 +2,7 @@
 // which takes the place of the C library's malloc and its kin; not for builds with sanitizers.
 #pragma once
 
-namespace fleetrun::test {
+namespace fleetrun::runtime::test {
 
 class AllocationCount {
  public:
@@ -17,4 +17,4 @@ class AllocationCount {
 // Since the calling thread began, whether or not a count is open.
 long allocations_of_this_thread();
 
-}  // namespace fleetrun::test
+}  // namespace fleetrun::runtime::test

@@ -19,8 +19,8 @@ extern "C" dnnl_status_t dnnl_primitive_create(dnnl_primitive_t* primitive,
   return next(primitive, desc);
 }
 
-namespace fleetrun::test {
+namespace fleetrun::runtime::test {
 
 long primitives_made() { return made.load(); }
 
-}  // namespace fleetrun::test
+}  // namespace fleetrun::runtime::test

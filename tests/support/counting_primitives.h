@@ -2,8 +2,8 @@
 // has to export its symbols (ENABLE_EXPORTS).
 #pragma once
 
-namespace fleetrun::test {
+namespace fleetrun::runtime::test {
 
 long primitives_made();  // since the process began, by all threads
 
-}  // namespace fleetrun::test
+}  // namespace fleetrun::runtime::test

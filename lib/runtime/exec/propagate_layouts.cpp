@@ -113,7 +113,7 @@ class Propagation {
     return std::find(def.in_place.begin(), def.in_place.end(), argument) != def.in_place.end();
   }
 
-  ValueId input_as(ValueId id, const Layout& wanted, const Op& op, const OpDef& def, int argument) {
+  ValueId input_as(ValueId id, const Layout& wanted, Op& op, const OpDef& def, int argument) {
     const ValueId lead = leader(id);
     if (lead != kNone && !decided(lead)) decide(lead, wanted);
     if (program_.value(id).layout == wanted) return id;
@@ -126,6 +126,8 @@ class Propagation {
     const ValueId copy = add_copy(id, wanted);
     program_.ops.push_back(reorder(id, copy, op.role));
     program_.ops.back().after = op.after;
+    if (!op.after.empty())
+      op.after.push_back(copy);  // an op that has its place keeps its reorders in order, too
     copies_.push_back({id, copy});
     return copy;
   }
@@ -141,7 +143,9 @@ class Propagation {
     if (!decided(lead)) decide(lead, made);
     if (program_.value(id).layout == made) return id;
     const ValueId temporary = add_copy(id, made);
-    after.push_back(reorder(temporary, id, op.role));
+    Op next = reorder(temporary, id, op.role);
+    if (!op.after.empty() && !after.empty()) next.after = after.back().outputs;
+    after.push_back(std::move(next));
     return temporary;
   }
 

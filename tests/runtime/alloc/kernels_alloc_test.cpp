@@ -7,7 +7,7 @@
 namespace fleetrun::runtime::kernels_alloc_test {
 namespace {
 
-using fleetrun::test::AllocationCount;
+using fleetrun::runtime::test::AllocationCount;
 using test::ProgramRun;
 
 // oneDNN 2.6 multiplies matrices by kernels of fixed size with AVX-512 and by its gemm otherwise, whose

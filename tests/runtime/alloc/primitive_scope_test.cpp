@@ -13,7 +13,7 @@
 namespace fleetrun::runtime::cpu::primitive_scope_test {
 namespace {
 
-using fleetrun::test::AllocationCount;
+using fleetrun::runtime::test::AllocationCount;
 
 // A call of operator new that the compiler may not leave out.
 char* taken(std::size_t bytes) { return static_cast<char*>(::operator new(bytes)); }

@@ -109,6 +109,20 @@ TEST_CASE("a copy of a parameter is made again after the parameter has been upda
   CHECK(text.find("plain_op x=w.plain.2 -> y=c") != std::string::npos);
 }
 
+TEST_CASE("the reorders of an op that waits for another one run one after the other") {
+  const std::string text = placed(
+      "feed image f32[4]\nfeed second f32[4]\nfeed third f32[4]\nparameter w f32[4] constant 0.0\n"
+      "activation a f32[4]\nactivation b f32[4]\n"
+      "blocked_op x=image w=w -> y=a {} forward\n"
+      "blocked_op x=second w=third -> y=b {} forward after a\n");
+  CHECK(
+      text ==
+      "blocked_op x=image.blocked w=w -> y=a {} forward\n"
+      "reorder x=second -> y=second.blocked {} forward after a\n"
+      "reorder x=third -> y=third.blocked {} forward after a,second.blocked\n"
+      "blocked_op x=second.blocked w=third.blocked -> y=b {} forward after a,second.blocked,third.blocked\n");
+}
+
 TEST_CASE("a parameter keeps the layout that an earlier program gave it") {
   CHECK(placed("feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\n"
                "blocked_op x=image w=w -> y=a {} forward\n",
