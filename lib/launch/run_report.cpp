@@ -64,12 +64,12 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
   const int rank = *report.verdict.rank;
   if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  report.last_lines = read_last_lines(logs.worker_log(rank), kLastLines);
+  report.last_lines = read_last_lines(logs.log_of_end(rank), kLastLines);
   if (!status || status->ok()) return;
   report.evidence = gather_evidence({.rank = rank,
                                      .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                                      .status = *status,
-                                     .log = logs.worker_log(rank),
+                                     .log = logs.log_of_end(rank),
                                      .error_file = logs.file(fmt::format("error.{}.json", rank)),
                                      .last_lines = report.last_lines,
                                      .memory_before = report.memory_before});
