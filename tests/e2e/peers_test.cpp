@@ -6,6 +6,7 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "e2e/launcher.h"
 
@@ -71,12 +72,18 @@ std::set<std::string> flags_in(const std::string& text) {
   return flags;
 }
 
-// What a launcher says to --help before the first empty line with an explanation of each flag: all of it.
+// Of what a launcher says to --help, the flags at the beginnings of the lines: "  -r REDIRECTS, --redirects REDIRECTS".
 std::string usage_of(const Words& command) {
-  ChildProcess process(command);
+  ChildOptions options;
+  options.environment = {{"COLUMNS", "1000"}};  // argparse breaks no line then
+  ChildProcess process(command, options);
   const ChildResult result = process.wait(kImportTime);
   CHECK_MESSAGE(result.code == 0, result.err);
-  return result.out;
+  std::istringstream lines(result.out);
+  std::string flags;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  -")) flags += line.substr(0, line.find("  ", 2)) + "\n";
+  return flags;
 }
 
 // The flags in the usage of a launcher, and those that tests/launch/flags lists.
