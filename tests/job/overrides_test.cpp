@@ -87,7 +87,7 @@ TEST_CASE("a training that the command line shortens does not fight what the fil
   CHECK(
       parse(job, {"train.max_steps=20"}).notes ==
       std::vector<std::string>{
-          "train.max_steps of the command line replaces train.epochs of /jobs/a.json:4:97",
+          "train.max_steps of the command line replaces train.epochs of /jobs/a.json:4:89",
           "optimizer.learning_rate.warmup_steps is 200: the training ends before, after the 20 steps of the "
           "command line",
           "output.trace begins at step 30: the training ends before, after the 20 steps of the command "
