@@ -60,8 +60,11 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();
+  for (std::size_t rank = 0; rank < report.logs.size(); ++rank)
+    report.logs[rank] = logs.worker_log(static_cast<int>(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
+  report.logs.at(static_cast<std::size_t>(rank)) = logs.log_of_end(rank);
   if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   report.last_lines = read_last_lines(logs.log_of_end(rank), kLastLines);

@@ -12,6 +12,7 @@ namespace {
 bool has_python() { return run_child({"/bin/sh", "-c", "command -v python3"}).code == 0; }
 
 void write_package(const Launch& launch) {
+  std::filesystem::create_directory(launch.folder / "pkg");
   launch.folder.write("pkg/__init__.py", "");
   launch.folder.write("pkg/train.py",
                       "import os, sys\n"
@@ -94,8 +95,9 @@ TEST_CASE("the last lines of a failed rank are those of its stderr where that is
   launch.folder.write("fail.sh", "echo fine; echo broken >&2; exit 5\n");
   const ChildResult result = launch.run_words({"-r", "1", "/bin/sh", "fail.sh"});
   CHECK(result.code == 5);
-  CHECK(launch.report()["ranks"][0]["exit_code"] == 5);
-  CHECK_MESSAGE(contains(launch.report().dump(), "broken"), launch.report().dump(1));
+  CHECK_MESSAGE(contains(result.err, "the last lines of log/workerlog.0.err:\n    broken\n"), result.err);
+  CHECK(launch.report()["last_lines"] == Words{"broken"});
+  CHECK(launch.report()["ranks"][0]["log"] == "log/workerlog.0.err");
 }
 
 TEST_CASE("a signal that is to be handled ends the run and reaches the workers") {
