@@ -37,11 +37,11 @@ std::uint64_t inode_of(const std::string& path) {
 class LogViewer {
  public:
   explicit LogViewer(const LogQuery& query) : query_(query), out_(loop_, STDOUT_FILENO) {
-    for (const int rank : ranks_with_logs(query.folder))
-      if (!query.ranks || query.ranks->contains(rank)) logs_.push_back({.rank = rank});
+    for (const RankLog& log : find_logs(query.folder))
+      if (!query.ranks || query.ranks->contains(log.rank)) logs_.push_back({.log = log});
     for (Log& log : logs_) open(log);
     if (!query.since) return;
-    for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.rank, *query.since));
+    for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.log.name(), *query.since));
   }
 
   void show() {
@@ -57,20 +57,20 @@ class LogViewer {
 
  private:
   struct Log {
-    int rank = 0;
+    RankLog log;
     std::uint64_t inode = 0;
     LogFollower* follower = nullptr;
   };
 
   std::string path_of(const Log& log) const {
-    return fmt::format("{}/workerlog.{}", query_.folder, log.rank);
+    return fmt::format("{}/workerlog.{}", query_.folder, log.log.name());
   }
 
   LogText text_of(const Log& log) const {
-    const LogPrefix usual = {logs_.size() > 1 ? "[{rank}] " : ""};
+    const LogPrefix usual = {logs_.front().log.rank != logs_.back().log.rank ? "[{rank}] " : ""};
     const LogPrefix prefix = query_.prefix.value_or(usual);
     std::function<std::string()> front;
-    const LinePlace place = {.rank = log.rank, .local_rank = log.rank};
+    const LinePlace place = {.rank = log.log.rank, .local_rank = log.log.rank};
     if (!prefix.text.empty()) front = [prefix, place] { return expand(prefix, place); };
     std::function<bool(const std::string&)> wanted;
     if (query_.pattern)

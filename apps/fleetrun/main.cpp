@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -28,12 +29,12 @@ constexpr Command kCommands[] = {
     {"man", run_man_command},
 };
 
-int run(const std::vector<std::string>& arguments) {
+int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
   for (const Command& command : kCommands)
-    if (!arguments.empty() && arguments.front() == command.name)
+    if (called_as == launch::CalledAs::fleetrun && !arguments.empty() && arguments.front() == command.name)
       return command.run({arguments.begin() + 1, arguments.end()});
   const Environment environment = Environment::of_this_process();
-  const launch::CommandLine line = launch::parse_launch_options(arguments, environment);
+  const launch::CommandLine line = launch::parse_launch_options(arguments, environment, called_as);
   if (line.answer) {
     std::fputs(line.answer->c_str(), stdout);
     return 0;
@@ -54,7 +55,8 @@ void open_standard_descriptors() {
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   try {
-    return fleetrun::run({argv + 1, argv + argc});
+    return fleetrun::run(fleetrun::launch::called_as(argc > 0 ? argv[0] : ""),
+                         {argv + std::min(argc, 1), argv + argc});
   } catch (const fleetrun::Error& error) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();

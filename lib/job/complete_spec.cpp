@@ -32,12 +32,29 @@ std::vector<NamedSet> data_sets(const Draft& draft) {
   return sets;
 }
 
+// A shorter training than the file was written for: what the file says about later steps is no mistake then.
+bool was_shortened(const std::string& path, const Draft& draft) {
+  return draft.on_command_line("train.max_steps") && !draft.on_command_line(path);
+}
+
+void check_warmup(const ScheduleSpec& rate, Draft& draft) {
+  const std::string path = "optimizer.learning_rate.warmup_steps";
+  const auto& max_steps = draft.spec.train.max_steps;
+  if (!draft.has(path) || !max_steps || rate.warmup_steps < *max_steps) return;
+  if (was_shortened(path, draft))
+    draft.notes.push_back(
+        fmt::format("{} is {}: the training ends before, after the {} steps of the command line", path,
+                    rate.warmup_steps, *max_steps));
+  else
+    draft.report(path, fmt::format("{}, wanted fewer than train.max_steps, which is {}", rate.warmup_steps,
+                                   *max_steps));
+}
+
 void check_schedule(Draft& draft) {
   if (draft.has_problem("optimizer.learning_rate")) return;
   const ScheduleSpec& rate = draft.spec.optimizer.learning_rate;
   const std::string boundaries = "optimizer.learning_rate.boundaries";
   const std::string values = "optimizer.learning_rate.values";
-  const std::string warmup = "optimizer.learning_rate.warmup_steps";
   if (draft.has(boundaries) && draft.has(values) && rate.values.size() != rate.boundaries.size() + 1)
     draft.report(values, fmt::format("a list of {}, wanted {}: one more than boundaries, which has {}",
                                      rate.values.size(), rate.boundaries.size() + 1, rate.boundaries.size()));
@@ -46,10 +63,7 @@ void check_schedule(Draft& draft) {
   if (draft.has(boundaries) && unordered != rate.boundaries.end())
     draft.report(boundaries,
                  fmt::format("{} after {}, wanted ascending numbers", *(unordered + 1), *unordered));
-  const auto& max_steps = draft.spec.train.max_steps;
-  if (draft.has(warmup) && max_steps && rate.warmup_steps >= *max_steps)
-    draft.report(warmup, fmt::format("{}, wanted fewer than train.max_steps, which is {}", rate.warmup_steps,
-                                     *max_steps));
+  check_warmup(rate, draft);
   const std::string end = "optimizer.learning_rate.end";
   if (draft.has(end) && rate.end >= rate.base)
     draft.report(end, fmt::format("{}, wanted less than optimizer.learning_rate.base, which is {}", rate.end,
@@ -131,6 +145,10 @@ void check_trace(Draft& draft) {
   const auto& max_steps = draft.spec.train.max_steps;
   if (last < first)
     draft.report("output.trace", fmt::format("{} after {}, wanted ascending numbers", last, first));
+  else if (max_steps && first > *max_steps && was_shortened("output.trace", draft))
+    draft.notes.push_back(fmt::format(
+        "output.trace begins at step {}: the training ends before, after the {} steps of the command line",
+        first, *max_steps));
   else if (max_steps && first > *max_steps)
     draft.report("output.trace", fmt::format("steps from {}, wanted at most train.max_steps, which is {}",
                                              first, *max_steps));

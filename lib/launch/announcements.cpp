@@ -9,8 +9,10 @@
 
 namespace fleetrun::launch {
 
-void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
-                    const std::vector<WorkerSpec>& workers, Console& console) {
+namespace {
+
+void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
+                        const std::vector<WorkerSpec>& workers, Console& console) {
   const bool cuda = cluster.device == Device::cuda;
   console.out.write(configuration_banner(options));
   if (!options.mode_flags.empty())
@@ -27,6 +29,13 @@ void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
               fmt::format("details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and "
                           "detail running logs maybe found in {0}/workerlog.0",
                           options.log_dir.value));
+}
+
+}  // namespace
+
+void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
+                    const std::vector<WorkerSpec>& workers, Console& console) {
+  if (options.called_as == CalledAs::fleetrun) announce_as_paddle(options, cluster, workers, console);
   for (const WorkerSpec& worker : workers)
     if (!worker.cpus.empty())
       console.say(fmt::format("rank {} runs on the cores {}", worker.rank, describe_cpus(worker.cpus)));
@@ -41,7 +50,7 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                             "aborted. Please check its log.",
                             verdict.ranks.size(), *verdict.rank));
   if (const auto* signal = std::get_if<SignalReceived>(&event))
-    if (ends_a_run(signal->signal) && verdict.cause == Cause::stopped)
+    if (verdict.cause == Cause::stopped && (ends_a_run(signal->signal) || signal->signal == verdict.signal))
       console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
                               describe_cause(verdict, command)));
 }

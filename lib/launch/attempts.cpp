@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "launch/backup_environment.h"
 #include "launch/limits.h"
 
 namespace fleetrun::launch {
@@ -31,10 +32,17 @@ Attempt Attempts::prepare(int attempt) {
   ports_ = {};  // before new ones: a port that the user named is to be held again
   ports_ = hold_ports(run_.cluster);
   logs_.write_endpoints(ports_.endpoints.ranks);
-  Attempt made = {.workers = plan_attempt(run_, attempt, ports_.endpoints, run_id_, support_), .logs = {}};
+  Attempt made = {.workers = plan_attempt(run_, attempt, ports_.endpoints, run_id_, support_),
+                  .logs = {},
+                  .error_logs = {}};
   environment_ = made.workers.front().environment;
   check_argument_sizes(made.workers.front().argv, environment_);
-  for (int i = 0; i < run_.cluster.local_size(); ++i) made.logs.push_back(logs_.open_worker_log(i));
+  for (int i = 0; i < run_.cluster.local_size(); ++i) {
+    const WorkerSpec& worker = made.workers[static_cast<std::size_t>(i)];
+    made.logs.push_back(logs_.open_worker_log(i));
+    made.error_logs.push_back(worker.error_log_path.empty() ? UniqueFd() : logs_.open_error_log(i));
+    write_backup_environment(worker.environment);
+  }
   return made;
 }
 
@@ -47,13 +55,12 @@ std::vector<WorkerSpec> plan_attempt(const NodeRun& run, int attempt, const Endp
                        .endpoints = endpoints,
                        .program = run.program,
                        .wrapped = run.wrapped,
-                       .nccl = run.options.nccl.value,
+                       .options = run.options,
                        .environment = run.environment,
                        .log_dir = log_dir,
                        .absolute_log_dir = std::filesystem::absolute(log_dir).lexically_normal(),
                        .run_id = run_id,
                        .attempt = attempt,
-                       .max_restarts = run.options.max_restart.value,
                        .embedded = std::move(embedded)});
 }
 

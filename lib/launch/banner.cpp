@@ -73,7 +73,7 @@ std::string configuration_banner(const LaunchOptions& options) {
   add("http_port", "None");
   add("ips", options.ips.value);
   add("log_dir", options.log_dir.value);
-  add("nproc_per_node", workers ? std::to_string(*workers) : "None");
+  add("nproc_per_node", workers ? show_value(*workers) : "None");
   add("server_num", "None");
   add("servers", "");
   add("training_script", options.program);

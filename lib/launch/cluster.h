@@ -8,6 +8,7 @@
 #include "base/endpoint.h"
 #include "base/environment.h"
 #include "job/job_spec.h"
+#include "launch/console_plan.h"
 #include "launch/host_facts.h"
 #include "launch/options.h"
 
@@ -24,13 +25,14 @@ struct ClusterSpec {
   bool device_ids_given = false;             // FLAGS_selected_gpus is set on CUDA, and on CPU with --gpus
   bool hide_gpus = false;                    // --device=cpu on a machine with GPUs
   std::vector<std::string> visible_gpus;     // CUDA_VISIBLE_DEVICES
+  bool own_gpus_only = false;                // each worker sees its own GPUs only, as numbers 0 and up
   std::vector<std::vector<int>> device_ids;  // of each local rank, indexes into visible_gpus or worker slots
   std::optional<std::uint16_t> start_port;
-  std::optional<Endpoint> master;
+  std::optional<Endpoint> master;      // port 0: any that is free
   std::vector<std::vector<int>> cpus;  // of each local rank; empty: not bound
   bool hold_ports = true;
-  std::vector<int> shown_ranks;  // whose logs go to the console; local ranks
-  std::string note;              // of the GPU mapping, printed as it is
+  ConsolePlan console;
+  std::string note;  // of the GPU mapping, printed as it is
 
   int local_size() const { return static_cast<int>(device_ids.size()); }
   int world_size() const { return nodes * local_size(); }

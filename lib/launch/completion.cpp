@@ -120,8 +120,9 @@ std::string zsh_flag(const std::string& name, const Option& option) {
   if (option.completes == Completes::folders) action = "_files -/";
   if (!option.choices.empty()) action = fmt::format("({})", fmt::join(option.choices, " "));
   const bool optional = option.takes == Takes::optional_value;
-  return quoted(fmt::format("{}{}{}[{}]:{}{}:{}", repeated, name, optional ? "=-" : "=", help,
-                            optional ? ":" : "", option.argument, action));
+  const char* const joint = optional ? "=-" : name.starts_with("--") ? "=" : "+";  // -r3 or -r 3
+  return quoted(fmt::format("{}{}{}[{}]:{}{}:{}", repeated, name, joint, help, optional ? ":" : "",
+                            option.argument, action));
 }
 
 std::string zsh_flags(const std::vector<Option>& options) {

@@ -2,12 +2,13 @@
 
 namespace fleetrun::launch {
 
-ConsoleView::ConsoleView(EventLoop& loop, OutputStream& stream, const LogPrefix& prefix,
-                         const std::vector<ConsoleSource>& sources) {
+ConsoleView::ConsoleView(EventLoop& loop, const std::vector<ConsoleSource>& sources) {
   for (const ConsoleSource& source : sources) {
     std::function<std::string()> front;
-    if (!prefix.text.empty()) front = [prefix, place = source.place] { return expand(prefix, place); };
-    followers_.push_back(std::make_unique<LogFollower>(loop, stream, source.path, LogText(std::move(front))));
+    if (!source.prefix.text.empty())
+      front = [prefix = source.prefix, place = source.place] { return expand(prefix, place); };
+    followers_.push_back(
+        std::make_unique<LogFollower>(loop, *source.stream, source.path, LogText(std::move(front))));
   }
 }
 

@@ -13,14 +13,15 @@ namespace fleetrun::launch {
 
 struct ConsoleSource {
   std::string path;  // of a log
+  LogPrefix prefix;  // "": the lines stand as they are
   LinePlace place;
+  OutputStream* stream = nullptr;  // that shows it
 };
 
 class ConsoleView {
  public:
-  // The files exist. Without a prefix the lines stand as they are. Throws Error(io) when a file cannot be read.
-  ConsoleView(EventLoop& loop, OutputStream& stream, const LogPrefix& prefix,
-              const std::vector<ConsoleSource>& sources);
+  // The files exist, and the streams outlive the view. Throws Error(io) when a file cannot be read.
+  ConsoleView(EventLoop& loop, const std::vector<ConsoleSource>& sources);
 
   void look();  // there may be more
   // Everything up to the present ends. False: the reader of the stream did not take all of it.

@@ -47,6 +47,7 @@ JsonValue as_json(const WorkerSpec& worker, const Environment& own) {
   json.add("unset", as_list(changes.unset));
   json.add("cpus", JsonValue::of_text(describe_cpus(worker.cpus)));
   json.add("log", JsonValue::of_text(worker.log_path));
+  if (!worker.error_log_path.empty()) json.add("error_log", JsonValue::of_text(worker.error_log_path));
   return json;
 }
 
@@ -62,7 +63,9 @@ std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const
     if (!worker.cpus.empty()) words.insert(words.end(), {"taskset", "-c", describe_cpus(worker.cpus)});
     words.push_back(worker.executable);
     words.insert(words.end(), worker.argv.begin() + 1, worker.argv.end());
-    text += fmt::format("{} > {} 2>&1  # rank {}\n", quote_words(words), quote_word(worker.log_path),
+    const std::string errors =
+        worker.error_log_path.empty() ? "2>&1" : "2> " + quote_word(worker.error_log_path);
+    text += fmt::format("{} > {} {}  # rank {}\n", quote_words(words), quote_word(worker.log_path), errors,
                         worker.rank);
   }
   return text;

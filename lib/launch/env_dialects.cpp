@@ -1,5 +1,7 @@
 #include "launch/env_dialects.h"
 
+#include <numeric>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,8 +31,23 @@ std::string describe_world_devices(const ClusterSpec& cluster) {
   return fmt::format("{}", fmt::join(texts, ","));
 }
 
+// CUDA_VISIBLE_DEVICES of a worker that sees its own GPUs only.
+std::string describe_own_gpus(const ClusterSpec& cluster, int rank) {
+  std::vector<std::string> names;
+  for (const int index : devices_of(cluster, rank))
+    names.push_back(cluster.visible_gpus.at(static_cast<std::size_t>(index)));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+// As the worker counts them.
+std::string describe_devices(const ClusterSpec& cluster, int rank) {
+  std::vector<int> ids = devices_of(cluster, rank);
+  if (cluster.own_gpus_only) std::iota(ids.begin(), ids.end(), 0);
+  return fmt::format("{}", fmt::join(ids, ","));
+}
+
 void write_devices(const ClusterSpec& cluster, int rank, Environment& environment) {
-  const std::string ids = fmt::format("{}", fmt::join(devices_of(cluster, rank), ","));
+  const std::string ids = describe_devices(cluster, rank);
   if (cluster.device_ids_given)
     environment.set("FLAGS_selected_gpus", ids);
   else
@@ -38,7 +55,9 @@ void write_devices(const ClusterSpec& cluster, int rank, Environment& environmen
   environment.set("PADDLE_LOCAL_DEVICE_IDS", ids);
   environment.set("PADDLE_WORLD_DEVICE_IDS", describe_world_devices(cluster));
   if (cluster.device == Device::cuda) {
-    environment.set("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(cluster.visible_gpus, ",")));
+    environment.set("CUDA_VISIBLE_DEVICES", cluster.own_gpus_only
+                                                ? describe_own_gpus(cluster, rank)
+                                                : fmt::format("{}", fmt::join(cluster.visible_gpus, ",")));
     environment.set_if_absent("CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // as nvidia-smi and --gpus count
     return;
   }
@@ -55,7 +74,7 @@ void write_gloo(Environment& environment) {
 }  // namespace
 
 void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
-                              Environment& environment) {
+                              const PaddleNames& names, Environment& environment) {
   // Proxies catch the rendezvous; the role must be a trainer's; the others turn a launcher that a worker
   // starts into the one of 2020.
   for (const char* name : {"http_proxy", "https_proxy", "PADDLE_TRAINING_ROLE", "TRAINING_ROLE",
@@ -76,6 +95,13 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
   environment.set("PADDLE_MASTER", endpoints.master.describe());
   write_devices(cluster, rank, environment);
   write_gloo(environment);
+  environment.set("PADDLE_LOG_DIR", names.log_dir);
+  environment.set("PADDLE_AUTO_CLUSTER", names.auto_cluster);
+  environment.set_if_absent("POD_NAME", names.pod);
+  if (names.backup_env.empty())
+    environment.erase("PADDLE_BACKUP_ENV_PATH");
+  else
+    environment.set("PADDLE_BACKUP_ENV_PATH", names.backup_env);
 }
 
 void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
@@ -83,13 +109,13 @@ void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoi
   const auto set_int = [&](const char* name, int value) { environment.set(name, std::to_string(value)); };
   set_int("RANK", rank);
   set_int("WORLD_SIZE", cluster.world_size());
-  set_int("LOCAL_RANK", local_rank_of(cluster, rank));
+  set_int("LOCAL_RANK", names.virtual_local_rank ? 0 : local_rank_of(cluster, rank));
   set_int("LOCAL_WORLD_SIZE", cluster.local_size());
   set_int("GROUP_RANK", cluster.node_rank);
   set_int("GROUP_WORLD_SIZE", cluster.nodes);
   set_int("ROLE_RANK", rank);
   set_int("ROLE_WORLD_SIZE", cluster.world_size());
-  environment.set("ROLE_NAME", "default");
+  environment.set("ROLE_NAME", names.role);
   environment.set("MASTER_ADDR", endpoints.master.host);
   set_int("MASTER_PORT", endpoints.master.port);
   environment.set("TORCHELASTIC_RUN_ID", names.run_id);
@@ -97,6 +123,8 @@ void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoi
   set_int("TORCHELASTIC_MAX_RESTARTS", names.max_restarts);
   environment.set("TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 serves its own store
   environment.set("TORCHELASTIC_ERROR_FILE", names.error_file);
+  environment.set("TORCHELASTIC_SIGNALS_TO_HANDLE", names.signals);
+  environment.set_if_absent("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
 }
 
 }  // namespace fleetrun::launch

@@ -53,8 +53,11 @@ HangMonitor::HangMonitor(EventLoop& loop, Options options, ProcessGroup& group,
 void HangMonitor::follow_new_logs() {
   if (!options_.watch.any()) return;
   watch_.forgive();
-  for (std::size_t i = 0; i < tails_.size(); ++i)
-    tails_[i] = {UniqueFd(::open(options_.logs[i].c_str(), O_RDONLY | O_CLOEXEC)), ""};
+  for (std::size_t i = 0; i < tails_.size(); ++i) {
+    tails_[i].clear();
+    for (const std::string& log : options_.logs[i])
+      tails_[i].push_back({UniqueFd(::open(log.c_str(), O_RDONLY | O_CLOEXEC)), ""});
+  }
 }
 
 void HangMonitor::resume() {
@@ -78,7 +81,8 @@ HangSample HangMonitor::sample() {
   sample.rules_matched.resize(options_.rules.size());
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     sample.ranks.push_back(sample_rank(i));
-    if (!options_.rules.empty()) match_rules(tails_[i], sample.rules_matched);
+    if (options_.rules.empty()) continue;
+    for (LogTail& tail : tails_[i]) match_rules(tail, sample.rules_matched);
   }
   return sample;
 }
@@ -89,8 +93,9 @@ RankSample HangMonitor::sample_rank(std::size_t rank) const {
   sample.running = pid > 0 && group_.verdict().ranks[rank].role == Role::running;
   if (!sample.running) return sample;
   struct stat facts {};
-  if (tails_[rank].file && ::fstat(tails_[rank].file.get(), &facts) == 0)
-    sample.log_bytes = static_cast<std::uint64_t>(facts.st_size);
+  for (const LogTail& tail : tails_[rank])
+    if (tail.file && ::fstat(tail.file.get(), &facts) == 0)
+      sample.log_bytes += static_cast<std::uint64_t>(facts.st_size);
   if (const auto stat = read_process_stat(pid)) sample.stopped = stat->state == 'T' || stat->state == 't';
   if (options_.watch.silence) sample.worked = processor_time(pid);
   if (rank >= pages_.size()) return sample;

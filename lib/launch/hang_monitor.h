@@ -17,8 +17,8 @@ class HangMonitor {
  public:
   struct Options {
     HangOptions watch;
-    std::vector<LogRule> rules;  // in the order of watch.rules
-    std::vector<std::string> logs;
+    std::vector<LogRule> rules;                  // in the order of watch.rules
+    std::vector<std::vector<std::string>> logs;  // of each rank
   };
 
   // `group` and `pages` (none, or one per rank) outlive it. Does nothing when there is nothing to watch.
@@ -46,7 +46,7 @@ class HangMonitor {
   ProcessGroup& group_;
   const std::vector<ProgressPagePtr>& pages_;
   HangWatch watch_;
-  std::vector<LogTail> tails_;
+  std::vector<std::vector<LogTail>> tails_;  // of each rank
   bool paused_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -26,6 +27,12 @@ std::vector<std::string> probe_addresses() {
     if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
   }
   return addresses;
+}
+
+std::string probe_name() {
+  char name[256] = "";  // longer than HOST_NAME_MAX
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 bool is_gpu_file(const std::string& name) {
@@ -64,6 +71,7 @@ bool has_cuda_plugin() {
 
 HostFacts probe_host(const std::string& root) {
   return {.addresses = probe_addresses(),
+          .name = probe_name(),
           .gpus = count_gpus(root + "/dev"),
           .cores = count_cores(),
           .cuda_plugin = has_cuda_plugin()};

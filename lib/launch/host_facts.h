@@ -9,6 +9,7 @@ namespace fleetrun::launch {
 
 struct HostFacts {
   std::vector<std::string> addresses;  // IPv4, loopback included
+  std::string name;                    // as gethostname(2) has it
   int gpus = 0;                        // device files /dev/nvidia0, /dev/nvidia1, ...
   int cores = 1;                       // in our affinity mask
   std::vector<CpuPlace> cpus;          // of that mask; only probed when ranks are to be bound

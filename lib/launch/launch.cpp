@@ -1,6 +1,9 @@
 #include "launch/launch.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -24,7 +27,7 @@ namespace {
 
 // All that can be wrong with a job is told before a process or a file is made.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
-  if (kind_of_program(options.program) != ProgramKind::job) {
+  if (kind_of(requested_program(options)) != ProgramKind::job) {
     for (const auto& [flag, folder] : {std::pair("--dump_program", &options.dump_program),
                                        std::pair("--dump_passes", &options.dump_passes)})
       if (!folder->value.empty())
@@ -61,6 +64,18 @@ std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program
   return wrapped;
 }
 
+// Of logs that the user gave no place: torchrun runs side by side in one folder.
+std::string temporary_folder(const Environment& environment) {
+  return environment.get_or("TMPDIR", "/tmp") + "/fleetrun_XXXXXX";
+}
+
+std::string make_temporary_folder(std::string path) {
+  if (::mkdtemp(path.data()) == nullptr)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)),
+                "--log_dir chooses another folder for the logs");
+  return path;
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -69,19 +84,26 @@ HostFacts probe(const LaunchOptions& options) {
 
 }  // namespace
 
-int launch(const LaunchOptions& options, const Environment& environment) {
+int launch(LaunchOptions options, const Environment& environment) {
+  const bool temporary = options.log_dir.value.empty();
+  if (temporary) options.log_dir.value = temporary_folder(environment);
   const std::optional<job::ParsedJob> job = read_job(options);
-  const Program program = find_program(options.program, options.arguments, environment);
+  const Program program = find_program(requested_program(options), environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
   check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
   const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {
+    for (const std::string& note : options.notes)
+      std::fputs(fmt::format("fleetrun: {}\n", note).c_str(), stderr);
     std::fputs(dry_run(run).c_str(), stdout);
     return 0;
   }
-  return run_guarded([&](int front_fd) { return run_node(run, front_fd); });
+  if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
+  const int code = run_guarded([&](int front_fd) { return run_node(run, front_fd); });
+  if (temporary && code == 0) std::filesystem::remove_all(options.log_dir.value);
+  return code;
 }
 
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,

@@ -9,7 +9,7 @@
 namespace fleetrun::launch {
 
 // The exit code of the run. Throws Error when it cannot begin.
-int launch(const LaunchOptions& options, const Environment& environment);
+int launch(LaunchOptions options, const Environment& environment);
 
 // The same for our own worker program with these words, which is given what the ranks of a job file are given; no
 // banner is printed.

@@ -43,13 +43,20 @@ bool is_numbered(std::string_view name, std::string_view start, std::string_view
 }
 
 bool is_of_a_rank(std::string_view name) {
-  return is_numbered(name, "workerlog.", "") || is_numbered(name, "error.", ".json") ||
+  return is_numbered(name, "workerlog.", "") || is_numbered(name, "workerlog.", ".err") ||
+         is_numbered(name, "error.", ".json") || is_numbered(name, "backup_env.", ".json") ||
          is_numbered(name, "stacks.", "") || is_numbered(name, "collectives.", ".json");
 }
 
 bool is_remains(std::string_view name) {
   return name == kReserveName || name == "report.json" || name == "train.json" || name == "endpoints.log" ||
          is_of_a_rank(name);
+}
+
+UniqueFd open_log(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640));
+  if (!fd) throw cannot_create(path, errno);
+  return fd;
 }
 
 template <typename Condition>
@@ -135,12 +142,15 @@ void LogFolder::keep_attempt(int attempt) const {
   }
 }
 
-UniqueFd LogFolder::open_worker_log(int rank) const {
-  const std::string path = worker_log(rank);
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640));
-  if (!fd) throw cannot_create(path, errno);
-  return fd;
+std::string LogFolder::log_of_end(int rank) const {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(error_log(rank), none);
+  return none || bytes == 0 ? worker_log(rank) : error_log(rank);
 }
+
+UniqueFd LogFolder::open_worker_log(int rank) const { return open_log(worker_log(rank)); }
+
+UniqueFd LogFolder::open_error_log(int rank) const { return open_log(error_log(rank)); }
 
 void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   std::string text = "PADDLE_TRAINER_ENDPOINTS: ";

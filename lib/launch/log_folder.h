@@ -24,11 +24,14 @@ class LogFolder {
   std::string absolute() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
+  std::string error_log(int rank) const { return worker_log(rank) + ".err"; }  // of stderr, where it is apart
+  std::string log_of_end(int rank) const;  // the one that says why the rank failed
 
   // Moves what the ranks wrote to attempt-K/. Throws Error(create).
   void keep_attempt(int attempt) const;
   // Empty, for writing. Throws Error(create).
   UniqueFd open_worker_log(int rank) const;
+  UniqueFd open_error_log(int rank) const;
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;

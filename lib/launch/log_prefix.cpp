@@ -15,7 +15,7 @@ namespace fleetrun::launch {
 namespace {
 
 const std::vector<std::string>& known_names() {
-  static const std::vector<std::string> names = {"rank", "local_rank", "host", "time", "attempt"};
+  static const std::vector<std::string> names = {"rank", "local_rank", "role", "host", "time", "attempt"};
   return names;
 }
 
@@ -29,6 +29,7 @@ std::string time_of_day() {
 std::string value_of(const std::string& name, const LinePlace& place) {
   if (name == "rank") return std::to_string(place.rank);
   if (name == "local_rank") return std::to_string(place.local_rank);
+  if (name == "role") return place.role;
   if (name == "host") return place.host;
   if (name == "attempt") return std::to_string(place.attempt);
   return time_of_day();

@@ -5,13 +5,14 @@
 namespace fleetrun::launch {
 
 struct LogPrefix {
-  std::string text;  // with {rank}, {local_rank}, {host}, {time} and {attempt}
+  std::string text;  // with {rank}, {local_rank}, {role}, {host}, {time} and {attempt}
 };
 
 struct LinePlace {
   int rank = 0, local_rank = 0;
   std::string host;
   int attempt = 0;
+  std::string role = "default";
 };
 
 // Throws Error(usage) for other names in braces; `source` is "--log_prefix".

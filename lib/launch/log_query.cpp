@@ -16,6 +16,7 @@ using WallClock = std::chrono::system_clock;
 using std::chrono::seconds;
 
 constexpr std::string_view kLogName = "workerlog.";
+constexpr const char* kErrorsEnd = ".err";
 
 std::optional<seconds> unit_of(char letter) {
   switch (letter) {
@@ -83,22 +84,25 @@ LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, Wal
   return query;
 }
 
-std::vector<int> ranks_with_logs(const std::string& folder) {
-  std::vector<int> ranks;
+std::string RankLog::name() const { return std::to_string(rank) + (errors ? kErrorsEnd : ""); }
+
+std::vector<RankLog> find_logs(const std::string& folder) {
+  std::vector<RankLog> logs;
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
     const std::string name = entry.path().filename();
     int rank = -1;
     if (!name.starts_with(kLogName)) continue;
-    const char* end = name.data() + name.size();
+    const bool errors = name.ends_with(kErrorsEnd);
+    const char* end = name.data() + name.size() - (errors ? std::string_view(kErrorsEnd).size() : 0);
     const auto [stop, wrong] = std::from_chars(name.data() + kLogName.size(), end, rank);
-    if (wrong == std::errc{} && stop == end) ranks.push_back(rank);
+    if (wrong == std::errc{} && stop == end) logs.push_back({rank, errors});
   }
-  if (ranks.empty())
+  if (logs.empty())
     throw Error(ErrorKind::missing, fmt::format("{}/ has no logs of a run", folder),
                 "--log_dir names the folder of the run");
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
+  std::sort(logs.begin(), logs.end());
+  return logs;
 }
 
 }  // namespace fleetrun::launch

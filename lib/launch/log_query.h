@@ -1,6 +1,7 @@
 // What `fleetrun logs` was asked for.
 #pragma once
 #include <chrono>
+#include <compare>
 #include <optional>
 #include <regex>
 #include <string>
@@ -29,7 +30,15 @@ LogQuery parse_log_query(const FoundFlags& found, const std::string& folder,
 std::chrono::system_clock::time_point parse_since(const std::string& source, const std::string& text,
                                                   std::chrono::system_clock::time_point now);
 
-// The ranks that have a log in the folder, in order. Throws Error(missing) when there is none.
-std::vector<int> ranks_with_logs(const std::string& folder);
+struct RankLog {
+  int rank = 0;
+  bool errors = false;  // of stderr alone
+
+  std::string name() const;  // "0", "0.err"
+  auto operator<=>(const RankLog&) const = default;
+};
+
+// The logs in the folder, in the order of their ranks. Throws Error(missing) when there is none.
+std::vector<RankLog> find_logs(const std::string& folder);
 
 }  // namespace fleetrun::launch

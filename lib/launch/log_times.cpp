@@ -20,8 +20,8 @@ std::int64_t seconds_of(WallClock::time_point time) {
 
 }  // namespace
 
-LogTimes::LogTimes(EventLoop& loop, std::string folder, int ranks)
-    : loop_(loop), folder_(std::move(folder)), sizes_(static_cast<std::size_t>(ranks)) {}
+LogTimes::LogTimes(EventLoop& loop, std::string folder, std::vector<std::string> logs)
+    : loop_(loop), folder_(std::move(folder)), logs_(std::move(logs)), sizes_(logs_.size()) {}
 
 void LogTimes::begin_attempt() {
   sizes_.assign(sizes_.size(), 0);
@@ -40,23 +40,23 @@ void LogTimes::look() {
 
 void LogTimes::write() {
   std::string entries;
-  for (std::size_t rank = 0; rank < sizes_.size(); ++rank) {
+  for (std::size_t i = 0; i < logs_.size(); ++i) {
     struct stat facts {};
-    if (::stat(fmt::format("{}/workerlog.{}", folder_, rank).c_str(), &facts) != 0) continue;
-    if (facts.st_size == sizes_[rank]) continue;
-    sizes_[rank] = facts.st_size;
-    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), rank, facts.st_size);
+    if (::stat(fmt::format("{}/workerlog.{}", folder_, logs_[i]).c_str(), &facts) != 0) continue;
+    if (facts.st_size == sizes_[i]) continue;
+    sizes_[i] = facts.st_size;
+    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], facts.st_size);
   }
   // Of a full disk others complain.
   if (!entries.empty()) [[maybe_unused]]
     const ssize_t count = ::write(file_.get(), entries.data(), entries.size());
 }
 
-std::int64_t place_in_log(const std::string& folder, int rank, WallClock::time_point time) {
+std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {
   std::ifstream file(folder + kName);
   std::int64_t place = 0, entry_time = 0, size = 0;
-  for (int entry_rank = 0; file >> entry_time >> entry_rank >> size;)
-    if (entry_rank == rank && entry_time <= seconds_of(time)) place = size;
+  for (std::string entry_log; file >> entry_time >> entry_log >> size;)
+    if (entry_log == log && entry_time <= seconds_of(time)) place = size;
   return place;
 }
 

@@ -15,7 +15,8 @@ class LogTimes {
  public:
   static constexpr auto kPause = std::chrono::seconds(5);  // 13 MB a day for 32 ranks that write all the time
 
-  LogTimes(EventLoop& loop, std::string folder, int ranks);
+  // `logs`: what stands after "workerlog." in their names.
+  LogTimes(EventLoop& loop, std::string folder, std::vector<std::string> logs);
 
   void begin_attempt();  // the logs are empty
   void look();           // some log may have grown
@@ -25,13 +26,15 @@ class LogTimes {
 
   EventLoop& loop_;
   std::string folder_;
+  std::vector<std::string> logs_;
   std::vector<std::int64_t> sizes_;
   UniqueFd file_;
   bool waiting_ = false;
 };
 
-// The place in a rank's log up to which everything was written before `time`, by the entries of the folder; what
-// follows may be up to 5 s older.
-std::int64_t place_in_log(const std::string& folder, int rank, std::chrono::system_clock::time_point time);
+// The place in a log, "0" or "0.err", up to which everything was written before `time`, by the entries of the folder;
+// what follows may be up to 5 s older.
+std::int64_t place_in_log(const std::string& folder, const std::string& log,
+                          std::chrono::system_clock::time_point time);
 
 }  // namespace fleetrun::launch

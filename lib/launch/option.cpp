@@ -22,8 +22,7 @@ constexpr const char* kLaunchHint =
   const std::string name = word.substr(0, word.find('='));
   Words known;
   for (const Option& option : options) known.insert(known.end(), option.names.begin(), option.names.end());
-  std::optional<std::string> meant = closest(name, known);
-  if (name == "-n" || name == "-np") meant = "--nproc_per_node";  // as mpirun and srun call it
+  const std::optional<std::string> meant = closest(name, known);
   throw Error(ErrorKind::usage,
               fmt::format("unknown flag {}{}", name, meant ? fmt::format("; did you mean {}?", *meant) : ""),
               hint);
@@ -59,6 +58,23 @@ std::string names_of(const Option& option) {
     if (dashed != name) all += "," + dashed + no_text;
   }
   return all;
+}
+
+const Option* option_called(const std::vector<Option>& options, std::string name) {
+  if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const Option& option) { return option.is_called(name); });
+  return found == options.end() ? nullptr : &*found;
+}
+
+// mpirun's -np is two letters behind one dash, which CLI11 takes for -n with the value p. Only in front of the program.
+Words with_long_np(const std::vector<Option>& options, Words words) {
+  for (std::size_t i = 0; i < words.size() && looks_like_a_flag(words[i]) && words[i] != "--"; ++i) {
+    if (words[i] == "-np") words[i] = "--np";
+    const Option* option = option_called(options, words[i]);  // null with "=VALUE", too
+    if (option != nullptr && option->takes == Option::Takes::value) ++i;
+  }
+  return words;
 }
 
 // The rows as CLI11 wants them.
@@ -145,7 +161,7 @@ std::optional<std::string> FoundFlags::value(std::string_view name) const {
 }
 
 FoundFlags find_flags(const std::vector<Option>& options, const Words& words) {
-  FoundFlags found = Reader(options).read_front(words);
+  FoundFlags found = Reader(options).read_front(with_long_np(options, words));
   if (found.rest.empty()) return found;
   if (found.rest.front() == "--")
     found.rest.erase(found.rest.begin());

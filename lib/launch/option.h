@@ -33,6 +33,7 @@ struct Option {
   std::string variable;            // of the environment, "" when there is none
   std::string help;                // "": known, but not shown
   std::string section;             // of --help
+  bool foreign = false;            // another launcher's: --help lists its name, the manual explains it
   Takes takes = Takes::value;
   bool repeats = false;  // each of several counts; else the last
   Completes completes = Completes::nothing;

@@ -48,6 +48,19 @@ std::string rows(const std::vector<Option>& options, const std::string& section)
   return text;
 }
 
+// Of flags of another launcher only their names: its users know what they mean.
+std::string names_in(const std::vector<Option>& options, const std::string& section) {
+  std::vector<std::string> names;
+  for (const Option& option : options)
+    if (option.section == section) names.insert(names.end(), option.names.begin(), option.names.end());
+  return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(names, " ")), 2));
+}
+
+bool is_foreign(const std::vector<Option>& options, const std::string& section) {
+  return std::any_of(options.begin(), options.end(),
+                     [&](const Option& option) { return option.foreign && option.section == section; });
+}
+
 // In the order of the table.
 std::vector<std::string> sections_of(const std::vector<Option>& table) {
   std::vector<std::string> sections;
@@ -141,7 +154,10 @@ std::string launch_help(const std::vector<Option>& table) {
       "program\n"
       "is interpreted. A flag wins over the environment, which wins over the file of --config.\n";
   for (const std::string& section : sections_of(table))
-    text += fmt::format("\n{}:\n{}", section, rows(table, section));
+    if (is_foreign(table, section))
+      text += fmt::format("\n{} (man fleetrun explains them):\n{}", section, names_in(table, section));
+    else
+      text += fmt::format("\n{}:\n{}", section, rows(table, section));
   text += "\nSubcommands (each has --help; behind -- a program may have their names):\n";
   for (const Subcommand& one : subcommands()) text += row(one.name, one.summary);
   return text;

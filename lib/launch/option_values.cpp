@@ -113,6 +113,16 @@ bool parse_switch(const std::string& source, const std::string& text) {
   throw bad_value(source, text, "true or false");
 }
 
+bool parse_python_bool(const std::string& source, const std::string& text) {
+  std::string lower;
+  for (const char letter : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  constexpr std::array kTrue = {"y", "yes", "t", "true", "on", "1"};
+  constexpr std::array kFalse = {"n", "no", "f", "false", "off", "0"};
+  if (std::find(kTrue.begin(), kTrue.end(), lower) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), lower) != kFalse.end()) return false;
+  throw bad_value(source, text, "true or false");
+}
+
 UseCgroup parse_cgroup(const std::string& source, const std::string& text) {
   if (text == "auto") return UseCgroup::automatic;
   if (text == "none") return UseCgroup::none;
@@ -131,6 +141,7 @@ std::string parse_text_or_json(const std::string& source, const std::string& tex
 }
 
 std::string show_value(const std::string& value) { return value; }
+std::string show_value(bool value) { return value ? "true" : "false"; }
 std::string show_value(int value) { return std::to_string(value); }
 std::string show_value(Clock::duration value) {
   return fmt::format("{}", std::chrono::duration<double>(value).count());

@@ -23,6 +23,7 @@ Binding parse_binding(const std::string& source, const std::string& text);      
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args
 std::string parse_nccl_setting(const std::string& source, const std::string& text);  // NCCL_DEBUG=INFO
 bool parse_switch(const std::string& source, const std::string& text);               // "" and true: true
+bool parse_python_bool(const std::string& source, const std::string& text);          // True, no, 1, ...
 UseCgroup parse_cgroup(const std::string& source, const std::string& text);          // auto, none
 LogLevel parse_log_level(const std::string& source, const std::string& text);
 std::string parse_text_or_json(const std::string& source, const std::string& text);  // "": text
@@ -32,6 +33,7 @@ Endpoint parse_metrics_port(const std::string& source, const std::string& text);
 
 // As the user would write it; "" when there is no value.
 std::string show_value(const std::string& value);
+std::string show_value(bool value);
 std::string show_value(int value);
 std::string show_value(Clock::duration value);  // in seconds
 std::string show_value(job::DeviceChoice value);

@@ -88,8 +88,7 @@ HeldPorts hold_ports(const ClusterSpec& cluster) {
   for (int i = 0; i < cluster.local_size(); ++i)
     held.endpoints.ranks.push_back({cluster.host, hold(nth_port(cluster, i), held)});
   if (cluster.master) {
-    held.endpoints.master = *cluster.master;
-    hold(cluster.master->port, held);
+    held.endpoints.master = {cluster.master->host, hold(cluster.master->port, held)};
   } else {
     held.endpoints.master = {cluster.host, hold(nth_port(cluster, cluster.local_size()), held)};
   }

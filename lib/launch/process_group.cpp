@@ -43,6 +43,7 @@ std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, i
                         .environment = worker.environment.lines(),
                         .input_fd = input_fd,
                         .output_fd = attempt.logs[i].get(),
+                        .error_fd = attempt.error_logs[i].get(),
                         .cgroup_fd = cgroup_fd,
                         .cpus = worker.cpus,
                         .inherited_fds = worker.inherited_fds});
@@ -171,7 +172,7 @@ void ProcessGroup::on_exit(std::size_t rank) {
 void ProcessGroup::act(const Terminate& action) {
   const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(action.rank));
   if (!pidfd) return;
-  send_signal(pidfd, SIGTERM);
+  send_signal(pidfd, action.signal);
   signal_group(action.rank, SIGCONT);
 }
 

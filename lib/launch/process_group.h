@@ -23,7 +23,8 @@ struct WorkerRecord {
 // What one attempt at the run starts.
 struct Attempt {
   std::vector<WorkerSpec> workers;
-  std::vector<UniqueFd> logs;  // stdout and stderr of each worker, in the same order
+  std::vector<UniqueFd> logs;        // stdout of each worker, in the same order, and stderr
+  std::vector<UniqueFd> error_logs;  // stderr of those where it is apart, else closed ones
 };
 
 struct ProcessGroupOptions {

@@ -19,6 +19,12 @@ namespace {
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";  // as execvp without PATH, and local
 constexpr const char* kWorkerProgram = "fleetrun-worker";
 
+using Form = ProgramRequest::Form;
+
+// --run_path: the script and its arguments follow.
+constexpr const char* kRunPath =
+    "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')";
+
 bool is_file(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
@@ -102,24 +108,38 @@ std::vector<std::string> joined(std::vector<std::string> first, const std::vecto
 
 }  // namespace
 
-ProgramKind kind_of_program(const std::string& name) {
-  if (name.ends_with(".json")) return ProgramKind::job;
-  if (name.ends_with(".py")) return ProgramKind::python;
-  return ProgramKind::executable;
+ProgramRequest requested_program(const LaunchOptions& options) {
+  ProgramRequest request = {.name = options.program, .arguments = options.arguments};
+  if (options.called_as == CalledAs::torchrun) request.form = Form::script;
+  if (options.no_python.value) request.form = Form::program;
+  if (options.module.value) request.form = Form::module;
+  if (options.run_path.value) request.form = Form::run_path;
+  return request;
+}
+
+ProgramKind kind_of(const ProgramRequest& request) {
+  if (request.form == Form::program) return ProgramKind::executable;
+  if (request.form != Form::by_name) return ProgramKind::python;
+  if (request.name.ends_with(".json")) return ProgramKind::job;
+  return request.name.ends_with(".py") ? ProgramKind::python : ProgramKind::executable;
 }
 
 Program find_worker(const std::vector<std::string>& arguments) {
   return {ProgramKind::job, find_worker_program(), joined({kWorkerProgram}, arguments)};
 }
 
-Program find_program(const std::string& name, const std::vector<std::string>& arguments,
-                     const Environment& environment) {
-  const ProgramKind kind = kind_of_program(name);
-  if (kind == ProgramKind::job) return find_worker(joined({name}, arguments));
+Program find_program(const ProgramRequest& request, const Environment& environment) {
+  const ProgramKind kind = kind_of(request);
+  if (kind == ProgramKind::job) return find_worker(joined({request.name}, request.arguments));
   if (kind == ProgramKind::executable)
-    return {kind, find_executable(name, environment), joined({name}, arguments)};
-  check_script(name);
-  return {kind, find_executable("python3", environment), joined({"python3", "-u", name}, arguments)};
+    return {kind, find_executable(request.name, environment), joined({request.name}, request.arguments)};
+  if (request.form != Form::module) check_script(request.name);
+  const std::string python = environment.get_or("PYTHON_EXEC", "python3");  // as for torchrun
+  std::vector<std::string> argv = {python, "-u"};
+  if (request.form == Form::module) argv.emplace_back("-m");
+  if (request.form == Form::run_path) argv.insert(argv.end(), {"-c", kRunPath});
+  argv.push_back(request.name);
+  return {kind, find_executable(python, environment), joined(std::move(argv), request.arguments)};
 }
 
 std::optional<std::string> find_tool(const std::string& name, const Environment& environment) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "launch/options.h"
 
 namespace fleetrun::launch {
 
@@ -16,15 +17,24 @@ struct Program {
   std::vector<std::string> argv;  // argv[0] included
 };
 
-// By the end of its name: .json, .py, or neither.
-ProgramKind kind_of_program(const std::string& name);
+// What the user gave to run, and in which of torchrun's ways, if in one of them.
+struct ProgramRequest {
+  enum class Form { by_name, script, module, run_path, program };
+
+  std::string name;
+  std::vector<std::string> arguments;
+  Form form = Form::by_name;
+};
+ProgramRequest requested_program(const LaunchOptions& options);
+
+// By form, else by the end of its name: .json, .py, or neither.
+ProgramKind kind_of(const ProgramRequest& request);
 
 // Our worker program with these arguments. Throws Error(not_found).
 Program find_worker(const std::vector<std::string>& arguments);
 
 // Finds what is to be executed and looks whether it can be. Throws Error(not_found|not_executable).
-Program find_program(const std::string& name, const std::vector<std::string>& arguments,
-                     const Environment& environment);
+Program find_program(const ProgramRequest& request, const Environment& environment);
 
 // A program on PATH that other parts of fleetrun can do without.
 std::optional<std::string> find_tool(const std::string& name, const Environment& environment);

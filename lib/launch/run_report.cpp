@@ -60,16 +60,19 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();
+  for (std::size_t rank = 0; rank < report.logs.size(); ++rank)
+    report.logs[rank] = logs.worker_log(static_cast<int>(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
+  report.logs.at(static_cast<std::size_t>(rank)) = logs.log_of_end(rank);
   if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  report.last_lines = read_last_lines(logs.worker_log(rank), kLastLines);
+  report.last_lines = read_last_lines(logs.log_of_end(rank), kLastLines);
   if (!status || status->ok()) return;
   report.evidence = gather_evidence({.rank = rank,
                                      .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                                      .status = *status,
-                                     .log = logs.worker_log(rank),
+                                     .log = logs.log_of_end(rank),
                                      .error_file = logs.file(fmt::format("error.{}.json", rank)),
                                      .last_lines = report.last_lines,
                                      .memory_before = report.memory_before});

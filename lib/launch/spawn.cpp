@@ -29,7 +29,7 @@ constexpr std::uint64_t kNoSignals = 0;
 struct Child {
   const char* executable = nullptr;
   std::vector<char*> argv, environment;
-  int input_fd = 0, output_fd = 1;
+  int input_fd = 0, output_fd = 1, error_fd = 1;
   const int *inherited = nullptr, *inherited_end = nullptr;
   std::optional<cpu_set_t> cpus;                         // that it is bound to
   const int *signals = nullptr, *signals_end = nullptr;  // with dispositions to reset
@@ -59,7 +59,7 @@ long place(int from, int to) { return from == to ? 0 : system_call(SYS_dup3, fro
 long place_descriptors(const Child& child) {
   long result = place(child.input_fd, STDIN_FILENO);
   if (result >= 0) result = place(child.output_fd, STDOUT_FILENO);
-  if (result >= 0) result = place(child.output_fd, STDERR_FILENO);
+  if (result >= 0) result = place(child.error_fd, STDERR_FILENO);
   if (result >= 0) result = system_call(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int* fd = child.inherited; result >= 0 && fd != child.inherited_end; ++fd)
     result = system_call(SYS_fcntl, *fd, F_SETFD, 0);
@@ -161,6 +161,7 @@ std::vector<Child> plan_children(const std::vector<SpawnRequest>& requests, cons
                         .environment = as_pointers(request.environment),
                         .input_fd = request.input_fd,
                         .output_fd = request.output_fd,
+                        .error_fd = request.error_fd < 0 ? request.output_fd : request.error_fd,
                         .inherited = request.inherited_fds.data(),
                         .inherited_end = request.inherited_fds.data() + request.inherited_fds.size(),
                         .cpus = as_mask(request.cpus),

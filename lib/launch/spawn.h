@@ -17,7 +17,8 @@ struct SpawnRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value"
   int input_fd = 0;
-  int output_fd = 1;      // stdout and stderr
+  int output_fd = 1;      // stdout
+  int error_fd = -1;      // stderr; -1: as stdout
   int cgroup_fd = -1;     // folder of the cgroup to start in, if that can be; -1: none
   std::vector<int> cpus;  // that it may use; empty: ours
   std::vector<int> inherited_fds;

@@ -13,6 +13,7 @@
 #include "launch/announcements.h"
 #include "launch/limits.h"
 #include "launch/run_report.h"
+#include "launch/signals.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -36,19 +37,35 @@ HangMonitor::Options hang_options(const NodeRun& run, const LogFolder& logs) {
   for (const Clock::duration bound : {timeout.value.value_or(kLookEvery * kLooks),
                                       watch.rules.empty() ? kLookEvery * kLooks : watch.rules.front().time})
     watch.look_every = std::clamp<Clock::duration>(bound / kLooks, kLookOften, watch.look_every);
-  for (int rank = 0; rank < run.cluster.local_size(); ++rank) options.logs.push_back(logs.worker_log(rank));
+  for (int rank = 0; rank < run.cluster.local_size(); ++rank) {
+    const bool apart = run.cluster.console.apart.at(static_cast<std::size_t>(rank));
+    options.logs.push_back({logs.worker_log(rank)});
+    if (apart) options.logs.back().push_back(logs.error_log(rank));
+  }
   return options;
+}
+
+// "0", "1", "1.err", as LogTimes knows them.
+std::vector<std::string> log_names(const ConsolePlan& plan) {
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < plan.apart.size(); ++rank) {
+    names.push_back(std::to_string(rank));
+    if (plan.apart[rank]) names.push_back(names.back() + ".err");
+  }
+  return names;
 }
 
 // Ranks that nobody is shown are left in peace.
 Clock::duration pause_between_looks(const ClusterSpec& cluster) {
-  if (cluster.shown_ranks.empty()) return LogTimes::kPause;
+  if (cluster.console.logs.empty()) return LogTimes::kPause;
   return FolderWatch::kUnseen;
 }
 
 SupervisorOptions supervisor_options(const NodeRun& run) {
   const LaunchOptions& options = run.options;
-  return {.grace = options.grace.value,
+  const auto& signals = options.signals_to_handle.value;
+  return {.stop_signals = signals ? signals->numbers : std::vector<int>(),
+          .grace = options.grace.value,
           .kill_wait = options.kill_wait.value,
           .timeout = options.timeout.value,
           .early_exit_wait = options.early_exit_wait.value,
@@ -65,7 +82,7 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       support_(make_support()),
       attempts_(run, logs, report.run_id, support_.get()),
       progress_(loop_, pages()),
-      times_(loop_, logs.path(), run.cluster.local_size()),
+      times_(loop_, logs.path(), log_names(run.cluster.console)),
       disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
       group_(loop_, run.cluster.local_size(), group_options(front_fd)),
@@ -116,6 +133,7 @@ Attempt Supervision::prepare(int number) {
   Attempt attempt = attempts_.prepare(number);
   if (number == 0 && !run_.quiet) {
     for (const std::string& warning : run_.warnings) console_.say("warning: " + warning);
+    for (const std::string& note : run_.options.notes) console_.say(note);
     announce_start(run_.options, run_.cluster, attempt.workers, console_);
     if (run_.job)
       for (const std::string& note : run_.job->notes) console_.say(note);
@@ -128,14 +146,25 @@ Attempt Supervision::prepare(int number) {
 }
 
 std::unique_ptr<ConsoleView> Supervision::view_logs(int attempt) {
-  const std::vector<int>& ranks = run_.cluster.shown_ranks;
+  const LaunchOptions& options = run_.options;
+  const ConsolePlan& plan = run_.cluster.console;
+  const LogPrefix usual = {plan.shows_many() ? kUsualPrefix : ""};
+  const LogPrefix plain = options.log_prefix.value.value_or(usual);
+  const bool chosen = options.log_prefix.origin != Origin::fallback;
+  const LogPrefix tagged = chosen ? plain : options.tee_prefix.value.prefix;
   std::vector<ConsoleSource> sources;
-  for (const int rank : ranks)
-    sources.push_back({logs_.worker_log(rank),
-                       {.rank = rank, .local_rank = rank, .host = report_.host, .attempt = attempt}});
-  const LogPrefix usual = {ranks.size() > 1 ? kUsualPrefix : ""};
-  const LogPrefix prefix = run_.options.log_prefix.value.value_or(usual);
-  return std::make_unique<ConsoleView>(loop_, console_.out, prefix, sources);
+  for (const ShownLog& log : plan.logs) {
+    const bool errors = log.stream == LogStream::err;
+    sources.push_back({.path = errors ? logs_.error_log(log.local_rank) : logs_.worker_log(log.local_rank),
+                       .prefix = log.tagged ? tagged : plain,
+                       .place = {.rank = log.local_rank,
+                                 .local_rank = log.local_rank,
+                                 .host = report_.host,
+                                 .attempt = attempt,
+                                 .role = options.role.value},
+                       .stream = errors ? &console_.err : &console_.out});
+  }
+  return std::make_unique<ConsoleView>(loop_, sources);
 }
 
 void Supervision::look_at_logs() {

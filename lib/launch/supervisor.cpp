@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/signals.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -26,15 +27,16 @@ int spawn_exit_code(int error) {
 }
 
 // Ended by what we sent, or with a code that means so.
-bool obeyed(const ExitStatus& status) {
-  return status.ok() || status.exit_code() == 128 + SIGTERM || status.exit_code() == 128 + SIGKILL;
+bool obeyed(const ExitStatus& status, int stop_signal) {
+  return status.ok() || status.exit_code() == 128 + stop_signal || status.exit_code() == 128 + SIGKILL;
 }
 
 double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
-Supervisor::Supervisor(int ranks, SupervisorOptions options) : options_(options), restarts_(options.restart) {
+Supervisor::Supervisor(int ranks, SupervisorOptions options)
+    : options_(std::move(options)), restarts_(options_.restart) {
   verdict_.ranks.resize(static_cast<std::size_t>(ranks));
 }
 
@@ -62,7 +64,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   rank.status = event.status;
   rank.ended = now;
   if (phase_ != Phase::running) {
-    rank.role = obeyed(event.status) ? Role::stopped : Role::failed_after;
+    rank.role = obeyed(event.status, stop_signal_) ? Role::stopped : Role::failed_after;
     return end_of_ranks(now);
   }
   if (event.status.ok()) {
@@ -90,6 +92,10 @@ Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
 }
 
 Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
+  const auto& chosen = options_.stop_signals;
+  if (phase_ == Phase::running && std::find(chosen.begin(), chosen.end(), event.signal) != chosen.end())
+    stop_signal_ = ends_a_run(event.signal) ? SIGTERM : event.signal;
+  if (stop_signal_ == event.signal) return end_by_signal(event.signal, now);
   switch (event.signal) {
     case SIGTSTP:
       return for_each_running<Pause>();
@@ -192,7 +198,7 @@ Actions Supervisor::stop(TimePoint now) {
   decide_restart(now);
   phase_ = Phase::stopping;
   deadline_ = now + options_.grace;
-  Actions actions = for_each_running<Terminate>();
+  Actions actions = for_each_running<Terminate>(stop_signal_);
   if (actions.empty()) return end_of_ranks(now);
   actions.push_back(WakeAt{deadline_});
   return actions;

@@ -10,6 +10,7 @@
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
 #pragma once
+#include <csignal>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,6 +54,7 @@ struct EndAttempt {  // nothing of it may be left; `delay` until the next one
 };
 struct Terminate {  // ask the leader of the rank to end
   int rank = 0;
+  int signal = SIGTERM;
   bool operator==(const Terminate&) const = default;
 };
 struct TerminateGroup {  // ask every process of the rank's group to end
@@ -117,6 +119,8 @@ struct Verdict {
 };
 
 struct SupervisorOptions {
+  std::vector<int>
+      stop_signals;  // that end the run beside SIGINT, SIGTERM and SIGHUP; the ranks get the same ones
   Clock::duration grace = std::chrono::seconds(10);  // between SIGTERM to the leaders and to their groups
   Clock::duration group_grace = std::chrono::milliseconds(500);  // from there to SIGKILL
   Clock::duration kill_wait = std::chrono::seconds(30);          // how long a killed process may take to go
@@ -162,6 +166,7 @@ class Supervisor {
   Actions for_each_running(More... more) const;
 
   SupervisorOptions options_;
+  int stop_signal_ = SIGTERM;  // what asks the ranks to end
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause

@@ -1,6 +1,7 @@
 #include "launch/worker_plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,7 @@ const Program& program_of(const PlanRequest& request, int rank) {
 
 std::string describe_device(const ClusterSpec& cluster, int local_rank) {
   if (cluster.device == Device::cpu) return "cpu";
+  if (cluster.own_gpus_only) return "cuda:0";
   return fmt::format("cuda:{}", cluster.device_ids.at(static_cast<std::size_t>(local_rank)).front());
 }
 
@@ -53,6 +55,52 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
   write_rank_env(rank_env, worker.environment);
 }
 
+// "NAME=VALUE"; a NAME alone is in the environment already, or nowhere.
+void set_variable(const std::string& setting, Environment& environment) {
+  const std::size_t equals = setting.find('=');
+  if (equals != std::string::npos) environment.set(setting.substr(0, equals), setting.substr(equals + 1));
+}
+
+// Later ones win: the job's variables, then those of flags.
+void write_chosen_variables(const PlanRequest& request, Environment& environment) {
+  if (request.embedded)
+    for (const auto& [name, value] : request.embedded->job_environment) environment.set(name, value);
+  for (const std::string& setting : request.options.env.value) set_variable(setting, environment);
+  for (const std::string& setting : request.options.nccl.value) set_variable(setting, environment);
+}
+
+// Six letters, as PaddlePaddle names its pods; the same for all workers of a run.
+std::string pod_name(const std::string& run_id) {
+  constexpr std::size_t kLetters = 6;
+  std::size_t number = std::hash<std::string>()(run_id);
+  std::string name;
+  for (; name.size() < kLetters; number /= 26) name += static_cast<char>('a' + number % 26);
+  return name;
+}
+
+PaddleNames paddle_names(const PlanRequest& request, int rank) {
+  const LaunchOptions& options = request.options;
+  const bool starts = options.dry_run.value.empty();  // else nobody writes the file
+  return {.log_dir = request.absolute_log_dir,
+          .pod = pod_name(request.run_id),
+          .backup_env = starts ? fmt::format("{}/backup_env.{}.json", request.absolute_log_dir, rank) : "",
+          .auto_cluster = options.auto_cluster_config.origin == Origin::fallback ? "0"
+                          : options.auto_cluster_config.value                    ? "True"
+                                                                                 : "False"};
+}
+
+TorchNames torch_names(const PlanRequest& request, int local_rank) {
+  const LaunchOptions& options = request.options;
+  TorchNames names = {.run_id = options.rdzv_id.value.value_or(request.run_id),
+                      .error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank),
+                      .attempt = request.attempt,
+                      .max_restarts = options.max_restart.value,
+                      .role = options.role.value};
+  if (options.signals_to_handle.value) names.signals = options.signals_to_handle.value->text;
+  names.virtual_local_rank = options.virtual_local_rank.value;
+  return names;
+}
+
 WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
   const ClusterSpec& cluster = request.cluster;
   const int rank = cluster.node_rank * cluster.local_size() + local_rank;
@@ -61,23 +109,16 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
                        .argv = program_of(request, rank).argv,
                        .environment = request.environment,
                        .log_path = fmt::format("{}/workerlog.{}", request.log_dir, local_rank),
+                       .error_log_path = "",
                        .cpus = {},
                        .inherited_fds = {}};
   if (!cluster.cpus.empty()) worker.cpus = cluster.cpus.at(static_cast<std::size_t>(local_rank));
-  if (request.embedded)
-    for (const auto& [name, value] : request.embedded->job_environment) worker.environment.set(name, value);
-  for (const std::string& setting : request.nccl) {
-    const auto equals = setting.find('=');
-    worker.environment.set(setting.substr(0, equals), setting.substr(equals + 1));
-  }
+  if (!cluster.console.apart.empty() && cluster.console.apart.at(static_cast<std::size_t>(local_rank)))
+    worker.error_log_path = worker.log_path + ".err";
+  write_chosen_variables(request, worker.environment);
   worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
-  write_paddle_environment(cluster, request.endpoints, rank, worker.environment);
-  const std::string error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank);
-  write_torch_environment(cluster, request.endpoints, rank,
-                          {.run_id = request.run_id,
-                           .error_file = error_file,
-                           .attempt = request.attempt,
-                           .max_restarts = request.max_restarts},
+  write_paddle_environment(cluster, request.endpoints, rank, paddle_names(request, rank), worker.environment);
+  write_torch_environment(cluster, request.endpoints, rank, torch_names(request, local_rank),
                           worker.environment);
   if (request.program.kind == ProgramKind::python)
     worker.environment.set_if_absent("PYTHONFAULTHANDLER", "1");  // a traceback at SIGSEGV and its kin

@@ -19,6 +19,7 @@ struct WorkerSpec {
   std::vector<std::string> argv;
   Environment environment;
   std::string log_path;            // as people see it
+  std::string error_log_path;      // of stderr alone; "": it goes to log_path
   std::vector<int> cpus;           // that it may use; empty: those of the launcher
   std::vector<int> inherited_fds;  // beside 0, 1 and 2
 };
@@ -39,13 +40,12 @@ struct PlanRequest {
   const Endpoints& endpoints;
   const Program& program;
   const std::map<int, Program>& wrapped;  // the program of ranks that have another one, by rank
-  const std::vector<std::string>& nccl;   // "NCCL_DEBUG=INFO"
-  const Environment& environment;         // of the launcher
-  std::string log_dir;                    // as the user wrote it
+  const LaunchOptions& options;
+  const Environment& environment;  // of the launcher
+  std::string log_dir;             // as the user wrote it
   std::string absolute_log_dir;
   std::string run_id;
   int attempt = 0;
-  int max_restarts = 0;
   std::optional<EmbeddedPlan> embedded;
 };
 

@@ -1,6 +1,12 @@
 // Unmodified scripts of PyTorch and PaddlePaddle with the real packages (scripts/test --peers installs them).
 // Where a package is missing its test says that it is skipped.
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
 
 #include "e2e/launcher.h"
 
@@ -33,12 +39,65 @@ bool has_package(const std::string& folder, const std::string& name) {
   return false;
 }
 
-// As scripts/test --peers makes it.
-std::string paddle_folder() {
-  const char* chosen = std::getenv("FLEETRUN_PEERS");
+// As scripts/setup --peers makes them: PaddlePaddle's, and that of the newest PyTorch.
+std::string folder_of(const char* variable, const char* usual) {
+  const char* chosen = std::getenv(variable);
   const char* home = std::getenv("HOME");
   if (chosen != nullptr) return std::string(chosen) + "/bin";
-  return std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers/bin";
+  return std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/" + usual + "/bin";
+}
+std::string paddle_folder() { return folder_of("FLEETRUN_PEERS", "peers"); }
+std::string torch_folder() { return folder_of("FLEETRUN_PEERS_TORCH", "peers-torch"); }
+
+// A training script of tests/peers/scripts, which asserts that its loss fell and its ranks agree.
+void check_training(const std::string& folder, const std::string& package, const std::string& script) {
+  if (!has_package(folder, package)) return;
+  const Launch launch;
+  const ChildResult result =
+      run_python(launch, folder, 2, std::string(FLEETRUN_SOURCE_DIR) + "/tests/peers/scripts/" + script);
+  CHECK_MESSAGE(result.code == 0, result.out << result.err);
+  CHECK(contains(result.out, "[0] trained on 2 ranks"));
+  CHECK(contains(result.out, "[1] trained on 2 ranks"));
+}
+
+// "--log_dir" of each flag with two dashes in a text, dashes as underscores.
+std::set<std::string> flags_in(const std::string& text) {
+  static const std::regex pattern("(^|[[:space:],\\[|])(--[a-z][a-z_-]*[a-z])");
+  std::set<std::string> flags;
+  for (std::sregex_iterator one(text.begin(), text.end(), pattern), end; one != end; ++one) {
+    std::string flag = (*one)[2];
+    std::replace(flag.begin() + 2, flag.end(), '-', '_');
+    flags.insert(flag);
+  }
+  return flags;
+}
+
+// Of what a launcher says to --help, the flags at the beginnings of the lines: "  -r REDIRECTS, --redirects REDIRECTS".
+std::string usage_of(const Words& command) {
+  ChildOptions options;
+  options.environment = {{"COLUMNS", "1000"}};  // argparse breaks no line then
+  ChildProcess process(command, options);
+  const ChildResult result = process.wait(kImportTime);
+  CHECK_MESSAGE(result.code == 0, result.err);
+  std::istringstream lines(result.out);
+  std::string flags;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  -")) flags += line.substr(0, line.find("  ", 2)) + "\n";
+  return flags;
+}
+
+// The flags in the usage of a launcher, and those that tests/launch/flags lists.
+void check_flags(const std::string& usage, const std::string& list) {
+  std::ifstream file(std::string(FLEETRUN_SOURCE_DIR) + "/tests/launch/flags/" + list);
+  std::set<std::string> listed;
+  for (std::string line; std::getline(file, line);)
+    if (!line.starts_with('#'))
+      for (const std::string& flag : flags_in(line.substr(0, line.find(" => ")))) listed.insert(flag);
+  const std::set<std::string> there = flags_in(usage);
+  REQUIRE(there.size() > 20);
+  for (const std::string& flag : there) CHECK_MESSAGE(listed.count(flag) == 1, flag << " is not in " << list);
+  for (const std::string& flag : listed)
+    CHECK_MESSAGE(there.count(flag) == 1, flag << " is in " << list << " only");
 }
 
 TEST_CASE("an unmodified PyTorch script meets its ranks on env://") {
@@ -95,6 +154,51 @@ TEST_CASE("an unmodified PaddlePaddle script with fleet.init meets its ranks") {
   CHECK_MESSAGE(result.code == 0, result.out << result.err);
   CHECK(contains(result.out, "[0] sum 3.0 of 2\n"));
   CHECK(contains(result.out, "[1] sum 3.0 of 2\n"));
+}
+
+TEST_CASE("a training of the newest PyTorch with DistributedDataParallel works on two ranks") {
+  check_training(torch_folder(), "torch", "torch_ddp.py");
+}
+
+TEST_CASE("a training of the newest Lightning with the strategy ddp works on two ranks") {
+  check_training(torch_folder(), "lightning", "lightning_ddp.py");
+}
+
+TEST_CASE("a training of the newest accelerate works on two ranks") {
+  check_training(torch_folder(), "accelerate", "accelerate_ddp.py");
+}
+
+TEST_CASE("a training of the newest PaddlePaddle with DataParallel works on two ranks") {
+  check_training(paddle_folder(), "paddle", "paddle_data_parallel.py");
+}
+
+TEST_CASE("what torchrun started before, a link of its name starts") {
+  const std::string python = torch_folder();
+  if (!has_package(python, "torch")) return;
+  const Launch launch;
+  const std::string link = launch.folder / "torchrun";
+  std::filesystem::create_symlink(FLEETRUN_BINARY, link);
+  ChildOptions options = launch.options();
+  options.environment = {{"PATH", python + ":" + std::getenv("PATH")}};
+  ChildProcess process(
+      {link, "--standalone", "--nproc-per-node=2",
+       std::string(FLEETRUN_SOURCE_DIR) + "/tests/peers/scripts/torch_ddp.py", "--lr", "0.05"},
+      options);
+  const ChildResult result = process.wait(kImportTime);
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out == "trained on 2 ranks, lr 0.05\ntrained on 2 ranks, lr 0.05\n");
+}
+
+TEST_CASE("our list of torchrun's flags is that of the newest torchrun") {
+  const std::string folder = torch_folder();
+  if (!has_package(folder, "torch")) return;
+  check_flags(usage_of({folder + "/python3", "-m", "torch.distributed.run", "--help"}), "torchrun.txt");
+}
+
+TEST_CASE("our list of PaddlePaddle's flags is that of its newest launcher") {
+  const std::string folder = paddle_folder();
+  if (!has_package(folder, "paddle")) return;
+  check_flags(usage_of({folder + "/python3", "-m", "paddle.distributed.launch", "--help"}), "paddle.txt");
 }
 
 }  // namespace

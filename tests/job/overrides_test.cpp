@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "job/job_keys.h"
 #include "job/job_text.h"
 
 namespace fleetrun::job::overrides_test {
@@ -58,6 +59,42 @@ TEST_CASE("max_steps on the command line takes the place of epochs in the file, 
   CHECK_FALSE(by_epochs.spec.train.max_steps.has_value());
   CHECK(complaint(good_job(), {"train.max_steps=10", "train.epochs=1"}) ==
         "command line: train.epochs: found 1 beside train.max_steps at command line, wanted one of the two");
+}
+
+TEST_CASE("of every pair of keys that exclude each other the command line's replaces the file's") {
+  const Key keys = job_keys();
+  int pairs = 0;
+  for_each_key(keys, [&](const std::string& path, const Key& key) {
+    if (key.rules.excludes.empty()) return;
+    ++pairs;
+    const std::string folder = path.substr(0, path.rfind('.'));
+    const std::string other = folder + "." + key.rules.excludes;
+    const ParsedJob job =
+        parse(good_job("\"" + folder + "\": {\"" + key.rules.excludes + "\": 7}"), {path + "=9"});
+    CHECK(job.notes.front().starts_with(path + " of the command line replaces " + other + " of "));
+    for (const KeyValue& value : job.values) {
+      if (value.key == path) CHECK((value.value == "9" && value.origin == "command line"));
+      if (value.key == other) CHECK((value.value == "null" && value.origin.starts_with("default: ")));
+    }
+  });
+  CHECK(pairs == 2);  // epochs and max_steps, from both sides
+}
+
+TEST_CASE("a training that the command line shortens does not fight what the file says about later steps") {
+  const std::string job = good_job(
+      "\"optimizer\": {\"learning_rate\": {\"base\": 0.1, \"warmup_steps\": 200}}, "
+      "\"train\": {\"epochs\": 3}, \"output\": {\"trace\": [30, 40]}");
+  CHECK(
+      parse(job, {"train.max_steps=20"}).notes ==
+      std::vector<std::string>{
+          "train.max_steps of the command line replaces train.epochs of /jobs/a.json:4:89",
+          "optimizer.learning_rate.warmup_steps is 200: the training ends before, after the 20 steps of the "
+          "command line",
+          "output.trace begins at step 30: the training ends before, after the 20 steps of the command "
+          "line"});
+  CHECK(complaint(good_job(), {"train.max_steps=20", "optimizer.learning_rate.warmup_steps=200"}) ==
+        "command line: optimizer.learning_rate.warmup_steps: found 200, wanted fewer than train.max_steps, "
+        "which is 20");
 }
 
 TEST_CASE("what the file says for another choice than the command line's is noted, not refused") {

@@ -28,7 +28,7 @@ Environment first_worker(const std::vector<int>& ports, bool device_ids_given = 
     endpoints.ranks.push_back({"127.0.0.1", static_cast<std::uint16_t>(port)});
   }
   Environment environment;
-  write_paddle_environment(cluster, endpoints, 0, environment);
+  write_paddle_environment(cluster, endpoints, 0, {}, environment);
   return environment;
 }
 

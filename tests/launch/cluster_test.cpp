@@ -108,5 +108,64 @@ TEST_CASE("slots that the number of workers does not divide are refused") {
         "--nproc_per_node is 2, which does not divide the 3 devices");
 }
 
+HostFacts with_name(HostFacts host) {
+  host.name = "node7.example.org";
+  return host;
+}
+
+TEST_CASE("as many workers as the host has GPUs or cores") {
+  CHECK(resolve({"--nproc_per_node=cpu"}, kCpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=auto"}, kCpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=auto"}, kGpuHost).world_size() == 4);
+  CHECK(resolve({"--nproc_per_node=gpu"}, kGpuHost).world_size() == 4);
+  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).device == Device::cpu);
+  CHECK(resolve({"--nproc_per_node=auto", "--gpus=0,1", "--device=cpu"}, kCpuHost).world_size() == 2);
+  CHECK(error_of({"--nproc_per_node=gpu"}, kCpuHost) ==
+        "--nproc_per_node is gpu, but this machine has no CUDA device | --nproc_per_node=cpu starts a worker "
+        "per "
+        "core");
+  CHECK(error_of({"--nproc_per_node=gpu", "--device=cpu"}, kGpuHost) ==
+        "--nproc_per_node is gpu, but the run is on the CPU | --nproc_per_node=cpu starts a worker per core");
+}
+
+TEST_CASE("called torchrun, a worker has the GPU of its local rank, whatever their numbers") {
+  const auto device_ids = [](const std::vector<std::string>& words) {
+    return resolve_cluster(parse_launch_options(words, {}, CalledAs::torchrun).options, kGpuHost, {}, {})
+        .device_ids;
+  };
+  CHECK(device_ids({"x"}) == std::vector<std::vector<int>>{{0}});
+  CHECK(device_ids({"--nproc-per-node=3", "x"}) == std::vector<std::vector<int>>{{0}, {1}, {2}});
+  CHECK(device_ids({"--nproc-per-node=5", "x"}) == std::vector<std::vector<int>>{{0}, {1}, {2}, {3}, {0}});
+  CHECK(device_ids({"--nproc-per-node=gpu", "x"}).size() == 4);
+}
+
+TEST_CASE("hosts with slots count the workers, and are this host") {
+  CHECK(resolve({"-H", "localhost:3"}, kCpuHost).world_size() == 3);
+  CHECK(resolve({"-H", "localhost:3", "-n", "2"}, kCpuHost).world_size() == 2);
+  CHECK(resolve({"-H", "localhost", "-n", "2"}, kCpuHost).world_size() == 2);
+  CHECK(error_of({"-H", "localhost:3", "-n", "4"}, kCpuHost) ==
+        "--hosts gives 3 slots, --nproc_per_node asks for 4 workers");
+  CHECK(error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
+        "--hosts names node8, which is no address of this host (127.0.0.1, 10.0.0.5) | runs over several "
+        "nodes are "
+        "not supported yet");
+}
+
+TEST_CASE("torchrun's addresses become the master's") {
+  const auto master = [](const std::vector<std::string>& words) {
+    return resolve(words, with_name(kCpuHost)).master;
+  };
+  CHECK_FALSE(master({"--standalone", "--rdzv-endpoint=127.0.0.1:29400"}));
+  CHECK(master({"--rdzv-endpoint=10.0.0.5:29400"}) == Endpoint{"10.0.0.5", 29400});
+  CHECK(master({"--rdzv-endpoint=localhost"}) == Endpoint{"localhost", 0});
+  CHECK(master({"--master-port=29501"}) == Endpoint{"127.0.0.1", 29501});
+  CHECK(master({"--master-addr=10.0.0.5"}) == Endpoint{"10.0.0.5", 0});
+  CHECK(master({"--master-addr=node7", "--master-port=29501"}) == Endpoint{"node7", 29501});
+  CHECK(master({"--rdzv-endpoint=node7.example.org:29400"}) == Endpoint{"node7.example.org", 29400});
+  CHECK(error_of({"--rdzv-endpoint=node:29400"}, with_name(kCpuHost))
+            .starts_with("--rdzv_endpoint names node,"));
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::cluster_test

@@ -31,24 +31,26 @@ TEST_CASE("a time is so long ago, or one of today") {
 
 TEST_CASE("the place in a log is that of the last entry before the time") {
   const TemporaryFolder folder;
-  folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n200 0 1000\n");
-  const auto place = [&](int rank, std::time_t time) {
-    return place_in_log(folder.path(), rank, WallClock::from_time_t(time));
+  folder.write(".times", "100 0 500\n100 1 20\n105 0 900\n150 1.err 7\n200 0 1000\n");
+  const auto place = [&](const char* log, std::time_t time) {
+    return place_in_log(folder.path(), log, WallClock::from_time_t(time));
   };
-  CHECK(place(0, 99) == 0);
-  CHECK(place(0, 100) == 500);
-  CHECK(place(0, 150) == 900);
-  CHECK(place(1, 150) == 20);
-  CHECK(place(2, 150) == 0);
-  CHECK(place_in_log("/no/such", 0, kNow) == 0);
+  CHECK(place("0", 99) == 0);
+  CHECK(place("0", 100) == 500);
+  CHECK(place("0", 150) == 900);
+  CHECK(place("1", 150) == 20);
+  CHECK(place("2", 150) == 0);
+  CHECK(place("1.err", 150) == 7);
+  CHECK(place_in_log("/no/such", "0", kNow) == 0);
 }
 
 TEST_CASE("ranks with logs are found in their order, and a folder without any is an error") {
   const TemporaryFolder folder;
-  CHECK_THROWS_AS(ranks_with_logs(folder.path()), Error);
-  for (const char* name : {"workerlog.10", "workerlog.2", "workerlog.x", "endpoints.log"})
+  CHECK_THROWS_AS(find_logs(folder.path()), Error);
+  for (const char* name :
+       {"workerlog.10", "workerlog.2", "workerlog.2.err", "workerlog.x", "workerlog..err", "endpoints.log"})
     folder.write(name, "");
-  CHECK(ranks_with_logs(folder.path()) == std::vector<int>{2, 10});
+  CHECK(find_logs(folder.path()) == std::vector<RankLog>{{2}, {2, true}, {10}});
 }
 
 }  // namespace

@@ -92,15 +92,14 @@ TEST_CASE("a value may begin with a dash") {
 
 TEST_CASE("unknown flags are refused with what was probably meant") {
   CHECK(error_of({"--nproc", "2", "x"}) == "unknown flag --nproc; did you mean --nproc_per_node?");
-  CHECK(error_of({"-np", "2", "x"}) == "unknown flag -np; did you mean --nproc_per_node?");
   CHECK(error_of({"--gpu=0", "x"}) == "unknown flag --gpu; did you mean --gpus?");
   CHECK(error_of({"--zzzzzzzz", "x"}) == "unknown flag --zzzzzzzz");
-  CHECK(error_of({"-x", "x"}) == "unknown flag -x");
+  CHECK(error_of({"-y", "x"}) == "unknown flag -y");
 }
 
 TEST_CASE("a bad value is quoted, with its flag or variable") {
   CHECK(error_of({"--nproc_per_node=two", "x"}) ==
-        "--nproc_per_node is \"two\", must be a whole number between 1 and 65536");
+        "--nproc_per_node is \"two\", must be a whole number between 1 and 65536, or auto, gpu or cpu");
   CHECK(error_of({"x"}, with("PADDLE_NPROC_PER_NODE", "0")) ==
         "PADDLE_NPROC_PER_NODE is \"0\", must be a whole number between 1 and 65536");
   CHECK(error_of({"--start_port=70000", "x"}) ==

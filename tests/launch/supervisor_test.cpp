@@ -266,5 +266,23 @@ TEST_CASE("USR1 and USR2 are the workers', not ours") {
   CHECK(supervisor.on(SignalReceived{SIGUSR2}, at(1s)) == Actions{PassOn{1, SIGUSR2}});
 }
 
+TEST_CASE("a signal that was chosen to end the run is what the workers get") {
+  Supervisor supervisor(2, {.stop_signals = {SIGTERM, SIGUSR1}, .grace = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGUSR2}, at(1s)) == Actions{PassOn{0, SIGUSR2}, PassOn{1, SIGUSR2}});
+  CHECK(supervisor.on(SignalReceived{SIGUSR1}, at(2s)) ==
+        Actions{Terminate{0, SIGUSR1}, Terminate{1, SIGUSR1}, WakeAt{at(12s)}});
+  supervisor.on(exit_of(0, {ExitStatus::How::signaled, SIGUSR1}), at(3s));
+  CHECK(supervisor.verdict().ranks[0].role == Role::stopped);
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+  CHECK(supervisor.verdict().exit_code == 128 + SIGUSR1);
+}
+
+TEST_CASE("SIGTERM ends a run as it always does, also when it was chosen") {
+  Supervisor supervisor(1, {.stop_signals = {SIGTERM}, .grace = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(2s)) == Actions{Terminate{0}, WakeAt{at(12s)}});
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::supervisor_test

@@ -20,7 +20,7 @@ struct Plan {
                          .endpoints = endpoints,
                          .program = program,
                          .wrapped = wrapped,
-                         .nccl = nccl,
+                         .options = options,
                          .environment = environment,
                          .log_dir = "out",
                          .absolute_log_dir = "/run/out",
@@ -32,7 +32,7 @@ struct Plan {
   Endpoints endpoints;
   Program program;
   std::map<int, Program> wrapped;
-  std::vector<std::string> nccl;
+  LaunchOptions options;
   Environment environment;
   std::optional<EmbeddedPlan> embedded;
 };
@@ -98,6 +98,50 @@ TEST_CASE("the job's variables and threads win over the launcher's environment, 
   CHECK(worker.environment.get("RANK") == "0");
   CHECK(worker.environment.get("OMP_NUM_THREADS") == "2");
   CHECK(read_rank_env(worker.environment).threads == 2);
+}
+
+TEST_CASE("variables of flags win over those of the job, and a name alone is inherited") {
+  Plan plan;
+  plan.environment.set("LR", "0.1");
+  plan.embedded = EmbeddedPlan{.job_environment = {{"A", "job"}, {"B", "job"}}};
+  plan.options.env.value = {"A=flag", "LR", "EMPTY=", "EQUATION=a=b"};
+  const Environment environment = plan.workers()[0].environment;
+  CHECK(environment.get("A") == "flag");
+  CHECK(environment.get("B") == "job");
+  CHECK(environment.get("LR") == "0.1");
+  CHECK(environment.get("EMPTY") == "");
+  CHECK(environment.get("EQUATION") == "a=b");
+}
+
+TEST_CASE("torchrun's names for the run, its role and its signals reach the workers") {
+  Plan plan;
+  plan.options.rdzv_id.value = "job-42";
+  plan.options.role.value = "trainer";
+  plan.options.signals_to_handle.value = parse_signals("--signals_to_handle", "SIGTERM,SIGUSR1");
+  const Environment environment = plan.workers()[1].environment;
+  CHECK(environment.get("TORCHELASTIC_RUN_ID") == "job-42");
+  CHECK(environment.get("ROLE_NAME") == "trainer");
+  CHECK(environment.get("TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGTERM,SIGUSR1");
+}
+
+TEST_CASE(
+    "all workers of a run have one pod name of six letters, and a file for PaddlePaddle's backup each") {
+  Plan plan;
+  const std::vector<WorkerSpec> workers = plan.workers();
+  const std::string pod = workers[0].environment.get_or("POD_NAME", "");
+  CHECK(pod.size() == 6);
+  CHECK(workers[1].environment.get("POD_NAME") == pod);
+  CHECK(workers[1].environment.get("PADDLE_BACKUP_ENV_PATH") == "/run/out/backup_env.1.json");
+  CHECK(workers[1].environment.get("PADDLE_LOG_DIR") == "/run/out");
+  plan.options.dry_run.value = "text";  // nobody writes the file
+  CHECK_FALSE(plan.workers()[0].environment.has("PADDLE_BACKUP_ENV_PATH"));
+}
+
+TEST_CASE("a rank whose streams are shown differently has a log of its own for stderr") {
+  Plan plan;
+  plan.cluster.console.apart = {false, true};
+  CHECK(plan.workers()[0].error_log_path.empty());
+  CHECK(plan.workers()[1].error_log_path == "out/workerlog.1.err");
 }
 
 TEST_CASE("a GPU rank is told the index of its first GPU") {

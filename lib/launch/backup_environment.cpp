@@ -1,0 +1,74 @@
+#include "launch/backup_environment.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <regex>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json_value.h"
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kPathName = "PADDLE_BACKUP_ENV_PATH";
+constexpr const char* kRedacted = "***";
+
+// Parts of names between underscores, and ends of such parts (APIKEY, AUTHTOKEN).
+constexpr std::array<std::string_view, 9> kSecretWords = {
+    "KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "CREDENTIALS", "AUTH", "COOKIE"};
+
+bool is_secret_word(std::string word) {
+  for (char& letter : word) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  if (word.ends_with('S') && !word.ends_with("PASS") && !word.ends_with("CREDENTIALS")) word.pop_back();
+  return std::any_of(kSecretWords.begin(), kSecretWords.end(),
+                     [&](std::string_view secret) { return word.ends_with(secret); });
+}
+
+bool names_a_secret(const std::string& name) {
+  for (std::size_t start = 0; start <= name.size();) {
+    const std::size_t end = std::min(name.find('_', start), name.size());
+    if (is_secret_word(name.substr(start, end - start))) return true;
+    start = end + 1;
+  }
+  return false;
+}
+
+// "https://user:word@host" without the word.
+std::string without_password(const std::string& value) {
+  static const std::regex pattern("(://[^/@:[:space:]]*):[^/@[:space:]]+@");
+  return std::regex_replace(value, pattern, "$1:***@");
+}
+
+// The mode counts from the first byte on, also where the file of an earlier run had another.
+void write_private_file(const std::string& path, std::string_view text) {
+  ::unlink(path.c_str());
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
+}
+
+}  // namespace
+
+std::string backup_environment(const Environment& worker) {
+  JsonValue json = JsonValue::of_object();
+  for (const auto& [name, value] : worker.variables())
+    json.add(name, JsonValue::of_text(names_a_secret(name) ? kRedacted : without_password(value)));
+  return to_json_lines(json);
+}
+
+void write_backup_environment(const Environment& worker) {
+  if (const auto path = worker.get(kPathName)) write_private_file(*path, backup_environment(worker));
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,47 @@
+#include "launch/backup_environment.h"
+
+#include <sys/stat.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch {
+namespace {
+
+TEST_CASE("the backup has what PaddlePaddle asks for and no secret") {
+  Environment worker;
+  worker.set("PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:1,127.0.0.1:2");
+  worker.set("KEYBOARD", "us");
+  worker.set("TOKENIZERS_PARALLELISM", "false");
+  worker.set("PROXY", "http://me:hush@proxy:3128/");
+  for (const char* name : {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_PASSWORD", "WANDB_API_KEY", "apikey",
+                           "GITHUB_TOKENS", "MLFLOW_TRACKING_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS"})
+    worker.set(name, "hush");
+  const std::string text = backup_environment(worker);
+  CHECK(text.find("hush") == std::string::npos);
+  const auto json = nlohmann::json::parse(text);
+  CHECK(json["PADDLE_TRAINER_ENDPOINTS"] == "127.0.0.1:1,127.0.0.1:2");
+  CHECK(json["KEYBOARD"] == "us");
+  CHECK(json["TOKENIZERS_PARALLELISM"] == "false");
+  CHECK(json["HF_TOKEN"] == "***");
+  CHECK(json["PROXY"] == "http://me:***@proxy:3128/");
+}
+
+TEST_CASE("the file is for our user only, also where an older one was for all") {
+  const TemporaryFolder folder;
+  folder.write("backup_env.0.json", "old");
+  ::chmod((folder / "backup_env.0.json").c_str(), 0644);
+  Environment worker;
+  worker.set("PADDLE_BACKUP_ENV_PATH", folder / "backup_env.0.json");
+  write_backup_environment(worker);
+  struct stat facts {};
+  REQUIRE(::stat((folder / "backup_env.0.json").c_str(), &facts) == 0);
+  CHECK((facts.st_mode & 0777) == 0600);
+  CHECK(nlohmann::json::parse(folder.read("backup_env.0.json")).size() == 1);
+  write_backup_environment(Environment());  // names no file, makes none
+}
+
+}  // namespace
+}  // namespace fleetrun::launch
