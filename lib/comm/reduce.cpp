@@ -103,63 +103,51 @@ Reduction functions_of() {
 }
 
 template <typename Format, typename Op>
-Reduction choose_path(VectorPath path) {
-  switch (path) {
-    case VectorPath::avx512:
+Reduction choose_level(VectorLevel level) {
+  switch (level) {
+    case VectorLevel::avx512:
+    case VectorLevel::avx512_bf16:
       return functions_of<OnAvx512<Format, Op>>();
-    case VectorPath::avx2:
+    case VectorLevel::avx2:
       return functions_of<OnAvx2<Format, Op>>();
-    case VectorPath::plain:
+    case VectorLevel::baseline:
       break;
   }
   return functions_of<OnPlain<Format, Op>>();
 }
 
 template <typename Format, typename Op>
-requires std::is_same_v<Format, F16> Reduction choose_path(VectorPath path) {
-  return path == VectorPath::plain ? functions_of<OnPlain<F16, Op>>() : functions_of<OnF16c<Op>>();
+requires std::is_same_v<Format, F16> Reduction choose_level(VectorLevel level) {
+  return level == VectorLevel::baseline ? functions_of<OnPlain<F16, Op>>() : functions_of<OnF16c<Op>>();
 }
 
 template <typename Format>
-Reduction choose(ReduceOp op, VectorPath path) {
+Reduction choose(ReduceOp op, VectorLevel level) {
   switch (op) {
     case ReduceOp::sum:
-      return choose_path<Format, Sum>(path);
+      return choose_level<Format, Sum>(level);
     case ReduceOp::max:
-      return choose_path<Format, Max>(path);
+      return choose_level<Format, Max>(level);
     case ReduceOp::min:
-      return choose_path<Format, Min>(path);
+      return choose_level<Format, Min>(level);
   }
   throw Error(ErrorKind::internal, "an unknown reduction");
 }
 
-VectorPath find_vector_path() {
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (!avx2) return VectorPath::plain;
-  return avx512 ? VectorPath::avx512 : VectorPath::avx2;
-}
-
 }  // namespace
 
-VectorPath best_vector_path() {
-  static const VectorPath path = find_vector_path();
-  return path;
-}
-
-Reduction reduction(DType dtype, ReduceOp op, VectorPath path) {
+Reduction reduction(DType dtype, ReduceOp op, VectorLevel level) {
   switch (dtype) {
     case DType::f32:
-      return choose<Plain<float>>(op, path);
+      return choose<Plain<float>>(op, level);
     case DType::f16:
-      return choose<F16>(op, path);
+      return choose<F16>(op, level);
     case DType::bf16:
-      return choose<Bf16>(op, path);
+      return choose<Bf16>(op, level);
     case DType::i32:
-      return choose<Plain<std::int32_t>>(op, path);
+      return choose<Plain<std::int32_t>>(op, level);
     case DType::i64:
-      return choose<Plain<std::int64_t>>(op, path);
+      return choose<Plain<std::int64_t>>(op, level);
     case DType::u8:
       break;
   }

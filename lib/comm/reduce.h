@@ -1,9 +1,10 @@
 // The arithmetic of reductions, element by element, for every dtype that can be reduced, on the widest vectors
-// of this processor. All paths give the same bits (a NaN aside, which stays some NaN).
+// that vector_level() allows. All levels give the same bits (a NaN aside, which stays some NaN).
 #pragma once
 #include <cstddef>
 
 #include "base/buffer_view.h"
+#include "base/vector_level.h"
 #include "comm/communicator.h"
 
 namespace fleetrun::comm {
@@ -18,11 +19,8 @@ struct Reduction {
   ReduceBothFunction both = nullptr;
 };
 
-enum class VectorPath { plain, avx2, avx512 };
-VectorPath best_vector_path();  // of this processor
-
 // Throws Error(internal) for a dtype without arithmetic (u8).
-Reduction reduction(DType dtype, ReduceOp op, VectorPath path = best_vector_path());
+Reduction reduction(DType dtype, ReduceOp op, VectorLevel level = vector_level());
 ReduceFunction reduce_function(DType dtype, ReduceOp op);
 
 }  // namespace fleetrun::comm

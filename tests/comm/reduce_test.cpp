@@ -85,13 +85,13 @@ void check_paths(DType dtype, std::size_t count) {
   const std::vector<T> b = patterns<T>(count, 1234567890123456789U);
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
     std::vector<T> wanted(count);
-    reduction(dtype, op, VectorPath::plain).into(wanted.data(), a.data(), b.data(), count);
-    for (const VectorPath path : {VectorPath::plain, VectorPath::avx2, VectorPath::avx512}) {
-      if (path > best_vector_path()) continue;
+    reduction(dtype, op, VectorLevel::baseline).into(wanted.data(), a.data(), b.data(), count);
+    for (const VectorLevel level : {VectorLevel::baseline, VectorLevel::avx2, VectorLevel::avx512}) {
+      if (level > vector_level()) continue;
       CAPTURE(dtype);
       CAPTURE(op);
-      CAPTURE(path);
-      const Reduction reduce = reduction(dtype, op, path);
+      CAPTURE(describe(level));
+      const Reduction reduce = reduction(dtype, op, level);
       std::vector<T> left = a;
       std::vector<T> right = b;
       reduce.into(left.data(), left.data(), right.data(), count);
@@ -107,7 +107,7 @@ void check_paths(DType dtype, std::size_t count) {
   }
 }
 
-TEST_CASE("every vector path gives the same bits, with the result in place of either operand") {
+TEST_CASE("every vector level gives the same bits, with the result in place of either operand") {
   for (const std::size_t count : {0, 1, 15, 129, 200'003}) {
     CAPTURE(count);
     check_paths<float>(DType::f32, count);

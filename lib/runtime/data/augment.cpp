@@ -22,12 +22,12 @@ void gather_row(const std::uint8_t* source, int width, const View& view, std::ui
   std::fill(row + last, row + width, std::uint8_t{0});
 }
 
-FLEETRUN_VECTOR_CLONES
+FLEETRUN_VECTOR_LOOP
 void normalise(const std::uint8_t* row, int width, float mean, float scale, float* plane) {
   for (int x = 0; x < width; ++x) plane[x] = (static_cast<float>(row[x]) - mean) * scale;
 }
 
-FLEETRUN_VECTOR_CLONES
+FLEETRUN_VECTOR_LOOP
 void normalise_mirrored(const std::uint8_t* row, int width, float mean, float scale, float* plane) {
   for (int x = 0; x < width; ++x) plane[x] = (static_cast<float>(row[width - 1 - x]) - mean) * scale;
 }
@@ -73,7 +73,7 @@ Normalisation make_normalisation(const std::vector<double>& mean, const std::vec
 void write_planes(const std::uint8_t* pixels, const ImageShape& shape, const View& view,
                   const Normalisation& normalisation, std::vector<std::uint8_t>& row, float* planes) {
   const auto width = static_cast<std::size_t>(shape.width);
-  const auto write_row = view.flip ? normalise_mirrored : normalise;
+  const auto write_row = view.flip ? vector_clones<normalise_mirrored> : vector_clones<normalise>;
   row.resize(width);
   for (std::size_t c = 0; c < static_cast<std::size_t>(shape.channels); ++c)
     for (int y = 0; y < shape.height; ++y, planes += width) {

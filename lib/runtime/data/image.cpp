@@ -52,7 +52,7 @@ Columns plan_columns(const Axis& axis, int target, int channels, FitScratch& scr
           static_cast<std::size_t>((axis.at(target - 1, target).high + 1) * channels)};
 }
 
-FLEETRUN_VECTOR_CLONES
+FLEETRUN_VECTOR_LOOP
 void mix_rows(const std::uint8_t* top, const std::uint8_t* bottom, float weight, std::size_t count,
               float* mixed) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -62,7 +62,7 @@ void mix_rows(const std::uint8_t* top, const std::uint8_t* bottom, float weight,
 }
 
 // One channel of a row of the target.
-FLEETRUN_VECTOR_CLONES
+FLEETRUN_VECTOR_LOOP
 void mix_columns(const float* row, const int* left, const int* right, const float* weight, int width,
                  std::uint8_t* target) {
   for (int x = 0; x < width; ++x) {
@@ -80,12 +80,13 @@ void resize(const Image& image, const Axis& across, const Axis& down, const Imag
   scratch.row.resize(columns.end - columns.begin);
   for (int y = 0; y < shape.height; ++y) {
     const Source from = down.at(y, shape.height);
-    mix_rows(image.pixels.data() + from.low * source_row + columns.begin,
-             image.pixels.data() + from.high * source_row + columns.begin, from.weight, scratch.row.size(),
-             scratch.row.data());
+    vector_clones<mix_rows>(image.pixels.data() + from.low * source_row + columns.begin,
+                            image.pixels.data() + from.high * source_row + columns.begin, from.weight,
+                            scratch.row.size(), scratch.row.data());
     for (int c = 0; c < channels; ++c)
-      mix_columns(scratch.row.data() + c, scratch.left.data(), scratch.right.data(), scratch.weight.data(),
-                  shape.width, planes + c * plane + static_cast<std::size_t>(y) * shape.width);
+      vector_clones<mix_columns>(scratch.row.data() + c, scratch.left.data(), scratch.right.data(),
+                                 scratch.weight.data(), shape.width,
+                                 planes + c * plane + static_cast<std::size_t>(y) * shape.width);
   }
 }
 
@@ -99,7 +100,7 @@ void grey_to_colours(std::uint8_t* planes, std::size_t count) {
   std::copy_n(planes, count, planes + 2 * count);
 }
 
-FLEETRUN_VECTOR_CLONES
+FLEETRUN_VECTOR_LOOP
 void colours_to_grey(const std::uint8_t* planes, std::size_t count, std::uint8_t* grey) {
   for (std::size_t i = 0; i < count; ++i)
     grey[i] = static_cast<std::uint8_t>(
@@ -142,7 +143,7 @@ void fit_image(const Image& image, const Region& region, const ImageShape& shape
            {region.top * scale_y - image.top, region.height * scale_y, image.shape.height}, shape, scratch,
            target);
   }
-  if (to_grey) colours_to_grey(target, count, planes);
+  if (to_grey) vector_clones<colours_to_grey>(target, count, planes);
   if (channels == 1 && shape.channels == 3) grey_to_colours(planes, count);
 }
 

@@ -33,8 +33,8 @@ struct Pointers {
   float *moment1, *moment2;
 };
 
-FLEETRUN_VECTOR_CLONES void adam_range(const Pointers& p, const Settings& set, const Step& step,
-                                       std::int64_t begin, std::int64_t end) {
+FLEETRUN_VECTOR_LOOP void adam_range(const Pointers& p, const Settings& set, const Step& step,
+                                     std::int64_t begin, std::int64_t end) {
   float* const param = p.param;
   const float* const grad = p.grad;
   float* const moment1 = p.moment1;
@@ -68,9 +68,9 @@ std::unique_ptr<Kernel> make_adam(const OpView& op, Device&) {
                         rate = op.input_id("learning_rate")](const RunContext& context) {
     pieces.parallel(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
       const auto [param, grad, moment1, moment2] = data;
-      adam_range({param, grad, moment1, moment2}, settings,
-                 step_of(settings, *at(context, rate), *at(context, pow1[i]), *at(context, pow2[i])), begin,
-                 end);
+      vector_clones<adam_range>(
+          {param, grad, moment1, moment2}, settings,
+          step_of(settings, *at(context, rate), *at(context, pow1[i]), *at(context, pow2[i])), begin, end);
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       *at(context, pow1[i]) *= settings.beta1;

@@ -27,11 +27,11 @@ inline __attribute__((always_inline)) bool unscale_body(const T* x, float* out, 
   return carried >> 31 == 0;
 }
 
-FLEETRUN_VECTOR_CLONES bool unscale_wide(const float* x, float* out, float inverse, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP bool unscale_wide(const float* x, float* out, float inverse, std::int64_t count) {
   return unscale_body(x, out, inverse, count);
 }
 
-FLEETRUN_VECTOR_CLONES bool unscale_narrow(const Bf16* x, float* out, float inverse, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP bool unscale_narrow(const Bf16* x, float* out, float inverse, std::int64_t count) {
   return unscale_body(x, out, inverse, count);
 }
 
@@ -66,8 +66,8 @@ class Check : public Kernel {
                       std::int64_t end) {
     float* const out = at(context, gradient.out) + begin;
     if (gradient.is_narrow)
-      return unscale_narrow(at<Bf16>(context, gradient.x) + begin, out, inverse, end - begin);
-    return unscale_wide(at(context, gradient.x) + begin, out, inverse, end - begin);
+      return vector_clones<unscale_narrow>(at<Bf16>(context, gradient.x) + begin, out, inverse, end - begin);
+    return vector_clones<unscale_wide>(at(context, gradient.x) + begin, out, inverse, end - begin);
   }
 
   std::vector<Gradient> gradients_;

@@ -5,35 +5,35 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void relu_of_sum(const float* x, const float* y, float* out, float, float,
-                                        std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_of_sum(const float* x, const float* y, float* out, float, float,
+                                      std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float sum = x[i] + y[i];
     out[i] = sum < 0.0F ? 0.0F : sum;  // NaN stays NaN
   }
 }
 
-FLEETRUN_VECTOR_CLONES void relu_of_y(const float* x, const float* y, float* out, float, float,
-                                      std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_of_y(const float* x, const float* y, float* out, float, float,
+                                    std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (y[i] < 0.0F ? 0.0F : y[i]);
 }
 
-FLEETRUN_VECTOR_CLONES void scale_of_sum(const float* x, const float* y, float* out, float scale, float bias,
-                                         std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void scale_of_sum(const float* x, const float* y, float* out, float scale, float bias,
+                                       std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (x[i] + y[i]) + bias;
 }
 
-FLEETRUN_VECTOR_CLONES void scale_of_y(const float* x, const float* y, float* out, float scale, float bias,
-                                       std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void scale_of_y(const float* x, const float* y, float* out, float scale, float bias,
+                                     std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (scale * y[i] + bias);
 }
 
-FLEETRUN_VECTOR_CLONES void where_positive(const float* y, const float* dy, float* dx, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void where_positive(const float* y, const float* dy, float* dx, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
 }
 
-FLEETRUN_VECTOR_CLONES void sum_where_positive(const float* y, const float* dy, const float* more, float* dx,
-                                               std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void sum_where_positive(const float* y, const float* dy, const float* more, float* dx,
+                                             std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const float sum = dy[i] + more[i];
     dx[i] = y[i] > 0.0F ? sum : 0.0F;
@@ -44,8 +44,8 @@ using Loop = void (*)(const float*, const float*, float*, float, float, std::int
 
 Loop loop_of(const OpView& op) {
   const bool of_sum = op.text("of") == "sum";
-  if (op.text("act") == "relu") return of_sum ? relu_of_sum : relu_of_y;
-  return of_sum ? scale_of_sum : scale_of_y;
+  if (op.text("act") == "relu") return of_sum ? vector_clones<relu_of_sum> : vector_clones<relu_of_y>;
+  return of_sum ? vector_clones<scale_of_sum> : vector_clones<scale_of_y>;
 }
 
 std::unique_ptr<Kernel> make_add_act(const OpView& op, Device&) {
@@ -61,11 +61,11 @@ std::unique_ptr<Kernel> make_add_act_grad(const OpView& op, Device&) {
   const ValueId y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx");
   if (!op.has_input("more"))
     return elementwise_kernel(op, std::array{y, dy}, dx, [](const auto& in, float* out, std::int64_t count) {
-      where_positive(in[0], in[1], out, count);
+      vector_clones<where_positive>(in[0], in[1], out, count);
     });
   return elementwise_kernel(op, std::array{y, dy, op.input_id("more")}, dx,
                             [](const auto& in, float* out, std::int64_t count) {
-                              sum_where_positive(in[0], in[1], in[2], out, count);
+                              vector_clones<sum_where_positive>(in[0], in[1], in[2], out, count);
                             });
 }
 

@@ -25,23 +25,23 @@ struct Constants {
 using StepLoop = void (*)(const float* a, const float* b, float* out, const Constants& constants,
                           std::int64_t count);
 
-FLEETRUN_VECTOR_CLONES void add_step(const float* a, const float* b, float* out, const Constants&,
-                                     std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void add_step(const float* a, const float* b, float* out, const Constants&,
+                                   std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
-FLEETRUN_VECTOR_CLONES void relu_step(const float* a, const float*, float* out, const Constants&,
-                                      std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_step(const float* a, const float*, float* out, const Constants&,
+                                    std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] < 0.0F ? 0.0F : a[i];  // NaN stays NaN
 }
 
-FLEETRUN_VECTOR_CLONES void relu_grad_step(const float* a, const float* b, float* out, const Constants&,
-                                           std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_grad_step(const float* a, const float* b, float* out, const Constants&,
+                                         std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] > 0.0F ? b[i] : 0.0F;
 }
 
-FLEETRUN_VECTOR_CLONES void relu6_step(const float* a, const float*, float* out, const Constants& constants,
-                                       std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu6_step(const float* a, const float*, float* out, const Constants& constants,
+                                     std::int64_t count) {
   const float threshold = constants.first;
   for (std::int64_t i = 0; i < count; ++i) {
     const float above = a[i] < 0.0F ? 0.0F : a[i];
@@ -49,8 +49,8 @@ FLEETRUN_VECTOR_CLONES void relu6_step(const float* a, const float*, float* out,
   }
 }
 
-FLEETRUN_VECTOR_CLONES void relu6_grad_step(const float* a, const float* b, float* out,
-                                            const Constants& constants, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu6_grad_step(const float* a, const float* b, float* out,
+                                          const Constants& constants, std::int64_t count) {
   const float threshold = constants.first;
   for (std::int64_t i = 0; i < count; ++i) {
     const float below = a[i] < threshold ? b[i] : 0.0F;
@@ -58,8 +58,8 @@ FLEETRUN_VECTOR_CLONES void relu6_grad_step(const float* a, const float* b, floa
   }
 }
 
-FLEETRUN_VECTOR_CLONES void scale_step(const float* a, const float*, float* out, const Constants& constants,
-                                       std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void scale_step(const float* a, const float*, float* out, const Constants& constants,
+                                     std::int64_t count) {
   const float scale = constants.first, bias = constants.second;
   for (std::int64_t i = 0; i < count; ++i) out[i] = scale * a[i] + bias;
 }
@@ -69,9 +69,10 @@ StepLoop loop_of(const std::string& op) {
     const char* op;
     StepLoop loop;
   };
-  constexpr std::array kLoops = {Entry{"elementwise_add", add_step},   Entry{"relu", relu_step},
-                                 Entry{"relu_grad", relu_grad_step},   Entry{"relu6", relu6_step},
-                                 Entry{"relu6_grad", relu6_grad_step}, Entry{"scale", scale_step}};
+  constexpr std::array kLoops = {
+      Entry{"elementwise_add", vector_clones<add_step>},   Entry{"relu", vector_clones<relu_step>},
+      Entry{"relu_grad", vector_clones<relu_grad_step>},   Entry{"relu6", vector_clones<relu6_step>},
+      Entry{"relu6_grad", vector_clones<relu6_grad_step>}, Entry{"scale", vector_clones<scale_step>}};
   for (const Entry& entry : kLoops)
     if (entry.op == op) return entry.loop;
   throw Error(ErrorKind::internal, fmt::format("elementwise_group has no step {} on the CPU", op));

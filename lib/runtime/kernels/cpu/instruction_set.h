@@ -1,6 +1,7 @@
 // Which vector instructions oneDNN may use. Layouts and roundings depend on it, so ranks on unlike
 // processors settle on what all of them have before anything is planned.
 #pragma once
+#include "base/vector_level.h"
 
 namespace fleetrun::runtime {
 
@@ -8,7 +9,10 @@ namespace fleetrun::runtime {
 // and.
 unsigned instruction_sets();
 
-// Holds oneDNN to the best set within `common`. Before any primitive is made; a limit equal to what the
+// The level at which our own loops use no more than these.
+VectorLevel vector_level_of(unsigned sets);
+
+// Holds oneDNN and our own loops to the best set within `common`. Before any primitive is made; a limit equal to what the
 // processor has changes nothing. Throws Error(internal) when oneDNN is in use already.
 void limit_instruction_sets(unsigned common);
 

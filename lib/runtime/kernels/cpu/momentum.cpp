@@ -12,7 +12,7 @@ struct Update {
   float rate, mu, decay;
 };
 
-FLEETRUN_VECTOR_CLONES void plain_range(const Update& with, std::int64_t begin, std::int64_t end) {
+FLEETRUN_VECTOR_LOOP void plain_range(const Update& with, std::int64_t begin, std::int64_t end) {
   float* __restrict const param = with.param;
   const float* __restrict const grad = with.grad;
   float* __restrict const velocity = with.velocity;
@@ -24,7 +24,7 @@ FLEETRUN_VECTOR_CLONES void plain_range(const Update& with, std::int64_t begin, 
   }
 }
 
-FLEETRUN_VECTOR_CLONES void nesterov_range(const Update& with, std::int64_t begin, std::int64_t end) {
+FLEETRUN_VECTOR_LOOP void nesterov_range(const Update& with, std::int64_t begin, std::int64_t end) {
   float* __restrict const param = with.param;
   const float* __restrict const grad = with.grad;
   float* __restrict const velocity = with.velocity;
@@ -38,7 +38,7 @@ FLEETRUN_VECTOR_CLONES void nesterov_range(const Update& with, std::int64_t begi
 }
 
 std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
-  const auto range = op.flag("use_nesterov") ? nesterov_range : plain_range;
+  const auto range = op.flag("use_nesterov") ? vector_clones<nesterov_range> : vector_clones<plain_range>;
   return simple_kernel([range, pieces = UpdatePieces<3>(op, {"param", "grad", "velocity"}),
                         rate = op.input_id("learning_rate"), mu = static_cast<float>(op.number("mu")),
                         decay = static_cast<float>(op.number("weight_decay"))](const RunContext& context) {

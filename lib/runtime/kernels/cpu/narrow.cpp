@@ -11,18 +11,13 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void widen_anywhere(const Bf16* from, float* to, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void widen_anywhere(const Bf16* from, float* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(from[i]);
 }
 
-FLEETRUN_VECTOR_CLONES void narrow_anywhere(const float* from, Bf16* to, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void narrow_anywhere(const float* from, Bf16* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = f32_to_bf16(from[i]);
 }
-
-struct Conversions {
-  void (*widen)(const Bf16*, float*, std::int64_t) = widen_anywhere;
-  void (*narrow)(const float*, Bf16*, std::int64_t) = narrow_anywhere;
-};
 
 #ifdef FLEETRUN_BF16_INSTRUCTIONS
 
@@ -70,24 +65,22 @@ FLEETRUN_BF16_INSTRUCTIONS void narrow_here(const float* from, Bf16* to, std::in
 
 #endif
 
-Conversions choose_conversions() {
-#ifdef FLEETRUN_BF16_INSTRUCTIONS
-  if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return {widen_here, narrow_here};
-#endif
-  return {};
-}
-
-const Conversions& conversions() {
-  static const Conversions chosen = choose_conversions();
-  return chosen;
-}
+bool has_bf16_instructions() { return vector_level() == VectorLevel::avx512_bf16; }
 
 }  // namespace
 
-void widen(const Bf16* from, float* to, std::int64_t count) { conversions().widen(from, to, count); }
+void widen(const Bf16* from, float* to, std::int64_t count) {
+#ifdef FLEETRUN_BF16_INSTRUCTIONS
+  if (has_bf16_instructions()) return widen_here(from, to, count);
+#endif
+  vector_clones<widen_anywhere>(from, to, count);
+}
 
-void narrow(const float* from, Bf16* to, std::int64_t count) { conversions().narrow(from, to, count); }
+void narrow(const float* from, Bf16* to, std::int64_t count) {
+#ifdef FLEETRUN_BF16_INSTRUCTIONS
+  if (has_bf16_instructions()) return narrow_here(from, to, count);
+#endif
+  vector_clones<narrow_anywhere>(from, to, count);
+}
 
 }  // namespace fleetrun::runtime::cpu

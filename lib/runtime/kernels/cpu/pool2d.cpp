@@ -53,29 +53,36 @@ struct Pooling {
   }
 };
 
-// body(first channel, lanes) for the loads that together are `channels` side by side. Numbers of lanes that layouts have are
-// constants, which makes them fast.
-template <typename T, typename Body>
-FLEETRUN_INLINE void each_load(std::int64_t channels, Body&& body) {
-  std::int64_t c = 0;
-  for (; c + kWidth<T> <= channels; c += kWidth<T>) body(c, Constant<kWidth<T>>());
-  switch (channels - c) {
-    case 0:
-      return;
-    case 1:
-      return body(c, Constant<1>());
-    case 8:
-      return body(c, Constant<8>());
-    case 16:
-      return body(c, Constant<16>());
-    default:
-      return body(c, channels - c);
+// The channels side by side that one call looks at, cut into loads: those of whole registers, or the few that are left of them.
+template <typename T>
+struct WholeLoads {
+  std::int64_t channels;
+
+  // body(first channel, Constant<width>, lanes)
+  template <typename Body>
+  FLEETRUN_VECTOR_LOOP void each(Body&& body) const {
+    constexpr Constant<kWidest<T>> kFull;
+    std::int64_t done = 0;
+    for (; done + kFull <= channels; done += kFull) body(std::int64_t{done}, kFull, kFull);
+    each_narrower_load<T>(
+        done, channels, [&](std::int64_t first, auto width) __attribute__((always_inline)) {
+          body(first, width, width);
+        });
   }
-}
+};
+template <typename Lanes>
+struct OneLoad {
+  Lanes lanes;
+
+  template <typename Body>
+  FLEETRUN_VECTOR_LOOP void each(Body&& body) const {
+    body(std::int64_t{0}, Constant<kFewestLanes>(), lanes);
+  }
+};
 
 // tap(offset in the plane) for what a window sees.
 template <typename Tap>
-FLEETRUN_INLINE void each_tap(const Pooling& p, Span rows, Span columns, Tap&& tap) {
+FLEETRUN_VECTOR_LOOP void each_tap(const Pooling& p, Span rows, Span columns, Tap&& tap) {
   for (std::int64_t row = rows.begin; row < rows.end; ++row)
     for (std::int64_t column = columns.begin; column < columns.end; ++column)
       tap((row * p.in[1] + column) * p.blocks.inner);
@@ -83,117 +90,117 @@ FLEETRUN_INLINE void each_tap(const Pooling& p, Span rows, Span columns, Tap&& t
 
 // visit(offset in the plane of y, rows, columns) for the windows of a row of y.
 template <typename Visit>
-FLEETRUN_INLINE void each_window(const Pooling& p, std::int64_t row, Visit&& visit) {
+FLEETRUN_VECTOR_LOOP void each_window(const Pooling& p, std::int64_t row, Visit&& visit) {
   for (std::int64_t column = 0; column < p.out[1]; ++column)
     visit((row * p.out[1] + column) * p.blocks.inner, p.span(0, row), p.span(1, column));
 }
 
 // What a window makes of the channels of one load.
 struct Max {
-  template <typename T, typename OfLoad>
-  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
-                                   Registers<T>& best) {
+  template <typename T, int width, typename OfLoad>
+  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+                                        Row<T, width>& best) {
     load(best, x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner, lanes);
     each_tap(
         p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-          Registers<T> value;
+          Row<T, width> value;
           load(value, x + seen, lanes);
-          for (int i = 0; i < kRegisters<T>; ++i) take_larger(best[i], value[i]);
+          for (int i = 0; i < best.kRegisters; ++i) take_larger(best.of[i], value.of[i]);
         });
   }
 
   // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
-  template <typename T, typename Sums>
-  FLEETRUN_INLINE static void give(const Pooling& p, const T* x, const T* y, const T* dy, Span rows,
-                                   Span columns, std::int64_t channels, Sums&& sums) {
-    each_load<T>(
-        channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-          Registers<T> left, top, value;
-          load(left, dy + from, lanes);
-          load(top, y + from, lanes);
-          for (std::int64_t row = rows.begin; row < rows.end; ++row)
-            for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-              load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
-              Lanes* const sum = sums(row, column) + from / kLanes;
-              for (int i = 0; i < kRegisters<T>; ++i) give_where_same(sum[i], left[i], value[i], top[i]);
-            }
-        });
+  template <typename T, typename Loads, typename Sums>
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const T* x, const T* y, const T* dy, Span rows,
+                                        Span columns, const Loads& loads, Sums&& sums) {
+    loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
+      Row<T, width> left, top, value, sum;
+      load(left, dy + from, lanes);
+      load(top, y + from, lanes);
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+          load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
+          float* const at = sums(row, column) + from;
+          std::memcpy(&sum, at, sizeof sum);
+          for (int i = 0; i < sum.kRegisters; ++i)
+            give_where_same(sum.of[i], left.of[i], value.of[i], top.of[i]);
+          std::memcpy(at, &sum, sizeof sum);
+        }
+    });
   }
 };
 
 struct Average {
-  template <typename T, typename OfLoad>
-  FLEETRUN_INLINE static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
-                                   Registers<T>& sum) {
-    for (Lanes& of : sum) of = Lanes{};
+  template <typename T, int width, typename OfLoad>
+  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+                                        Row<T, width>& sum) {
+    sum = {};
     each_tap(
         p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
-          Registers<T> value;
+          Row<T, width> value;
           load(value, x + seen, lanes);
-          for (int i = 0; i < kRegisters<T>; ++i) sum[i] += value[i];
+          for (int i = 0; i < sum.kRegisters; ++i) sum.of[i] += value.of[i];
         });
     const float share = p.share(rows, columns);
-    for (Lanes& of : sum) of *= share;
+    for (auto& of : sum.of) of *= share;
   }
 
-  template <typename T, typename Sums>
-  FLEETRUN_INLINE static void give(const Pooling& p, const T*, const T*, const T* dy, Span rows, Span columns,
-                                   std::int64_t channels, Sums&& sums) {
+  template <typename T, typename Loads, typename Sums>
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const T*, const T*, const T* dy, Span rows,
+                                        Span columns, const Loads& loads, Sums&& sums) {
     const float share = p.share(rows, columns);
-    each_load<T>(
-        channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-          Registers<T> gift;
-          load(gift, dy + from, lanes);
-          for (Lanes& of : gift) of *= share;
-          for (std::int64_t row = rows.begin; row < rows.end; ++row)
-            for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-              Lanes* const sum = sums(row, column) + from / kLanes;
-              for (int i = 0; i < kRegisters<T>; ++i) sum[i] += gift[i];
-            }
-        });
+    loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
+      Row<T, width> gift, sum;
+      load(gift, dy + from, lanes);
+      for (auto& of : gift.of) of *= share;
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
+          float* const at = sums(row, column) + from;
+          std::memcpy(&sum, at, sizeof sum);
+          for (int i = 0; i < sum.kRegisters; ++i) sum.of[i] += gift.of[i];
+          std::memcpy(at, &sum, sizeof sum);
+        }
+    });
   }
 };
 
-template <typename Kind, typename T>
-FLEETRUN_INLINE void pool(const Pooling& p, const T* x, T* y, std::int64_t channels) {
+template <typename Kind, typename T, typename Loads>
+FLEETRUN_VECTOR_LOOP void pool(const Pooling& p, const T* x, T* y, const Loads& loads) {
   for (std::int64_t row = 0; row < p.out[0]; ++row)
     each_window(
         p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-          each_load<T>(
-              channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-                Registers<T> result;
-                Kind::pool(p, x + from, rows, columns, lanes, result);
-                store(result, y + made + from, lanes);
-              });
+          loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
+            Row<T, width> result;
+            Kind::pool(p, x + from, rows, columns, lanes, result);
+            store(result, y + made + from, lanes);
+          });
         });
 }
 
-// Registers of f32 for so many channels.
-template <typename T>
-constexpr std::int64_t registers_of(std::int64_t channels) {
-  return (channels + kWidth<T> - 1) / kWidth<T> * kRegisters<T>;
+// Floats of sums for so many channels.
+constexpr std::int64_t floats_of(std::int64_t channels) {
+  return (channels + kFewestLanes - 1) / kFewestLanes * kFewestLanes;
 }
 
-// The gradient of x, in f32 for as many rows as a window sees: row `i` of x is row i % rows of `sums`. A row is written when
-// no window to come sees it.
-template <typename Kind, typename T>
-FLEETRUN_INLINE void pool_grad(const Pooling& p, const T* x, const T* y, const T* dy, T* dx,
-                               std::int64_t channels, Lanes* sums) {
-  const std::int64_t pixel = registers_of<T>(channels), size = p.in[1] * pixel;  // of a row of sums
+// The gradient of x, in f32 for as many rows as a window sees: row `i` of x is row i % rows of `sums`, whose pixels have `pixel`
+// floats each. A row is written when no window to come sees it.
+template <typename Kind, typename T, typename Loads>
+FLEETRUN_VECTOR_LOOP void pool_grad(const Pooling& p, const T* x, const T* y, const T* dy, T* dx,
+                                    const Loads& loads, std::int64_t pixel, float* sums) {
+  const std::int64_t size = p.in[1] * pixel;  // of a row of sums
   const auto row_of = [&](std::int64_t row) { return sums + row % p.window.kernel[0] * size; };
   std::int64_t begun = 0, written = 0;
   const auto write_until = [&](std::int64_t end) __attribute__((always_inline)) {
     for (; written < end; ++written) {
-      if (written >= begun) std::fill_n(row_of(written), size, Lanes{});
+      if (written >= begun) std::fill_n(row_of(written), size, 0.0F);
       for (std::int64_t column = 0; column < p.in[1]; ++column) {
         T* const to = dx + (written * p.in[1] + column) * p.blocks.inner;
-        const Lanes* const row = row_of(written) + column * pixel;
-        each_load<T>(
-            channels, [&](std::int64_t from, auto lanes) __attribute__((always_inline)) {
-              Registers<T> sum;
-              std::memcpy(&sum, row + from / kLanes, sizeof sum);
-              store(sum, to + from, lanes);
-            });
+        const float* const row = row_of(written) + column * pixel;
+        loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
+          Row<T, width> sum;
+          std::memcpy(&sum, row + from, sizeof sum);
+          store(sum, to + from, lanes);
+        });
       }
     }
   };
@@ -201,10 +208,10 @@ FLEETRUN_INLINE void pool_grad(const Pooling& p, const T* x, const T* y, const T
     const Span seen = p.span(0, row);
     write_until(seen.begin);
     for (begun = std::max(begun, seen.begin); begun < seen.end; ++begun)
-      std::fill_n(row_of(begun), size, Lanes{});
+      std::fill_n(row_of(begun), size, 0.0F);
     each_window(
         p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-          Kind::give(p, x, y + made, dy + made, rows, columns, channels,
+          Kind::give(p, x, y + made, dy + made, rows, columns, loads,
                      [&](std::int64_t at, std::int64_t column) { return row_of(at) + column * pixel; });
         });
   }
@@ -217,33 +224,48 @@ struct Planes {
   const void* y;
   const void* dy;
   void* made;
-  Lanes* sums;
+  float* sums;
 };
 
-template <typename T>
-FLEETRUN_INLINE void pool_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
-  const auto* const x = static_cast<const T*>(of.x);
-  auto* const y = static_cast<T*>(of.made);
-  p.is_max ? pool<Max>(p, x, y, channels) : pool<Average>(p, x, y, channels);
+// body(first channel, loads) for the channels of all whole registers, and for those that are left. A plain image has one.
+template <typename T, typename Body>
+FLEETRUN_VECTOR_LOOP void each_part(std::int64_t channels, Body&& body) {
+  if (channels == 1) return body(std::int64_t{0}, OneLoad<Constant<1>>());
+  const std::int64_t whole = channels / kFewestLanes * kFewestLanes;
+  if (whole > 0) body(std::int64_t{0}, WholeLoads<T>{whole});
+  if (whole == channels) return;
+  meet_remainder();
+  body(whole, OneLoad<std::int64_t>{channels - whole});
 }
 
-template <typename T>
-FLEETRUN_INLINE void pool_grad_elements(const Pooling& p, const Planes& of, std::int64_t channels) {
-  const auto *const x = static_cast<const T*>(of.x), *const y = static_cast<const T*>(of.y),
-                    *const dy = static_cast<const T*>(of.dy);
-  auto* const dx = static_cast<T*>(of.made);
-  if (p.is_max)
-    pool_grad<Max>(p, x, y, dy, dx, channels, of.sums);
-  else
-    pool_grad<Average>(p, x, y, dy, dx, channels, of.sums);
+template <typename Kind, typename T>
+FLEETRUN_VECTOR_LOOP void pool_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+  each_part<T>(
+      channels, [&](std::int64_t first, const auto& loads) __attribute__((always_inline)) {
+        pool<Kind>(p, static_cast<const T*>(of.x) + first, static_cast<T*>(of.made) + first, loads);
+      });
 }
 
-// The instruction set is chosen by these.
-FLEETRUN_VECTOR_CLONES void pool_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
-  p.is_narrow ? pool_elements<Bf16>(p, of, channels) : pool_elements<float>(p, of, channels);
+template <typename Kind, typename T>
+FLEETRUN_VECTOR_LOOP void pool_grad_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+  each_part<T>(
+      channels, [&](std::int64_t first, const auto& loads) __attribute__((always_inline)) {
+        pool_grad<Kind>(p, static_cast<const T*>(of.x) + first, static_cast<const T*>(of.y) + first,
+                        static_cast<const T*>(of.dy) + first, static_cast<T*>(of.made) + first, loads,
+                        floats_of(channels), of.sums);
+      });
 }
-FLEETRUN_VECTOR_CLONES void pool_grad_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
-  p.is_narrow ? pool_grad_elements<Bf16>(p, of, channels) : pool_grad_elements<float>(p, of, channels);
+
+using PlanesLoop = void (*)(const Pooling& p, const Planes& of, std::int64_t channels);
+
+template <typename Kind>
+PlanesLoop pool_loop(const Pooling& p) {
+  return p.is_narrow ? vector_clones<pool_planes<Kind, Bf16>> : vector_clones<pool_planes<Kind, float>>;
+}
+template <typename Kind>
+PlanesLoop pool_grad_loop(const Pooling& p) {
+  return p.is_narrow ? vector_clones<pool_grad_planes<Kind, Bf16>>
+                     : vector_clones<pool_grad_planes<Kind, float>>;
 }
 
 constexpr std::int64_t kGroup =
@@ -271,8 +293,9 @@ std::byte* element(const Pooling& p, const RunContext& context, ValueId tensor, 
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device&) {
   return simple_kernel([p = Pooling(op, op.input("x"), op.output("y").shape), x = op.input_id("x"),
                         y = op.output_id("y")](const RunContext& context) {
+    const PlanesLoop loop = p.is_max ? pool_loop<Max>(p) : pool_loop<Average>(p);
     each_group(p, [&](std::int64_t in, std::int64_t out, std::int64_t channels) {
-      pool_planes(p, {.x = element(p, context, x, in), .made = element(p, context, y, out)}, channels);
+      loop(p, {.x = element(p, context, x, in), .made = element(p, context, y, out)}, channels);
     });
   });
 }
@@ -286,27 +309,29 @@ class PoolGrad : public Kernel {
         dy_(op.input_id("dy")),
         dx_(op.output_id("dx")),
         sums_(pooling_.window.kernel[0] * pooling_.in[1] *
-              registers_of<Bf16>(std::min(kGroup, pooling_.blocks.inner))),
+              floats_of(std::min(kGroup, pooling_.blocks.inner))),
         team_(static_cast<std::size_t>(omp_get_max_threads())) {}
 
   std::size_t scratch_bytes() const override {
-    return static_cast<std::size_t>(sums_) * sizeof(Lanes) * team_;
+    return static_cast<std::size_t>(sums_) * sizeof(float) * team_;
   }
 
   void run(const RunContext& context) override {
+    const PlanesLoop loop =
+        pooling_.is_max ? pool_grad_loop<Max>(pooling_) : pool_grad_loop<Average>(pooling_);
     each_group(pooling_, [&](std::int64_t in, std::int64_t out, std::int64_t channels) {
-      pool_grad_planes(pooling_,
-                       {element(pooling_, context, x_, in), element(pooling_, context, y_, out),
-                        element(pooling_, context, dy_, out), element(pooling_, context, dx_, in),
-                        static_cast<Lanes*>(context.scratch) + sums_ * omp_get_thread_num()},
-                       channels);
+      loop(pooling_,
+           {element(pooling_, context, x_, in), element(pooling_, context, y_, out),
+            element(pooling_, context, dy_, out), element(pooling_, context, dx_, in),
+            static_cast<float*>(context.scratch) + sums_ * omp_get_thread_num()},
+           channels);
     });
   }
 
  private:
   Pooling pooling_;
   ValueId x_, y_, dy_, dx_;
-  std::int64_t sums_;  // registers of a thread
+  std::int64_t sums_;  // floats of a thread
   std::size_t team_;
 };
 

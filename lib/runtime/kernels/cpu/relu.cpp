@@ -5,23 +5,25 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void relu_all(const float* x, float* y, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_all(const float* x, float* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] < 0.0F ? 0.0F : x[i];  // NaN stays NaN
 }
 
-FLEETRUN_VECTOR_CLONES void relu_grad_all(const float* y, const float* dy, float* dx, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void relu_grad_all(const float* y, const float* dy, float* dx, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
 }
 
 std::unique_ptr<Kernel> make_relu(const OpView& op, Device&) {
-  return elementwise_kernel(op, std::array{op.input_id("x")}, op.output_id("y"),
-                            [](const auto& in, float* y, std::int64_t count) { relu_all(in[0], y, count); });
+  return elementwise_kernel(
+      op, std::array{op.input_id("x")}, op.output_id("y"),
+      [](const auto& in, float* y, std::int64_t count) { vector_clones<relu_all>(in[0], y, count); });
 }
 
 std::unique_ptr<Kernel> make_relu_grad(const OpView& op, Device&) {
-  return elementwise_kernel(
-      op, std::array{op.input_id("y"), op.input_id("dy")}, op.output_id("dx"),
-      [](const auto& in, float* dx, std::int64_t count) { relu_grad_all(in[0], in[1], dx, count); });
+  return elementwise_kernel(op, std::array{op.input_id("y"), op.input_id("dy")}, op.output_id("dx"),
+                            [](const auto& in, float* dx, std::int64_t count) {
+                              vector_clones<relu_grad_all>(in[0], in[1], dx, count);
+                            });
 }
 
 }  // namespace

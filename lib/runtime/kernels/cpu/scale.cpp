@@ -5,7 +5,7 @@
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_CLONES void scale_all(const float* x, float* y, float scale, float bias, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void scale_all(const float* x, float* y, float scale, float bias, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = scale * x[i] + bias;
 }
 
@@ -13,7 +13,9 @@ std::unique_ptr<Kernel> make_scale(const OpView& op, Device&) {
   return elementwise_kernel(
       op, std::array{op.input_id("x")}, op.output_id("y"),
       [scale = static_cast<float>(op.number("scale")), bias = static_cast<float>(op.number("bias"))](
-          const auto& in, float* y, std::int64_t count) { scale_all(in[0], y, scale, bias, count); });
+          const auto& in, float* y, std::int64_t count) {
+        vector_clones<scale_all>(in[0], y, scale, bias, count);
+      });
 }
 
 LayoutChoice choose_scale(const LayoutQuery& query, Device&) {

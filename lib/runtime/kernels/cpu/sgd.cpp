@@ -11,7 +11,7 @@ struct Update {
   float rate, decay;
 };
 
-FLEETRUN_VECTOR_CLONES void update_range(const Update& with, std::int64_t begin, std::int64_t end) {
+FLEETRUN_VECTOR_LOOP void update_range(const Update& with, std::int64_t begin, std::int64_t end) {
   float* __restrict const param = with.param;
   const float* __restrict const grad = with.grad;
   const float rate = with.rate, decay = with.decay;
@@ -23,7 +23,7 @@ std::unique_ptr<Kernel> make_sgd(const OpView& op, Device&) {
                         decay = static_cast<float>(op.number("weight_decay"))](const RunContext& context) {
     pieces.parallel(context, [&](std::size_t, const auto& data, std::int64_t begin, std::int64_t end) {
       const auto [param, grad] = data;
-      update_range({param, grad, *at(context, rate), decay}, begin, end);
+      vector_clones<update_range>({param, grad, *at(context, rate), decay}, begin, end);
     });
   });
 }

@@ -1,0 +1,72 @@
+#include "base/vector_level.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <utility>
+
+#include "base/environment.h"
+
+namespace fleetrun {
+namespace {
+
+// oneDNN's names that stand for less than all. Its levels for Xeon Phi lack instructions that ours for AVX-512 use.
+constexpr std::array kNames = {
+    std::pair{"SSE41", VectorLevel::baseline},     std::pair{"AVX", VectorLevel::baseline},
+    std::pair{"AVX2", VectorLevel::avx2},          std::pair{"AVX2_VNNI", VectorLevel::avx2},
+    std::pair{"AVX512_MIC", VectorLevel::avx2},    std::pair{"AVX512_MIC_4OPS", VectorLevel::avx2},
+    std::pair{"AVX512_CORE", VectorLevel::avx512}, std::pair{"AVX512_CORE_VNNI", VectorLevel::avx512}};
+
+VectorLevel most_available() {
+  static const VectorLevel most =
+      std::min(vector_level_of_processor(), vector_level_allowed(Environment::of_this_process()));
+  return most;
+}
+
+}  // namespace
+
+std::string_view describe(VectorLevel level) {
+  switch (level) {
+    case VectorLevel::avx2:
+      return "avx2";
+    case VectorLevel::avx512:
+      return "avx512";
+    case VectorLevel::avx512_bf16:
+      return "avx512_bf16";
+    case VectorLevel::baseline:
+      break;
+  }
+  return "baseline";
+}
+
+VectorLevel vector_level_of_processor() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+    return VectorLevel::baseline;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
+    return VectorLevel::avx2;
+  return __builtin_cpu_supports("avx512bf16") ? VectorLevel::avx512_bf16 : VectorLevel::avx512;
+#else
+  return VectorLevel::baseline;
+#endif
+}
+
+VectorLevel vector_level_allowed(const Environment& environment) {
+  std::string name = environment.get_or("ONEDNN_MAX_CPU_ISA", "");
+  if (name.empty()) name = environment.get_or("DNNL_MAX_CPU_ISA", "");
+  for (char& letter : name) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  for (const auto& [known, level] : kNames)
+    if (name == known) return level;
+  return VectorLevel::avx512_bf16;
+}
+
+void limit_vector_level(VectorLevel most) {
+  detail::vector_level_in_use.store(std::min(most, most_available()), std::memory_order_relaxed);
+}
+
+std::atomic<VectorLevel> detail::vector_level_in_use = most_available();
+
+}  // namespace fleetrun
