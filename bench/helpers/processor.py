@@ -27,6 +27,11 @@ def levels():
     return found
 
 
+def congestion_control():
+    """Of TCP, loopback included."""
+    return pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text(encoding="utf-8").strip()
+
+
 def describe():
     """One line. Virtual machines often hide the model's name; family and model still say which design it is."""
     found = facts()
