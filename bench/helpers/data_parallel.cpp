@@ -2,8 +2,9 @@
 //
 // Trains the job's model on forked ranks, each on one batch of noise: STEPS steps together, STEPS steps each rank for itself
 // at the same time, and STEPS steps each for itself that wait for the other ranks' at a bare barrier, in turn, PAIRS times.
-// Prints as JSON the milliseconds of a step in each turn, together_ms, alone_ms and barrier_ms, by the ranks' summed speed.
-// Number i of each was measured right behind number i of the others.
+// Each way first warms up until its turns take the same time (steady.h). Prints as JSON the milliseconds of a step in each
+// turn, together_ms, alone_ms and barrier_ms, by the ranks' summed speed. Number i of each was measured right after number i
+// of the others.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include "runtime/model_facts.h"
 #include "runtime/trainer.h"
 #include "runtime/training_communicators.h"
+#include "steady.h"
 
 namespace fleetrun::bench {
 namespace {
@@ -86,7 +88,10 @@ void train(const Arguments& arguments, comm::World world) {
                                                             all.barrier();
                                                           }};
   std::array<std::vector<double>, kWays> milliseconds;
-  for (const auto& step : steps) milliseconds_of_turn(arguments.steps, all, step);  // warm-up
+  for (const auto& step : steps)
+    // All ranks see the same times.
+    for (std::vector<double> warm_up; !warmed_up(warm_up);)
+      warm_up.push_back(milliseconds_of_turn(arguments.steps, all, step));
   for (int pair = 0; pair < arguments.pairs; ++pair)
     for (std::size_t i = 0; i < kWays; ++i) {
       const std::size_t way = (static_cast<std::size_t>(pair) + i) % kWays;

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   std::vector<float> data(std::strtoull(argv[1], nullptr, 10) / sizeof(float));
   const int rounds = std::atoi(argv[2]);
   std::vector<double> times;
-  for (int round = -3; round < rounds; ++round) {
+  for (int round = -20; round < rounds; ++round) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
     MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM,

@@ -1,10 +1,18 @@
 // bench_primitive_sum REPEATS JOB.json [KEY.PATH=VALUE ...]
 //
-// The limit that oneDNN's kernels set for a training step, in f32, or in bf16 with strategy.amp: every primitive that the job's model needs, timed by itself, warm,
-// in the layout that it likes best: median times how often it occurs. It is run as often as that, times REPEATS, so that the
-// processor has as much to do as in a step, which sets its clock. Each convolution takes the fastest algorithm in each
-// direction (direct, or Winograd for 3x3 of stride 1; what fleetrun does as an inner product is a convolution here); batch_norm has the relu behind it fused in. Left out: reorders, loss,
-// memory, dispatch, cold caches. Prints JSON: sum_ms, and parts_ms by kind.
+// The limit that oneDNN's kernels set for a training step, in f32, or in bf16 with strategy.amp: the sum of every primitive that
+// the job's model needs, each timed alone, warm, in the layout that it likes best.
+//
+// * A primitive's median time counts as often as the primitive occurs. It runs as often as that, times REPEATS: the processor
+//   then has as much to do as in a step, which sets its clock.
+// * A convolution takes the fastest algorithm in each direction: direct, or Winograd for 3x3 of stride 1. (What fleetrun does as
+//   an inner product is a convolution here.)
+// * Batch norms and pools work in the layout that the convolution before them produces, which depends on the instruction set;
+//   the ReLU after a batch norm is fused into it.
+// * Reorders, the loss, memory allocation, dispatch and cold caches do not count.
+// * oneDNN does some problems with its reference implementation only, a plain loop that sets no limit. The sum leaves them out.
+//
+// Prints JSON: sum_ms; parts_ms by kind; reference_ms by kind, what the sum leaves out.
 #include <dnnl.hpp>
 
 #include <algorithm>
@@ -15,6 +23,8 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,6 +46,8 @@ using Arguments = std::unordered_map<int, dnnl::memory>;
 
 constexpr auto kNever = std::numeric_limits<double>::infinity();
 constexpr float kEpsilon = 1e-5F;
+constexpr std::string_view kReference =
+    "ref ";  // before the kind of what oneDNN's reference implementation does
 
 dnnl::memory::desc described(const Shape& shape, Tag tag, Type type) { return {shape, type, tag}; }
 
@@ -90,8 +102,26 @@ class Stopwatch {
   dnnl::stream stream_{engine};
 };
 
-// Times one op and its gradients, in milliseconds by kind.
+bool is_reference(const dnnl::primitive_desc_base& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("ref");
+}
+
+// The times of one op and its gradients, in milliseconds by kind.
 using Parts = std::map<std::string, double>;
+
+void add(Parts& parts, const std::string& kind, double milliseconds, bool reference) {
+  parts[reference ? std::string(kReference) + kind : kind] += milliseconds;
+}
+
+// One direction of a convolution: the fastest of what was tried.
+struct Direction {
+  double milliseconds = kNever;
+  bool reference = false;
+
+  void offer(double took, const dnnl::primitive_desc_base& desc) {
+    if (took < milliseconds) *this = {took, is_reference(desc)};
+  }
+};
 
 class Sum {
  public:
@@ -145,57 +175,95 @@ class Sum {
     return {};  // a relu is part of what stands before it; the loss is small
   }
 
-  Parts convolution(const Op& op) {
-    using namespace dnnl;
+  bool reads_the_batch(const Op& op) const { return program_.value(op.inputs[0]).kind == ValueKind::feed; }
+
+  // What the calls for the three directions of a convolution have in common.
+  struct Problem {
+    dnnl::memory::desc source, weights, target;
+    dnnl::memory::dims strides, before, after;
+
+    dnnl::convolution_forward::primitive_desc forward(dnnl::algorithm algorithm,
+                                                      const dnnl::engine& engine) const {
+      return {{dnnl::prop_kind::forward_training, algorithm, source, weights, target, strides, before, after},
+              engine};
+    }
+  };
+
+  Problem problem(const Op& op) const {
     const OpView view(find_op(all_ops(), "conv2d"), program_, op);
-    const Shape& x = shape(op, 0);
     const Shape& w = shape(op, 1);
     const ops::Window window = ops::read_window(view, w[2], w[3]);
     const std::int64_t groups = view.integer("groups");
     const Shape w_view = groups == 1 ? w : Shape{groups, w[0] / groups, w[1], w[2], w[3]};
-    const memory::dims strides(window.strides.begin(), window.strides.end()),
-        before(window.before.begin(), window.before.end()), after(window.after.begin(), window.after.end());
-    const bool first = program_.value(op.inputs[0]).kind == ValueKind::feed;
-    memory::desc source = described(x, first ? Tag::nchw : Tag::any),
-                 target = described(result(op), Tag::any);
-    const memory::desc weights = described(w_view, Tag::any),
-                       gradients = ::described(w_view, Tag::any, Type::f32);
-    double forward = kNever, data = first ? 0 : kNever, gradient = kNever;
-    for (const auto algorithm : {algorithm::convolution_direct, algorithm::convolution_winograd}) {
-      const bool winograd = algorithm == algorithm::convolution_winograd;
-      if (winograd &&
-          !(type_ == Type::f32 && w[2] == 3 && w[3] == 3 && strides[0] == 1 && groups == 1 && !first))
-        continue;
-      try {
-        const convolution_forward::primitive_desc made(
-            {prop_kind::forward_training, algorithm, source, weights, target, strides, before, after},
-            watch_.engine);
-        source = made.src_desc(), target = made.dst_desc();
-        const memory s = watch_.memory(source), t = watch_.memory(target),
-                     k = watch_.memory(made.weights_desc());
-        forward =
-            std::min(forward, watch_.time(convolution_forward(made),
-                                          {{DNNL_ARG_SRC, s}, {DNNL_ARG_WEIGHTS, k}, {DNNL_ARG_DST, t}}));
-        if (!first) {
-          const convolution_backward_data::primitive_desc back(
-              {algorithm, source, weights, target, strides, before, after}, watch_.engine, made);
-          data = std::min(data, watch_.time(convolution_backward_data(back),
-                                            {{DNNL_ARG_DIFF_DST, t},
-                                             {DNNL_ARG_WEIGHTS, watch_.memory(back.weights_desc())},
-                                             {DNNL_ARG_DIFF_SRC, s}}));
-        }
-        const convolution_backward_weights::primitive_desc back(
-            {algorithm, source, gradients, target, strides, before, after}, watch_.engine, made);
-        gradient = std::min(gradient,
-                            watch_.time(convolution_backward_weights(back),
-                                        {{DNNL_ARG_SRC, s},
-                                         {DNNL_ARG_DIFF_DST, t},
-                                         {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(back.diff_weights_desc())}}));
-      } catch (const dnnl::error&) {
-        if (!winograd) throw;  // not every shape has a Winograd
+    return {.source = described(shape(op, 0), reads_the_batch(op) ? Tag::nchw : Tag::any),
+            .weights = described(w_view, Tag::any),
+            .target = described(result(op), Tag::any),
+            .strides = {window.strides.begin(), window.strides.end()},
+            .before = {window.before.begin(), window.before.end()},
+            .after = {window.after.begin(), window.after.end()}};
+  }
+
+  // The layout that the convolution gives its result which `id` was made of, element by element.
+  dnnl::memory::desc layout_of(ValueId id) const {
+    const auto maker = std::ranges::find_if(
+        program_.ops, [&](const Op& op) { return std::ranges::count(op.outputs, id) > 0; });
+    if (maker == program_.ops.end() ||
+        program_.value(maker->inputs.at(0)).shape.size() != program_.value(id).shape.size())
+      throw std::runtime_error("no convolution makes value " + program_.value(id).name);
+    if (maker->type != "conv2d") return layout_of(maker->inputs[0]);
+    const dnnl::memory::desc made =
+        problem(*maker).forward(dnnl::algorithm::convolution_direct, watch_.engine).dst_desc();
+    if (made.dims() != program_.value(id).shape)
+      throw std::runtime_error("no convolution makes a value of the shape of " + program_.value(id).name);
+    return made;
+  }
+
+  Parts convolution(const Op& op) {
+    Direction forward, data, gradient;
+    const Shape& w = shape(op, 1);
+    const bool may_be_winograd = type_ == Type::f32 && w[2] == 3 && w[3] == 3 && !reads_the_batch(op) &&
+                                 problem(op).strides[0] == 1 && w[1] == shape(op, 0)[1];
+    try_convolution(op, dnnl::algorithm::convolution_direct, forward, data, gradient);
+    if (may_be_winograd) try {
+        try_convolution(op, dnnl::algorithm::convolution_winograd, forward, data, gradient);
+      } catch (const dnnl::error&) {  // not every shape has a Winograd, nor every instruction set
       }
+    Parts parts;
+    add(parts, "conv forward", forward.milliseconds, forward.reference);
+    if (!reads_the_batch(op)) add(parts, "conv data", data.milliseconds, data.reference);
+    add(parts, "conv weights", gradient.milliseconds, gradient.reference);
+    return parts;
+  }
+
+  // The gradients take source and target as they are in the forward pass.
+  void try_convolution(const Op& op, dnnl::algorithm algorithm, Direction& forward, Direction& data,
+                       Direction& gradient) {
+    using namespace dnnl;
+    Problem p = problem(op);
+    const convolution_forward::primitive_desc made = p.forward(algorithm, watch_.engine);
+    p.source = made.src_desc(), p.target = made.dst_desc();
+    const memory s = watch_.memory(p.source), t = watch_.memory(p.target),
+                 k = watch_.memory(made.weights_desc());
+    forward.offer(
+        watch_.time(convolution_forward(made), {{DNNL_ARG_SRC, s}, {DNNL_ARG_WEIGHTS, k}, {DNNL_ARG_DST, t}}),
+        made);
+    if (!reads_the_batch(op)) {
+      const convolution_backward_data::primitive_desc back(
+          {algorithm, p.source, p.weights, p.target, p.strides, p.before, p.after}, watch_.engine, made);
+      data.offer(watch_.time(convolution_backward_data(back),
+                             {{DNNL_ARG_DIFF_DST, t},
+                              {DNNL_ARG_WEIGHTS, watch_.memory(back.weights_desc())},
+                              {DNNL_ARG_DIFF_SRC, s}}),
+                 back);
     }
-    return {{"conv forward", forward}, {"conv data", data}, {"conv weights", gradient}};
+    const memory::desc gradients(p.weights.dims(), Type::f32, Tag::any);
+    const convolution_backward_weights::primitive_desc back(
+        {algorithm, p.source, gradients, p.target, p.strides, p.before, p.after}, watch_.engine, made);
+    gradient.offer(watch_.time(convolution_backward_weights(back),
+                               {{DNNL_ARG_SRC, s},
+                                {DNNL_ARG_DIFF_DST, t},
+                                {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(back.diff_weights_desc())}}),
+                   back);
   }
 
   Parts batch_norm(const Op& op) {
@@ -203,8 +271,7 @@ class Sum {
     const bool relu = relu_follows(op);
     const auto flags = normalization_flags::use_scale | normalization_flags::use_shift |
                        (relu ? normalization_flags::fuse_norm_relu : normalization_flags::none);
-    const Shape& x = shape(op, 0);
-    const memory::desc image = described(x, Tag::nChw16c), channels({x[1]}, Type::f32, Tag::x);
+    const memory::desc image = layout_of(op.inputs[0]), channels({shape(op, 0)[1]}, Type::f32, Tag::x);
     const batch_normalization_forward::primitive_desc forward(
         {prop_kind::forward_training, image, kEpsilon, flags}, watch_.engine);
     Arguments arguments = {
@@ -212,15 +279,18 @@ class Sum {
         {DNNL_ARG_MEAN, watch_.memory(channels)},  {DNNL_ARG_VARIANCE, watch_.memory(channels)},
         {DNNL_ARG_SCALE, watch_.memory(channels)}, {DNNL_ARG_SHIFT, watch_.memory(channels)}};
     if (relu) arguments[DNNL_ARG_WORKSPACE] = memory(forward.workspace_desc(), watch_.engine);
-    const double forward_time = watch_.time(batch_normalization_forward(forward), arguments);
+    Parts parts;
+    add(parts, "batch_norm forward", watch_.time(batch_normalization_forward(forward), arguments),
+        is_reference(forward));
     const batch_normalization_backward::primitive_desc backward(
         {prop_kind::backward, image, image, kEpsilon, flags}, watch_.engine, forward);
     arguments[DNNL_ARG_DIFF_DST] = arguments[DNNL_ARG_DST];
     arguments[DNNL_ARG_DIFF_SRC] = watch_.memory(image);
     arguments[DNNL_ARG_DIFF_SCALE] = watch_.memory(channels);
     arguments[DNNL_ARG_DIFF_SHIFT] = watch_.memory(channels);
-    return {{"batch_norm forward", forward_time},
-            {"batch_norm backward", watch_.time(batch_normalization_backward(backward), arguments)}};
+    add(parts, "batch_norm backward", watch_.time(batch_normalization_backward(backward), arguments),
+        is_reference(backward));
+    return parts;
   }
 
   // By hand, one pass each: add with its relu, the relu's gradient, and the sum of both branches' gradients.
@@ -246,24 +316,28 @@ class Sum {
   Parts pool(const Op& op) {
     using namespace dnnl;
     const OpView view(find_op(all_ops(), "pool2d"), program_, op);
-    const Shape& x = shape(op, 0);
     const Shape kernel = std::get<Shape>(op.attributes.at("kernel"));
     const ops::Window window = ops::read_window(view, kernel[0], kernel[1]);
     const memory::dims strides(window.strides.begin(), window.strides.end()),
         before(window.before.begin(), window.before.end()), after(window.after.begin(), window.after.end());
     const bool most = std::get<std::string>(op.attributes.at("kind")) == "max";
     const auto kind = most ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding;
-    const memory::desc source = described(x, Tag::nChw16c), target = described(result(op), Tag::nChw16c);
+    const memory::desc source = layout_of(op.inputs[0]);
     const pooling_forward::primitive_desc forward(
-        {prop_kind::forward_training, kind, source, target, strides, kernel, before, after}, watch_.engine);
+        {prop_kind::forward_training, kind, source, described(result(op), Tag::any), strides, kernel, before,
+         after},
+        watch_.engine);
+    const memory::desc target = forward.dst_desc();
     const memory s = watch_.memory(source), t = watch_.memory(target);
     Arguments arguments = {
         {DNNL_ARG_SRC, s}, {DNNL_ARG_DST, t}, {DNNL_ARG_DIFF_DST, t}, {DNNL_ARG_DIFF_SRC, s}};
     if (most) arguments[DNNL_ARG_WORKSPACE] = memory(forward.workspace_desc(), watch_.engine);
     const pooling_backward::primitive_desc backward({kind, source, target, strides, kernel, before, after},
                                                     watch_.engine, forward);
-    return {{"pool", watch_.time(pooling_forward(forward), arguments) +
-                         watch_.time(pooling_backward(backward), arguments)}};
+    Parts parts;
+    add(parts, "pool", watch_.time(pooling_forward(forward), arguments), is_reference(forward));
+    add(parts, "pool", watch_.time(pooling_backward(backward), arguments), is_reference(backward));
+    return parts;
   }
 
   Parts fc(const Op& op) {
@@ -275,22 +349,30 @@ class Sum {
     const inner_product_forward::primitive_desc forward(
         {prop_kind::forward_training, source, weights, target}, watch_.engine);
     const memory s = watch_.memory(forward.src_desc()), t = watch_.memory(forward.dst_desc());
-    double time = watch_.time(
-        inner_product_forward(forward),
-        {{DNNL_ARG_SRC, s}, {DNNL_ARG_WEIGHTS, watch_.memory(forward.weights_desc())}, {DNNL_ARG_DST, t}});
+    Parts parts;
+    add(parts, "fc",
+        watch_.time(inner_product_forward(forward),
+                    {{DNNL_ARG_SRC, s},
+                     {DNNL_ARG_WEIGHTS, watch_.memory(forward.weights_desc())},
+                     {DNNL_ARG_DST, t}}),
+        is_reference(forward));
     const inner_product_backward_data::primitive_desc data({forward.src_desc(), weights, forward.dst_desc()},
                                                            watch_.engine, forward);
-    time += watch_.time(inner_product_backward_data(data),
-                        {{DNNL_ARG_DIFF_DST, t},
-                         {DNNL_ARG_WEIGHTS, watch_.memory(data.weights_desc())},
-                         {DNNL_ARG_DIFF_SRC, s}});
+    add(parts, "fc",
+        watch_.time(inner_product_backward_data(data),
+                    {{DNNL_ARG_DIFF_DST, t},
+                     {DNNL_ARG_WEIGHTS, watch_.memory(data.weights_desc())},
+                     {DNNL_ARG_DIFF_SRC, s}}),
+        is_reference(data));
     const inner_product_backward_weights::primitive_desc gradient(
         {forward.src_desc(), weights, forward.dst_desc()}, watch_.engine, forward);
-    time += watch_.time(inner_product_backward_weights(gradient),
-                        {{DNNL_ARG_SRC, s},
-                         {DNNL_ARG_DIFF_DST, t},
-                         {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(gradient.diff_weights_desc())}});
-    return {{"fc", time}};
+    add(parts, "fc",
+        watch_.time(inner_product_backward_weights(gradient),
+                    {{DNNL_ARG_SRC, s},
+                     {DNNL_ARG_DIFF_DST, t},
+                     {DNNL_ARG_DIFF_WEIGHTS, watch_.memory(gradient.diff_weights_desc())}}),
+        is_reference(gradient));
+    return parts;
   }
 
   double momentum(std::size_t n) {
@@ -328,12 +410,16 @@ int main(int count, char** arguments) {
     job.strategy.build_strategy.fuse_bn_add_act_ops = job.strategy.build_strategy.fuse_bn_act_ops = false;
     const Program program = build_training_program(job, resolve_model_facts(job), all_ops(), {});
     double sum = 0;
-    std::vector<std::string> parts;
+    std::vector<std::string> parts, reference;
     for (const auto& [kind, milliseconds] : Sum(program, type, std::stoi(arguments[1])).run()) {
-      parts.push_back(fmt::format("\"{}\": {:.3f}", kind, milliseconds));
-      sum += milliseconds;
+      const bool counts = !kind.starts_with(kReference);
+      if (counts) sum += milliseconds;
+      (counts ? parts : reference)
+          .push_back(
+              fmt::format("\"{}\": {:.3f}", counts ? kind : kind.substr(kReference.size()), milliseconds));
     }
-    fmt::print("{{\"sum_ms\": {:.3f}, \"parts_ms\": {{{}}}}}\n", sum, fmt::join(parts, ", "));
+    fmt::print("{{\"sum_ms\": {:.3f}, \"parts_ms\": {{{}}}, \"reference_ms\": {{{}}}}}\n", sum,
+               fmt::join(parts, ", "), fmt::join(reference, ", "));
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "bench_primitive_sum: error: " << error.what() << '\n';

@@ -1,9 +1,9 @@
 // bench_strategy_pair RANKS STEPS JOB.json PLAIN... -- SWITCHED...
 //
 // Trains one model twice in one process, step by step in turn: as the job says with the settings PLAIN, and with
-// SWITCHED (KEY.PATH=VALUE each). Ranks are threads that share memory as processes of one host would. Prints as JSON the
-// times of the steps of rank 0 behind a warm-up: plain_ms and switched_ms, number i of both measured one right behind
-// the other.
+// SWITCHED (KEY.PATH=VALUE each). Ranks are threads that share memory as processes of one host would. Both warm up until
+// steps take the same time (steady.h). Prints as JSON the times of rank 0's steps after that: plain_ms and switched_ms,
+// number i of both measured one right after the other.
 #include <algorithm>
 #include <array>
 #include <barrier>
@@ -22,6 +22,7 @@
 #include "runtime/model_facts.h"
 #include "runtime/trainer.h"
 #include "runtime/training_communicators.h"
+#include "steady.h"
 
 namespace {
 
@@ -29,7 +30,6 @@ using namespace fleetrun;
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
-constexpr int kWarmUp = 2;
 constexpr double kLearningRate = 1e-3;
 
 struct Setting {
@@ -54,11 +54,10 @@ class Side {
     trainer_.share_parameters();
   }
 
-  void step(const bench::Noise& noise, bool count) {
+  void step(const bench::Noise& noise) {
     const auto start = Clock::now();
     trainer_.step(noise.view(), kLearningRate);
-    if (count)
-      milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   }
 
   std::vector<double> milliseconds;
@@ -72,17 +71,26 @@ class Side {
 
 void measure(int ranks, int steps, const Setting& plain, const Setting& switched) {
   std::barrier together(ranks);
+  bool warm = false;  // rank 0 decides; the others read it after the next barrier
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       Side first(rank, ranks, plain), second(rank, ranks, switched);
       const bench::Noise noise(runtime::resolve_model_facts(plain.job), plain.job.data.batch_size);
-      for (int step = -kWarmUp; step < steps; ++step) {
-        for (Side* side : step % 2 == 0 ? std::array{&first, &second} : std::array{&second, &first}) {
+      const auto pair = [&](int number) {
+        for (Side* side : number % 2 == 0 ? std::array{&first, &second} : std::array{&second, &first}) {
           together.arrive_and_wait();
-          side->step(noise, step >= 0);
+          side->step(noise);
         }
+      };
+      for (int number = 0; !warm; ++number) {
+        pair(number);
+        together.arrive_and_wait();
+        if (rank == 0) warm = bench::warmed_up(first.milliseconds) && bench::warmed_up(second.milliseconds);
+        together.arrive_and_wait();
       }
+      first.milliseconds.clear(), second.milliseconds.clear();
+      for (int number = 0; number < steps; ++number) pair(number);
       if (rank == 0)
         fmt::print("{{\"plain_ms\": [{:.3f}], \"switched_ms\": [{:.3f}]}}\n",
                    fmt::join(first.milliseconds, ", "), fmt::join(second.milliseconds, ", "));

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-WARM_UP = 3
+WARM_UP = 20  # rounds
 
 
 def measure(count, rounds):

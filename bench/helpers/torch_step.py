@@ -1,20 +1,15 @@
 #!/usr/bin/python3
-"""The peer of bench/resnet50: training steps of PyTorch on one batch of noise, channels last. Prints JSON: step_ms, peak_mib, and
-notes on what makes this PyTorch slower than it could be.
+"""The peer of bench/resnet50: training steps of PyTorch on one batch of noise, channels last. Prints its version and notes on what
+makes it slower than it could be, then runs steps as it is asked to (step_loop.py).
 
-usage: torch_step.py MODEL BATCH THREADS STEPS fp32|bf16 [compile]
+usage: torch_step.py MODEL BATCH THREADS fp32|bf16 eager|compiled
 """
-import json
-import os
-import resource
 import sys
-import time
 
+import step_loop
 import torch
 import torch.nn.functional as F
 import torchvision
-
-WARM_UP = 1
 
 
 class BasicBlock(torch.nn.Module):
@@ -59,15 +54,24 @@ def mlp():
 
 
 def notes():
-    with open('/proc/self/maps', encoding='utf-8') as maps:
-        if 'openblas' not in maps.read():
-            yield 'PyTorch without OpenBLAS: apt-get install libopenblas0-openmp'
-    if 'OPENBLAS_CORETYPE' in os.environ:
-        yield 'OPENBLAS_CORETYPE is set'
+    if 'BLAS_INFO=mkl' not in torch.__config__.show():
+        with open('/proc/self/maps', encoding='utf-8') as maps:
+            if 'openblas' not in maps.read():
+                yield f'PyTorch {torch.__version__} has neither MKL nor OpenBLAS: apt-get install libopenblas0-openmp'
+    if not torch.backends.mkldnn.is_available():
+        yield f'PyTorch {torch.__version__} has no oneDNN'
+
+
+def sgd(parameters):
+    settings = {'lr': 1e-3, 'momentum': 0.9, 'weight_decay': 1e-4}
+    try:
+        return torch.optim.SGD(parameters, fused=True, **settings)  # one pass over memory; on CPUs from PyTorch 2.4 on
+    except (TypeError, RuntimeError):
+        return torch.optim.SGD(parameters, **settings)
 
 
 def main():
-    name, batch, threads, steps, dtype = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
+    name, batch, threads, dtype, how = sys.argv[1], *map(int, sys.argv[2:4]), *sys.argv[4:]
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     model, shape = {'resnet20': (resnet20, (3, 32, 32)), 'lenet': (lenet, (1, 28, 28)), 'mlp': (mlp, (1, 28, 28)),
@@ -75,19 +79,20 @@ def main():
     model = model().to(memory_format=torch.channels_last)
     images = torch.randn(batch, *shape).to(memory_format=torch.channels_last)
     labels = torch.randint(0, 10, (batch,))
-    compiled = torch.compile(model) if 'compile' in sys.argv[6:] else model
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
-    times = []
-    for _ in range(WARM_UP + steps):
-        start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
+
+    def loss_of_batch():
         with torch.autocast('cpu', dtype=torch.bfloat16, enabled=dtype == 'bf16'):
-            loss = F.cross_entropy(compiled(images), labels)
-        loss.backward()
+            return F.cross_entropy(model(images), labels)
+
+    forward = torch.compile(loss_of_batch) if how == 'compiled' else loss_of_batch
+    optimizer = sgd(model.parameters())
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        forward().backward()
         optimizer.step()
-        times.append((time.perf_counter() - start) * 1000)
-    print(json.dumps({'step_ms': times[WARM_UP:], 'notes': list(notes()),
-                      'peak_mib': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+    step_loop.answer(step, {'version': torch.__version__, 'threads': torch.get_num_threads(), 'notes': list(notes())})
 
 
 if __name__ == '__main__':
