@@ -18,18 +18,11 @@ constexpr int kMostRanks = 65536;  // more processes than a kernel starts by def
 constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 constexpr double kMostSeconds = 1.0e7;  // four months, and far from the clock's own limit
 
-template <typename Number>
-bool parse_whole(const std::string& text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc{} && stop == end;
-}
+}  // namespace
 
 Error bad_value(const std::string& source, const std::string& text, const std::string& wanted) {
   return Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be {}", source, text, wanted));
 }
-
-}  // namespace
 
 int parse_count(const std::string& source, const std::string& text) {
   int count = 0;

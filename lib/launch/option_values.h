@@ -1,16 +1,29 @@
 // From the text of a flag or variable to its value, and back. Every error names the flag and quotes the text.
 #pragma once
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/endpoint.h"
+#include "base/error.h"
 #include "job/job_spec.h"
 #include "launch/clock.h"
 #include "launch/options.h"
 
 namespace fleetrun::launch {
+
+// What parsers here throw: "--max_restart is "x", must be ...".
+Error bad_value(const std::string& source, const std::string& text, const std::string& wanted);
+
+// Whether all of the text is a number.
+template <typename Number>
+bool parse_whole(const std::string& text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  return problem == std::errc{} && stop == end;
+}
 
 // All throw Error(usage); `source` is "--gpus" or "PADDLE_DEVICES".
 int parse_count(const std::string& source, const std::string& text);           // 1 .. 65536

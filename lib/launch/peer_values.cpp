@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <csignal>
 #include <utility>
 
@@ -26,17 +25,6 @@ constexpr std::array<std::pair<const char*, int>, 6> kSignals = {{{"SIGTERM", SI
 // The macros of torchrun's templates, and our names for them.
 constexpr std::array<std::pair<const char*, const char*>, 4> kMacros = {
     {{"role_name", "role"}, {"local_rank", "local_rank"}, {"rank", "rank"}, {"hostname", "host"}}};
-
-Error bad_value(const std::string& source, const std::string& text, const std::string& wanted) {
-  return Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be {}", source, text, wanted));
-}
-
-template <typename Number>
-bool parse_whole(const std::string& text, Number& number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc{} && stop == end;
-}
 
 std::optional<int> parse_stream_set(const std::string& text) {
   if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
