@@ -23,7 +23,11 @@ constexpr std::array kNames = {
     std::pair{"AVX512_CORE", VectorLevel::avx512}, std::pair{"AVX512_CORE_VNNI", VectorLevel::avx512}};
 
 #if defined(__x86_64__)
-// clang 14 does not know the name of this feature.
+// clang 14 does not know the names of these two.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
 bool has_avx512_bf16() {
   constexpr unsigned kExtendedFeatures = 7, kSubleaf = 1,
                      kBf16 = 1U << 5;  // Intel's manual, volume 2A, CPUID
@@ -57,7 +61,7 @@ std::string_view describe(VectorLevel level) {
 VectorLevel vector_level_of_processor() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
     return VectorLevel::baseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))

@@ -19,9 +19,10 @@ struct Span {
   std::int64_t begin, end;
 };
 
-// What a window sees of an image.
+// What a window sees of an image, and where in the plane of y its result lies.
 struct Seen {
   Span rows, columns;
+  std::int64_t made;
 };
 
 struct Pooling {
@@ -52,7 +53,7 @@ struct Pooling {
   }
 
   float share(const Seen& seen) const {
-    const auto [rows, columns] = seen;
+    const Span &rows = seen.rows, &columns = seen.columns;
     const std::int64_t count = exclusive ? (rows.end - rows.begin) * (columns.end - columns.begin)
                                          : window.kernel[0] * window.kernel[1];
     return 1.0F / static_cast<float>(count);
@@ -115,11 +116,11 @@ FLEETRUN_VECTOR_LOOP void each_sum(const Pooling& p, const Seen& seen, const Row
   }
 }
 
-// visit(offset in the plane of y, what is seen) for the windows of a row of y.
+// visit(what is seen) for the windows of a row of y.
 template <typename Visit>
 FLEETRUN_VECTOR_LOOP void each_window(const Pooling& p, std::int64_t row, Visit&& visit) {
   for (std::int64_t column = 0; column < p.out[1]; ++column)
-    visit((row * p.out[1] + column) * p.blocks.inner, Seen{p.span(0, row), p.span(1, column)});
+    visit(Seen{p.span(0, row), p.span(1, column), (row * p.out[1] + column) * p.blocks.inner});
 }
 
 // Where the first of some channels lies in each tensor.
@@ -139,26 +140,26 @@ struct Max {
         p, seen, [&](std::int64_t offset) __attribute__((always_inline)) {
           Row<T, width> value;
           load(value, x + offset, lanes);
-          repeat<value.kRegisters>([&](auto i) __attribute__((always_inline)) {
+          repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
             take_larger(best.of[i], value.of[i]);
           });
         });
   }
 
-  // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet. `made`: the window's place in y.
+  // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
   template <typename T, typename Loads>
-  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, std::int64_t made,
-                                        const Seen& seen, const Loads& loads, const RowSums& sums) {
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, const Seen& seen,
+                                        const Loads& loads, const RowSums& sums) {
     loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
       Row<T, width> left, top;
-      load(left, of.dy + made + from, lanes);
-      load(top, of.y + made + from, lanes);
+      load(left, of.dy + seen.made + from, lanes);
+      load(top, of.y + seen.made + from, lanes);
       each_sum(
           p, seen, sums, [&](std::int64_t offset, float* at) __attribute__((always_inline)) {
             Row<T, width> value, sum;
             load(value, of.x + offset + from, lanes);
             std::memcpy(&sum, at + from, sizeof sum);
-            repeat<sum.kRegisters>([&](auto i) __attribute__((always_inline)) {
+            repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
               give_where_same(sum.of[i], left.of[i], value.of[i], top.of[i]);
             });
             std::memcpy(at + from, &sum, sizeof sum);
@@ -176,25 +177,28 @@ struct Average {
         p, seen, [&](std::int64_t offset) __attribute__((always_inline)) {
           Row<T, width> value;
           load(value, x + offset, lanes);
-          repeat<sum.kRegisters>([&](auto i) __attribute__((always_inline)) { sum.of[i] += value.of[i]; });
+          repeat<Row<T, width>::kRegisters>([&](auto i)
+                                                __attribute__((always_inline)) { sum.of[i] += value.of[i]; });
         });
     const float share = p.share(seen);
     for (auto& of : sum.of) of *= share;
   }
 
   template <typename T, typename Loads>
-  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, std::int64_t made,
-                                        const Seen& seen, const Loads& loads, const RowSums& sums) {
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, const Seen& seen,
+                                        const Loads& loads, const RowSums& sums) {
     const float share = p.share(seen);
     loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
       Row<T, width> gift;
-      load(gift, of.dy + made + from, lanes);
+      load(gift, of.dy + seen.made + from, lanes);
       for (auto& each : gift.of) each *= share;
       each_sum(
           p, seen, sums, [&](std::int64_t, float* at) __attribute__((always_inline)) {
             Row<T, width> sum;
             std::memcpy(&sum, at + from, sizeof sum);
-            repeat<sum.kRegisters>([&](auto i) __attribute__((always_inline)) { sum.of[i] += gift.of[i]; });
+            repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+              sum.of[i] += gift.of[i];
+            });
             std::memcpy(at + from, &sum, sizeof sum);
           });
     });
@@ -205,11 +209,11 @@ template <typename Kind, typename T, typename Loads>
 FLEETRUN_VECTOR_LOOP void pool(const Pooling& p, const T* x, T* y, const Loads& loads) {
   for (std::int64_t row = 0; row < p.out[0]; ++row)
     each_window(
-        p, row, [&](std::int64_t made, const Seen& seen) __attribute__((always_inline)) {
+        p, row, [&](const Seen& seen) __attribute__((always_inline)) {
           loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
             Row<T, width> result;
             Kind::pool(p, x + from, seen, lanes, result);
-            store(result, y + made + from, lanes);
+            store(result, y + seen.made + from, lanes);
           });
         });
 }
@@ -244,9 +248,8 @@ FLEETRUN_VECTOR_LOOP void pool_grad(const Pooling& p, const Channels<T>& of, con
     for (begun = std::max(begun, seen_rows.begin); begun < seen_rows.end; ++begun)
       std::fill_n(sums.row(p, begun), sums.size, 0.0F);
     each_window(
-        p, row, [&](std::int64_t made, const Seen& seen) __attribute__((always_inline)) {
-          Kind::give(p, of, made, seen, loads, sums);
-        });
+        p,
+        row, [&](const Seen& seen) __attribute__((always_inline)) { Kind::give(p, of, seen, loads, sums); });
   }
   write_until(p.in[0]);
 }
