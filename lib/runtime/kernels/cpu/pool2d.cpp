@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/channel_blocks.h"
@@ -158,11 +157,11 @@ struct Max {
           p, seen, sums, [&](std::int64_t offset, float* at) __attribute__((always_inline)) {
             Row<T, width> value, sum;
             load(value, of.x + offset + from, lanes);
-            std::memcpy(&sum, at + from, sizeof sum);
+            fetch(sum, at + from);
             repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
               give_where_same(sum.of[i], left.of[i], value.of[i], top.of[i]);
             });
-            std::memcpy(at + from, &sum, sizeof sum);
+            keep(sum, at + from);
           });
     });
   }
@@ -195,11 +194,11 @@ struct Average {
       each_sum(
           p, seen, sums, [&](std::int64_t, float* at) __attribute__((always_inline)) {
             Row<T, width> sum;
-            std::memcpy(&sum, at + from, sizeof sum);
+            fetch(sum, at + from);
             repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
               sum.of[i] += gift.of[i];
             });
-            std::memcpy(at + from, &sum, sizeof sum);
+            keep(sum, at + from);
           });
     });
   }
@@ -236,7 +235,7 @@ FLEETRUN_VECTOR_LOOP void pool_grad(const Pooling& p, const Channels<T>& of, con
         T* const to = of.dx + (written * p.in[1] + column) * p.blocks.inner;
         loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
           Row<T, width> sum;
-          std::memcpy(&sum, row + column * sums.pixel + from, sizeof sum);
+          fetch(sum, row + column * sums.pixel + from);
           store(sum, to + from, lanes);
         });
       }
