@@ -22,9 +22,8 @@ struct VectorClones;
 template <typename Result, typename... Arguments, Result (*loop)(Arguments...)>
 struct VectorClones<loop> {
 #if FLEETRUN_HAS_VECTOR_CLONES
-  [[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,prefer-vector-width=512")]]  //
-  static Result
-  avx512(Arguments... arguments) {
+  [[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]] static Result avx512(
+      Arguments... arguments) {
     return loop(arguments...);
   }
   [[gnu::noinline, gnu::target("avx2,fma,f16c")]] static Result avx2(Arguments... arguments) {

@@ -6,6 +6,10 @@
 #include <string>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "base/environment.h"
 
 namespace fleetrun {
@@ -17,6 +21,20 @@ constexpr std::array kNames = {
     std::pair{"AVX2", VectorLevel::avx2},          std::pair{"AVX2_VNNI", VectorLevel::avx2},
     std::pair{"AVX512_MIC", VectorLevel::avx2},    std::pair{"AVX512_MIC_4OPS", VectorLevel::avx2},
     std::pair{"AVX512_CORE", VectorLevel::avx512}, std::pair{"AVX512_CORE_VNNI", VectorLevel::avx512}};
+
+#if defined(__x86_64__)
+// clang 14 does not know the names of these two.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+bool has_avx512_bf16() {
+  constexpr unsigned kExtendedFeatures = 7, kSubleaf = 1,
+                     kBf16 = 1U << 5;  // Intel's manual, volume 2A, CPUID
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(kExtendedFeatures, kSubleaf, &a, &b, &c, &d) != 0 && (a & kBf16) != 0;
+}
+#endif
 
 VectorLevel most_available() {
   static const VectorLevel most =
@@ -43,12 +61,12 @@ std::string_view describe(VectorLevel level) {
 VectorLevel vector_level_of_processor() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c"))
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c())
     return VectorLevel::baseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
     return VectorLevel::avx2;
-  return __builtin_cpu_supports("avx512bf16") ? VectorLevel::avx512_bf16 : VectorLevel::avx512;
+  return has_avx512_bf16() ? VectorLevel::avx512_bf16 : VectorLevel::avx512;
 #else
   return VectorLevel::baseline;
 #endif

@@ -120,7 +120,10 @@ FLEETRUN_VECTOR_LOOP void moments_body(const T* x, Rows rows, Loads loads, OfEac
     for (r = 0; r + kTogether <= count; r += kTogether)
       for (std::int64_t i = 0; i < loads; ++i) {
         repeat<kTogether>([&](auto k) __attribute__((always_inline)) {
-          load(row[k], piece + (r + k) * rows.stride + i * width, lanes);
+          const T* const elements = piece + (r + k) * rows.stride + i * width;
+          __builtin_prefetch(elements +
+                             kPiece * rows.stride);  // the next piece, while this one is in the cache
+          load(row[k], elements, lanes);
           repeat<Row<T, width>::kRegisters>([&](auto p) __attribute__((always_inline)) {
             row[k].of[p] -= mean[i].of[p];
             row[k].of[p] *= row[k].of[p];

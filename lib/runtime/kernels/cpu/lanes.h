@@ -92,6 +92,20 @@ FLEETRUN_VECTOR_LOOP void load(Row<Bf16, width>& row, const Bf16* from, std::int
   std::memcpy(&row.of[1], &odd, sizeof odd);
 }
 
+// A row as it is in registers, in memory and back: each register by itself, since gcc copies a struct of them in small pieces.
+template <typename T, int width>
+FLEETRUN_VECTOR_LOOP void fetch(Row<T, width>& row, const float* from) {
+  repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+    std::memcpy(&row.of[i], from + i * (width / Row<T, width>::kRegisters), sizeof row.of[i]);
+  });
+}
+template <typename T, int width>
+FLEETRUN_VECTOR_LOOP void keep(const Row<T, width>& row, float* to) {
+  repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+    std::memcpy(to + i * (width / Row<T, width>::kRegisters), &row.of[i], sizeof row.of[i]);
+  });
+}
+
 // Floats in the order of memory to that of a row's registers, and back.
 template <int width>
 FLEETRUN_VECTOR_LOOP void part(Row<float, width>&) {}

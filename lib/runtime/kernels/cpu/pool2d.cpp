@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/channel_blocks.h"
@@ -17,6 +16,12 @@ namespace {
 
 struct Span {
   std::int64_t begin, end;
+};
+
+// What a window sees of an image, and where in the plane of y its result lies.
+struct Seen {
+  Span rows, columns;
+  std::int64_t made;
 };
 
 struct Pooling {
@@ -46,7 +51,8 @@ struct Pooling {
     return {std::max<std::int64_t>(first, 0), std::min(first + window.kernel[axis], in[axis])};
   }
 
-  float share(Span rows, Span columns) const {
+  float share(const Seen& seen) const {
+    const Span &rows = seen.rows, &columns = seen.columns;
     const std::int64_t count = exclusive ? (rows.end - rows.begin) * (columns.end - columns.begin)
                                          : window.kernel[0] * window.kernel[1];
     return 1.0F / static_cast<float>(count);
@@ -82,84 +88,118 @@ struct OneLoad {
 
 // tap(offset in the plane) for what a window sees.
 template <typename Tap>
-FLEETRUN_VECTOR_LOOP void each_tap(const Pooling& p, Span rows, Span columns, Tap&& tap) {
-  for (std::int64_t row = rows.begin; row < rows.end; ++row)
-    for (std::int64_t column = columns.begin; column < columns.end; ++column)
+FLEETRUN_VECTOR_LOOP void each_tap(const Pooling& p, const Seen& seen, Tap&& tap) {
+  for (std::int64_t row = seen.rows.begin; row < seen.rows.end; ++row)
+    for (std::int64_t column = seen.columns.begin; column < seen.columns.end; ++column)
       tap((row * p.in[1] + column) * p.blocks.inner);
 }
 
-// visit(offset in the plane of y, rows, columns) for the windows of a row of y.
+// Sums of as many rows of x as a window sees, `pixel` floats for each column: row `i` of x is row i % rows here.
+struct RowSums {
+  float* first;
+  std::int64_t pixel, size;  // floats of a row
+
+  FLEETRUN_VECTOR_LOOP float* row(const Pooling& p, std::int64_t i) const {
+    return first + i % p.window.kernel[0] * size;
+  }
+};
+
+// tap(offset in the plane, its sums) for what a window sees.
+template <typename Tap>
+FLEETRUN_VECTOR_LOOP void each_sum(const Pooling& p, const Seen& seen, const RowSums& sums, Tap&& tap) {
+  for (std::int64_t row = seen.rows.begin; row < seen.rows.end; ++row) {
+    float* const of_row = sums.row(p, row);
+    const std::int64_t begin = row * p.in[1];
+    for (std::int64_t column = seen.columns.begin; column < seen.columns.end; ++column)
+      tap((begin + column) * p.blocks.inner, of_row + column * sums.pixel);
+  }
+}
+
+// visit(what is seen) for the windows of a row of y.
 template <typename Visit>
 FLEETRUN_VECTOR_LOOP void each_window(const Pooling& p, std::int64_t row, Visit&& visit) {
   for (std::int64_t column = 0; column < p.out[1]; ++column)
-    visit((row * p.out[1] + column) * p.blocks.inner, p.span(0, row), p.span(1, column));
+    visit(Seen{p.span(0, row), p.span(1, column), (row * p.out[1] + column) * p.blocks.inner});
 }
+
+// Where the first of some channels lies in each tensor.
+template <typename T>
+struct Channels {
+  const T *x, *y, *dy;
+  T* dx;
+};
 
 // What a window makes of the channels of one load.
 struct Max {
   template <typename T, int width, typename OfLoad>
-  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, const Seen& seen, OfLoad lanes,
                                         Row<T, width>& best) {
-    load(best, x + (rows.begin * p.in[1] + columns.begin) * p.blocks.inner, lanes);
+    load(best, x + (seen.rows.begin * p.in[1] + seen.columns.begin) * p.blocks.inner, lanes);
     each_tap(
-        p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+        p, seen, [&](std::int64_t offset) __attribute__((always_inline)) {
           Row<T, width> value;
-          load(value, x + seen, lanes);
-          for (int i = 0; i < best.kRegisters; ++i) take_larger(best.of[i], value.of[i]);
+          load(value, x + offset, lanes);
+          repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+            take_larger(best.of[i], value.of[i]);
+          });
         });
   }
 
   // The first tap that is the maximum takes the gradient: `left` is what has not been taken yet.
-  template <typename T, typename Loads, typename Sums>
-  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const T* x, const T* y, const T* dy, Span rows,
-                                        Span columns, const Loads& loads, Sums&& sums) {
+  template <typename T, typename Loads>
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, const Seen& seen,
+                                        const Loads& loads, const RowSums& sums) {
     loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
-      Row<T, width> left, top, value, sum;
-      load(left, dy + from, lanes);
-      load(top, y + from, lanes);
-      for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-          load(value, x + (row * p.in[1] + column) * p.blocks.inner + from, lanes);
-          float* const at = sums(row, column) + from;
-          std::memcpy(&sum, at, sizeof sum);
-          for (int i = 0; i < sum.kRegisters; ++i)
-            give_where_same(sum.of[i], left.of[i], value.of[i], top.of[i]);
-          std::memcpy(at, &sum, sizeof sum);
-        }
+      Row<T, width> left, top;
+      load(left, of.dy + seen.made + from, lanes);
+      load(top, of.y + seen.made + from, lanes);
+      each_sum(
+          p, seen, sums, [&](std::int64_t offset, float* at) __attribute__((always_inline)) {
+            Row<T, width> value, sum;
+            load(value, of.x + offset + from, lanes);
+            fetch(sum, at + from);
+            repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+              give_where_same(sum.of[i], left.of[i], value.of[i], top.of[i]);
+            });
+            keep(sum, at + from);
+          });
     });
   }
 };
 
 struct Average {
   template <typename T, int width, typename OfLoad>
-  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, Span rows, Span columns, OfLoad lanes,
+  FLEETRUN_VECTOR_LOOP static void pool(const Pooling& p, const T* x, const Seen& seen, OfLoad lanes,
                                         Row<T, width>& sum) {
     sum = {};
     each_tap(
-        p, rows, columns, [&](std::int64_t seen) __attribute__((always_inline)) {
+        p, seen, [&](std::int64_t offset) __attribute__((always_inline)) {
           Row<T, width> value;
-          load(value, x + seen, lanes);
-          for (int i = 0; i < sum.kRegisters; ++i) sum.of[i] += value.of[i];
+          load(value, x + offset, lanes);
+          repeat<Row<T, width>::kRegisters>([&](auto i)
+                                                __attribute__((always_inline)) { sum.of[i] += value.of[i]; });
         });
-    const float share = p.share(rows, columns);
+    const float share = p.share(seen);
     for (auto& of : sum.of) of *= share;
   }
 
-  template <typename T, typename Loads, typename Sums>
-  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const T*, const T*, const T* dy, Span rows,
-                                        Span columns, const Loads& loads, Sums&& sums) {
-    const float share = p.share(rows, columns);
+  template <typename T, typename Loads>
+  FLEETRUN_VECTOR_LOOP static void give(const Pooling& p, const Channels<T>& of, const Seen& seen,
+                                        const Loads& loads, const RowSums& sums) {
+    const float share = p.share(seen);
     loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
-      Row<T, width> gift, sum;
-      load(gift, dy + from, lanes);
-      for (auto& of : gift.of) of *= share;
-      for (std::int64_t row = rows.begin; row < rows.end; ++row)
-        for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-          float* const at = sums(row, column) + from;
-          std::memcpy(&sum, at, sizeof sum);
-          for (int i = 0; i < sum.kRegisters; ++i) sum.of[i] += gift.of[i];
-          std::memcpy(at, &sum, sizeof sum);
-        }
+      Row<T, width> gift;
+      load(gift, of.dy + seen.made + from, lanes);
+      for (auto& each : gift.of) each *= share;
+      each_sum(
+          p, seen, sums, [&](std::int64_t, float* at) __attribute__((always_inline)) {
+            Row<T, width> sum;
+            fetch(sum, at + from);
+            repeat<Row<T, width>::kRegisters>([&](auto i) __attribute__((always_inline)) {
+              sum.of[i] += gift.of[i];
+            });
+            keep(sum, at + from);
+          });
     });
   }
 };
@@ -168,11 +208,11 @@ template <typename Kind, typename T, typename Loads>
 FLEETRUN_VECTOR_LOOP void pool(const Pooling& p, const T* x, T* y, const Loads& loads) {
   for (std::int64_t row = 0; row < p.out[0]; ++row)
     each_window(
-        p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
+        p, row, [&](const Seen& seen) __attribute__((always_inline)) {
           loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
             Row<T, width> result;
-            Kind::pool(p, x + from, rows, columns, lanes, result);
-            store(result, y + made + from, lanes);
+            Kind::pool(p, x + from, seen, lanes, result);
+            store(result, y + seen.made + from, lanes);
           });
         });
 }
@@ -182,38 +222,33 @@ constexpr std::int64_t floats_of(std::int64_t channels) {
   return (channels + kFewestLanes - 1) / kFewestLanes * kFewestLanes;
 }
 
-// The gradient of x, in f32 for as many rows as a window sees: row `i` of x is row i % rows of `sums`, whose pixels have `pixel`
-// floats each. A row is written when no window to come sees it.
+// The gradient of x, in f32 for as many rows as a window sees. A row is written when no window to come sees it.
 template <typename Kind, typename T, typename Loads>
-FLEETRUN_VECTOR_LOOP void pool_grad(const Pooling& p, const T* x, const T* y, const T* dy, T* dx,
-                                    const Loads& loads, std::int64_t pixel, float* sums) {
-  const std::int64_t size = p.in[1] * pixel;  // of a row of sums
-  const auto row_of = [&](std::int64_t row) { return sums + row % p.window.kernel[0] * size; };
+FLEETRUN_VECTOR_LOOP void pool_grad(const Pooling& p, const Channels<T>& of, const Loads& loads,
+                                    const RowSums& sums) {
   std::int64_t begun = 0, written = 0;
   const auto write_until = [&](std::int64_t end) __attribute__((always_inline)) {
     for (; written < end; ++written) {
-      if (written >= begun) std::fill_n(row_of(written), size, 0.0F);
+      const float* const row = sums.row(p, written);
+      if (written >= begun) std::fill_n(sums.row(p, written), sums.size, 0.0F);
       for (std::int64_t column = 0; column < p.in[1]; ++column) {
-        T* const to = dx + (written * p.in[1] + column) * p.blocks.inner;
-        const float* const row = row_of(written) + column * pixel;
+        T* const to = of.dx + (written * p.in[1] + column) * p.blocks.inner;
         loads.each([&](std::int64_t from, auto width, auto lanes) __attribute__((always_inline)) {
           Row<T, width> sum;
-          std::memcpy(&sum, row + from, sizeof sum);
+          fetch(sum, row + column * sums.pixel + from);
           store(sum, to + from, lanes);
         });
       }
     }
   };
   for (std::int64_t row = 0; row < p.out[0]; ++row) {
-    const Span seen = p.span(0, row);
-    write_until(seen.begin);
-    for (begun = std::max(begun, seen.begin); begun < seen.end; ++begun)
-      std::fill_n(row_of(begun), size, 0.0F);
+    const Span seen_rows = p.span(0, row);
+    write_until(seen_rows.begin);
+    for (begun = std::max(begun, seen_rows.begin); begun < seen_rows.end; ++begun)
+      std::fill_n(sums.row(p, begun), sums.size, 0.0F);
     each_window(
-        p, row, [&](std::int64_t made, Span rows, Span columns) __attribute__((always_inline)) {
-          Kind::give(p, x, y + made, dy + made, rows, columns, loads,
-                     [&](std::int64_t at, std::int64_t column) { return row_of(at) + column * pixel; });
-        });
+        p,
+        row, [&](const Seen& seen) __attribute__((always_inline)) { Kind::give(p, of, seen, loads, sums); });
   }
   write_until(p.in[0]);
 }
@@ -239,7 +274,8 @@ FLEETRUN_VECTOR_LOOP void each_part(std::int64_t channels, Body&& body) {
 }
 
 template <typename Kind, typename T>
-FLEETRUN_VECTOR_LOOP void pool_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+FLEETRUN_VECTOR_LOOP void pool_planes(const Pooling& shared, const Planes& of, std::int64_t channels) {
+  const Pooling p = shared;  // which no store can change, as far as the compiler knows
   each_part<T>(
       channels, [&](std::int64_t first, const auto& loads) __attribute__((always_inline)) {
         pool<Kind>(p, static_cast<const T*>(of.x) + first, static_cast<T*>(of.made) + first, loads);
@@ -247,12 +283,15 @@ FLEETRUN_VECTOR_LOOP void pool_planes(const Pooling& p, const Planes& of, std::i
 }
 
 template <typename Kind, typename T>
-FLEETRUN_VECTOR_LOOP void pool_grad_planes(const Pooling& p, const Planes& of, std::int64_t channels) {
+FLEETRUN_VECTOR_LOOP void pool_grad_planes(const Pooling& shared, const Planes& of, std::int64_t channels) {
+  const Pooling p = shared;  // as above
+  const std::int64_t pixel = floats_of(channels);
   each_part<T>(
       channels, [&](std::int64_t first, const auto& loads) __attribute__((always_inline)) {
-        pool_grad<Kind>(p, static_cast<const T*>(of.x) + first, static_cast<const T*>(of.y) + first,
-                        static_cast<const T*>(of.dy) + first, static_cast<T*>(of.made) + first, loads,
-                        floats_of(channels), of.sums);
+        pool_grad<Kind>(p,
+                        Channels<T>{static_cast<const T*>(of.x) + first, static_cast<const T*>(of.y) + first,
+                                    static_cast<const T*>(of.dy) + first, static_cast<T*>(of.made) + first},
+                        loads, RowSums{of.sums, pixel, p.in[1] * pixel});
       });
 }
 
