@@ -3,7 +3,7 @@ import os
 import pathlib
 import subprocess
 
-FOLDER = pathlib.Path(os.environ.get("FLEETRUN_PEERS") or pathlib.Path.home() / ".cache" / "fleetrun" / "peers")
+FOLDER = pathlib.Path(os.environ.get("FLEETRUN_PEERS_TORCH") or pathlib.Path.home() / ".cache" / "fleetrun" / "peers-torch")
 NEWEST_TORCH = FOLDER / "bin" / "python3"
 DEBIAN_TORCH = pathlib.Path("/usr/bin/python3")  # whose modules are the distribution's
 HOW_TO_INSTALL = "scripts/setup --peers"
@@ -23,7 +23,6 @@ KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "99999999999",
 
 def environment(threads, settings=None):
     """For programs that compute with OpenMP. OPENBLAS_CORETYPE halves the speed of OpenBLAS where it names an older processor.
-    OMP_PROC_BIND pins PyTorch's main thread and the one that does its backward passes to the same core: where anything else runs on
-    that core, a step takes three times as long."""
+    Threads are not pinned (OMP_PROC_BIND): a pinned thread waits where something else has its core, any other moves on."""
     kept = {key: value for key, value in os.environ.items() if key not in ("OPENBLAS_CORETYPE", "OMP_PROC_BIND")}
     return kept | {"OMP_NUM_THREADS": str(threads)} | (settings or {})
