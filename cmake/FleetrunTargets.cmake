@@ -13,8 +13,16 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_UNITY_BUILD_MODE GROUP)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-# Installed binaries find their libraries beside them, wherever the prefix is moved to.
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# Below the prefix. Our libraries have no stable interface, so they stay out of the linker's folders; programs and
+# libraries find each other by relative paths, wherever the prefix is moved to. With Debian's folder for one architecture
+# the packages are laid out as any other prefix.
+if(CMAKE_LIBRARY_ARCHITECTURE)
+  set(FLEETRUN_LIBRARY_FOLDER "lib/${CMAKE_LIBRARY_ARCHITECTURE}/fleetrun")
+else()
+  set(FLEETRUN_LIBRARY_FOLDER "${CMAKE_INSTALL_LIBDIR}/fleetrun")
+endif()
+set(FLEETRUN_WORKER_FOLDER "${CMAKE_INSTALL_LIBEXECDIR}/fleetrun")
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME fleetrun)
 
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE_PROGRAM ccache)
@@ -101,7 +109,8 @@ function(fleetrun_library name kind)
   target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}/lib")
   target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} ${needs})
   if(kind STREQUAL "SHARED")
-    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS ${name} LIBRARY DESTINATION ${FLEETRUN_LIBRARY_FOLDER})
   endif()
 endfunction()
 

@@ -83,12 +83,12 @@ void check_script(const std::string& path) {
     throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
 }
 
-// Beside the launcher in a build tree, in libexec of an installation.
+// Beside the launcher in a build tree, in libexec/fleetrun of an installation.
 std::string find_worker_program() {
   std::error_code problem;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
   const auto beside = folder / kWorkerProgram;
-  const auto installed = folder.parent_path() / "libexec" / "fleetrun" / kWorkerProgram;
+  const auto installed = folder.parent_path() / FLEETRUN_WORKER_FOLDER / kWorkerProgram;
   for (const auto& path : {beside, installed})
     if (is_executable(path)) return path;
   throw Error(ErrorKind::not_found,
