@@ -64,7 +64,8 @@ TEST_CASE("everything that is wrong with the file is told at once, with its plac
 TEST_CASE("a bad value names the file and the flag") {
   const File file(R"({"nproc_per_node": "two"})");
   CHECK(file.error() ==
-        "2 " + file.path() + ": nproc_per_node is \"two\", must be a whole number between 1 and 65536");
+        "2 " + file.path() +
+            ": nproc_per_node is \"two\", must be a whole number between 1 and 65536, or auto, gpu or cpu");
 }
 
 TEST_CASE("a file that is not there is an error") {
