@@ -1,5 +1,6 @@
 // Counts every allocation of the process, on any thread, while a count is open; and those of each thread ever. Link counting_malloc.cpp,
-// which takes the place of the C library's malloc and its kin; not for builds with sanitizers.
+// which takes the place of the C library's malloc and its kin; not for builds with sanitizers. Without AVX-512, what oneDNN itself
+// allocates is left out.
 #pragma once
 
 namespace fleetrun::runtime::test {
