@@ -53,7 +53,7 @@ Option refused(const std::string& names, const std::string& why, std::string hel
 }
 
 Option noted(const std::string& names, std::string argument, std::vector<std::string>& notes, std::string why,
-             std::vector<std::string> harmless) {
+             const std::vector<std::string>& harmless) {
   Option option{.names = split_names(names), .argument = std::move(argument), .help = "No effect: " + why};
   if (option.argument.empty()) option.takes = Option::Takes::nothing;
   option.set = [&notes, why = std::move(why), harmless](const std::string& text, const Source& source) {

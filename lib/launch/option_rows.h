@@ -55,7 +55,7 @@ Option refused(const std::string& names, const std::string& why, std::string hel
 
 // Known and without effect here: adds "--flag: why" to `notes`. `harmless` values say nothing.
 Option noted(const std::string& names, std::string argument, std::vector<std::string>& notes, std::string why,
-             std::vector<std::string> harmless = {});
+             const std::vector<std::string>& harmless = {});
 
 // Answered instead of launching; options.cpp looks whether it was given.
 Option question(const std::string& names, std::string help);

@@ -194,6 +194,7 @@ Option auto_cluster_config(LaunchOptions& options) {
 
 std::vector<Option> flags_without_effect(LaunchOptions& options) {
   std::vector<Option> rows;
+  rows.reserve(kServerFlags.size() + kLaterFlags.size());
   for (const char* name : kServerFlags)
     rows.push_back(refused(name, "parameter-server training is not supported yet"));
   for (const char* name : kLaterFlags) rows.push_back(refused(name, "not supported by this build"));
