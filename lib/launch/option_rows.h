@@ -14,6 +14,7 @@ std::vector<std::string> split_names(const std::string& text);
 
 // A flag with a value of its own. `parse` takes the source's name and the text, and throws Error(usage).
 template <typename T, typename Parse>
+// NOLINTNEXTLINE(readability-function-size): the columns of a row of the table
 Option value(const std::string& names, std::string argument, std::string variable, Setting<T>& setting,
              Parse parse, std::string help) {
   Option option{.names = split_names(names),
