@@ -30,6 +30,8 @@ job::JobSpec job_of(job::ModelName model, int ops_in_flight) {
   job.data.batch_size = kBatch;
   job.strategy.execution_strategy.num_threads = ops_in_flight;
   job.strategy.execution_strategy.num_iteration_per_drop_scope = 0;
+  // oneDNN's Winograd changes its number of threads inside a step, for which GNU OpenMP allocates; a search may choose it.
+  job.strategy.cudnn_exhaustive_search = false;
   return job;
 }
 
