@@ -33,9 +33,9 @@ constexpr std::size_t kKernelLogBytes =
 constexpr std::size_t kLongestException = 300;    // bytes of a sentence
 constexpr std::uint64_t kAlmostFull = 64 * 1024;  // bytes left, fewer than a page of log
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
-// Between two clocks of the kernel's, its log's and the raw one: they start within a second of each other and are
-// calibrated apart.
-constexpr double kClockDrift = 1e-4, kClockStart = 1;
+// The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
+// at most (adjtimex(2)).
+constexpr double kClockDrift = 5e-4, kClockStart = 1;
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says so with a number near 2^63
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -81,16 +81,13 @@ std::optional<double> kernel_line_time(const std::string& line) {
   return *end == ']' ? std::optional(time) : std::nullopt;
 }
 
-// The kernel counts processes in its first namespace of them, and no other one can be told from there.
-bool kernel_knows_our_numbers() {
-  std::error_code problem;
-  return std::filesystem::read_symlink("/proc/self/ns/pid", problem) == kFirstPidNamespace;
-}
-
 std::string find_oom_kill_of(const DeathScene& scene) {
-  if (!kernel_knows_our_numbers()) return "";
-  const double since = scene.memory_before.read_at;
-  return find_oom_kill(kernel_log(), scene.pid, since - kClockDrift * since - kClockStart);
+  std::error_code problem;
+  const double start = scene.memory_before.read_at;
+  return find_oom_kill(kernel_log(),
+                       {.pid = scene.pid,
+                        .pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", problem),
+                        .since = start - kClockDrift * start - kClockStart});
 }
 
 void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
@@ -226,17 +223,18 @@ void read_error_file(const std::string& text, DeathEvidence& evidence) {
 
 double kernel_log_time() {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);  // not slewed by NTP, as the kernel's own
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-std::string find_oom_kill(const std::string& kernel_log, pid_t pid, double since) {
-  const std::string wanted = fmt::format("Killed process {} ", pid);
+std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject) {
+  if (subject.pid_namespace != kFirstPidNamespace) return "";
+  const std::string wanted = fmt::format("Killed process {} ", subject.pid);
   std::string found;
   for (const std::string& line : split_lines(kernel_log)) {
     const auto place = line.find(wanted);
     const auto time = kernel_line_time(line);
-    if (place != std::string::npos && time && *time >= since)
+    if (place != std::string::npos && time && *time >= subject.since)
       found = shorten(printable(line.substr(place)), kLongestException);
   }
   return found;

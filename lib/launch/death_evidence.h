@@ -43,10 +43,16 @@ DeathEvidence gather_evidence(const DeathScene& scene);
 
 // What torch.distributed.elastic's @record wrote: the exception and its place.
 void read_error_file(const std::string& text, DeathEvidence& evidence);
-// Seconds by the clock that stamps the lines of the kernel's log.
+// Seconds, nearly by the clock that stamps the lines of the kernel's log.
 double kernel_log_time();
-// The line of the kernel's log that tells of the end of `pid` for want of memory, `since` or later; "" when there is
-// none. Earlier lines are about others that had the number, and of lines without a time nobody knows.
-std::string find_oom_kill(const std::string& kernel_log, pid_t pid, double since);
+// A process whose end may be told in the kernel's log.
+struct KernelLogSubject {
+  pid_t pid = -1;
+  std::string pid_namespace;  // in which it has this number, as /proc/self/ns/pid names it
+  double since = 0;           // by kernel_log_time(): earlier lines are about others that had the number
+};
+// The line that tells of its end for want of memory; "" when there is none. The kernel counts in its first namespace of
+// processes, and of a line without a time nobody knows whom it is about.
+std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject);
 
 }  // namespace fleetrun::launch

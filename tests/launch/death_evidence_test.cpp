@@ -36,19 +36,28 @@ const std::string kOutOfMemory =
     "anon-rss:61000kB, file-rss:5120kB, shmem-rss:0kB, UID:0 pgtables:200kB oom_score_adj:0\n"
     "<3>[  905.000001] Out of memory: Killed process 4242 (other) total-vm:9000kB, anon-rss:6000kB\n";
 
+std::string find(const std::string& log, pid_t pid, double since) {
+  return find_oom_kill(log, {.pid = pid, .pid_namespace = "pid:[4026531836]", .since = since});
+}
+
 TEST_CASE("the kernel's line about the end of a process for want of memory is found by its number") {
   CHECK(
-      find_oom_kill(kOutOfMemory, 42, 800) ==
+      find(kOutOfMemory, 42, 800) ==
       "Killed process 42 (python3) total-vm:90000kB, anon-rss:61000kB, file-rss:5120kB, shmem-rss:0kB, UID:0 "
       "pgtables:200kB oom_score_adj:0");
-  CHECK(find_oom_kill(kOutOfMemory, 424, 800).empty());
+  CHECK(find(kOutOfMemory, 424, 800).empty());
 }
 
 TEST_CASE("a line of the kernel's that is older than the run, or without a time, is about another process") {
-  CHECK(find_oom_kill(kOutOfMemory, 42, 871.2).empty());
-  CHECK_FALSE(find_oom_kill(kOutOfMemory, 4242, 871.2).empty());
-  CHECK(find_oom_kill("<3>Out of memory: Killed process 42 (python3) total-vm:9000kB\n", 42, 0).empty());
-  CHECK_FALSE(find_oom_kill("[    1.000000] Out of memory: Killed process 42 (python3)\n", 42, 0).empty());
+  CHECK(find(kOutOfMemory, 42, 871.2).empty());
+  CHECK_FALSE(find(kOutOfMemory, 4242, 871.2).empty());
+  CHECK(find("<3>Out of memory: Killed process 42 (python3) total-vm:9000kB\n", 42, 0).empty());
+  CHECK_FALSE(find("[    1.000000] Out of memory: Killed process 42 (python3)\n", 42, 0).empty());
+}
+
+TEST_CASE("in another namespace of processes the kernel's numbers are about others") {
+  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "pid:[4026532201]", .since = 800}).empty());
+  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "", .since = 800}).empty());
 }
 
 TEST_CASE("an exception of the log is the evidence of an exit, and none of a kill") {
