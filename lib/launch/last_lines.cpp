@@ -19,9 +19,19 @@ bool is_control(std::string_view text, std::size_t at, std::size_t length) {
   return length == 1 && ((code < 0x20 && code != '\t') || code == 0x7F);
 }
 
+// A loop without a way out, which the compiler turns into vector instructions.
+bool is_plain_ascii(std::string_view text) {
+  unsigned other = 0;
+  for (const char letter : text)
+    other |= static_cast<unsigned>(letter < ' ' && letter != '\t') | static_cast<unsigned>(letter == '\x7f') |
+             static_cast<unsigned>(static_cast<unsigned char>(letter) >= 0x80);
+  return other == 0;
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
+  if (is_plain_ascii(text)) return true;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_character_length(text, at);
     if (length == 0) return false;
@@ -31,6 +41,7 @@ bool is_utf8(std::string_view text) {
 }
 
 std::string printable(std::string_view text) {
+  if (is_plain_ascii(text)) return std::string(text);
   std::string clean;
   clean.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 namespace fleetrun::launch {
 namespace {
 
+constexpr std::size_t kMostText =
+    64 * 1024;                         // bytes at the end of a log: a sanitizer's report, a hundred stacks
 constexpr std::size_t kWindow = 4096;  // bytes from the start of a line that a pattern sees
 constexpr int kTries = 8;              // the last lines with a sign that are looked at
 constexpr int kGroups = 6;             // the whole match, and what patterns put in parentheses
@@ -111,12 +114,19 @@ std::optional<Finding> match(const Recogniser& row, const re2::RE2& pattern, con
   return found;
 }
 
+bool has_sign(const Recogniser& row, const LogLines& log, std::size_t begin) {
+  return ::memmem(log.text.data() + begin, log.text.size() - begin, row.sign.data(), row.sign.size()) !=
+         nullptr;
+}
+
 std::optional<Finding> find_last(const Recogniser& row, const LogLines& log) {
+  const std::size_t begin = log.text.size() - std::min(log.text.size(), kMostText);
+  if (!has_sign(row, log, begin)) return std::nullopt;
   std::optional<re2::RE2> pattern;  // made when a sign is there, which is rare
   std::size_t end = std::string::npos;
   for (int i = 0; i < kTries; ++i) {
     const auto sign = log.text.rfind(row.sign, end);
-    if (sign == std::string::npos) return std::nullopt;
+    if (sign == std::string::npos || sign < begin) return std::nullopt;
     if (!pattern) pattern.emplace(re2::StringPiece(row.pattern.data(), row.pattern.size()));
     const std::size_t start = log.starts[log.line_at(sign)];
     if (auto found = match(row, *pattern, log, start)) return found;
