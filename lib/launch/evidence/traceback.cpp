@@ -58,6 +58,14 @@ bool is_about_a_child(std::string_view what) {
          what.find("CalledProcessError") != std::string_view::npos;
 }
 
+// What a process says when another one ended first; whose own words say more.
+bool is_about_a_peer(std::string_view what) {
+  constexpr std::array<std::string_view, 3> kSigns = {"Connection closed by peer", "Connection reset by peer",
+                                                      "Broken pipe"};
+  return std::any_of(kSigns.begin(), kSigns.end(),
+                     [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; });
+}
+
 // In front of the first frame; of a traceback without frames in front of its header.
 std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) {
   for (std::size_t i = first; i < std::min(lines.size(), first + 2 + kForeignLines); ++i)
@@ -187,7 +195,8 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
   if (found.cause.what.empty() || is_about_a_child(found.cause.what) ||
       any_has(before, {"Exception ignored ", "--- Logging error ---", "Error in atexit._run_exitfuncs"}))
     found.endings = 0;
-  if (any_has(before, {"Exception in thread ", "Task exception was never retrieved"}))
+  if (is_about_a_peer(found.cause.what) ||
+      any_has(before, {"Exception in thread ", "Task exception was never retrieved"}))
     found.weight = Weight::clue;
 }
 
