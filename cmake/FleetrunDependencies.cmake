@@ -17,6 +17,13 @@ if(FLEETRUN_TESTS)
   pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)  # writes their pictures
 endif()
 
+# Statically: the launcher starts without loading one more library.
+find_library(RE2_LIBRARY NAMES libre2.a re2 REQUIRED)
+find_path(RE2_INCLUDE_DIR re2/re2.h REQUIRED)
+add_library(re2::re2 UNKNOWN IMPORTED)
+set_target_properties(re2::re2 PROPERTIES
+  IMPORTED_LOCATION "${RE2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${RE2_INCLUDE_DIR}")
+
 # Debian's dnnl-config.cmake asks for OpenCL development files, which nothing here needs.
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)

@@ -46,6 +46,7 @@ THIRD_PARTY = [
     (re.compile(r"^(turbojpeg|jpeglib|jerror|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
     (re.compile(r"^(cuda|cudnn|cublas|nccl)\w*\.h$"), ["lib/cuda"], LIGHT),
     (re.compile(r"^sodium"), ["lib/base"], LIGHT),
+    (re.compile(r"^re2/"), ["lib/launch"], HEAVY),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')

@@ -71,12 +71,10 @@ class LogViewer {
     const LogPrefix prefix = query_.prefix.value_or(usual);
     std::function<std::string()> front;
     const LinePlace place = {.rank = log.log.rank, .local_rank = log.log.rank};
-    if (!prefix.text.empty()) front = [prefix, place] { return expand(prefix, place); };
+    if (!prefix.text.empty() || logs_.size() > 1) front = [prefix, place] { return expand(prefix, place); };
     std::function<bool(const std::string&)> wanted;
     if (query_.pattern)
-      wanted = [pattern = *query_.pattern](const std::string& line) {
-        return std::regex_search(line, pattern);
-      };
+      wanted = [pattern = *query_.pattern](const std::string& line) { return pattern.is_in(line); };
     return LogText(std::move(front), std::move(wanted));
   }
 

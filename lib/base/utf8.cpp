@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <algorithm>
+
 namespace fleetrun {
 
 std::size_t utf8_character_length(std::string_view text, std::size_t offset) {
@@ -21,6 +23,18 @@ std::size_t utf8_character_length(std::string_view text, std::size_t offset) {
     return follows(1) && follows(2) && follows(3) && !overlong && !too_high ? 4 : 0;
   }
   return 0;
+}
+
+std::size_t whole_utf8_characters(std::string_view text, std::size_t most) {
+  const std::size_t end = std::min(text.size(), most);
+  for (std::size_t back = 1; back <= std::min<std::size_t>(end, 3); ++back) {
+    const auto byte = static_cast<unsigned char>(text[end - back]);
+    if (byte < 0x80) break;
+    if (byte < 0xC0) continue;
+    const std::size_t length = byte >= 0xF0 ? 4 : (byte >= 0xE0 ? 3 : 2);
+    return length > back ? end - back : end;
+  }
+  return end;
 }
 
 }  // namespace fleetrun

@@ -8,10 +8,10 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <regex>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include "base/error.h"
 #include "base/json_value.h"
@@ -45,8 +45,10 @@ bool names_a_secret(const std::string& name) {
 
 // "https://user:word@host" without the word.
 std::string without_password(const std::string& value) {
-  static const std::regex pattern("(://[^/@:[:space:]]*):[^/@[:space:]]+@");
-  return std::regex_replace(value, pattern, "$1:***@");
+  static const re2::RE2 pattern(R"((://[^/@:\s]*):[^/@\s]+@)", re2::RE2::Latin1);  // a value may be any bytes
+  std::string safe = value;
+  re2::RE2::GlobalReplace(&safe, pattern, R"(\1:***@)");
+  return safe;
 }
 
 // The mode counts from the first byte on, also where the file of an earlier run had another.

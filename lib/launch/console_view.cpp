@@ -1,11 +1,16 @@
 #include "launch/console_view.h"
 
+#include <algorithm>
+
 namespace fleetrun::launch {
 
 ConsoleView::ConsoleView(EventLoop& loop, const std::vector<ConsoleSource>& sources) {
   for (const ConsoleSource& source : sources) {
+    const auto beside = std::count_if(sources.begin(), sources.end(), [&](const ConsoleSource& other) {
+      return other.stream == source.stream;
+    });
     std::function<std::string()> front;
-    if (!source.prefix.text.empty())
+    if (!source.prefix.text.empty() || beside > 1)
       front = [prefix = source.prefix, place = source.place] { return expand(prefix, place); };
     followers_.push_back(
         std::make_unique<LogFollower>(loop, *source.stream, source.path, LogText(std::move(front))));

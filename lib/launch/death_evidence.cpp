@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <sstream>
 
@@ -18,6 +19,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "launch/cgroup_files.h"
+#include "launch/evidence/log_cause.h"
+#include "launch/evidence/traceback.h"
+#include "launch/last_lines.h"
 #include "launch/proc_files.h"
 
 namespace fleetrun::launch {
@@ -26,7 +30,12 @@ namespace {
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;  // of an error file
 constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                  // the usual size of the kernel's ring is 128 KiB to 1 MiB
+constexpr std::size_t kLongestException = 300;    // bytes of a sentence
 constexpr std::uint64_t kAlmostFull = 64 * 1024;  // bytes left, fewer than a page of log
+constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
+// The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
+// at most (adjtimex(2)).
+constexpr double kClockDrift = 5e-4, kClockStart = 1;
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says so with a number near 2^63
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -63,9 +72,27 @@ std::string kernel_log() {
   return text;
 }
 
+// The seconds in "<3>[  924.215475] Out of memory: ..."; none: the kernel was told to write none.
+std::optional<double> kernel_line_time(const std::string& line) {
+  const auto start = line.find('[');
+  if (start == std::string::npos || start > 4) return std::nullopt;  // behind the level, "<6>" or "<14>"
+  char* end = nullptr;
+  const double time = std::strtod(line.c_str() + start + 1, &end);
+  return *end == ']' ? std::optional(time) : std::nullopt;
+}
+
+std::string find_oom_kill_of(const DeathScene& scene) {
+  std::error_code problem;
+  const double start = scene.memory_before.read_at;
+  return find_oom_kill(kernel_log(),
+                       {.pid = scene.pid,
+                        .pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", problem),
+                        .since = start - kClockDrift * start - kClockStart});
+}
+
 void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
   const MemoryCgroup now = read_memory_cgroup();
-  const std::string line = find_oom_kill(kernel_log(), scene.pid);
+  const std::string line = find_oom_kill_of(scene);
   if (!line.empty()) evidence.facts.push_back("the kernel's log says: " + line);
   const bool counted = now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills;
   evidence.out_of_memory = counted || !line.empty();
@@ -117,24 +144,25 @@ bool makes_core(int signal) {
          signal == SIGQUIT || signal == SIGSYS || signal == SIGTRAP;
 }
 
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
+  LogCause cause = find_log_cause(scene.log_end, scene.status);
+  evidence.exception = std::move(cause.what);
+  evidence.exception_place = std::move(cause.place);
+  for (std::string* fact : {&cause.from, &cause.hint})
+    if (!fact->empty()) evidence.facts.push_back(std::move(*fact));
 }
 
-// `  File "/home/me/train.py", line 12, in main`
-std::string place_in(const std::string& line) {
-  constexpr std::string_view kFile = "File \"";
-  const std::string text = trimmed(line);
-  if (!text.starts_with(kFile)) return "";
-  const auto end = text.find("\", line ");
-  if (end == std::string::npos) return "";
-  const std::string path = text.substr(kFile.size(), end - kFile.size());
-  const std::string rest = text.substr(end + 8);
-  const auto comma = rest.find(',');
-  return fmt::format("{}:{}{}", path, rest.substr(0, comma),
-                     comma == std::string::npos ? "" : rest.substr(comma));
+void look_at_error_file(const DeathScene& scene, DeathEvidence& evidence) {
+  try {
+    read_error_file(read_file(scene.error_file, kMostErrorBytes), evidence);
+  } catch (const Error&) {
+    // Most programs write none.
+  }
+}
+
+// Of a text from elsewhere.
+std::string first_line(const std::string& text) {
+  return shorten(printable(text.substr(0, text.find('\n'))), kLongestException);
 }
 
 std::vector<std::string> split_lines(const std::string& text) {
@@ -147,8 +175,7 @@ std::vector<std::string> split_lines(const std::string& text) {
 }  // namespace
 
 MemoryCgroup read_memory_cgroup() {
-  MemoryCgroup group;
-  group.folder = own_cgroup_folder("memory");
+  MemoryCgroup group{.folder = own_cgroup_folder("memory"), .read_at = kernel_log_time()};
   if (group.folder.empty()) return group;
   const auto read = [&](const char* name) { return read_kernel_file(group.folder + name); };
   const std::string events = read("/memory.events");
@@ -167,13 +194,9 @@ bool is_disk_full(const std::string& path) {
 
 DeathEvidence gather_evidence(const DeathScene& scene) {
   DeathEvidence evidence;
-  find_traceback(scene.last_lines, evidence);
-  try {
-    read_error_file(read_file(scene.error_file, kMostErrorBytes), evidence);
-  } catch (const Error&) {
-    // Most programs write none.
-  }
+  look_at_log(scene, evidence);
   const bool killed = scene.status.how == ExitStatus::How::signaled;
+  if (!killed) look_at_error_file(scene, evidence);
   if (killed && scene.status.value == SIGKILL) look_for_oom(scene, evidence);
   if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
@@ -181,40 +204,39 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
   return evidence;
 }
 
-// A traceback ends with the first line that is not indented.
-void find_traceback(const std::vector<std::string>& lines, DeathEvidence& evidence) {
-  const auto start = std::find(lines.rbegin(), lines.rend(), "Traceback (most recent call last):").base();
-  if (start == lines.begin()) return;
-  for (auto line = start; line != lines.end(); ++line) {
-    if (line->empty() || line->front() == ' ') {
-      if (std::string place = place_in(*line); !place.empty()) evidence.exception_place = std::move(place);
-    } else {
-      evidence.exception = *line;
-      return;
-    }
-  }
-}
-
 // {"message": {"message": "ValueError: ...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}
 void read_error_file(const std::string& text, DeathEvidence& evidence) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("message")) return;
   const auto& message = json["message"];
-  if (message.is_string()) evidence.exception = message;
+  if (message.is_string()) evidence.exception = first_line(message);
   if (!message.is_object()) return;
-  if (message.contains("message") && message["message"].is_string()) evidence.exception = message["message"];
+  if (message.contains("message") && message["message"].is_string())
+    evidence.exception = first_line(message["message"]);
   if (!message.contains("extraInfo") || !message["extraInfo"].is_object()) return;
   const auto stack = message["extraInfo"].find("py_callstack");
   if (stack == message["extraInfo"].end() || !stack->is_string()) return;
   for (const std::string& line : split_lines(*stack))
-    if (std::string place = place_in(line); !place.empty()) evidence.exception_place = std::move(place);
+    if (std::string place = place_in_frame(line); !place.empty())
+      evidence.exception_place = first_line(place);
 }
 
-std::string find_oom_kill(const std::string& kernel_log, pid_t pid) {
-  const std::string wanted = fmt::format("Killed process {} ", pid);
+double kernel_log_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject) {
+  if (subject.pid_namespace != kFirstPidNamespace) return "";
+  const std::string wanted = fmt::format("Killed process {} ", subject.pid);
   std::string found;
-  for (const std::string& line : split_lines(kernel_log))
-    if (line.find(wanted) != std::string::npos) found = line.substr(line.find(wanted));
+  for (const std::string& line : split_lines(kernel_log)) {
+    const auto place = line.find(wanted);
+    const auto time = kernel_line_time(line);
+    if (place != std::string::npos && time && *time >= subject.since)
+      found = shorten(printable(line.substr(place)), kLongestException);
+  }
   return found;
 }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/progress_page.h"
-#include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/growing_file.h"
 #include "launch/hang_watch.h"
 #include "launch/log_rule.h"
 #include "launch/process_group.h"
@@ -31,7 +31,7 @@ class HangMonitor {
 
  private:
   struct LogTail {  // what the rules have not seen yet
-    UniqueFd file;
+    GrowingFile file;
     std::string unfinished;
   };
 

@@ -7,9 +7,10 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr double kIdleShare = 0.05;      // of a core: what timers of a waiting program take
-constexpr int kMissedLooks = 5;          // so late, and it was us who were stopped, or the machine
-constexpr std::size_t kStepTimes = 500;  // enough for a 99th percentile
+constexpr double kIdleShare = 0.05;           // of a core: what timers of a waiting program take
+constexpr double kIdleTraffic = 64.0 * 1024;  // a second: what a waiting program's monitors read and write
+constexpr int kMissedLooks = 5;               // so late, and it was us who were stopped, or the machine
+constexpr std::size_t kStepTimes = 500;       // enough for a 99th percentile
 constexpr int kStepFactor = 5;
 constexpr auto kTick = std::chrono::milliseconds(10);  // in which the kernel counts processor time
 
@@ -17,7 +18,8 @@ double in_seconds(Clock::duration time) { return std::chrono::duration<double>(t
 
 bool works(const RankSample& before, const RankSample& now, Clock::duration between) {
   const auto idle = std::chrono::duration_cast<Clock::duration>(kIdleShare * between);
-  return now.worked - before.worked > std::max<Clock::duration>(idle, kTick);
+  if (now.worked - before.worked > std::max<Clock::duration>(idle, kTick)) return true;
+  return now.moved > before.moved + static_cast<std::uint64_t>(kIdleTraffic * in_seconds(between));
 }
 
 }  // namespace

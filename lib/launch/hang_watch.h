@@ -1,6 +1,7 @@
 // Decides when a run makes no progress any more, from samples of its ranks: no clock, no processes, no files.
 //
-//   any program   no log of any rank grows and no rank works, for `silence`; or one rank is stopped for so long
+//   any program   no log of any rank grows and no rank works (takes processor time, reads or writes files), for `silence`; or one rank
+//                 is stopped for so long
 //   log rules     no line that matches, within the rule's time
 //   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far)
 #pragma once
@@ -19,6 +20,7 @@ struct RankSample {
   bool stopped = false;         // by SIGSTOP or a debugger
   std::uint64_t log_bytes = 0;  // written so far
   Clock::duration worked{};     // processor time of its process tree so far
+  std::uint64_t moved = 0;      // bytes that its process tree has read and written so far
   bool training = false;        // the embedded runtime says so; step and beat are valid
   std::uint64_t step = 0;
   std::int64_t beat = 0;  // changes with each sign of life

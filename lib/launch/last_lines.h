@@ -2,13 +2,24 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fleetrun::launch {
 
-// The last `count` lines of a file, control characters replaced; none when it cannot be read.
+// The end of a file, at most so many bytes; "" when it cannot be read.
+std::string read_log_end(const std::string& path, std::size_t most);
+
+// The last lines of a text as people can read them: of a progress bar its last state, no escape sequences, and no line
+// longer than a screen takes.
+std::vector<std::string> last_lines(std::string_view text, std::size_t count);
+
 std::vector<std::string> read_last_lines(const std::string& path, std::size_t count);
 
-std::string printable(std::string line);  // control characters but tabs replaced
+bool is_utf8(std::string_view text);
+// Valid UTF-8 without control characters but tabs: those become '?', and bytes that are no UTF-8 U+FFFD.
+std::string printable(std::string_view text);
+// Not longer than `most` bytes; what is cut off is "...".
+std::string shorten(std::string text, std::size_t most);
 
 }  // namespace fleetrun::launch

@@ -1,11 +1,6 @@
 #include "launch/log_follower.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -16,13 +11,12 @@ constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by defaul
 
 }  // namespace
 
-LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, std::string path, LogText text)
-    : loop_(loop), stream_(stream), path_(std::move(path)), text_(std::move(text)) {
-  file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_) throw file_error(errno, "following", path_);
+LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text)
+    : loop_(loop), stream_(stream), file_(path), text_(std::move(text)) {
+  if (!file_.is_open()) throw file_error(errno, "following", path);
 }
 
-void LogFollower::start_at(std::int64_t place) { ::lseek(file_.get(), place, SEEK_SET); }
+void LogFollower::start_at(std::int64_t place) { file_.go_to(place); }
 
 void LogFollower::look() {
   if (!waiting_) copy_some();
@@ -40,17 +34,16 @@ void LogFollower::copy_some() {
 }
 
 bool LogFollower::read_chunk() {
-  std::string chunk(kChunk, '\0');
-  const ssize_t count = ::read(file_.get(), chunk.data(), chunk.size());
-  if (count <= 0) return false;
-  chunk.resize(static_cast<std::size_t>(count));
+  if (file_.begins_anew()) stream_.write(text_.end_line());
+  const std::string chunk = file_.read(kChunk);
+  if (chunk.empty()) return false;
   stream_.write(text_.take(chunk, Clock::now()));
   return true;
 }
 
 bool LogFollower::finish(const Patience& patience) {
   const bool all = copy_rest(patience);
-  file_.reset();
+  file_.close();
   return all;
 }
 

@@ -1,11 +1,11 @@
 // Copies a log file to a stream as it grows, as LogText shows it. The file's writer is never held up: when the
-// stream has no room the copy waits, and goes on from there.
+// stream has no room the copy waits, and goes on from there. A file that somebody empties is copied from its start again.
 #pragma once
 #include <cstdint>
 #include <string>
 
-#include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/growing_file.h"
 #include "launch/log_text.h"
 #include "launch/output_stream.h"
 
@@ -14,7 +14,7 @@ namespace fleetrun::launch {
 class LogFollower {
  public:
   // The file exists. Throws Error(io) when it cannot be read.
-  LogFollower(EventLoop& loop, OutputStream& stream, std::string path, LogText text = LogText());
+  LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text = LogText());
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
@@ -32,8 +32,7 @@ class LogFollower {
 
   EventLoop& loop_;
   OutputStream& stream_;
-  std::string path_;
-  UniqueFd file_;
+  GrowingFile file_;
   LogText text_;
   bool waiting_ = false;  // for the stream
 };

@@ -55,15 +55,6 @@ std::optional<WallClock::time_point> as_time_of_day(const std::string& text, Wal
   return WallClock::from_time_t(std::mktime(&local));
 }
 
-std::regex parse_pattern(const std::string& source, const std::string& text) {
-  try {
-    return std::regex(text);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is \"{}\", no regular expression: {}", source, text, error.what()));
-  }
-}
-
 }  // namespace
 
 WallClock::time_point parse_since(const std::string& source, const std::string& text,
@@ -79,7 +70,7 @@ LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, Wal
   LogQuery query{.folder = folder, .follow = found.has("--follow")};
   if (const auto text = found.value("--rank")) query.ranks = parse_ranks("--rank", *text);
   if (const auto text = found.value("--since")) query.since = parse_since("--since", *text, now);
-  if (const auto text = found.value("--grep")) query.pattern = parse_pattern("--grep", *text);
+  if (const auto text = found.value("--grep")) query.pattern.emplace("--grep", *text);
   if (const auto text = found.value("--log_prefix")) query.prefix = parse_log_prefix("--log_prefix", *text);
   return query;
 }

@@ -3,12 +3,12 @@
 #include <chrono>
 #include <compare>
 #include <optional>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "launch/log_prefix.h"
 #include "launch/option.h"
+#include "launch/pattern.h"
 #include "launch/rank_set.h"
 
 namespace fleetrun::launch {
@@ -18,7 +18,7 @@ struct LogQuery {
   bool follow = false;
   std::optional<RankSet> ranks;  // none: all
   std::optional<std::chrono::system_clock::time_point> since;
-  std::optional<std::regex> pattern;
+  std::optional<Pattern> pattern;
   std::optional<LogPrefix> prefix;
 };
 

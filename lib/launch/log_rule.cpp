@@ -16,15 +16,10 @@ LogRule parse_log_rule(const std::string& source, const std::string& text) {
                 "for example --log_rule='loss: within 60s'");
   std::string seconds = text.substr(place + kWithin.size());
   if (seconds.ends_with('s')) seconds.pop_back();
-  LogRule rule = {.text = text, .pattern = {}, .within = parse_seconds(source, seconds)};
-  if (rule.within == Clock::duration::zero())
+  const Clock::duration within = parse_seconds(source, seconds);
+  if (within == Clock::duration::zero())
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must give more than 0 seconds", source, text));
-  try {
-    rule.pattern.assign(text.substr(0, place), std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\": {}", source, text, error.what()));
-  }
-  return rule;
+  return {.text = text, .pattern = Pattern(source, text.substr(0, place)), .within = within};
 }
 
 }  // namespace fleetrun::launch

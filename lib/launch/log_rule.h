@@ -1,15 +1,15 @@
 // --log_rule 'REGEX within 60s': some rank's log has to show a line that matches at least so often.
 #pragma once
-#include <regex>
 #include <string>
 
 #include "launch/clock.h"
+#include "launch/pattern.h"
 
 namespace fleetrun::launch {
 
 struct LogRule {
   std::string text;  // as the user wrote it
-  std::regex pattern;
+  Pattern pattern;
   Clock::duration within{};
 };
 

@@ -4,26 +4,34 @@
 #include <chrono>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kLongestUnfinished = 8192;          // bytes; longer ones are passed on in pieces
+constexpr std::size_t kLongestSearched = 1024 * 1024;     // the same, of lines that a pattern has to match
 constexpr auto kProgressPause = std::chrono::seconds(1);  // between two states of one progress bar
 constexpr char kEscape = '\x1b';
 constexpr char kBell = '\a';
 
-// A loop without a way out, which the compiler turns into vector instructions.
+bool is_between(char letter, char first, char last) { return letter >= first && letter <= last; }
+
+// A loop without a way out, which the compiler turns into vector instructions. 0xc2 may begin one of U+0080 to U+009f,
+// which terminals take for control characters.
 bool is_plain(std::string_view text) {
   unsigned control = 0;
   for (const char letter : text) {
     const auto code = static_cast<unsigned char>(letter);
     control |= static_cast<unsigned>(code < 0x20 && code != '\n' && code != '\t') |
-               static_cast<unsigned>(code == 0x7f);
+               static_cast<unsigned>(code == 0x7f) | static_cast<unsigned>(code == 0xc2);
   }
   return control == 0;
 }
 
-bool is_between(char letter, char first, char last) { return letter >= first && letter <= last; }
+bool is_high_control(std::string_view text, std::size_t at) {
+  return text[at] == '\xc2' && at + 1 < text.size() && is_between(text[at + 1], '\x80', '\x9f');
+}
 
 // The place behind the escape sequence that begins at `start` (ECMA-48).
 std::size_t end_of_escape(std::string_view text, std::size_t start) {
@@ -59,8 +67,10 @@ std::string clean_line(std::string_view line) {
       at = end_of_escape(line, at);
       continue;
     }
-    clean += is_plain(line.substr(at, 1)) ? line[at] : '?';
-    ++at;
+    const bool high = is_high_control(line, at);
+    const auto code = static_cast<unsigned char>(line[at]);
+    clean += high || (code < 0x20 && code != '\t') || code == 0x7f ? '?' : line[at];
+    at += high ? 2 : 1;
   }
   return clean;
 }
@@ -69,6 +79,8 @@ LogText::LogText(std::function<std::string()> prefix, std::function<bool(const s
     : prefix_(std::move(prefix)), wanted_(std::move(wanted)) {}
 
 std::string LogText::take(std::string_view bytes, TimePoint now) {
+  if (bytes.empty()) return "";
+  if (std::exchange(broken_, false) && unfinished_.empty() && bytes.front() == '\n') bytes.remove_prefix(1);
   const auto last_end = bytes.rfind('\n');
   std::string text;
   if (last_end == std::string_view::npos) {
@@ -82,7 +94,7 @@ std::string LogText::take(std::string_view bytes, TimePoint now) {
     unfinished_ = bytes.substr(last_end + 1);
   }
   show_progress(now, text);
-  if (unfinished_.size() > kLongestUnfinished) text += show(std::exchange(unfinished_, ""));
+  if (unfinished_.size() > (wanted_ ? kLongestSearched : kLongestUnfinished)) text += show_part();
   return text;
 }
 
@@ -97,11 +109,23 @@ void LogText::show_progress(TimePoint now, std::string& text) {
   unfinished_.erase(0, rewritten + 1);
 }
 
-std::string LogText::finish() {
+std::string LogText::show_part() {
+  const std::size_t whole = whole_utf8_characters(unfinished_, unfinished_.size());
+  std::string rest = unfinished_.substr(whole);
+  unfinished_.resize(whole);
+  broken_ = prefix_ || wanted_;
+  std::string part = broken_ ? end_line() : finish();
+  unfinished_ = std::move(rest);
+  return part;
+}
+
+std::string LogText::end_line() {
   if (unfinished_.empty()) return "";
-  if (prefix_) unfinished_ += '\n';
+  unfinished_ += '\n';
   return show(std::exchange(unfinished_, ""));
 }
+
+std::string LogText::finish() { return prefix_ ? end_line() : show(std::exchange(unfinished_, "")); }
 
 std::string LogText::show(std::string_view lines) const {
   if (!prefix_ && !wanted_ && is_plain(lines)) return std::string(lines);

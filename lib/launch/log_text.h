@@ -13,20 +13,24 @@ namespace fleetrun::launch {
 class LogText {
  public:
   // `prefix` is asked for each piece of text and stands in front of each of its lines; only lines for which `wanted`
-  // is true are shown. Both may be empty.
+  // is true are shown. Both may be empty. With a prefix, "" too, a line longer than 8 KiB is broken into several, since
+  // another log's lines may come between its parts.
   explicit LogText(std::function<std::string()> prefix = {},
                    std::function<bool(const std::string& line)> wanted = {});
 
   std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
-  std::string finish();  // the rest: a line without an end gets one if it has a prefix
+  std::string end_line();  // what was written of a line that gets no other end
+  std::string finish();    // the rest: a line without an end gets one if it has a prefix
 
  private:
   std::string show(std::string_view lines) const;
   void show_progress(TimePoint now, std::string& text);
+  std::string show_part();
 
   std::function<std::string()> prefix_;
   std::function<bool(const std::string& line)> wanted_;
   std::string unfinished_;  // the start of a line whose end was not written yet
+  bool broken_ = false;     // what came last was a part of a line, and we ended it
   TimePoint shown_progress_{};
 };
 

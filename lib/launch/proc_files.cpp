@@ -36,6 +36,19 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return parse_process_stat(read_kernel_file(fmt::format("/proc/{}/stat", pid)));
 }
 
+std::uint64_t parse_process_io(const std::string& text) {
+  std::istringstream lines(text);
+  std::string name;
+  std::uint64_t total = 0;
+  for (std::uint64_t bytes = 0; lines >> name >> bytes;)
+    if (name == "rchar:" || name == "wchar:") total += bytes;
+  return total;
+}
+
+std::uint64_t read_process_io(pid_t pid) {
+  return parse_process_io(read_kernel_file(fmt::format("/proc/{}/io", pid)));
+}
+
 std::vector<pid_t> list_process_tree(pid_t root) {
   std::vector<pid_t> tree = {root};
   for (std::size_t i = 0; i < tree.size(); ++i) {

@@ -20,6 +20,10 @@ struct ProcessStat {
 std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /proc/PID/stat
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 
+// The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
+std::uint64_t parse_process_io(const std::string& text);
+std::uint64_t read_process_io(pid_t pid);  // 0 where we may not look
+
 std::vector<pid_t> list_process_tree(pid_t root);  // itself first
 
 }  // namespace fleetrun::launch

@@ -45,7 +45,7 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const Col
   read_process_facts(facts);
   facts.silent_for = seconds_silent(log, record.started);
   if (const auto lines = read_last_lines(log, 1); !lines.empty())
-    facts.last_line = lines.front().substr(0, kLongestShown);
+    facts.last_line = shorten(lines.front(), kLongestShown);
   if (rank < sources.pages.size()) {
     const ProgressPage& page = *sources.pages[rank];
     facts.step = {.phase = std::string(describe(page.phase.load())),

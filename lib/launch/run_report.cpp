@@ -17,6 +17,7 @@ namespace {
 using WallClock = std::chrono::system_clock;
 
 constexpr std::size_t kLastLines = 30;                     // of a failed rank's log, as one screen takes
+constexpr std::size_t kLogEnd = 256 * 1024;                // bytes in which the cause is looked for
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 
 std::string make_run_id(const LaunchOptions& options) {
@@ -67,14 +68,15 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
   report.logs.at(static_cast<std::size_t>(rank)) = logs.log_of_end(rank);
   if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  report.last_lines = read_last_lines(logs.log_of_end(rank), kLastLines);
+  std::string log_end = read_log_end(logs.log_of_end(rank), kLogEnd);
+  report.last_lines = last_lines(log_end, kLastLines);
   if (!status || status->ok()) return;
   report.evidence = gather_evidence({.rank = rank,
                                      .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                                      .status = *status,
                                      .log = logs.log_of_end(rank),
                                      .error_file = logs.file(fmt::format("error.{}.json", rank)),
-                                     .last_lines = report.last_lines,
+                                     .log_end = std::move(log_end),
                                      .memory_before = report.memory_before});
 }
 

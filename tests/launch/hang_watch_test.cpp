@@ -51,6 +51,21 @@ TEST_CASE("one rank that works is enough, timers of a waiting program are not") 
   CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].worked += 20ms; }).empty());
 }
 
+TEST_CASE(
+    "own_file.py: one rank that reads or writes files is enough, monitors of a waiting program are not") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].moved += 1'000'000; }).empty());
+  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].moved += 20'000; }).empty());
+}
+
+TEST_CASE("a child that ends takes its bytes with it, which is no sign of life") {
+  Scene scene({.silence = 10s});
+  scene.sample.ranks[0].moved = 5'000'000;
+  scene.pass(1s);
+  scene.sample.ranks[0].moved = 1000;
+  CHECK_FALSE(scene.pass(20s).empty());
+}
+
 TEST_CASE("a stopped rank is a hang though the others burn processor time") {
   Scene scene({.silence = 10s});
   const auto spin = [](HangSample& sample) {

@@ -75,6 +75,25 @@ TEST_CASE("at the end everything comes out, also a line without an end") {
   CHECK(setup.take() == "one\nthr");
 }
 
+TEST_CASE("truncated_log.py: a file that somebody empties is copied from its start again") {
+  Setup setup;
+  OutputStream out(setup.loop, setup.write_end.get());
+  setup.append("a first line\nand a sec");
+  LogFollower follower(setup.loop, out, setup.folder / "log");
+  const FolderWatch watch(setup.loop, setup.folder.path(), 1ms, [&] { follower.look(); });
+  std::string text;
+  setup.loop.watch_readable(setup.read_end.get(), [&] {
+    text += setup.take();
+    if (text == "a first line\n") setup.folder.write("log", "new\n");
+    if (text.ends_with("new\n")) setup.loop.stop();
+  });
+  setup.loop.call_at(Clock::now(), [&] { follower.look(); });
+  setup.loop.call_at(Clock::now() + kTestDeadline, [&] { setup.loop.stop(); });
+  setup.loop.run();
+  setup.loop.forget(setup.read_end.get());
+  CHECK(text == "a first line\nand a sec\nnew\n");
+}
+
 TEST_CASE("a reader that takes nothing is given up, and has lost nothing that it could have read") {
   Setup setup;
   OutputStream out(setup.loop, setup.write_end.get());

@@ -58,6 +58,27 @@ TEST_CASE("other control characters are visible, and all other bytes stay as the
   CHECK(text.take(std::string("x\0\n", 3) + high + "\n", at(0s)) == "x?\n" + high + "\n");
 }
 
+TEST_CASE("long_lines.py: a line over 8 KiB is broken where another log may write between") {
+  LogText text([] { return std::string("[0] "); });
+  const std::string part(9000, 'A');
+  CHECK(text.take(part, at(0s)) == "[0] " + part + "\n");
+  CHECK(text.take(part, at(1s)) == "[0] " + part + "\n");
+  CHECK(text.take("\nEND", at(2s)).empty());  // the end of a line that has got one
+  CHECK(text.finish() == "[0] END\n");
+}
+
+TEST_CASE("a line is not broken inside a letter") {
+  LogText text([] { return std::string(); });
+  const std::string part(9000, 'A');
+  CHECK(text.take(part + "\xc3", at(0s)) == part + "\n");
+  CHECK(text.take("\xa9\n", at(0s)) == "\xc3\xa9\n");
+}
+
+TEST_CASE("control characters that take two bytes are visible, too") {
+  CHECK(clean_line("a\xc2\x9b"
+                   "31mb\xc2\xa9") == "a?31mb\xc2\xa9");
+}
+
 TEST_CASE("a very long line comes in pieces") {
   LogText text;
   const std::string line(20000, 'y');

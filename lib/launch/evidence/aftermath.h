@@ -1,0 +1,16 @@
+// What may follow the last words of a process that ends, and what shows that it did not end then.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "launch/evidence/finding.h"
+
+namespace fleetrun::launch {
+
+// The number of the first line of the last words: after it the process reports no progress, does not say that it tries again,
+// and writes at most `most` lines that are no usual chatter at the end. Lines of findings do not count.
+std::size_t last_words_begin(const std::vector<std::string>& lines, const std::vector<Finding>& findings,
+                             std::size_t most);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,31 @@
+// What a recogniser found in the lines of a log, and which ends of a process it explains.
+#pragma once
+#include <cstddef>
+
+#include "launch/evidence/log_cause.h"
+
+namespace fleetrun::launch {
+
+// A set of these.
+enum Ending : unsigned {
+  kExit = 1,       // with a code other than 0
+  kAbort = 2,      // SIGABRT
+  kCrash = 4,      // SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS
+  kInterrupt = 8,  // SIGINT
+};
+
+enum class Weight {
+  certain,     // explains the end wherever it stands
+  last_words,  // only when the process did nothing after it
+  clue,        // the same, and only when there is nothing better
+};
+
+struct Finding {
+  std::size_t first = 0, end = 0;  // its lines, first <= line < end
+  LogCause cause;
+  unsigned endings = 0;  // 0: explains nothing, but is no sign of life either
+  Weight weight = Weight::last_words;
+  int code = 0;  // the only exit code that it explains; 0: any
+};
+
+}  // namespace fleetrun::launch

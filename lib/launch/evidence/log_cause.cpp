@@ -1,0 +1,131 @@
+#include "launch/evidence/log_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "launch/evidence/aftermath.h"
+#include "launch/evidence/finding.h"
+#include "launch/evidence/log_lines.h"
+#include "launch/evidence/recognisers.h"
+#include "launch/evidence/traceback.h"
+#include "launch/last_lines.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostText = 256 * 1024;  // bytes: a traceback of 1,000 frames has 150 KiB
+constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sentence
+constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
+constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
+constexpr int kShellSignal = 128;              // what a shell adds to the signal that ended its child
+
+int signal_of(const ExitStatus& status) {
+  if (status.how == ExitStatus::How::signaled) return status.value;
+  return status.value > kShellSignal && status.value <= kShellSignal + SIGSYS ? status.value - kShellSignal
+                                                                              : 0;
+}
+
+unsigned ending_of(const ExitStatus& status) {
+  switch (signal_of(status)) {
+    case 0:
+      return status.ok() ? 0U : static_cast<unsigned>(kExit);
+    case SIGABRT:
+      return kAbort;
+    case SIGINT:
+      return kInterrupt;
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+      return kCrash;
+    default:
+      return 0;
+  }
+}
+
+struct Hint {
+  std::string_view start, text;  // of the exception
+};
+
+constexpr std::array<Hint, 2> kHints = {{
+    {"bdb.BdbQuit",
+     "ranks do not read the terminal, so breakpoint() ends with BdbQuit: run the script without fleetrun, or "
+     "install remote-pdb and "
+     "add --env PYTHONBREAKPOINT=remote_pdb.set_trace, which listens on a port that the rank's log names"},
+    {"EOFError: EOF when reading a line",
+     "ranks do not read the terminal, so input() finds the end of the file"},
+}};
+
+std::string hint_for(const std::string& what) {
+  for (const Hint& hint : kHints)
+    if (what.starts_with(hint.start)) return std::string(hint.text);
+  return "";
+}
+
+class Judge {
+ public:
+  Judge(const LogLines& log, const ExitStatus& status) : status_(status), ending_(ending_of(status)) {
+    // An exception that nobody caught, then a thread that nobody joined: C++ aborts while Python leaves.
+    if (ending_ == kAbort &&
+        log.text.find("terminate called without an active exception") != std::string::npos)
+      ending_ |= kExit;
+    findings_ = find_tracebacks(log);
+    for (Finding& message : find_messages(log)) add_message(std::move(message));
+    std::stable_sort(findings_.begin(), findings_.end(),
+                     [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
+    const std::size_t most = status.exit_code() == 1 || ending_ != kExit ? kLastWords : kFewLastWords;
+    last_words_ = last_words_begin(log.lines, findings_, most);
+  }
+
+  LogCause decide() const {
+    for (const bool clues : {false, true})
+      for (const Finding& finding : findings_)
+        if ((finding.weight == Weight::clue) == clues && explains(finding)) return finding.cause;
+    return {};
+  }
+
+ private:
+  void add_message(Finding message) {  // what an exception's own lines repeat says nothing new
+    const bool repeated = std::any_of(findings_.begin(), findings_.end(), [&](const Finding& other) {
+      return message.first >= other.first && message.first < other.end;
+    });
+    if (!repeated) findings_.push_back(std::move(message));
+  }
+
+  bool explains(const Finding& finding) const {
+    if ((finding.endings & ending_) == 0) return false;
+    if (finding.code != 0 && ending_ == kExit && finding.code != status_.value) return false;
+    return finding.weight == Weight::certain || finding.end >= last_words_;
+  }
+
+  const ExitStatus& status_;
+  unsigned ending_;
+  std::size_t last_words_ = 0;  // the line with which they begin
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+LogCause find_log_cause(std::string_view log_end, const ExitStatus& status) {
+  if (ending_of(status) == 0) return {};
+  if (log_end.size() > kMostText) log_end.remove_prefix(log_end.size() - kMostText);
+  const LogLines log = read_log_lines(log_end);
+  LogCause cause = Judge(log, status).decide();
+  for (std::string* part : {&cause.what, &cause.place, &cause.from})
+    *part = shorten(std::move(*part), kLongestPart);
+  cause.hint = hint_for(cause.what);
+  return cause;
+}
+
+std::string describe(const LogCause& cause) {
+  return cause.place.empty() ? cause.what : fmt::format("{} ({})", cause.what, cause.place);
+}
+
+}  // namespace fleetrun::launch

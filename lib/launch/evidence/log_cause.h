@@ -1,0 +1,25 @@
+// What a log says about why its process ended: the end of the log and the exit status in, one sentence out. Touches nothing; its size
+// and its time are bounded by the length of the text.
+//
+// An error that the process survived is no cause: a traceback after which it went on working, or one in front of a signal
+// that no exception sends (SIGKILL).
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "launch/exit_status.h"
+
+namespace fleetrun::launch {
+
+struct LogCause {
+  std::string what;   // "ValueError: bad batch"; "" when the log names no cause
+  std::string place;  // "train.py:12, in main"; "" when it names none
+  std::string from;   // of a chained exception: "raised from KeyError: 'lr' (train.py:3, in read)"
+  std::string hint;   // what the user can do about it; mostly ""
+};
+
+LogCause find_log_cause(std::string_view log_end, const ExitStatus& status);
+
+std::string describe(const LogCause& cause);  // "ValueError: bad batch (train.py:12, in main)"
+
+}  // namespace fleetrun::launch

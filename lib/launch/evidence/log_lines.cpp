@@ -1,0 +1,47 @@
+#include "launch/evidence/log_lines.h"
+
+#include <algorithm>
+
+#include "launch/last_lines.h"
+#include "launch/log_text.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kLongestLine = 1000;  // bytes: a message longer than that is cut
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+bool has_shape(std::string_view line, std::string_view prefix) {
+  return line.size() >= prefix.size() &&
+         std::equal(prefix.begin(), prefix.end(), line.begin(),
+                    [](char a, char b) { return a == b || (is_digit(a) && is_digit(b)); });
+}
+
+}  // namespace
+
+std::size_t LogLines::line_at(std::size_t place) const {
+  return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), place) - starts.begin()) - 1;
+}
+
+LogLines read_log_lines(std::string_view log_end) {
+  LogLines log;
+  while (!log_end.empty()) {
+    const std::size_t end = std::min(log_end.find('\n'), log_end.size());
+    log.starts.push_back(log.text.size());
+    log.lines.push_back(shorten(printable(clean_line(log_end.substr(0, end))), kLongestLine));
+    log.text.append(log.lines.back()).append("\n");
+    log_end.remove_prefix(std::min(end + 1, log_end.size()));
+  }
+  return log;
+}
+
+std::string_view without_prefix(std::string_view line, std::string_view prefix) {
+  if (has_shape(line, prefix)) return line.substr(prefix.size());
+  const auto letters = prefix.find_last_not_of(' ');
+  const bool is_bare = letters != std::string_view::npos && line.size() == letters + 1 &&
+                       has_shape(line, prefix.substr(0, letters + 1));  // of an empty line
+  return is_bare ? "" : line;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,19 @@
+// Python's exceptions as it prints them: tracebacks of any length, chained ones, groups, syntax errors, and the frames that
+// Rich draws around them. A prefix in front of each line does not matter.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/evidence/finding.h"
+#include "launch/evidence/log_lines.h"
+
+namespace fleetrun::launch {
+
+// In the order of the log. What is printed about an exception that cannot end the process explains nothing.
+std::vector<Finding> find_tracebacks(const LogLines& log);
+
+// The place in `  File "/home/me/train.py", line 12, in main`: "/home/me/train.py:12, in main"; "" in other lines.
+std::string place_in_frame(std::string_view line);
+
+}  // namespace fleetrun::launch

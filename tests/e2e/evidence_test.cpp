@@ -1,0 +1,150 @@
+// What the report says about why a rank died, and what becomes of logs that are odd, with the real launcher.
+#include "e2e/launcher.h"
+
+namespace fleetrun::evidence_test {
+namespace {
+
+bool has_python() {
+  if (run_child({"/bin/sh", "-c", "command -v python3"}).code == 0) return true;
+  MESSAGE("left out: python3 is not installed");
+  return false;
+}
+
+// The exception that the report names for a script; "" when it names none.
+std::string exception_of(const std::string& script) {
+  const Launch launch;
+  launch.folder.write("train.py", script);
+  const ChildResult result = launch.run_words({"train.py"});
+  CHECK(result.code != 0);
+  const auto exception = launch.report()["exception"];
+  if (exception.is_null()) return "";
+  CHECK(contains(result.err, "fleetrun: " + exception.get<std::string>() + "\n"));
+  return exception;
+}
+
+TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError: the exception is named") {
+  if (!has_python()) return;
+  CHECK(exception_of("def f(n):\n    if n == 0: raise ValueError('the real cause')\n    g(n)\n"
+                     "def g(n):\n    f(n - 1)\nf(12)\n")
+            .starts_with("ValueError: the real cause ("));
+  CHECK(exception_of("import sys, io\nold = sys.excepthook\n"
+                     "def hook(*a):\n    e = sys.stderr; sys.stderr = b = io.StringIO()\n"
+                     "    try: old(*a)\n    finally: sys.stderr = e\n"
+                     "    for s in b.getvalue().split('\\n'): e.write(f'[rank0]: {s}\\n' if s else '\\n')\n"
+                     "sys.excepthook = hook\ndef main(): raise RuntimeError('CUDA out of memory')\nmain()\n")
+            .starts_with("RuntimeError: CUDA out of memory ("));
+  CHECK(exception_of("def f(:\n    pass\n").starts_with("SyntaxError: "));
+  if (run_child({"/bin/sh", "-c", "python3 -c 'ExceptionGroup'"}).code != 0)
+    return;  // older than Python 3.11
+  CHECK(exception_of("raise ExceptionGroup('eg', [ValueError('a'), KeyError('b')])\n")
+            .starts_with("ExceptionGroup: eg (2 sub-exceptions): ValueError: a; KeyError: 'b' ("));
+}
+
+TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to a later SIGKILL") {
+  if (!has_python()) return;
+  CHECK(exception_of("import traceback, os, signal\n"
+                     "try: raise ConnectionError('mirror 1 timed out, trying mirror 2')\n"
+                     "except ConnectionError: traceback.print_exc()\n"
+                     "for i in range(10): print('step', i, 'loss 0.1', flush=True)\n"
+                     "os.kill(os.getpid(), signal.SIGKILL)\n")
+            .empty());
+}
+
+TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {
+  if (!has_python()) return;
+  const Launch launch;
+  launch.folder.write("train.py", "breakpoint()\n");
+  const ChildResult result = run_child(
+      {"/bin/sh", "-c", "exec \"$@\" < /dev/null", "sh", FLEETRUN_BINARY, "train.py"}, launch.options());
+  CHECK(result.code == 1);
+  CHECK(contains(result.err, "fleetrun: bdb.BdbQuit ("));
+  CHECK(contains(result.err, "PYTHONBREAKPOINT=remote_pdb.set_trace"));
+}
+
+TEST_CASE("tqdm_bar.py: a progress bar takes one line of the failure, in its last state") {
+  const Launch launch;
+  launch.folder.write("bar.sh",
+                      "i=0; while [ $i -lt 900 ]; do printf '\\r%d of 1000 ##########' $i; i=$((i+1)); done\n"
+                      "printf '\\n'; exit 3\n");
+  const ChildResult result = launch.run_words({"/bin/sh", "bar.sh"});
+  CHECK(result.code == 3);
+  CHECK(contains(result.err, "fleetrun: the last lines of log/workerlog.0:\n    899 of 1000 ##########\n"));
+  CHECK(launch.report()["last_lines"] == nlohmann::json({"899 of 1000 ##########"}));
+}
+
+TEST_CASE("logs --grep: a line of 60,000 letters is searched, and a bad pattern is refused with its place") {
+  const Launch launch;
+  std::filesystem::create_directory(launch.folder / "log");
+  launch.folder.write("log/workerlog.0", std::string(60000, 'a') + "\n" + std::string(60000, 'a') + "b\n");
+  const ChildResult result = launch.run_words({"logs", "--grep", "a.*b"});
+  CHECK(result.code == 0);
+  CHECK(result.out == std::string(60000, 'a') + "b\n");
+  const ChildResult bad = launch.run_words({"logs", "--grep", "(a)\\1"});
+  CHECK(bad.code == 2);
+  CHECK(contains(bad.err,
+                 "--grep is \"(a)\\1\", no regular expression: back references like \\1 are not supported, "
+                 "at character 4\n"));
+}
+
+TEST_CASE("a log rule that a line could keep busy for ever holds up nothing") {
+  const Launch launch;
+  launch.folder.write("x.sh",
+                      "for i in 1 2 3; do printf 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx%s'"
+                      " xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n"
+                      "echo; exec sleep 100\n");
+  const ChildResult result =
+      launch.run_words({"--log_rule=(x+x+)+y within 1s", "--grace=0.1", "/bin/sh", "x.sh"});
+  CHECK(result.code == 75);
+  CHECK(result.seconds < 20);
+}
+
+// Lines come every 50 ms; the log is emptied when it is much longer than what comes after that.
+TEST_CASE(
+    "truncated_log_rule.py, truncated_log.py: a log that is emptied goes on, on the console and for rules") {
+  const Launch launch;
+  launch.folder.write("lines.sh",
+                      "printf 'loss: start %01000d\\n' 0 1 2 3 4 5 6 7 8 9; : > up\n"
+                      "while [ ! -e over ]; do echo 'loss: goes on'; sleep 0.05; done\n"
+                      "echo the end\n");
+  ChildProcess process(
+      {FLEETRUN_BINARY, "--log_rule=loss: within 1.5s", "--grace=0.1", "/bin/sh", "lines.sh"},
+      launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up"); }, 20s));
+  std::ofstream(launch.folder / "log/workerlog.0", std::ios::trunc).close();
+  const auto lines = [&] { return launch.folder.read("log/workerlog.0").size() / sizeof "loss: goes on"; };
+  REQUIRE(comes_true([&] { return lines() >= 60; }, 30s));  // twice the rule's time
+  launch.folder.write("over", "");
+  const ChildResult result = process.wait();
+  CHECK(result.code == 0);
+  CHECK(contains(result.out, "loss: goes on\n"));
+  CHECK(contains(result.out, "the end\n"));
+}
+
+TEST_CASE("long_lines.py: lines over 8 KiB of two ranks are not glued together") {
+  const Launch launch;
+  launch.folder.write("long.sh",
+                      "long() { printf '%09000d' $1; }\n"
+                      "if [ $RANK = 0 ]; then long 7; while [ ! -e two ]; do sleep 0.02; done; long 7; "
+                      "echo END0; exit; fi\n"
+                      "while [ $(wc -c < out) -lt 9000 ]; do sleep 0.02; done; echo short line; : > two\n");
+  const ChildResult result = run_child({"/bin/sh", "-c", "exec \"$@\" > out", "sh", FLEETRUN_BINARY,
+                                        "--nproc_per_node=2", "--console=all", "/bin/sh", "long.sh"},
+                                       launch.options());
+  CHECK(result.code == 0);
+  CHECK(contains(launch.folder.read("out"), "\n[1] short line\n"));
+}
+
+TEST_CASE("own_file.py: a rank that writes its own file is not taken for one that hangs") {
+  const Launch launch;
+  launch.folder.write(
+      "own.sh",
+      "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do head -c 200000 /dev/zero >> own; sleep 0.2; "
+      "done\n");
+  CHECK(launch.run_words({"--hang_timeout=1", "--grace=0.1", "/bin/sh", "own.sh"}).code == 0);
+  const ChildResult idle =
+      launch.run_words({"--hang_timeout=1", "--grace=0.1", "/bin/sh", "-c", "sleep 100"});
+  CHECK(idle.code == 75);
+}
+
+}  // namespace
+}  // namespace fleetrun::evidence_test

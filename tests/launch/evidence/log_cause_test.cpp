@@ -1,0 +1,170 @@
+#include "launch/evidence/log_cause.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <re2/re2.h>
+
+#include "launch/evidence/recognisers.h"
+#include "launch/last_lines.h"
+
+namespace fleetrun::launch::log_cause_test {
+namespace {
+
+ExitStatus exited(int code) { return {ExitStatus::How::exited, code}; }
+ExitStatus killed_by(int signal) { return {ExitStatus::How::signaled, signal}; }
+
+// A file of this folder: a log, how its process ended, and the sentence that we want.
+struct Example {
+  std::string name;
+  std::map<std::string, std::string> head;
+  std::string log;
+
+  ExitStatus status() const {
+    std::istringstream text(head.at("ended"));
+    std::string how;
+    int value = 0;
+    text >> how >> value;
+    REQUIRE((how == "exited" || how == "signal"));
+    return how == "exited" ? exited(value) : killed_by(value);
+  }
+};
+
+Example read_example(const std::filesystem::path& path) {
+  Example example = {.name = path.stem()};
+  std::ifstream file(path, std::ios::binary);
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const auto colon = line.find(':');
+    REQUIRE(colon != std::string::npos);
+    example.head[line.substr(0, colon)] = line.substr(std::min(line.size(), colon + 2));
+  }
+  example.log = {std::istreambuf_iterator<char>(file), {}};
+  return example;
+}
+
+std::vector<Example> examples() {
+  std::vector<Example> all;
+  for (const auto& entry : std::filesystem::directory_iterator(FLEETRUN_SOURCE_DIR "/tests/launch/evidence"))
+    if (entry.path().extension() == ".txt") all.push_back(read_example(entry.path()));
+  return all;
+}
+
+TEST_CASE("60 logs name the cause that a reader would name, or none") {
+  const std::vector<Example> all = examples();
+  REQUIRE(all.size() >= 60);
+  CHECK(std::count_if(all.begin(), all.end(), [](const Example& example) {
+          return example.head.at("written") == "after the code";
+        }) >= 20);
+  for (const Example& example : all) {
+    CAPTURE(example.name);
+    const LogCause cause = find_log_cause(example.log, example.status());
+    CHECK(describe(cause) == example.head.at("wanted"));
+    const auto from = example.head.find("from");
+    CHECK(cause.from == (from == example.head.end() ? "" : from->second));
+  }
+}
+
+TEST_CASE("no log names a cause for SIGKILL, SIGTERM or a process that ended well") {
+  for (const Example& example : examples()) {
+    CAPTURE(example.name);
+    for (const ExitStatus& status : {killed_by(SIGKILL), killed_by(SIGTERM), exited(0), exited(137)})
+      CHECK(find_log_cause(example.log, status).what.empty());
+  }
+}
+
+TEST_CASE("a log that is cut anywhere, or has wild bytes, gives short and valid text") {
+  for (const Example& example : examples()) {
+    CAPTURE(example.name);
+    for (std::size_t cut = 0; cut < example.log.size(); cut += 97) {
+      std::string log = example.log.substr(0, cut) + "\xff\x1b[31m\xc2\x9b" + example.log.substr(cut / 2);
+      const LogCause cause = find_log_cause(log, example.status());
+      for (const std::string* part : {&cause.what, &cause.place, &cause.from}) {
+        CHECK(part->size() <= 300);
+        CHECK(*part == printable(*part));
+      }
+    }
+  }
+}
+
+// What any line is compared with most often, or begins a search; 30 MB/s would be 9 ms for the most that is read.
+TEST_CASE("a log that is made to keep us busy is judged in less than a second") {
+  for (const char* line :
+       {"Traceback (most recent call last):\n", "  File \"a.py\", line 3, in f\n", "panic: x\n", ": line \n",
+        "Fatal Python error: \n", "  | \n", "\n", "╭ Traceback (most recent call last)\n",
+        "(): ", "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: x\n",
+        "During handling of the above exception, another exception occurred:\n", "x"}) {
+    std::string log;
+    while (log.size() < 300 * 1024) log += line;
+    const auto start = std::chrono::steady_clock::now();
+    find_log_cause(log, exited(1));
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+  }
+}
+
+TEST_CASE("a traceback of 1,000 frames is named with its innermost place") {
+  std::string log = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 1000; ++i)
+    log += "  File \"/home/me/a/rather/long/path/tree.py\", line " + std::to_string(i + 1) +
+           ", in visit\n    self.visit(node.children[0], depth + 1)\n    ^^^^^^^^^^^^^^^^^^^^^^^^^\n";
+  const LogCause cause = find_log_cause(log + "ValueError: deep\n", exited(1));
+  CHECK(describe(cause) == "ValueError: deep (/home/me/a/rather/long/path/tree.py:1000, in visit)");
+}
+
+TEST_CASE("the start of a traceback may be out of sight") {
+  CHECK(describe(find_log_cause("    g(n)\n  File \"a.py\", line 3, in g\n    f()\nValueError: deep\n",
+                                exited(1))) == "ValueError: deep (a.py:3, in g)");
+}
+
+TEST_CASE("the exception of the last traceback and its innermost place are found") {
+  const char* log =
+      "Traceback (most recent call last):\n  File \"old.py\", line 1, in <module>\nKeyError: 'old'\nloss "
+      "0.5\n"
+      "Traceback (most recent call last):\n  File \"train.py\", line 20, in <module>\n    main()\n"
+      "  File \"/home/me/train.py\", line 12, in main\n    raise ValueError(\"bad batch\")\n"
+      "ValueError: bad batch\nsome thread says good bye\n";
+  CHECK(describe(find_log_cause(log, exited(1))) == "ValueError: bad batch (/home/me/train.py:12, in main)");
+}
+
+TEST_CASE("a log without a traceback, or with the start of one only, has no exception") {
+  for (const char* log : {"all is well", "Traceback (most recent call last):", ""})
+    CHECK(find_log_cause(log, exited(1)).what.empty());
+}
+
+TEST_CASE("a shell's code for a signal is the signal") {
+  const char* log = "s.sh: line 1: 19075 Aborted                 ./count\n";
+  CHECK(describe(find_log_cause(log, exited(134))) == "Aborted: ./count (s.sh:1)");
+  CHECK(find_log_cause("Traceback (most recent call last):\nValueError: x\n", exited(137)).what.empty());
+}
+
+TEST_CASE("breakpoint() and input() of a rank have a hint, since ranks do not read the terminal") {
+  const auto ended_with = [](const std::string& exception) {
+    return find_log_cause(
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n" + exception + "\n", exited(1));
+  };
+  CHECK(ended_with("bdb.BdbQuit").hint.find("--env PYTHONBREAKPOINT=remote_pdb.set_trace") !=
+        std::string::npos);
+  CHECK(ended_with("EOFError: EOF when reading a line").hint.find("do not read the terminal") !=
+        std::string::npos);
+  CHECK(ended_with("ValueError: x").hint.empty());
+}
+
+TEST_CASE("every row of the table has a pattern that compiles, and uses only groups that it has") {
+  for (const Recogniser& row : recognisers()) {
+    CAPTURE(row.pattern);
+    const re2::RE2 pattern(re2::StringPiece(row.pattern.data(), row.pattern.size()));
+    REQUIRE(pattern.ok());
+    std::string problem;
+    for (const std::string_view text : {row.what, row.place})
+      CHECK(pattern.CheckRewriteString(re2::StringPiece(text.data(), text.size()), &problem));
+    CHECK(row.endings != 0);
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::log_cause_test
