@@ -67,6 +67,13 @@ TEST_CASE("long_lines.py: a line over 8 KiB is broken where another log may writ
   CHECK(text.finish() == "[0] END\n");
 }
 
+TEST_CASE("a line that a pattern has to match is searched as a whole") {
+  LogText text({}, [](const std::string& line) { return line.ends_with("END"); });
+  const std::string part(9000, 'A');
+  CHECK(text.take(part, at(0s)).empty());
+  CHECK(text.take("END\nshort\n", at(1s)) == part + "END\n");
+}
+
 TEST_CASE("a line is not broken inside a letter") {
   LogText text([] { return std::string(); });
   const std::string part(9000, 'A');

@@ -12,7 +12,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kMostText =
+constexpr std::size_t kMessageText =
     64 * 1024;                         // bytes at the end of a log: a sanitizer's report, a hundred stacks
 constexpr std::size_t kWindow = 4096;  // bytes from the start of a line that a pattern sees
 constexpr int kTries = 8;              // the last lines with a sign that are looked at
@@ -120,7 +120,7 @@ bool has_sign(const Recogniser& row, const LogLines& log, std::size_t begin) {
 }
 
 std::optional<Finding> find_last(const Recogniser& row, const LogLines& log) {
-  const std::size_t begin = log.text.size() - std::min(log.text.size(), kMostText);
+  const std::size_t begin = log.text.size() - std::min(log.text.size(), kMessageText);
   if (!has_sign(row, log, begin)) return std::nullopt;
   std::optional<re2::RE2> pattern;  // made when a sign is there, which is rare
   std::size_t end = std::string::npos;
