@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -18,6 +17,7 @@
 #include "launch/dry_run.h"
 #include "launch/guardian.h"
 #include "launch/host_facts.h"
+#include "launch/log_folder.h"
 #include "launch/preflight.h"
 #include "launch/program.h"
 #include "launch/run_node.h"
@@ -102,7 +102,7 @@ int launch(LaunchOptions options, const Environment& environment) {
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
   const int code = run_guarded([&](int front_fd) { return run_node(run, front_fd); });
-  if (temporary && code == 0) std::filesystem::remove_all(options.log_dir.value);
+  if (temporary && code == 0) remove_log_folder(options.log_dir.value);
   return code;
 }
 
