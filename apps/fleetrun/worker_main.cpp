@@ -1,5 +1,6 @@
 // fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
 // hand it is the only rank.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -17,6 +18,7 @@
 #include "base/json_reader.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
+#include "base/standard_descriptors.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
@@ -117,6 +119,8 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
 }  // namespace fleetrun
 
 int main(int argc, char** argv) {
+  fleetrun::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
     std::fputs(fleetrun::kUsage, stdout);

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,10 +24,11 @@ struct DeathScene {  // what is looked at
   int rank = 0;
   pid_t pid = -1;
   ExitStatus status;
-  std::string log;                      // files
-  std::string error_file;               // as TORCHELASTIC_ERROR_FILE names it
-  std::vector<std::string> last_lines;  // of the log
-  MemoryCgroup memory_before;           // as the run began
+  std::string log;                                // files
+  std::string error_file;                         // as TORCHELASTIC_ERROR_FILE names it
+  std::vector<std::string> last_lines;            // of the log
+  MemoryCgroup memory_before;                     // as the run began
+  std::chrono::system_clock::time_point started;  // the rank
 };
 
 struct DeathEvidence {
@@ -44,6 +46,8 @@ DeathEvidence gather_evidence(const DeathScene& scene);
 void find_traceback(const std::vector<std::string>& lines, DeathEvidence& evidence);
 // What torch.distributed.elastic's @record wrote: the exception and its place.
 void read_error_file(const std::string& text, DeathEvidence& evidence);
+// Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
+std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
 // The line of the kernel's log that tells of the end of `pid` for want of memory; "" when there is none.
 std::string find_oom_kill(const std::string& kernel_log, pid_t pid);
 

@@ -60,12 +60,11 @@ UniqueFd open_lock(int folder, const std::string& path) {
   constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   UniqueFd fd(::openat(folder, kLockName, kFlags | O_CREAT | O_EXCL, 0640));
   if (!fd && errno == EEXIST) fd.reset(::openat(folder, kLockName, kFlags));
-  const int problem = errno;
+  const int problem = fd ? 0 : errno;
+  const bool other = problem == ELOOP || problem == EISDIR || problem == ENXIO || problem == EACCES ||
+                     (fd && !is_a_lock(fd.get()));
   const auto found = facts_of(folder, kLockName);
-  if (fd ? !is_a_lock(fd.get()) : found && problem != ENOENT) {
-    if (found && (fd || problem == ELOOP || problem == EISDIR || problem == ENXIO || problem == EACCES))
-      throw in_the_way(path, *found);
-  }
+  if (other && found) throw in_the_way(path, *found);
   if (!fd) throw cannot_create(path, problem);
   return fd;
 }
@@ -80,26 +79,31 @@ FolderLock lock_folder(int folder, const std::string& path) {
   const std::string file = path + "/" + kLockName;
   FolderLock lock = {.fd = open_lock(folder, file)};
   struct flock byte = locked_byte(F_WRLCK);
-  if (::fcntl(lock.fd.get(), F_OFD_SETLK, &byte) != 0) {
-    const int problem = errno;
-    if (has_no_locks(problem)) lock.missing = problem;
-    const bool held = problem == EAGAIN || problem == EACCES || (lock.missing != 0 && is_answered(path));
-    const std::string holder = read_text(lock.fd.get());
-    if (held)
-      throw Error(
-          ErrorKind::create,
-          fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
-          "--log_dir chooses another folder for this run");
-    if (lock.missing == 0)
-      throw Error(ErrorKind::create, fmt::format("locking {}: {}", file, describe_errno(problem)),
-                  "--log_dir chooses another folder for the logs");
+  if (::fcntl(lock.fd.get(), F_OFD_SETLK, &byte) == 0) return lock;
+  const int problem = errno;
+  if (has_no_locks(problem)) {
+    lock.missing = problem;
+    if (!is_answered(path)) return lock;
+  } else if (problem != EAGAIN && problem != EACCES) {
+    throw Error(ErrorKind::create, fmt::format("locking {}: {}", file, describe_errno(problem)),
+                "--log_dir chooses another folder for the logs");
   }
+  const std::string holder = read_text(lock.fd.get());
+  throw Error(
+      ErrorKind::create,
+      fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
+      "--log_dir chooses another folder for this run");
+}
+
+void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner) {
+  const std::string file = path + "/" + kLockName;
+  const auto found = facts_of(folder, kLockName);
+  if (found && found->owner != owner) throw in_the_way(file, *found);
   const std::string text = our_text();
   // In this order: ext4 writes a file that was empty for a moment to the disk when it is closed.
   if (::pwrite(lock.fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ::ftruncate(lock.fd.get(), static_cast<off_t>(text.size())) != 0)
     throw cannot_create(file, errno);
-  return lock;
 }
 
 bool is_locked(const std::string& path) {

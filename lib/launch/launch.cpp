@@ -21,6 +21,7 @@
 #include "launch/preflight.h"
 #include "launch/program.h"
 #include "launch/run_node.h"
+#include "launch/surroundings.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -85,6 +86,7 @@ HostFacts probe(const LaunchOptions& options) {
 }  // namespace
 
 int launch(LaunchOptions options, const Environment& environment) {
+  check_surroundings();
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   const std::optional<job::ParsedJob> job = read_job(options);

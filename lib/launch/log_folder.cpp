@@ -54,7 +54,6 @@ bool is_in_use(const std::string& path) { return is_locked(path); }
 LogFolder::LogFolder(std::string path, const LogPlan& plan)
     : path_(std::move(path)), folder_(open_folder(path_)) {
   FolderLock lock = lock_folder(folder_.get(), path_);
-  lock_ = std::move(lock.fd);
   if (lock.missing != 0)
     warning_ = fmt::format(
         "the file system of {}/ has no locks ({}): a second run in the folder would spoil the logs of this "
@@ -62,6 +61,8 @@ LogFolder::LogFolder(std::string path, const LogPlan& plan)
         path_, describe_errno(lock.missing));
   files_ = std::make_unique<OwnFiles>(folder_.get(), path_);
   require_free(plan);
+  sign(lock, folder_.get(), path_, files_->owner());
+  lock_ = std::move(lock.fd);
   remove_remains();
   foreign_train_report_ = files_->look(kTrainReportName).has_value();
   files_->begin(plan.run_id, plan.ranks);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -109,7 +110,10 @@ OwnFiles::OwnFiles(int folder, std::string path) : folder_(folder), path_(std::m
                   ? parse_file_list(read(kListName, kMostListBytes))
                   : std::nullopt;
   if (list) {
-    list_ = std::move(*list);
+    for (FileRecord& record : std::exchange(list->files, {})) add(std::move(record));
+    list_.run_id = list->run_id;
+    list_.ranks = list->ranks;
+    list_.ended = list->ended;
     return;
   }
   ::unlinkat(folder_, new_list_.c_str(), 0);
@@ -121,7 +125,13 @@ OwnFiles::~OwnFiles() {
 }
 
 void OwnFiles::begin(const std::string& run_id, int ranks) {
-  std::erase_if(list_.files, [&](const FileRecord& record) { return !owns(record.name); });
+  std::vector<FileRecord> kept;
+  for (const FileRecord& record : list_.files)
+    if (owns(record.name)) kept.push_back(record);
+  list_.files.clear();
+  by_inode_.clear();
+  by_name_.clear();
+  for (FileRecord& record : kept) add(std::move(record));
   list_.run_id = run_id;
   list_.ranks = ranks;
   list_.ended = false;
@@ -142,6 +152,12 @@ void OwnFiles::end(const std::vector<std::string>& ours) {
   replace(kListName, format_file_list(left));
 }
 
+void OwnFiles::add(FileRecord record) {
+  by_inode_.emplace(record.inode, list_.files.size());
+  by_name_.emplace(record.name, list_.files.size());
+  list_.files.push_back(std::move(record));
+}
+
 std::optional<FileFacts> OwnFiles::look(const std::string& name) const {
   const Place place(folder_, name);
   return facts_of(place.folder(), place.base());
@@ -149,15 +165,14 @@ std::optional<FileFacts> OwnFiles::look(const std::string& name) const {
 
 bool OwnFiles::owns(const std::string& name) const {
   const auto now = look(name);
-  return now && now->owner == owner_ &&
-         std::any_of(list_.files.begin(), list_.files.end(),
-                     [&](const FileRecord& record) { return is_ours(record, name, *now); });
+  if (!now || now->owner != owner_) return false;
+  const auto proves = [&](const auto& entry) { return is_ours(list_.files[entry.second], name, *now); };
+  const auto [first, last] = by_inode_.equal_range(now->inode);
+  const auto [first_named, last_named] = by_name_.equal_range(name);
+  return std::any_of(first, last, proves) || std::any_of(first_named, last_named, proves);
 }
 
-bool OwnFiles::is_known(const std::string& name) const {
-  return std::any_of(list_.files.begin(), list_.files.end(),
-                     [&](const FileRecord& record) { return record.name == name; });
-}
+bool OwnFiles::is_known(const std::string& name) const { return by_name_.contains(name); }
 
 std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
   const Place place(folder_, name);
@@ -183,7 +198,7 @@ UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
 void OwnFiles::adopt(const std::string& name) {
   const auto facts = look(name);
   if (!facts) return;
-  list_.files.push_back(record_of(name, *facts));
+  add(record_of(name, *facts));
   const std::string line = format_record(list_.files.back());
   // Where there is no room, nobody knows the file for ours later: that loses nothing.
   [[maybe_unused]] const ssize_t count = ::write(open_list_.get(), line.data(), line.size());

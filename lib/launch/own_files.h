@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -25,6 +26,7 @@ class OwnFiles {
   OwnFiles& operator=(const OwnFiles&) = delete;
 
   const FileList& list() const { return list_; }
+  uid_t owner() const { return owner_; }  // of the files that we make here
   // Begins the list of a run: what it says of files that are gone is forgotten. Throws Error(create|io).
   void begin(const std::string& run_id, int ranks);
   void end(const std::vector<std::string>& ours);  // notes how the run left them
@@ -48,6 +50,7 @@ class OwnFiles {
   std::vector<std::string> names(const std::string& folder = ".") const;
 
  private:
+  void add(FileRecord record);
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
   const int folder_;
@@ -55,7 +58,9 @@ class OwnFiles {
   FileList list_;
   std::string new_list_;  // its name until the run begins
   UniqueFd open_list_;    // for appending
-  uid_t owner_ = 0;       // of files that we make here
+  uid_t owner_ = 0;
+  std::unordered_multimap<std::uint64_t, std::size_t> by_inode_;  // places in the list
+  std::unordered_multimap<std::string, std::size_t> by_name_;
 };
 
 }  // namespace fleetrun::launch

@@ -66,7 +66,8 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
                                      .log = logs.log_of_end(rank),
                                      .error_file = logs.file(fmt::format("error.{}.json", rank)),
                                      .last_lines = report.last_lines,
-                                     .memory_before = report.memory_before});
+                                     .memory_before = report.memory_before,
+                                     .started = report.workers.at(static_cast<std::size_t>(rank)).started});
 }
 
 // A run does not fail because there is no room for what is said about it.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "launch/pidfd.h"
+#include "launch/proc_files.h"
 #include "launch/program.h"
 #include "launch/spawn.h"
 
@@ -19,7 +20,7 @@ constexpr auto kPatience = std::chrono::seconds(10);  // for debuggers
 
 std::string executable_of(pid_t pid) {
   std::error_code gone;
-  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), gone).filename();
+  return std::filesystem::read_symlink(process_path(pid, "exe"), gone).filename();
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "launch/death_evidence.h"
 
+#include <filesystem>
+
 #include <doctest/doctest.h>
+
+#include "support/temporary_folder.h"
 
 namespace fleetrun::launch::death_evidence_test {
 namespace {
@@ -51,6 +55,20 @@ TEST_CASE("the kernel's line about the end of a process for want of memory is fo
       "<3>[ 1.2] Out of memory: Killed process 4242 (other) total-vm:9000kB\n";
   CHECK(find_oom_kill(log, 42) == "Killed process 42 (python3) total-vm:9000kB, anon-rss:6000kB");
   CHECK(find_oom_kill(log, 424).empty());
+}
+
+TEST_CASE("low: a core file is a regular one, and not that of an earlier crash") {
+  const TemporaryFolder folder;
+  const auto started = std::chrono::system_clock::now();
+  std::filesystem::create_directory(folder / "core");
+  CHECK(find_core(folder / "core", 7, started).empty());
+  folder.write("core.7", "of the process");
+  CHECK(find_core(folder / "core", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core.%p", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core", 8, started).empty());
+  CHECK(find_core(folder / "core", 7, started + std::chrono::hours(1)).empty());
+  std::filesystem::create_symlink("core.7", folder / "core.9");
+  CHECK(find_core(folder / "core", 9, started).empty());
 }
 
 }  // namespace
