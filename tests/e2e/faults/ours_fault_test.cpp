@@ -332,7 +332,8 @@ TEST_CASE("what a launcher left that was killed with its guard is ended by the n
 TEST_CASE("low: a child that the shell had before it became us outlives the middle process") {
   const Launch launch;
   ChildProcess process(
-      {"/bin/bash", "-c", "sleep 300 & echo $! > earlier.new; mv earlier.new earlier; exec \"$@\"", "bash",
+      {"/bin/bash", "-c",
+       "sleep 300 > /dev/null 2>&1 & echo $! > earlier.new; mv earlier.new earlier; exec \"$@\"", "bash",
        FLEETRUN_BINARY, FAKE_WORKER, "daemon", "daemon", "pid", "worker", "sleep", "300"},
       launch.options());
   const pid_t earlier = launch.pid_in("earlier"), worker = launch.pid_in("worker"),
@@ -399,7 +400,7 @@ TEST_CASE("suspicion: an error while a restart is prepared does not replace the 
                  "log/attempt-0 is in the way: a file that no run of fleetrun left there\n"
                  "  while starting again after: rank 0 exited with code 3\n"));
   CHECK(launch.report()["exit_code"] == 3);
-  CHECK(contains(launch.report()["error"].get<std::string>(), "attempt-0"));
+  CHECK(contains(launch.report()["message"].get<std::string>(), "attempt-0"));
   CHECK(launch.folder.read("log/attempt-0") == "of the user\n");
 }
 
