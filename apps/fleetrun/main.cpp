@@ -1,7 +1,4 @@
 // fleetrun: starts and supervises distributed programs.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -10,6 +7,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/standard_descriptors.h"
 #include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -40,13 +38,6 @@ int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
     return 0;
   }
   return launch::launch(line.options, environment);
-}
-
-// Else the first files that we open would take the places of closed standard descriptors, and our output.
-void open_standard_descriptors() {
-  int fd = ::open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
-  if (fd >= 0) ::close(fd);
 }
 
 }  // namespace

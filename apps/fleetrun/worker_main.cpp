@@ -1,8 +1,10 @@
 // fleetrun-worker: one rank of the embedded runtime. `fleetrun job.json` starts one per device; started by
 // hand it is the only rank.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,8 +15,10 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
+#include "base/standard_descriptors.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
@@ -35,6 +39,8 @@ constexpr const char* kUsage =
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
     "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n"
     "--bench is what the ranks of fleetrun bench run.\n";
+
+constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours have about 1,000
 
 // Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
 std::string who() {
@@ -60,17 +66,31 @@ void run_export(const std::vector<std::string>& arguments) {
   std::_Exit(code);
 }
 
+// Nothing is there, or what an attempt of this run before ours wrote.
+bool may_write(const std::string& path, const std::string& run_id) {
+  const auto found = std::filesystem::symlink_status(path).type();
+  if (found == std::filesystem::file_type::not_found) return true;
+  if (found != std::filesystem::file_type::regular) return false;
+  const JsonDocument report = read_json(read_file(path, kMostReportBytes));
+  const JsonMember* const written_by = report.root.find("run_id");
+  return written_by != nullptr && written_by->value.text == run_id;
+}
+
 // A training does not fail because there is no room for what is said about it.
-void write_train_report(const std::string& log_dir, const std::string& text) {
+void write_train_report(const RankEnv& env, runtime::TrainReport report) {
+  const std::string path = env.log_dir + "/train.json";
+  report.run_id = env.run_id;
   try {
-    write_file_atomically(log_dir + "/train.json", text);
+    if (!may_write(path, env.run_id))
+      throw Error(ErrorKind::create, fmt::format("{} is in the way: this run did not write it", path));
+    write_file_atomically(path, runtime::to_json(report));
   } catch (const Error& error) {
     std::cerr << who() << ": " << error.message() << std::endl;
   }
 }
 
 void tell(const runtime::TrainReport& report, const RankEnv& env) {
-  if (!env.log_dir.empty()) write_train_report(env.log_dir, runtime::to_json(report));
+  if (!env.log_dir.empty()) write_train_report(env, report);
   std::cout << runtime::describe_memory(report) << std::endl;
   std::cout << runtime::describe(report) << std::endl;
   std::cout << runtime::describe_time(report.time, report.timed_ranks) << std::endl;
@@ -99,6 +119,8 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
 }  // namespace fleetrun
 
 int main(int argc, char** argv) {
+  fleetrun::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
     std::fputs(fleetrun::kUsage, stdout);

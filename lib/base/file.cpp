@@ -15,23 +15,20 @@
 namespace fleetrun {
 namespace {
 
-void write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(fd, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 constexpr mode_t kOfTheUser = 0640, kOfAll = 0644;
+constexpr int kMostNames = 100;  // of files that are written at first under a name that nobody has
 
 // `before_rename` gets the complete file under its temporary name.
 template <typename BeforeRename>
 void put_in_place(const std::string& path, std::string_view content, mode_t mode,
                   BeforeRename before_rename) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  std::string temporary;
+  UniqueFd fd;
+  for (int attempt = 0; !fd && attempt < kMostNames; ++attempt) {
+    temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), attempt);
+    fd.reset(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    if (!fd && errno != EEXIST) break;
+  }
   if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
   try {
     write_all(fd.get(), content, temporary);
@@ -47,12 +44,25 @@ void put_in_place(const std::string& path, std::string_view content, mode_t mode
 
 }  // namespace
 
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
 std::string read_file(const std::string& path, std::size_t limit) {
   // O_NONBLOCK: a FIFO without a writer must not hold us up before fstat tells that it is one.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) throw file_error(errno, "opening", path);
+  return read_file(fd.get(), path, limit);
+}
+
+std::string read_file(int fd, const std::string& path, std::size_t limit) {
   struct stat facts {};
-  if (::fstat(fd.get(), &facts) != 0) throw file_error(errno, "reading", path);
+  if (::fstat(fd, &facts) != 0) throw file_error(errno, "reading", path);
   if (!S_ISREG(facts.st_mode))
     throw Error(ErrorKind::config,
                 fmt::format("{} is {}, wanted a regular file", path,
@@ -63,7 +73,7 @@ std::string read_file(const std::string& path, std::size_t limit) {
   std::string content(static_cast<std::size_t>(facts.st_size), '\0');
   std::size_t filled = 0;
   while (filled < content.size()) {
-    const ssize_t count = ::read(fd.get(), content.data() + filled, content.size() - filled);
+    const ssize_t count = ::read(fd, content.data() + filled, content.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw file_error(errno, "reading", path);
     if (count == 0) break;

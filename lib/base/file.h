@@ -9,6 +9,9 @@ namespace fleetrun {
 // The content of a regular file of at most `limit` bytes.
 // Throws Error(missing|permission|io), Error(config) when it is no regular file or larger than that.
 std::string read_file(const std::string& path, std::size_t limit);
+std::string read_file(int fd, const std::string& path, std::size_t limit);  // that is open on it
+
+void write_all(int fd, std::string_view content, const std::string& path);  // Throws Error(io).
 
 // Writes to a temporary name beside `path`, syncs, and renames: readers see the old or the new content.
 // Throws Error(create|io).

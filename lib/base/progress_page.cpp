@@ -1,6 +1,8 @@
 #include "base/progress_page.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,16 @@ ProgressPage* map_page(int fd, int flags) {
   if (memory == MAP_FAILED)
     throw Error(ErrorKind::os, fmt::format("mapping a progress page: {}", describe_errno(errno)));
   return static_cast<ProgressPage*>(memory);
+}
+
+Error cannot_make_page(int code) {
+  rlimit limit{};
+  if (code != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0)
+    return Error(ErrorKind::os, fmt::format("creating a progress page: {}", describe_errno(code)));
+  return Error(ErrorKind::os,
+               fmt::format("the progress page of a rank has {} bytes, the limit of file sizes is {}",
+                           kMappedBytes, limit.rlim_cur),
+               "ulimit -f unlimited, or a limit of the batch system, lifts it");
 }
 
 }  // namespace
@@ -56,9 +68,11 @@ FlightRecords& ProgressPage::records() {
 void Unmap::operator()(ProgressPage* page) const { ::munmap(page, kMappedBytes); }
 
 UniqueFd make_progress_fd() {
-  UniqueFd fd(::memfd_create("fleetrun-progress", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), kMappedBytes) != 0)
-    throw Error(ErrorKind::os, fmt::format("creating a progress page: {}", describe_errno(errno)));
+  UniqueFd fd(::memfd_create("fleetrun-progress", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ::ftruncate(fd.get(), kMappedBytes) != 0) throw cannot_make_page(errno);
+  // Else a worker that cut it short would end the launcher, which reads there, by SIGBUS.
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    throw cannot_make_page(errno);
   return fd;
 }
 

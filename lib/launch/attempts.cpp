@@ -41,7 +41,7 @@ Attempt Attempts::prepare(int attempt) {
     const WorkerSpec& worker = made.workers[static_cast<std::size_t>(i)];
     made.logs.push_back(logs_.open_worker_log(i));
     made.error_logs.push_back(worker.error_log_path.empty() ? UniqueFd() : logs_.open_error_log(i));
-    write_backup_environment(worker.environment);
+    write_backup_environment(worker.environment, logs_);
   }
   return made;
 }

@@ -1,21 +1,14 @@
 #include "launch/backup_environment.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
+#include <filesystem>
 #include <string_view>
 
-#include <fmt/format.h>
 #include <re2/re2.h>
 
-#include "base/error.h"
 #include "base/json_value.h"
-#include "base/unique_fd.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -51,15 +44,6 @@ std::string without_password(const std::string& value) {
   return safe;
 }
 
-// The mode counts from the first byte on, also where the file of an earlier run had another.
-void write_private_file(const std::string& path, std::string_view text) {
-  ::unlink(path.c_str());
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
-  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
-}
-
 }  // namespace
 
 std::string backup_environment(const Environment& worker) {
@@ -69,8 +53,9 @@ std::string backup_environment(const Environment& worker) {
   return to_json_lines(json);
 }
 
-void write_backup_environment(const Environment& worker) {
-  if (const auto path = worker.get(kPathName)) write_private_file(*path, backup_environment(worker));
+void write_backup_environment(const Environment& worker, const LogFolder& logs) {
+  if (const auto path = worker.get(kPathName))
+    logs.write_private(std::filesystem::path(*path).filename(), backup_environment(worker));
 }
 
 }  // namespace fleetrun::launch

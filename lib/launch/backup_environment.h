@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/environment.h"
+#include "launch/log_folder.h"
 
 namespace fleetrun::launch {
 
@@ -11,8 +12,8 @@ namespace fleetrun::launch {
 // passwords in addresses.
 std::string backup_environment(const Environment& worker);
 
-// Writes it where PADDLE_BACKUP_ENV_PATH of the worker says, readable by our user only; nothing without that variable.
-// Throws Error(create|io).
-void write_backup_environment(const Environment& worker);
+// Writes it to the folder under the name that PADDLE_BACKUP_ENV_PATH of the worker ends with, readable by our user only;
+// nothing without that variable. Throws Error(create|io).
+void write_backup_environment(const Environment& worker, const LogFolder& logs);
 
 }  // namespace fleetrun::launch

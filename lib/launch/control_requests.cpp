@@ -26,7 +26,7 @@ double seconds_since(WallClock::time_point time) {
 }
 
 double resident_mib(pid_t pid) {
-  std::istringstream text(read_kernel_file(fmt::format("/proc/{}/statm", pid)));
+  std::istringstream text(read_kernel_file(process_path(pid, "statm")));
   double total = 0, resident = 0;
   text >> total >> resident;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/log_names.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -51,8 +52,7 @@ UniqueFd listen_in(const std::string& path) {
   UniqueFd fd = make_socket(SOCK_NONBLOCK);
   if (!folder || !fd) return UniqueFd();
   const sockaddr_un address = address_in(folder);
-  ::unlink(address.sun_path);  // of a run that was killed: the folder is locked, so it is nobody's
-  ::fchmod(fd.get(), 0600);    // the file gets this mode
+  ::fchmod(fd.get(), 0600);  // the file gets this mode
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(fd.get(), static_cast<int>(kMostPeers)) != 0)
     return UniqueFd();
@@ -65,11 +65,9 @@ UniqueFd listen_in(const std::string& path) {
 
 }  // namespace
 
-ControlServer::ControlServer(EventLoop& loop, const std::string& folder, Answer answer)
-    : loop_(loop),
-      path_(folder + "/" + kControlName),
-      answer_(std::move(answer)),
-      socket_(listen_in(folder)) {
+ControlServer::ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer)
+    : loop_(loop), folder_(folder), answer_(std::move(answer)), socket_(listen_in(folder.path())) {
+  if (socket_) folder_.adopt(kControlName);
   if (socket_) loop_.watch_readable(socket_.get(), [this] { welcome(); });
 }
 
@@ -77,7 +75,7 @@ ControlServer::~ControlServer() {
   while (!peers_.empty()) drop(peers_.begin()->first);
   if (!socket_) return;
   loop_.forget(socket_.get());
-  ::unlink(path_.c_str());
+  folder_.remove(kControlName);
 }
 
 void ControlServer::welcome() {
@@ -110,6 +108,14 @@ void ControlServer::drop(PeerId id) {
   if (peer == peers_.end()) return;
   loop_.forget(peer->second.fd.get());
   peers_.erase(peer);
+}
+
+bool is_answered(const std::string& folder) {
+  const UniqueFd opened = open_folder(folder);
+  const UniqueFd fd = make_socket(0);
+  const sockaddr_un address = address_in(opened);
+  return opened && fd &&
+         ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 std::string ask_run(const std::string& folder, const std::string& request) {

@@ -8,10 +8,9 @@
 
 #include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/log_folder.h"
 
 namespace fleetrun::launch {
-
-constexpr const char* kControlName = ".control";
 
 class ControlServer {
  public:
@@ -19,7 +18,7 @@ class ControlServer {
   using Answer = std::function<std::string(const std::string& request)>;
 
   // Where the folder's file system has no sockets there is none, and that is no error.
-  ControlServer(EventLoop& loop, const std::string& folder, Answer answer);
+  ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -38,12 +37,15 @@ class ControlServer {
   void drop(PeerId id);
 
   EventLoop& loop_;
-  std::string path_;
+  const LogFolder& folder_;
   Answer answer_;
   UniqueFd socket_;
   std::map<PeerId, Peer> peers_;
   PeerId last_id_ = 0;
 };
+
+// A run listens in the folder.
+bool is_answered(const std::string& folder);
 
 // Asks the run that uses `folder`; throws Error(missing) when none does, Error(io) when it does not answer.
 std::string ask_run(const std::string& folder, const std::string& request);

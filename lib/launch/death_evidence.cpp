@@ -2,6 +2,7 @@
 
 #include <sys/klog.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -29,9 +30,10 @@ namespace {
 
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;  // of an error file
 constexpr std::size_t kKernelLogBytes =
-    1024 * 1024;                                  // the usual size of the kernel's ring is 128 KiB to 1 MiB
-constexpr std::size_t kLongestException = 300;    // bytes of a sentence
-constexpr std::uint64_t kAlmostFull = 64 * 1024;  // bytes left, fewer than a page of log
+    1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
+constexpr std::size_t kLongestException = 300;  // bytes of a sentence
+constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // by which their times may be behind
+constexpr std::uint64_t kAlmostFull = 64 * 1024;                // bytes left, fewer than a page of log
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
 // The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
 // at most (adjtimex(2)).
@@ -127,13 +129,10 @@ void look_for_core(const DeathScene& scene, DeathEvidence& evidence) {
         fmt::format("core dumps go to the program {}", pattern.substr(1, pattern.find(' ') - 1)));
     return;
   }
-  if (const auto place = pattern.find("%p"); place != std::string::npos)
-    pattern.replace(place, 2, std::to_string(scene.pid));
-  for (const std::string& path : {pattern, fmt::format("{}.{}", pattern, scene.pid)})
-    if (std::filesystem::exists(path)) {
-      evidence.facts.push_back("core file: " + std::filesystem::absolute(path).lexically_normal().string());
-      return;
-    }
+  if (const std::string path = find_core(pattern, scene.pid, scene.started); !path.empty()) {
+    evidence.facts.push_back("core file: " + std::filesystem::absolute(path).lexically_normal().string());
+    return;
+  }
   rlimit limit{};
   if (::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0)
     evidence.facts.emplace_back("no core file: the limit is 0 (ulimit -c unlimited allows one)");
@@ -225,6 +224,20 @@ double kernel_log_time() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started) {
+  if (const auto place = pattern.find("%p"); place != std::string::npos)
+    pattern.replace(place, 2, std::to_string(pid));
+  const auto earliest = (started - kClockOfFiles).time_since_epoch();
+  for (const std::string& path : {pattern, fmt::format("{}.{}", pattern, pid)}) {
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+    const auto written =
+        std::chrono::seconds(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
+    if (written >= earliest) return path;  // not of an earlier crash
+  }
+  return "";
 }
 
 std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,10 +25,11 @@ struct DeathScene {  // what is looked at
   int rank = 0;
   pid_t pid = -1;
   ExitStatus status;
-  std::string log;             // files
-  std::string error_file;      // as TORCHELASTIC_ERROR_FILE names it
-  std::string log_end;         // what stands at the end of the log
-  MemoryCgroup memory_before;  // as the run began
+  std::string log;                                // files
+  std::string error_file;                         // as TORCHELASTIC_ERROR_FILE names it
+  std::string log_end;                            // what stands at the end of the log
+  MemoryCgroup memory_before;                     // as the run began
+  std::chrono::system_clock::time_point started;  // the rank
 };
 
 struct DeathEvidence {
@@ -54,5 +56,7 @@ struct KernelLogSubject {
 // The line that tells of its end for want of memory; "" when there is none. The kernel counts in its first namespace of
 // processes, and of a line without a time nobody knows whom it is about.
 std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject);
+// Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
+std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
 
 }  // namespace fleetrun::launch

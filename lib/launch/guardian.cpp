@@ -41,6 +41,7 @@ Pipe make_pipe() {
   pipe.write_end.reset();
   ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
   ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error of its own
   ::signal(SIGTTOU, SIG_IGN);  // in the background of the terminal, and allowed to write there
   int code = 0;
   try {
@@ -57,7 +58,31 @@ Pipe make_pipe() {
   ::_exit(code);
 }
 
-int end_of_middle(int pidfd) {
+bool has_ended(const UniqueFd& pidfd) {
+  siginfo_t info{};
+  return ::waitid(P_PIDFD, static_cast<id_t>(pidfd.get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
+// Our children that are not of this run: the shell that became us by `exec` may have had some, and what they leave
+// comes to us. While the middle process lives, what the workers leave goes there. Reaps those that ended.
+class EarlierChildren {
+ public:
+  void look(pid_t middle, const UniqueFd& pidfd) {
+    if (has_ended(pidfd)) return;
+    std::vector<pid_t> children = find_children();
+    std::erase(children, middle);
+    if (has_ended(pidfd)) return;  // what it left may be among them
+    std::erase_if(children, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+    pids_ = std::move(children);
+  }
+  const std::vector<pid_t>& pids() const { return pids_; }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+int end_of_middle(int pidfd, const EarlierChildren& earlier) {
   siginfo_t info{};
   if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED) != 0)
     throw Error(ErrorKind::internal,
@@ -65,7 +90,7 @@ int end_of_middle(int pidfd) {
   const ExitStatus status = ExitStatus::from_siginfo(info);
   if (status.how == ExitStatus::How::signaled) {
     log_line("fleetrun", fmt::format("the supervising process {}; its workers are ended", status.describe()));
-    end_all_children(kSweepPatience);
+    end_all_children(kSweepPatience, earlier.pids());
   }
   return status.exit_code();
 }
@@ -74,6 +99,8 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
   const UniqueFd pidfd = open_pidfd(middle);
   if (!pidfd)
     throw Error(ErrorKind::os, fmt::format("watching the middle process: {}", describe_errno(errno)));
+  EarlierChildren earlier;
+  earlier.look(middle, pidfd);
   std::array<pollfd, 2> events = {pollfd{.fd = pidfd.get(), .events = POLLIN, .revents = 0},
                                   pollfd{.fd = signals.get(), .events = POLLIN, .revents = 0}};
   while (true) {
@@ -81,12 +108,12 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
       throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
     for (const int number : read_signals(signals.get())) {
       if (number == SIGCHLD)
-        reap_orphans({middle});  // as process 1 of a container we get those of everybody
+        earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
       else
         send_signal(pidfd, number);
       if (number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
     }
-    if (events[0].revents != 0) return end_of_middle(pidfd.get());
+    if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -18,9 +17,11 @@
 #include "launch/dry_run.h"
 #include "launch/guardian.h"
 #include "launch/host_facts.h"
+#include "launch/log_folder.h"
 #include "launch/preflight.h"
 #include "launch/program.h"
 #include "launch/run_node.h"
+#include "launch/surroundings.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -85,6 +86,7 @@ HostFacts probe(const LaunchOptions& options) {
 }  // namespace
 
 int launch(LaunchOptions options, const Environment& environment) {
+  check_surroundings();
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   const std::optional<job::ParsedJob> job = read_job(options);
@@ -102,7 +104,7 @@ int launch(LaunchOptions options, const Environment& environment) {
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
   const int code = run_guarded([&](int front_fd) { return run_node(run, front_fd); });
-  if (temporary && code == 0) std::filesystem::remove_all(options.log_dir.value);
+  if (temporary && code == 0) remove_log_folder(options.log_dir.value);
   return code;
 }
 

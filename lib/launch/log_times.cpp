@@ -1,18 +1,17 @@
 #include "launch/log_times.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
 #include <fmt/format.h>
 
+#include "launch/log_names.h"
+
 namespace fleetrun::launch {
 namespace {
 
 using WallClock = std::chrono::system_clock;
-
-constexpr const char* kName = "/.times";
 
 std::int64_t seconds_of(WallClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -20,12 +19,12 @@ std::int64_t seconds_of(WallClock::time_point time) {
 
 }  // namespace
 
-LogTimes::LogTimes(EventLoop& loop, std::string folder, std::vector<std::string> logs)
-    : loop_(loop), folder_(std::move(folder)), logs_(std::move(logs)), sizes_(logs_.size()) {}
+LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs)
+    : loop_(loop), folder_(folder), logs_(std::move(logs)), sizes_(logs_.size()) {}
 
 void LogTimes::begin_attempt() {
   sizes_.assign(sizes_.size(), 0);
-  file_.reset(::open((folder_ + kName).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640));
+  file_ = folder_.open_times();
 }
 
 // Later, so that one entry stands for everything that is written by then.
@@ -42,7 +41,7 @@ void LogTimes::write() {
   std::string entries;
   for (std::size_t i = 0; i < logs_.size(); ++i) {
     struct stat facts {};
-    if (::stat(fmt::format("{}/workerlog.{}", folder_, logs_[i]).c_str(), &facts) != 0) continue;
+    if (::stat(folder_.file("workerlog." + logs_[i]).c_str(), &facts) != 0) continue;
     if (facts.st_size == sizes_[i]) continue;
     sizes_[i] = facts.st_size;
     entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], facts.st_size);
@@ -53,7 +52,7 @@ void LogTimes::write() {
 }
 
 std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {
-  std::ifstream file(folder + kName);
+  std::ifstream file(fmt::format("{}/{}", folder, kTimesName));
   std::int64_t place = 0, entry_time = 0, size = 0;
   for (std::string entry_log; file >> entry_time >> entry_log >> size;)
     if (entry_log == log && entry_time <= seconds_of(time)) place = size;

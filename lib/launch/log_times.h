@@ -8,6 +8,7 @@
 
 #include "base/unique_fd.h"
 #include "launch/event_loop.h"
+#include "launch/log_folder.h"
 
 namespace fleetrun::launch {
 
@@ -16,7 +17,7 @@ class LogTimes {
   static constexpr auto kPause = std::chrono::seconds(5);  // 13 MB a day for 32 ranks that write all the time
 
   // `logs`: what stands after "workerlog." in their names.
-  LogTimes(EventLoop& loop, std::string folder, std::vector<std::string> logs);
+  LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs);
 
   void begin_attempt();  // the logs are empty
   void look();           // some log may have grown
@@ -25,7 +26,7 @@ class LogTimes {
   void write();
 
   EventLoop& loop_;
-  std::string folder_;
+  const LogFolder& folder_;
   std::vector<std::string> logs_;
   std::vector<std::int64_t> sizes_;
   UniqueFd file_;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/marked_file.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -65,7 +66,9 @@ Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSou
         std::make_unique<MetricsServer>(loop, *wanted, [this] { return metrics_text(measure_run(source_)); });
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
-  if (!file_.empty()) write_again_later();
+  if (file_.empty()) return;
+  require_ours(file_, {.text = kMetricsStart}, "--metrics_file names another file");
+  write_again_later();
 }
 
 void Metrics::finish(int exit_code) {
@@ -83,6 +86,7 @@ void Metrics::write_again_later() {
 // A run does not fail because nobody can be told of it.
 void Metrics::write(const RunMetrics& run) {
   try {
+    require_ours(file_, {.text = kMetricsStart}, "");
     replace_file(file_, metrics_text(run), Readers::all);  // node_exporter is another user
     failed_ = false;
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time_use.h"
@@ -26,6 +27,8 @@ struct RunMetrics {
   std::optional<int> exit_code;  // of fleetrun, when it has ended
   std::vector<RankMetrics> ranks;
 };
+
+constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours
 
 std::string metrics_text(const RunMetrics& run);
 

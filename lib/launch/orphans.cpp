@@ -8,37 +8,35 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "launch/pidfd.h"
+#include "launch/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {
 
 constexpr int kLookAgain_ms = 20;  // for children that arrive while we wait for another one
 
-// The parent's pid in /proc/PID/stat stands after the name, which may hold anything, and the state.
-bool is_child(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  std::string text;
-  std::getline(file, text, '\0');
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos || text.size() < name_end + 4) return false;
-  return std::atoi(text.c_str() + name_end + 4) == ::getpid();
+constexpr pid_t kMostPid = 4'194'304;  // the largest number that Linux gives, where it is not told
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// For kernels without CONFIG_PROC_CHILDREN.
-std::vector<pid_t> search_children() {
+// A second for all numbers: for those who hide /proc from us.
+std::vector<pid_t> try_all_numbers() {
   std::vector<pid_t> children;
-  std::error_code problem;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", problem)) {
-    const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid > 0 && is_child(entry.path())) children.push_back(pid);
+  const pid_t most = std::atoi(read_kernel_file("/proc/sys/kernel/pid_max").c_str());
+  for (pid_t pid = 1; pid < (most > 0 ? most : kMostPid); ++pid) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+      children.push_back(pid);
   }
   return children;
 }
@@ -67,12 +65,9 @@ void become_subreaper() {
     throw Error(ErrorKind::os, fmt::format("becoming the reaper of orphans: {}", describe_errno(errno)));
 }
 
-std::vector<pid_t> list_children() {
-  std::ifstream file(fmt::format("/proc/self/task/{}/children", ::gettid()));
-  if (!file) return search_children();
-  std::vector<pid_t> children;
-  for (pid_t pid = 0; file >> pid;) children.push_back(pid);
-  return children;
+std::vector<pid_t> find_children() {
+  if (!has_children()) return {};
+  return shows_own_processes() ? list_children() : try_all_numbers();
 }
 
 void reap_orphans(const std::vector<pid_t>& known) {
@@ -80,13 +75,14 @@ void reap_orphans(const std::vector<pid_t>& known) {
     if (std::find(known.begin(), known.end(), pid) == known.end()) ::waitpid(pid, nullptr, WNOHANG);
 }
 
-std::vector<pid_t> end_all_children(Clock::duration patience, pid_t but) {
+std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {
   const TimePoint deadline = Clock::now() + patience;
   while (true) {
     while (reap_one()) {
     }
-    std::vector<pid_t> children = list_children();
-    std::erase(children, but);
+    std::vector<pid_t> children = find_children();
+    std::erase_if(children,
+                  [&](pid_t pid) { return std::find(spared.begin(), spared.end(), pid) != spared.end(); });
     if (children.empty() || Clock::now() >= deadline) return children;
     kill_children(children);
   }

@@ -12,13 +12,14 @@ namespace fleetrun::launch {
 // From now on orphans of our descendants become our children. Throws Error(os).
 void become_subreaper();
 
-std::vector<pid_t> list_children();  // of this process, zombies included
+// The children of this process, zombies included; where /proc does not show them, found by trying every number.
+std::vector<pid_t> find_children();
 
-// Reaps ended children that are not in `known`.
+// Reaps ended children that are not in `known`, as far as /proc shows them.
 void reap_orphans(const std::vector<pid_t>& known);
 
 // Kills and reaps children, and the children that these leave to us, until there is none.
-// Returns those that are still there after `patience`. The child `but` is left to others.
-std::vector<pid_t> end_all_children(Clock::duration patience, pid_t but = -1);
+// Returns those that are still there after `patience`. Those in `spared` are none of ours.
+std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared = {});
 
 }  // namespace fleetrun::launch

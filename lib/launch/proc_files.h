@@ -1,4 +1,6 @@
-// What /proc says about one process. Facts, no decisions; of a process that is gone there are none.
+// What /proc says about one process. Facts, no decisions; of a process that is gone there are none. A /proc that was mounted
+// outside our process namespace (unshare --pid without --mount-proc) gives processes other numbers than we: these functions
+// take and give ours.
 #pragma once
 #include <sys/types.h>
 
@@ -10,6 +12,15 @@
 namespace fleetrun::launch {
 
 std::string read_kernel_file(const std::string& path);  // of /proc or a cgroup; "" when it cannot be read
+
+// "/proc/7/stat"; "" when /proc does not show the process.
+std::string process_path(pid_t pid, const std::string& name);
+bool shows_own_processes();  // /proc is there, and those that we can see are in it
+
+// From a text of /proc/PID/status: the process's numbers, in the namespace of /proc first, in its own last.
+std::vector<pid_t> numbers_in(const std::string& proc_status);
+
+std::vector<pid_t> list_children();  // of this process, zombies included; those of /proc
 
 struct ProcessStat {
   char state = '?';  // R, S, D, T, t, Z as in proc(5)

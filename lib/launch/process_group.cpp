@@ -218,7 +218,7 @@ void ProcessGroup::end_processes() {
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait),
-                                cgroup_ ? cgroup_->guard() : -1);
+                                cgroup_ ? std::vector{cgroup_->guard()} : std::vector<pid_t>());
 }
 
 }  // namespace fleetrun::launch

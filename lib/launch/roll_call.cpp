@@ -93,7 +93,7 @@ void read_process_facts(RankFacts& facts) {
   facts.state = stat->state;
   facts.worked =
       static_cast<double>(stat->cpu_ticks) / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-  facts.wait = read_kernel_file(fmt::format("/proc/{}/wchan", facts.pid));
+  facts.wait = read_kernel_file(process_path(facts.pid, "wchan"));
   if (facts.wait == "0") facts.wait.clear();
 }
 

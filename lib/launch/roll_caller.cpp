@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/error.h"
 #include "launch/last_lines.h"
 #include "launch/roll_call.h"
 
@@ -55,6 +56,16 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const Col
   return facts;
 }
 
+// Where it cannot be written, there is none.
+StackTarget target_of(int rank, pid_t pid, const LogFolder& logs) {
+  StackTarget target = {.pid = pid, .file = logs.file(fmt::format("stacks.{}", rank)), .output = {}};
+  try {
+    target.output = logs.open_stacks(rank);
+  } catch (const Error&) {
+  }
+  return target;
+}
+
 }  // namespace
 
 RollCaller::RollCaller(EventLoop& loop, const Environment& environment, Sources sources)
@@ -72,7 +83,7 @@ void RollCaller::call(std::function<void()> done) {
   for (std::size_t rank = 0; rank < sources_.group.records().size(); ++rank) {
     ranks.push_back(gather(rank, sources_, collectives_));
     if (ranks.back().running)
-      targets.push_back({ranks.back().pid, sources_.logs.file(fmt::format("stacks.{}", rank))});
+      targets.push_back(target_of(static_cast<int>(rank), ranks.back().pid, sources_.logs));
   }
   lines_ = describe_roll_call(ranks, collectives_);
   const std::string& why = sources_.group.verdict().why;

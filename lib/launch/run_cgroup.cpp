@@ -2,10 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include "launch/cgroup_files.h"
+#include "launch/descriptors.h"
 #include "launch/pidfd.h"
 #include "launch/proc_files.h"
 
@@ -26,6 +27,9 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::string_view kOurPrefix = "fleetrun-";
+// What tells a group of ours from others that are named as ours are. Its value is the number of the launcher.
+constexpr const char* kMark = "user.fleetrun.launcher";
+constexpr int kMostNames = 100;  // of groups that were left by launchers of our number
 constexpr auto kEmptyPatience = std::chrono::milliseconds(500);  // for killed processes to leave the group
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
@@ -46,7 +50,7 @@ void remove_when_empty(const std::filesystem::path& path) {
 [[noreturn]] void stand_guard(int pipe_end, int kill_fd, const std::string& path) {
   ::dup2(pipe_end, 0);
   ::dup2(kill_fd, 1);
-  ::close_range(2, ~0U, 0);
+  close_from(2);
   char nothing = 0;
   while (::read(0, &nothing, 1) < 0 && errno == EINTR) {
   }
@@ -55,14 +59,38 @@ void remove_when_empty(const std::filesystem::path& path) {
   ::_exit(0);
 }
 
+// Linux has such attributes for cgroups since 5.7, before it has cgroup.kill.
+bool is_marked(const UniqueFd& group) {
+  struct stat facts {};
+  return ::fgetxattr(group.get(), kMark, nullptr, 0) > 0 && ::fstat(group.get(), &facts) == 0 &&
+         facts.st_uid == ::geteuid();
+}
+
+void mark(const UniqueFd& group) {
+  const std::string value = std::to_string(::getpid());
+  ::fsetxattr(group.get(), kMark, value.data(), value.size(), XATTR_CREATE);
+}
+
+// A new one, whose name is the launcher's number; "" where none can be made.
+std::string make_group(const std::string& parent) {
+  for (int attempt = 0; attempt < kMostNames; ++attempt) {
+    const std::string path = fmt::format("{}/{}{}{}", parent, kOurPrefix, ::getpid(),
+                                         attempt == 0 ? "" : fmt::format("-{}", attempt));
+    if (::mkdir(path.c_str(), 0755) == 0) return path;
+    if (errno != EEXIST) break;
+  }
+  return "";
+}
+
 void end_abandoned(const std::string& parent) {
   DIR* folder = ::opendir(parent.c_str());
   if (folder == nullptr) return;
   while (const dirent* entry = ::readdir(folder)) {
     if (!std::string_view(entry->d_name).starts_with(kOurPrefix)) continue;
     const std::string path = parent + "/" + entry->d_name;
-    const UniqueFd group(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!group || ::flock(group.get(), LOCK_EX | LOCK_NB) != 0) continue;  // its launcher lives
+    const UniqueFd group(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!group || !is_marked(group) || ::flock(group.get(), LOCK_EX | LOCK_NB) != 0)
+      continue;  // its launcher lives
     const UniqueFd kill(::openat(group.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
     if (kill) kill_by(kill);
     remove_when_empty(path);
@@ -77,14 +105,16 @@ std::unique_ptr<RunCgroup> RunCgroup::make() {
       cgroup2_folder(read_kernel_file("/proc/self/mountinfo"), read_kernel_file("/proc/self/cgroup"));
   if (parent.empty()) return nullptr;
   end_abandoned(parent);
-  std::unique_ptr<RunCgroup> made(new RunCgroup(fmt::format("{}/{}{}", parent, kOurPrefix, ::getpid())));
+  const std::string path = make_group(parent);
+  if (path.empty()) return nullptr;
+  std::unique_ptr<RunCgroup> made(new RunCgroup(path));
   return made->usable() ? std::move(made) : nullptr;
 }
 
 RunCgroup::RunCgroup(std::string path) : path_(std::move(path)) {
-  if (::mkdir(path_.c_str(), 0755) != 0 && errno != EEXIST) return;
   folder_.reset(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder_ || ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  mark(folder_);
   kill_.reset(::openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
 }
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "launch/last_lines.h"
+#include "launch/log_names.h"
 #include "launch/roll_call.h"
 
 namespace fleetrun::launch {
@@ -16,9 +16,8 @@ namespace {
 
 using WallClock = std::chrono::system_clock;
 
-constexpr std::size_t kLastLines = 30;                     // of a failed rank's log, as one screen takes
-constexpr std::size_t kLogEnd = 256 * 1024;                // bytes in which the cause is looked for
-constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
+constexpr std::size_t kLastLines = 30;       // of a failed rank's log, as one screen takes
+constexpr std::size_t kLogEnd = 256 * 1024;  // bytes in which the cause is looked for
 
 std::string make_run_id(const LaunchOptions& options) {
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch());
@@ -29,14 +28,6 @@ std::string host_name() {
   char name[256] = "";  // longer than HOST_NAME_MAX
   ::gethostname(name, sizeof name - 1);
   return name;
-}
-
-std::string read_train_report(const LogFolder& logs) {
-  try {
-    return read_file(logs.file("train.json"), kMostTrainBytes);
-  } catch (const Error&) {
-    return "";  // only the embedded runtime writes one
-  }
 }
 
 }  // namespace
@@ -77,7 +68,8 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
                                      .log = logs.log_of_end(rank),
                                      .error_file = logs.file(fmt::format("error.{}.json", rank)),
                                      .log_end = std::move(log_end),
-                                     .memory_before = report.memory_before});
+                                     .memory_before = report.memory_before,
+                                     .started = report.workers.at(static_cast<std::size_t>(rank)).started});
 }
 
 // A run does not fail because there is no room for what is said about it.
@@ -87,7 +79,7 @@ void report_collectives(const CollectiveRecords& records, const LogFolder& logs,
   report.collectives = records;
   try {
     for (const RankCollectives& rank : records.ranks)
-      replace_file(logs.file(fmt::format("collectives.{}.json", rank.rank)), history_json(records, rank));
+      logs.write(fmt::format("collectives.{}.json", rank.rank), history_json(records, rank));
   } catch (const Error& error) {
     report.evidence.facts.push_back(error.message());
   }
@@ -102,12 +94,12 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
   report.roll_call = roll_call;
-  report.train = read_train_report(logs);
+  report.train = logs.read_train_report();
   report.ended = WallClock::now();
 }
 
 void write_report(const LogFolder& logs, const ExitReport& report) {
-  replace_file(logs.file("report.json"), report_json(report));
+  logs.write(kReportName, report_json(report));
 }
 
 }  // namespace fleetrun::launch

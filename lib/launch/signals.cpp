@@ -56,7 +56,7 @@ std::vector<int> read_signals(int signal_fd) {
 }
 
 bool would_end(pid_t pid, int signal) {
-  return would_end(read_kernel_file(fmt::format("/proc/{}/status", pid)), signal);
+  return would_end(read_kernel_file(process_path(pid, "status")), signal);
 }
 
 bool would_end(std::string_view proc_status, int signal) {

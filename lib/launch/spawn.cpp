@@ -1,7 +1,6 @@
 #include "launch/spawn.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "launch/descriptors.h"
 #include "launch/pidfd.h"
 #include "launch/raw_calls.h"
 
@@ -60,7 +60,6 @@ long place_descriptors(const Child& child) {
   long result = place(child.input_fd, STDIN_FILENO);
   if (result >= 0) result = place(child.output_fd, STDOUT_FILENO);
   if (result >= 0) result = place(child.error_fd, STDERR_FILENO);
-  if (result >= 0) result = system_call(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int* fd = child.inherited; result >= 0 && fd != child.inherited_end; ++fd)
     result = system_call(SYS_fcntl, *fd, F_SETFD, 0);
   return result;
@@ -204,6 +203,7 @@ std::vector<SpawnResult> start_all(const std::vector<SpawnRequest>& requests, st
   if (::pipe2(ends, O_CLOEXEC) != 0) return one_error(errno);
   const UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
+  close_on_exec_from(STDERR_FILENO + 1);  // ours are; not those that our parent left open
   const BlockedSignals blocked;
   std::vector<SpawnResult> results;
   for (std::size_t i = 0; i < children.size() && (i == 0 || results.back().error == 0); ++i)

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "launch/pidfd.h"
+#include "launch/proc_files.h"
 #include "launch/program.h"
 #include "launch/spawn.h"
 
@@ -19,7 +20,7 @@ constexpr auto kPatience = std::chrono::seconds(10);  // for debuggers
 
 std::string executable_of(pid_t pid) {
   std::error_code gone;
-  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), gone).filename();
+  return std::filesystem::read_symlink(process_path(pid, "exe"), gone).filename();
 }
 
 }  // namespace
@@ -55,17 +56,15 @@ std::vector<std::string> StackDump::begin(const std::vector<StackTarget>& target
 bool StackDump::start(const StackTarget& target) {
   const std::vector<std::string> command = stack_command(target.pid, executable_of(target.pid), environment_);
   if (command.empty()) return false;
-  const UniqueFd output(
-      ::open(target.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
   const UniqueFd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!output || !input) return false;
+  if (!target.output || !input) return false;
   Environment environment = environment_;
   environment.set("DEBUGINFOD_URLS", "");  // gdb would ask the network for symbols
   SpawnResult result = spawn({.executable = command.front(),
                               .argv = command,
                               .environment = environment.lines(),
                               .input_fd = input.get(),
-                              .output_fd = output.get(),
+                              .output_fd = target.output.get(),
                               .inherited_fds = {}});
   if (result.error != 0) return false;
   const std::size_t index = debuggers_.size();

@@ -13,7 +13,8 @@ namespace fleetrun::launch {
 
 struct StackTarget {
   pid_t pid = -1;
-  std::string file;  // to write to
+  std::string file;  // for people
+  UniqueFd output;   // to write to
 };
 
 class StackDump {

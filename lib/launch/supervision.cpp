@@ -82,15 +82,14 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       support_(make_support()),
       attempts_(run, logs, report.run_id, support_.get()),
       progress_(loop_, pages()),
-      times_(loop_, logs.path(), log_names(run.cluster.console)),
+      times_(loop_, logs, log_names(run.cluster.console)),
       disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
       group_(loop_, run.cluster.local_size(), group_options(front_fd)),
       roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
       hangs_(loop_, hang_options(run, logs), group_, pages()),
       control_{group_, logs, report, pages()},
-      control_server_(loop_, logs.path(),
-                      [this](const std::string& request) { return control_.answer(request); }),
+      control_server_(loop_, logs, [this](const std::string& request) { return control_.answer(request); }),
       metrics_(loop_, run.options, {group_, pages(), report},
                [this](std::string_view line) { console_.say(line); }) {
   console_.out.before_write([this] { progress_.clear(); });
@@ -133,6 +132,7 @@ Attempt Supervision::prepare(int number) {
   Attempt attempt = attempts_.prepare(number);
   if (number == 0 && !run_.quiet) {
     for (const std::string& warning : run_.warnings) console_.say("warning: " + warning);
+    if (!logs_.warning().empty()) console_.say("warning: " + logs_.warning());
     for (const std::string& note : run_.options.notes) console_.say(note);
     announce_start(run_.options, run_.cluster, attempt.workers, console_);
     if (run_.job)

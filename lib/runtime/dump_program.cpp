@@ -7,21 +7,43 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "base/marked_file.h"
 #include "runtime/graph/program_dot.h"
 #include "runtime/graph/program_text.h"
 
 namespace fleetrun::runtime {
 namespace {
 
+// What the files begin with; by it we know them for ours.
+constexpr const char *kTextStart = "# written by fleetrun\n", *kPictureStart = "// written by fleetrun\n";
+constexpr const char* kWayOut = "--dump_program and --dump_passes take another folder";
+
+const char* start_of(const std::string& path) { return path.ends_with(".dot") ? kPictureStart : kTextStart; }
+
+void write_own(const std::string& path, const std::string& text) {
+  require_ours(path, {.text = start_of(path)}, kWayOut);
+  write_file_atomically(path, start_of(path) + text);
+}
+
 void dump(const std::string& start, const Program& program) {
-  write_file_atomically(start + ".txt", print_program(program, all_ops()));
-  write_file_atomically(start + ".dot", program_dot(program));
+  write_own(start + ".txt", print_program(program, all_ops()));
+  write_own(start + ".dot", program_dot(program));
 }
 
 void dump(const std::string& start, const Executor& executor) {
   dump(start, executor.program());
-  write_file_atomically(start + ".kernels.txt", executor.describe_kernels());
+  write_own(start + ".kernels.txt", executor.describe_kernels());
+}
+
+bool is_own(const std::string& path) {
+  try {
+    require_ours(path, {.text = start_of(path)}, kWayOut);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // "07-fuse_bn_act.txt": an earlier run may have had more passes.
@@ -37,7 +59,7 @@ void remove_earlier_passes(const std::string& folder) {
   std::vector<std::filesystem::path> earlier;
   std::error_code ignored;  // what cannot be removed is written over, or stays
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (is_of_a_pass(entry.path())) earlier.push_back(entry.path());
+    if (is_of_a_pass(entry.path()) && is_own(entry.path())) earlier.push_back(entry.path());
   for (const std::filesystem::path& path : earlier) std::filesystem::remove(path, ignored);
 }
 

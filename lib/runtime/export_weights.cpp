@@ -11,6 +11,7 @@ namespace fleetrun::runtime {
 
 // Nothing is run: the evaluation program has all weights and no optimizer state, its layouts stay plain.
 void export_weights(const job::JobSpec& job, const std::string& path) {
+  require_own_weights(path, "name another file, or move this one away");
   const Program program = build_evaluation_program(job, resolve_model_facts(job), all_ops());
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();

@@ -18,6 +18,7 @@
 #include "job/schedule.h"
 #include "job/settle_strategy.h"
 #include "runtime/agreement.h"
+#include "runtime/checkpoint/weights.h"
 #include "runtime/checkpoints.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"
@@ -54,14 +55,20 @@ struct Data {
   }
 };
 
+std::string weights_path(const job::OutputSpec& output) { return output.dir + "/model.safetensors"; }
+
 // Rank 0 writes there at the end: what stands in the way is told before the hours of training.
-void prepare_output(const std::string& folder) {
+void prepare_output(const job::OutputSpec& output) {
+  const std::string& folder = output.dir;
+  const char* const way_out = "output.dir=FOLDER behind the job file chooses another one";
   make_directories(folder);
+  require_own_weights(weights_path(output), way_out);
+  if (output.trace) require_own_trace(output, way_out);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw Error(
         ErrorKind::create,
         fmt::format("output.dir is {}, which may not be written to: {}", folder, describe_errno(errno)),
-        "output.dir=FOLDER behind the job file chooses another one");
+        way_out);
 }
 
 LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
@@ -120,7 +127,7 @@ class Run {
     if (world.env.rank == 0) {
       for (const std::string& message : trainer_.pass_messages()) out_ << message << std::endl;
       tell_search();
-      prepare_output(job.output.dir);
+      prepare_output(job.output);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
     state_ = checkpoints_.resume(steps_per_epoch_, page.first_own_checkpoint);
@@ -383,7 +390,7 @@ class Run {
   }
 
   void save_weights() {
-    const std::string path = job_.output.dir + "/model.safetensors";
+    const std::string path = weights_path(job_.output);
     trainer_.save(path);
     out_ << "weights: " << path << std::endl;
   }

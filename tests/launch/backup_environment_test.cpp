@@ -29,18 +29,19 @@ TEST_CASE("the backup has what PaddlePaddle asks for and no secret") {
   CHECK(json["PROXY"] == "http://me:***@proxy:3128/");
 }
 
-TEST_CASE("the file is for our user only, also where an older one was for all") {
+TEST_CASE("the file is for our user only, also where an older one of ours was for all") {
   const TemporaryFolder folder;
-  folder.write("backup_env.0.json", "old");
-  ::chmod((folder / "backup_env.0.json").c_str(), 0644);
+  const LogFolder logs(folder / "log");
+  logs.write("backup_env.0.json", "old");
+  ::chmod((folder / "log/backup_env.0.json").c_str(), 0644);
   Environment worker;
-  worker.set("PADDLE_BACKUP_ENV_PATH", folder / "backup_env.0.json");
-  write_backup_environment(worker);
+  worker.set("PADDLE_BACKUP_ENV_PATH", folder / "log/backup_env.0.json");
+  write_backup_environment(worker, logs);
   struct stat facts {};
-  REQUIRE(::stat((folder / "backup_env.0.json").c_str(), &facts) == 0);
+  REQUIRE(::stat((folder / "log/backup_env.0.json").c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
-  CHECK(nlohmann::json::parse(folder.read("backup_env.0.json")).size() == 1);
-  write_backup_environment(Environment());  // names no file, makes none
+  CHECK(nlohmann::json::parse(folder.read("log/backup_env.0.json")).size() == 1);
+  write_backup_environment(Environment(), logs);  // names no file, makes none
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "launch/death_evidence.h"
 
 #include <csignal>
+#include <filesystem>
 
 #include <doctest/doctest.h>
+
+#include "support/temporary_folder.h"
 
 namespace fleetrun::launch::death_evidence_test {
 namespace {
@@ -82,6 +85,20 @@ TEST_CASE("an error file says no more than a line, and nothing that a terminal o
   CHECK(evidence.exception == "RuntimeError: ?[31mred");
   read_error_file("{\"message\": \"" + std::string(10000, 'x') + "\"}", evidence);
   CHECK(evidence.exception.size() == 300);
+}
+
+TEST_CASE("low: a core file is a regular one, and not that of an earlier crash") {
+  const TemporaryFolder folder;
+  const auto started = std::chrono::system_clock::now();
+  std::filesystem::create_directory(folder / "core");
+  CHECK(find_core(folder / "core", 7, started).empty());
+  folder.write("core.7", "of the process");
+  CHECK(find_core(folder / "core", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core.%p", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core", 8, started).empty());
+  CHECK(find_core(folder / "core", 7, started + std::chrono::hours(1)).empty());
+  std::filesystem::create_symlink("core.7", folder / "core.9");
+  CHECK(find_core(folder / "core", 9, started).empty());
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_CASE("the driver's library tells of GPUs, their MIG devices, memory and pro
   CHECK(gpus->at(1).migs ==
         Texts{"MIG-10000000-aaaa-bbbb-cccc-000000000000", "MIG-12000000-aaaa-bbbb-cccc-000000000000"});
   CHECK(gpus->at(1).holders == std::vector<pid_t>{4711});
-  CHECK(list_children().empty());
+  CHECK(find_children().empty());
 }
 
 TEST_CASE("without a library, or with one that does not work, nothing is known") {

@@ -49,7 +49,7 @@ TEST_CASE("a program that cannot be executed is a value, and no process stays") 
   CHECK(spawn({.executable = "/no/such", .argv = {"x"}, .output_fd = fd.get()}).error == ENOENT);
   CHECK(spawn({.executable = output.folder / "plain", .argv = {"x"}, .output_fd = fd.get()}).error == EACCES);
   CHECK(spawn({.executable = "/bin/true", .argv = {"x"}, .output_fd = 9999}).error == EBADF);
-  CHECK(list_children().empty());
+  CHECK(find_children().empty());
 }
 
 TEST_CASE("of programs that start at one time none is left behind the first that cannot be executed") {
@@ -63,7 +63,7 @@ TEST_CASE("of programs that start at one time none is left behind the first that
   REQUIRE(results.size() == 2);
   CHECK(results[0].error == 0);
   CHECK(results[1].error == ENOENT);
-  CHECK(list_children() == std::vector<pid_t>{results[0].pid});
+  CHECK(find_children() == std::vector<pid_t>{results[0].pid});
   ::kill(results[0].pid, SIGKILL);
   code_of(results[0].pid);
 }
@@ -83,7 +83,7 @@ TEST_CASE("programs that start at one time do not mix up their errors") {
     REQUIRE(results.size() == 1);
     CHECK(results.front().error == (i == 31 ? EBADF : i % 2 == 0 ? EACCES : ENOENT));
   }
-  CHECK(list_children().empty());
+  CHECK(find_children().empty());
 }
 
 TEST_CASE("a program has no signal blocked, and none ignored but a hangup") {

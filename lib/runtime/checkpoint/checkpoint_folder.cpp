@@ -1,16 +1,19 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -25,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPartial = ".partial-";
+constexpr std::array<std::string_view, 4> kCheckpointFiles = {kModelFile, kOptimizerFile, kRanksFile,
+                                                              kManifestName};
 constexpr std::size_t kNumberDigits = 6;
 
 // "000007-step-2737" is number 7; nothing for what is no checkpoint of ours.
@@ -55,17 +60,60 @@ long number_behind(const std::map<long, std::string>& checkpoints) {
   return checkpoints.empty() ? 1 : checkpoints.rbegin()->first + 1;
 }
 
-void remove_tree(const std::string& path) {
-  std::error_code ignored;  // what cannot be removed is in nobody's way, and a next run tries again
-  fs::remove_all(path, ignored);
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
+// ".partial-7" of a save, ".partial-000007-step-2737" of a removal.
+bool is_partial(const std::string& name) {
+  if (!name.starts_with(kPartial)) return false;
+  const std::string rest = name.substr(std::string_view(kPartial).size());
+  return is_number(rest) || number_of(rest).has_value();
+}
+
+// A file that we write into the folder of a checkpoint, under its name or the one that it has at first.
+bool is_ours(std::string_view name) {
+  return std::any_of(kCheckpointFiles.begin(), kCheckpointFiles.end(), [name](std::string_view ours) {
+    return name == ours || (name.starts_with(ours) && name[ours.size()] == '.' && name.ends_with(".tmp"));
+  });
+}
+
+// What a folder holds, no link followed.
+class Contents {
+ public:
+  explicit Contents(const std::string& path)
+      : folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+    DIR* const stream = folder_ ? ::fdopendir(::dup(folder_.get())) : nullptr;
+    if (stream == nullptr) return;
+    while (const dirent* entry = ::readdir(stream))
+      if (const std::string name = entry->d_name; name != "." && name != "..") names_.push_back(name);
+    ::closedir(stream);
+  }
+
+  bool all_ours() const { return folder_ && std::all_of(names_.begin(), names_.end(), is_ours); }
+  void remove_ours() const {
+    for (const std::string& name : names_)
+      if (is_ours(name)) ::unlinkat(folder_.get(), name.c_str(), 0);
+  }
+
+ private:
+  UniqueFd folder_;
+  std::vector<std::string> names_;
+};
+
+// What is not ours stays, and the folder with it. What cannot be removed is in nobody's way, and a next run tries again.
+void remove_own_folder(const std::string& path) {
+  Contents(path).remove_ours();
+  ::rmdir(path.c_str());
 }
 
 void remove_partial(const std::string& folder) {
   std::error_code problem;
   std::vector<std::string> partial;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
-    if (entry->path().filename().string().starts_with(kPartial)) partial.push_back(entry->path().string());
-  for (const std::string& path : partial) remove_tree(path);
+    if (is_partial(entry->path().filename().string())) partial.push_back(entry->path().string());
+  for (const std::string& path : partial) remove_own_folder(path);
 }
 
 UniqueFd claim(const std::string& folder) {
@@ -93,10 +141,13 @@ void write_files(const std::string& folder, const Snapshot& snapshot) {
   sync_folder(folder);
 }
 
-// Out of sight first: a removal that is cut off leaves no half of a checkpoint behind.
-void remove_checkpoint(const std::string& path) {
+// Out of sight first: a removal that is cut off leaves no half of a checkpoint behind. False: it is a link, or somebody put
+// a file of his own there; then it stays.
+bool remove_checkpoint(const std::string& path) {
+  if (!Contents(path).all_ours()) return false;
   const fs::path hidden = fs::path(path).parent_path() / (kPartial + fs::path(path).filename().string());
-  if (::rename(path.c_str(), hidden.c_str()) == 0) remove_tree(hidden);
+  if (::rename(path.c_str(), hidden.c_str()) == 0) remove_own_folder(hidden);
+  return true;
 }
 
 }  // namespace
@@ -142,21 +193,20 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   const long number = number_behind(before);
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
-  remove_tree(partial);
+  remove_own_folder(partial);
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)
       throw Error(ErrorKind::io, fmt::format("renaming {} to {}: {}", partial, path, describe_errno(errno)));
   } catch (const Error&) {
-    remove_tree(partial);
+    remove_own_folder(partial);
     throw;
   }
   sync_folder(path_);
   std::size_t surplus = before.size() + 1 - std::min(before.size() + 1, static_cast<std::size_t>(keep_));
   for (const auto& [old, old_path] : before) {
     if (surplus == 0) break;
-    remove_checkpoint(old_path);
-    --surplus;
+    if (remove_checkpoint(old_path)) --surplus;
   }
   return path;
 }

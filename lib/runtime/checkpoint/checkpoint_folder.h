@@ -16,6 +16,9 @@
 
 namespace fleetrun::runtime {
 
+constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kRanksFile = "ranks.safetensors";  // "rank1/bn1.running_mean": of all ranks but 0
+
 // A training at one moment, in memory.
 struct Snapshot {
   TrainingState state;
@@ -34,7 +37,8 @@ Checkpoint read_checkpoint(const std::string& path);
 
 class CheckpointFolder {
  public:
-  // Makes the folder, claims it until the end of this object, and removes what saves that were cut off left behind.
+  // Makes the folder, claims it until the end of this object, and removes what saves that were cut off left behind. Of
+  // folders that hold anything else than files of ours nothing but those is ever removed.
   // Throws Error(create), also when another run has claimed it.
   CheckpointFolder(std::string path, int keep);
 

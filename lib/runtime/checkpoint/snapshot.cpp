@@ -13,10 +13,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kOptimizer = "optimizer.safetensors";
-constexpr const char* kRanks = "ranks.safetensors";  // "rank1/bn1.running_mean": of all ranks but 0
-
 std::string name_of(int rank, const std::string& tensor) { return fmt::format("rank{}/{}", rank, tensor); }
 
 // The running statistics of one rank, one behind the other.
@@ -63,7 +59,7 @@ const Safetensors& file_of(const Checkpoint& checkpoint, const std::string& name
 std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const Program& program,
                                  const Storage& storage) {
   std::vector<float> packed;
-  const auto ranks = checkpoint.files.find(kRanks);
+  const auto ranks = checkpoint.files.find(kRanksFile);
   for (const ValueId id : running_statistics_of(program)) {
     const Value& value = program.value(id);
     std::vector<float> values = storage.read(value.name);
@@ -153,19 +149,20 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   PlainTensors states;
   gather_owned_states(program, storage, of_host, states);
   if (of_host.rank() != 0) return snapshot;
-  snapshot.files[kModel] = read_tensors(weights_of(program), program, storage);
-  check_finite(snapshot.files[kModel], state);
+  snapshot.files[kModelFile] = read_tensors(weights_of(program), program, storage);
+  check_finite(snapshot.files[kModelFile], state);
   states.merge(read_tensors(states_on(program, kNone), program, storage));
-  snapshot.files[kOptimizer] = std::move(states);
-  if (of_ranks) snapshot.files[kRanks] = statistics_of_ranks(all, of_host.size(), program);
+  snapshot.files[kOptimizerFile] = std::move(states);
+  if (of_ranks) snapshot.files[kRanksFile] = statistics_of_ranks(all, of_host.size(), program);
   return snapshot;
 }
 
 std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage) {
-  const Safetensors &model = file_of(checkpoint, kModel), &optimizer = file_of(checkpoint, kOptimizer);
+  const Safetensors &model = file_of(checkpoint, kModelFile),
+                    &optimizer = file_of(checkpoint, kOptimizerFile);
   const std::vector<ValueId> weights = weights_of(program);
-  check_tensors(model, checkpoint.path + "/" + kModel, weights, program);
-  check_tensors(optimizer, checkpoint.path + "/" + kOptimizer, optimizer_states_of(program), program,
+  check_tensors(model, checkpoint.path + "/" + kModelFile, weights, program);
+  check_tensors(optimizer, checkpoint.path + "/" + kOptimizerFile, optimizer_states_of(program), program,
                 kLossScale);
   store_tensors(model, weights, program, storage);
   std::vector<ValueId> states = states_on(program, 0);
@@ -180,7 +177,8 @@ void share_owned_states(const Checkpoint* checkpoint, const Program& program, St
   for (const auto& [id, owner] : owned_states(program)) {
     const Value& value = program.value(id);
     std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
-    if (checkpoint != nullptr) values = to_floats(file_of(*checkpoint, kOptimizer).tensors.at(value.name));
+    if (checkpoint != nullptr)
+      values = to_floats(file_of(*checkpoint, kOptimizerFile).tensors.at(value.name));
     of_host.broadcast(view_of(values), 0);
     if (of_host.rank() == owner) storage.write(value.name, values);
   }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_value.h"
+#include "base/marked_file.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -142,6 +143,7 @@ PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& progra
 std::string format_tensors(const PlainTensors& tensors) {
   Safetensors file;
   file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
+  file.metadata["written_by"] = "fleetrun";
   for (const auto& [name, tensor] : tensors)
     file.tensors[name] = {
         .dtype = DType::f32,
@@ -181,6 +183,13 @@ std::string first_not_finite(const PlainTensors& tensors) {
   for (const auto& [name, tensor] : tensors)
     if (!std::ranges::all_of(tensor.values, is_finite)) return name;
   return "";
+}
+
+void require_own_weights(const std::string& path, const std::string& hint) {
+  constexpr long kBehindLength = 8;  // of the header
+  const std::string empty = format_tensors({});
+  const std::string header = empty.substr(kBehindLength, empty.find('}') - kBehindLength);
+  require_ours(path, {.text = header, .place = kBehindLength}, hint);
 }
 
 void save_weights(const std::string& path, const Program& program, const Storage& storage) {

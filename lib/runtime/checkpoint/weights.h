@@ -50,4 +50,7 @@ std::string first_not_finite(const PlainTensors& tensors);
 // f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
 void save_weights(const std::string& path, const Program& program, const Storage& storage);
 
+// Throws Error(create) with the hint when a file is at `path` that save_weights did not write.
+void require_own_weights(const std::string& path, const std::string& hint);
+
 }  // namespace fleetrun::runtime

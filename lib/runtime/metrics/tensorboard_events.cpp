@@ -17,6 +17,8 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr int kMostNames = 100;  // that may be taken
+
 // Numbers of the fields in tensorflow/core/util/event.proto and framework/summary.proto.
 constexpr int kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5,
               kEventSessionLog = 7;
@@ -134,9 +136,13 @@ std::string scalars_event(std::int64_t step, double wall_time, const std::vector
 
 EventFile::EventFile(const std::string& folder, double wall_time) {
   make_directories(folder);
-  path_ = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", folder, static_cast<std::int64_t>(wall_time),
-                      host_name(), ::getpid());
-  fd_ = UniqueFd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+  const std::string name = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", folder,
+                                       static_cast<std::int64_t>(wall_time), host_name(), ::getpid());
+  for (int attempt = 0; !fd_ && attempt < kMostNames; ++attempt) {
+    path_ = attempt == 0 ? name : fmt::format("{}.{}", name, attempt);
+    fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640));
+    if (!fd_ && errno != EEXIST) break;
+  }
   if (!fd_) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path_, describe_errno(errno)));
   append(version_event(wall_time));
 }

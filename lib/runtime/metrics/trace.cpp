@@ -11,9 +11,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/marked_file.h"
 
 namespace fleetrun::runtime {
 namespace {
+
+// What the file begins with; by it we know it for ours.
+const std::string kStart =
+    "{\"otherData\":{\"written_by\":\"fleetrun\"},\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+
+std::string path_of(const job::OutputSpec& output) { return output.dir + "/trace.json"; }
 
 constexpr std::size_t kMostSpans = 1 << 18;   // of a rank: 6 MiB, and 40 MB in the file
 constexpr std::size_t kOtherSpans = 4096;     // of batches that are made ahead, checkpoints, evaluations
@@ -134,6 +141,10 @@ std::string trace_events(const Timeline& timeline, int rank, const TraceClock& c
   return text;
 }
 
+void require_own_trace(const job::OutputSpec& output, const std::string& hint) {
+  require_ours(path_of(output), {.text = kStart}, hint);
+}
+
 Trace::Trace(const job::OutputSpec& output, const RankEnv& env, comm::Communicator& communicator,
              std::ostream& out)
     : output_(output), env_(env), communicator_(communicator), out_(out) {
@@ -176,9 +187,10 @@ void Trace::gather() {
 
 // A training does not fail because there is no room for what is seen of it.
 void Trace::write(const std::string& events) {
-  const std::string path = output_.dir + "/trace.json";
+  const std::string path = path_of(output_);
   try {
-    replace_file(path, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + events + "\n]}\n");
+    require_own_trace(output_, "");
+    replace_file(path, kStart + events + "\n]}\n");
     out_ << fmt::format("trace: steps {} to {} of {} rank{} in {}", first_, last_, env_.world_size,
                         env_.world_size == 1 ? "" : "s", path)
          << std::endl;

@@ -15,6 +15,9 @@
 
 namespace fleetrun::runtime {
 
+// Throws Error(create) with the hint when output.trace would replace a file that is no trace of ours.
+void require_own_trace(const job::OutputSpec& output, const std::string& hint);
+
 class Trace {
  public:
   // `out` gets what rank 0 says. All outlive it.

@@ -42,6 +42,7 @@ std::string to_json(const TrainReport& report) {
   if (report.stopped) json["stopped"] = true;
   if (report.test_loss) json["test_loss"] = *report.test_loss;
   if (report.test_accuracy) json["test_accuracy"] = *report.test_accuracy;
+  if (!report.run_id.empty()) json["run_id"] = report.run_id;
   return json.dump(2) + "\n";
 }
 

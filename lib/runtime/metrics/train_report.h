@@ -27,6 +27,7 @@ struct TrainReport {
   int in_place_pairs = 0;                  // outputs that took the place of an input
   TimeUses time{};                         // of `timed_ranks` ranks together, since the run began
   int timed_ranks = 1;
+  std::string run_id;  // the launcher knows the file by it for its own; "": started by hand
 };
 
 std::string to_json(const TrainReport& report);

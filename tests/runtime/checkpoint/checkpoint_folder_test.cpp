@@ -84,6 +84,27 @@ TEST_CASE("files of somebody else are left alone") {
   CHECK(home.has("000001-step-2x"));
 }
 
+TEST_CASE("what somebody else put beside or into checkpoints stays, and no link is followed") {
+  const TemporaryFolder home;
+  for (const char* name : {".partial-notes", ".partial-8", "elsewhere"}) fs::create_directory(home / name);
+  home.write(".partial-notes/model.safetensors", "mine");
+  home.write(".partial-8/notes.txt", "mine");
+  home.write(".partial-8/model.safetensors", "half of it");
+  home.write("elsewhere/model.safetensors", "mine");
+  fs::create_symlink("elsewhere", home / ".partial-9");
+  fs::create_symlink("elsewhere", home / "000000-step-1");
+  CheckpointFolder folder(home.path(), 1);
+  home.write(fs::path(folder.write(snapshot(1))).filename().string() + "/notes.txt", "mine");
+  for (const int steps : {2, 3}) folder.write(snapshot(steps));
+  CHECK(names_in(folder) == Names{"000003-step-3", "000001-step-1", "000000-step-1"});
+  CHECK_NOTHROW(read_checkpoint(home / "000001-step-1"));
+  CHECK_FALSE(home.has(".partial-8/model.safetensors"));
+  for (const char* kept : {".partial-notes/model.safetensors", ".partial-8/notes.txt",
+                           "000001-step-1/notes.txt", "elsewhere/model.safetensors"})
+    CHECK_MESSAGE(home.read(kept) == "mine", kept);
+  CHECK(fs::is_symlink(home / ".partial-9"));
+}
+
 TEST_CASE("a folder serves one run at a time") {
   const TemporaryFolder home;
   {

@@ -58,6 +58,15 @@ TEST_CASE("a file grows by a whole record with each call") {
   CHECK(content() == expected);
 }
 
+TEST_CASE("a file that has the name already stays as it is") {
+  const TemporaryFolder home;
+  const EventFile first(home / "board", 1700000000.25);
+  const std::string name = first.path().substr(home.path().size() + 1), before = home.read(name);
+  const EventFile second(home / "board", 1700000000.5);
+  CHECK(second.path() == first.path() + ".1");
+  CHECK(home.read(name) == before);
+}
+
 TEST_CASE("a folder that cannot be made is an error that names it") {
   const TemporaryFolder home;
   home.write("board", "a file");

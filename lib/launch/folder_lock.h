@@ -1,0 +1,25 @@
+// The lock of a log folder, in log/.lock: it goes with the process, however that ends. Who looks takes no lock, so that nobody
+// is held up by it.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace fleetrun::launch {
+
+struct FolderLock {
+  UniqueFd fd;
+  int missing = 0;  // errno of a file system that has no locks: then nothing is held
+};
+
+// `folder` is open on `path`. Throws Error(create) when a fleetrun holds it or something else stands there.
+FolderLock lock_folder(int folder, const std::string& path);
+
+// Writes who holds it. Throws Error(create) when the file is not of the user whom our files in the folder belong to.
+void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner);
+
+bool is_locked(const std::string& path);  // by a fleetrun that runs
+
+}  // namespace fleetrun::launch

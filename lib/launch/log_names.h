@@ -1,0 +1,20 @@
+// The names of the files in a log folder.
+#pragma once
+#include <string_view>
+
+namespace fleetrun::launch {
+
+inline constexpr const char *kReportName = "report.json", *kTrainReportName = "train.json",
+                            *kEndpointsName = "endpoints.log", *kReserveName = ".reserve",
+                            *kTimesName = ".times", *kControlName = ".control";
+
+bool is_numbered(std::string_view name, std::string_view start, std::string_view end);  // digits between them
+bool is_of_a_rank(std::string_view name);   // "workerlog.0", "stacks.12"
+bool is_error_file(std::string_view name);  // "error.0.json", which a worker writes
+bool is_attempt(std::string_view name);     // "attempt-0", a folder
+bool is_of_a_run(
+    std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
+bool is_temporary(std::string_view name);  // such a one
+int number_in(std::string_view name);      // of the rank
+
+}  // namespace fleetrun::launch
