@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
+#include "launch/signals.h"
 
 namespace fleetrun {
 namespace {
@@ -54,6 +55,7 @@ void open_standard_descriptors() {
 
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
+  fleetrun::launch::reset_inherited_signals();
   try {
     return fleetrun::run(fleetrun::launch::called_as(argc > 0 ? argv[0] : ""),
                          {argv + std::min(argc, 1), argv + argc});

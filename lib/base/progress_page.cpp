@@ -57,8 +57,12 @@ void Unmap::operator()(ProgressPage* page) const { ::munmap(page, kMappedBytes);
 
 UniqueFd make_progress_fd() {
   UniqueFd fd(::memfd_create("fleetrun-progress", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), kMappedBytes) != 0)
-    throw Error(ErrorKind::os, fmt::format("creating a progress page: {}", describe_errno(errno)));
+  const int problem = fd && ::ftruncate(fd.get(), kMappedBytes) == 0 ? 0 : errno;
+  if (problem != 0)
+    throw Error(
+        ErrorKind::os,
+        fmt::format("creating a progress page of {} bytes: {}", kMappedBytes, describe_errno(problem)),
+        problem == EFBIG ? "ulimit -f limits how long files may be" : "");
   return fd;
 }
 

@@ -15,8 +15,8 @@ constexpr const char* kControlName = ".control";
 
 class ControlServer {
  public:
-  // Gets a request without its line end, gives the answer.
-  using Answer = std::function<std::string(const std::string& request)>;
+  // Gets a request without its line end and who sent it ("process 4711"), gives the answer.
+  using Answer = std::function<std::string(const std::string& request, const std::string& sender)>;
 
   // Where the folder's file system has no sockets there is none, and that is no error.
   ControlServer(EventLoop& loop, const std::string& folder, Answer answer);
@@ -30,7 +30,7 @@ class ControlServer {
   using PeerId = std::uint64_t;
   struct Peer {
     UniqueFd fd;
-    std::string request;
+    std::string sender, request;
   };
 
   void welcome();

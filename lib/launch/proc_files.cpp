@@ -1,5 +1,6 @@
 #include "launch/proc_files.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -43,6 +44,13 @@ std::vector<pid_t> list_process_tree(pid_t root) {
     for (pid_t pid = 0; children >> pid;) tree.push_back(pid);
   }
   return tree;
+}
+
+double seconds_since_write(const struct stat& file, const Moment& start) {
+  const auto written =
+      std::chrono::seconds(file.st_mtim.tv_sec) + std::chrono::nanoseconds(file.st_mtim.tv_nsec);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::clamp(std::chrono::duration<double>(now - written).count(), 0.0, seconds_since(start));
 }
 
 }  // namespace fleetrun::launch

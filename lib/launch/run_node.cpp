@@ -1,7 +1,5 @@
 #include "launch/run_node.h"
 
-#include <chrono>
-
 #include "base/error.h"
 #include "launch/limits.h"
 #include "launch/log_folder.h"
@@ -17,11 +15,10 @@ int run_node(const NodeRun& run, int front_fd) {
   try {
     Supervision(run, front_fd, logs, report).run();
   } catch (const Error& error) {
-    if (report.ended != std::chrono::system_clock::time_point())
-      throw;  // the report was complete, and could not be written
+    if (report.ended.steady != TimePoint()) throw;  // the report was complete, and could not be written
     report.error = error.message();
     report.verdict.exit_code = error.exit_code();
-    report.ended = std::chrono::system_clock::now();
+    report.ended = Moment::now();
     write_report(logs, report);
     throw;
   }

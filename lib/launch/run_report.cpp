@@ -42,7 +42,7 @@ std::string read_train_report(const LogFolder& logs) {
 
 ExitReport begin_report(const NodeRun& run) {
   ExitReport report;
-  report.started = WallClock::now();
+  report.started = Moment::now();
   report.run_id = make_run_id(run.options);
   report.job_id = run.options.job_id.value;
   report.command = run.program.argv;
@@ -101,7 +101,7 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
   report.roll_call = roll_call;
   report.train = read_train_report(logs);
-  report.ended = WallClock::now();
+  report.ended = Moment::now();
 }
 
 void write_report(const LogFolder& logs, const ExitReport& report) {
