@@ -119,14 +119,14 @@ TEST_CASE("little address space, a small stack, no locked memory and no queued s
 
 TEST_CASE("a limit of processes that is reached is named") {
   if (!is_root()) LEAVE_OUT("another user without processes is needed, and only root can become one");
-  const ScriptLaunch launch;
+  const Launch launch;
   std::filesystem::permissions(launch.folder.path(), std::filesystem::perms::all);
   std::filesystem::copy_file(FLEETRUN_BINARY, launch.folder / "fleetrun");
   std::filesystem::copy_file(FAKE_WORKER, launch.folder / "worker");
-  const ChildResult result =
-      launch.run_after("ulimit -u 8", {"/usr/bin/setpriv", "--reuid=64321", "--regid=64321", "--clear-groups",
-                                       launch.folder / "fleetrun", "--nproc_per_node=20",
-                                       launch.folder / "worker", "sleep", "100"});
+  const ChildResult result = run_child({"/usr/bin/prlimit", "--nproc=8", "/usr/bin/setpriv", "--reuid=64321",
+                                        "--regid=64321", "--clear-groups", launch.folder / "fleetrun",
+                                        "--nproc_per_node=20", launch.folder / "worker", "sleep", "100"},
+                                       launch.options());
   CHECK_MESSAGE(result.code == 71, result.err);
   CHECK_MESSAGE(contains(result.err, "fleetrun: this user may have 8 processes (ulimit -u)\n"), result.err);
 }
