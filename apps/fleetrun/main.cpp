@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
+#include "launch/signals.h"
 
 namespace fleetrun {
 namespace {
@@ -45,6 +46,7 @@ int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
+  fleetrun::launch::reset_inherited_signals();
   try {
     return fleetrun::run(fleetrun::launch::called_as(argc > 0 ? argv[0] : ""),
                          {argv + std::min(argc, 1), argv + argc});

@@ -7,4 +7,17 @@ namespace fleetrun::launch {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
+// By both clocks: the time of day for people, the steady one for how long something took.
+struct Moment {
+  std::chrono::system_clock::time_point wall;
+  TimePoint steady;
+
+  static Moment now() { return {std::chrono::system_clock::now(), Clock::now()}; }
+};
+
+inline double seconds_between(const Moment& start, const Moment& end) {
+  return std::chrono::duration<double>(end.steady - start.steady).count();
+}
+inline double seconds_since(const Moment& start) { return seconds_between(start, Moment::now()); }
+
 }  // namespace fleetrun::launch

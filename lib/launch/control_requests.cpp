@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <sstream>
 
@@ -17,13 +16,8 @@ namespace fleetrun::launch {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using WallClock = std::chrono::system_clock;
 
 constexpr double kTicksPerSecond = 100;  // of /proc/PID/stat on Linux
-
-double seconds_since(WallClock::time_point time) {
-  return std::chrono::duration<double>(WallClock::now() - time).count();
-}
 
 double resident_mib(pid_t pid) {
   std::istringstream text(read_kernel_file(process_path(pid, "statm")));
@@ -32,13 +26,11 @@ double resident_mib(pid_t pid) {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-void add_log(const std::string& path, Json& json) {
+void add_log(const std::string& path, const Moment& started, Json& json) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return;
   json["log_bytes"] = facts.st_size;
-  const auto written =
-      WallClock::from_time_t(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
-  json["log_seconds_ago"] = seconds_since(std::chrono::time_point_cast<WallClock::duration>(written));
+  json["log_seconds_ago"] = seconds_since_write(facts, started);
 }
 
 Json describe_rank(const RunControl& run, std::size_t rank) {
@@ -62,7 +54,7 @@ Json describe_rank(const RunControl& run, std::size_t rank) {
     json["epoch"] = progress.epoch;
     json["step"] = progress.step;
   }
-  add_log(run.logs.worker_log(static_cast<int>(rank)), json);
+  add_log(run.logs.worker_log(static_cast<int>(rank)), record.started, json);
   return json;
 }
 
@@ -85,7 +77,7 @@ Json stop_run(const RunControl& run, const Json& request) {
   return {{"run_id", run.report.run_id}};
 }
 
-Json send_signal_to(const RunControl& run, const Json& request) {
+Json send_signal_to(const RunControl& run, const Json& request, const std::string& sender) {
   const int signal = request.value("signal", 0);
   const auto ranks = static_cast<int>(run.group.records().size());
   std::vector<int> wanted = request.value("ranks", std::vector<int>());
@@ -95,24 +87,25 @@ Json send_signal_to(const RunControl& run, const Json& request) {
   for (const int rank : wanted) {
     if (rank < 0 || rank >= ranks)
       return {{"error", fmt::format("the run has the ranks 0 to {}, not {}", ranks - 1, rank)}};
-    if (run.group.send(rank, signal)) sent.push_back(rank);
+    if (run.group.send(rank, signal, sender)) sent.push_back(rank);
   }
   return {{"ranks", sent}};
 }
 
-Json answer_to(const RunControl& run, const Json& request) {
+Json answer_to(const RunControl& run, const Json& request, const std::string& sender) {
   const std::string what = request.value("do", "");
   if (what == "ps") return describe_run(run);
   if (what == "stop") return stop_run(run, request);
-  if (what == "signal") return send_signal_to(run, request);
+  if (what == "signal") return send_signal_to(run, request, sender);
   return {{"error", "found " + request.dump() + ", wanted {\"do\": \"ps\", \"stop\" or \"signal\"}"}};
 }
 
 }  // namespace
 
-std::string RunControl::answer(const std::string& request) const {
+std::string RunControl::answer(const std::string& request, const std::string& sender) const {
   try {
-    return answer_to(*this, Json::parse(request)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    return answer_to(*this, Json::parse(request), sender)
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
   } catch (const Json::exception& error) {
     return Json{{"error", error.what()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }

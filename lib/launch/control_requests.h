@@ -18,7 +18,7 @@ struct RunControl {  // all outlive it
 
   // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": [0, 3]}; no ranks: all.
   // The answer to what is no such request is {"error": "..."}.
-  std::string answer(const std::string& request) const;
+  std::string answer(const std::string& request, const std::string& sender) const;
 };
 
 }  // namespace fleetrun::launch

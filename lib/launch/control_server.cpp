@@ -40,11 +40,13 @@ UniqueFd open_folder(const std::string& folder) {
 
 UniqueFd make_socket(int flags) { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0)); }
 
-bool is_same_user(int fd) {
+// Who is at the other end: "process 4711", "process 4711 of root"; "" when they are another user.
+std::string allowed_sender(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == ::geteuid() || peer.uid == 0);
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return "";
+  if (peer.uid == ::geteuid()) return fmt::format("process {}", peer.pid);
+  return peer.uid == 0 ? fmt::format("process {} of root", peer.pid) : "";
 }
 
 UniqueFd listen_in(const std::string& path) {
@@ -80,16 +82,18 @@ ControlServer::~ControlServer() {
 
 void ControlServer::welcome() {
   UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd || peers_.size() >= kMostPeers || !is_same_user(fd.get())) return;
+  if (!fd || peers_.size() >= kMostPeers) return;
+  std::string sender = allowed_sender(fd.get());
+  if (sender.empty()) return;
   const int number = fd.get();
   const PeerId id = ++last_id_;
-  peers_[id].fd = std::move(fd);
+  peers_[id] = {.fd = std::move(fd), .sender = std::move(sender), .request = {}};
   loop_.watch_readable(number, [this, id] { read_from(id); });
   loop_.call_at(Clock::now() + kRequestTime, [this, id] { drop(id); });
 }
 
 void ControlServer::read_from(PeerId id) {
-  auto& [fd, request] = peers_.at(id);
+  auto& [fd, sender, request] = peers_.at(id);
   std::array<char, kLongestRequest> buffer;
   const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -97,7 +101,7 @@ void ControlServer::read_from(PeerId id) {
   const auto end = request.find('\n');
   if (count > 0 && end == std::string::npos && request.size() < kLongestRequest) return;
   if (end != std::string::npos) {
-    const std::string text = answer_(request.substr(0, end)) + "\n";
+    const std::string text = answer_(request.substr(0, end), sender) + "\n";
     ::send(fd.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);  // fits into the socket's buffer
   }
   drop(id);

@@ -14,8 +14,8 @@ namespace fleetrun::launch {
 
 class ControlServer {
  public:
-  // Gets a request without its line end, gives the answer.
-  using Answer = std::function<std::string(const std::string& request)>;
+  // Gets a request without its line end and who sent it ("process 4711"), gives the answer.
+  using Answer = std::function<std::string(const std::string& request, const std::string& sender)>;
 
   // Where the folder's file system has no sockets there is none, and that is no error.
   ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer);
@@ -29,7 +29,7 @@ class ControlServer {
   using PeerId = std::uint64_t;
   struct Peer {
     UniqueFd fd;
-    std::string request;
+    std::string sender, request;
   };
 
   void welcome();

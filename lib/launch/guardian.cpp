@@ -40,8 +40,6 @@ Pipe make_pipe() {
 [[noreturn]] void run_middle(Pipe pipe, const std::function<int(int)>& middle) {
   pipe.write_end.reset();
   ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
-  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error of its own
   ::signal(SIGTTOU, SIG_IGN);  // in the background of the terminal, and allowed to write there
   int code = 0;
   try {
@@ -106,12 +104,12 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
   while (true) {
     if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR)
       throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
-    for (const int number : read_signals(signals.get())) {
-      if (number == SIGCHLD)
+    for (const ReceivedSignal& signal : read_signals(signals.get())) {
+      if (signal.number == SIGCHLD)
         earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
       else
-        send_signal(pidfd, number);
-      if (number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
+        pass_signal(pidfd, signal);
+      if (signal.number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
     }
     if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier);
   }
@@ -122,7 +120,9 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
 int run_guarded(const std::function<int(int front_fd)>& middle) {
   Pipe pipe = make_pipe();
   const std::vector<int> handled = handled_signals();
-  block_signals(handled);  // also in the middle process until it has its own descriptor for them
+  block_signals(handled);      // also in the middle process until it has its own descriptor for them
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that would be longer than ulimit -f is an error to report
   const UniqueFd signals = open_signal_fd(handled);
   become_subreaper();
   std::fflush(nullptr);  // or both processes would write it

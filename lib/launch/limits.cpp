@@ -1,9 +1,8 @@
 #include "launch/limits.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -35,6 +34,12 @@ Largest find_largest(const Environment& environment) {
   return largest;
 }
 
+rlimit limit_of(__rlimit_resource resource) {
+  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  ::getrlimit(resource, &limit);
+  return limit;
+}
+
 std::string describe_process_limit() {
   std::string text;
   const std::string folder = own_cgroup_folder("pids");
@@ -42,8 +47,8 @@ std::string describe_process_limit() {
   if (!most.empty() && most != "max\n")
     text = fmt::format("this cgroup may have {} processes (pids.max in {})", most.substr(0, most.find('\n')),
                        folder);
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+  const rlimit limit = limit_of(RLIMIT_NPROC);
+  if (limit.rlim_cur != RLIM_INFINITY)
     text += fmt::format("{}this user may have {} processes (ulimit -u)", text.empty() ? "" : ", ",
                         limit.rlim_cur);
   return text;
@@ -89,6 +94,21 @@ std::string describe_spawn_limit(int error, const std::vector<std::string>& argv
       "the stack "
       "limit (ulimit -s)",
       arguments, largest.all, largest.name, largest.bytes);
+}
+
+DeadlyLimits read_deadly_limits() {
+  const rlimit time = limit_of(RLIMIT_CPU);
+  return {limit_of(RLIMIT_FSIZE).rlim_cur, time.rlim_cur, time.rlim_max};
+}
+
+// At the hard limit of processor time the kernel sends SIGKILL, without a word.
+std::string describe_death_limit(const ExitStatus& status, double cpu_seconds, const DeadlyLimits& limits) {
+  if (status.how != ExitStatus::How::signaled) return "";
+  if (status.value == SIGXFSZ) return fmt::format("files may have {} bytes (ulimit -f)", limits.file_bytes);
+  const bool killed = status.value == SIGKILL && cpu_seconds >= static_cast<double>(limits.hard_cpu_seconds);
+  if (status.value != SIGXCPU && !killed) return "";
+  return fmt::format("a process may take {} s of processor time (ulimit -t)",
+                     killed ? limits.hard_cpu_seconds : limits.cpu_seconds);
 }
 
 }  // namespace fleetrun::launch

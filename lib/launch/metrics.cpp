@@ -43,7 +43,7 @@ RunMetrics measure_run(const MetricsSource& source) {
                     .job_id = report.job_id,
                     .host = report.host,
                     .version = FLEETRUN_VERSION,
-                    .start_time = seconds_since_1970(report.started),
+                    .start_time = seconds_since_1970(report.started.wall),
                     .restarts = group.verdict().attempt,
                     .exit_code = std::nullopt,
                     .ranks = {}};

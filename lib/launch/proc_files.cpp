@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -138,6 +139,13 @@ std::vector<pid_t> list_process_tree(pid_t root) {
     tree.insert(tree.end(), children.begin(), children.end());
   }
   return tree;
+}
+
+double seconds_since_write(const struct stat& file, const Moment& start) {
+  const auto written =
+      std::chrono::seconds(file.st_mtim.tv_sec) + std::chrono::nanoseconds(file.st_mtim.tv_nsec);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::clamp(std::chrono::duration<double>(now - written).count(), 0.0, seconds_since(start));
 }
 
 }  // namespace fleetrun::launch

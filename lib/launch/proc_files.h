@@ -2,12 +2,15 @@
 // outside our process namespace (unshare --pid without --mount-proc) gives processes other numbers than we: these functions
 // take and give ours.
 #pragma once
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "launch/clock.h"
 
 namespace fleetrun::launch {
 
@@ -36,5 +39,9 @@ std::uint64_t parse_process_io(const std::string& text);
 std::uint64_t read_process_io(pid_t pid);  // 0 where we may not look
 
 std::vector<pid_t> list_process_tree(pid_t root);  // itself first
+
+// Seconds since the file was last written to, or since `start` when that is less or nobody can know: the file has the time
+// of day, which may have been set since.
+double seconds_since_write(const struct stat& file, const Moment& start);
 
 }  // namespace fleetrun::launch

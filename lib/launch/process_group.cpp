@@ -1,6 +1,8 @@
 #include "launch/process_group.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +17,7 @@
 #include "base/error.h"
 #include "launch/orphans.h"
 #include "launch/pidfd.h"
-#include "launch/signals.h"
+#include "launch/proc_files.h"
 #include "launch/spawn.h"
 
 namespace fleetrun::launch {
@@ -51,6 +53,15 @@ std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, i
   return requests;
 }
 
+double processor_seconds(const rusage& used) {
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+bool can_be_stopped(const ProcessStat& stat) {
+  return std::string_view("TtZX").find(stat.state) == std::string_view::npos;
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions options)
@@ -58,10 +69,16 @@ ProcessGroup::ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions optio
       options_(std::move(options)),
       supervisor_(ranks, options_.supervisor),
       records_(static_cast<std::size_t>(ranks)),
-      pidfds_(static_cast<std::size_t>(ranks)) {}
+      pidfds_(static_cast<std::size_t>(ranks)),
+      sent_(static_cast<std::size_t>(ranks)) {
+  loop_.watch_readable(deaths_.fd(), [this] {
+    for (const std::size_t rank : deaths_.take()) on_exit(rank);
+  });
+}
 
 ProcessGroup::~ProcessGroup() {
   end_processes();
+  loop_.forget(deaths_.fd());
   if (signals_) loop_.forget(signals_.get());
   if (options_.front_fd >= 0) loop_.forget(options_.front_fd);
 }
@@ -80,21 +97,25 @@ void ProcessGroup::watch_signals() {
   block_signals(signals);
   signals_ = open_signal_fd(signals);
   loop_.watch_readable(signals_.get(), [this] {
-    for (const int number : read_signals(signals_.get())) {
-      if (number != SIGCHLD) {
-        tell(SignalReceived{number});
-        continue;
-      }
-      std::vector<pid_t> leaders;
-      for (const WorkerRecord& record : records_) leaders.push_back(record.pid);
-      reap_orphans(leaders);
-    }
+    for (const ReceivedSignal& signal : read_signals(signals_.get())) on_signal(signal);
   });
 }
 
-bool ProcessGroup::stop_requested() const {
-  const std::vector<int> signals = read_signals(signals_.get());
-  return std::any_of(signals.begin(), signals.end(), ends_a_run);
+void ProcessGroup::on_signal(const ReceivedSignal& signal) {
+  if (signal.number != SIGCHLD) {
+    if (!repeats_.is_repeat(signal, Clock::now())) tell(SignalReceived{signal.number});
+    return;
+  }
+  std::vector<pid_t> leaders;
+  for (const WorkerRecord& record : records_) leaders.push_back(record.pid);
+  reap_orphans(leaders);
+}
+
+bool ProcessGroup::stop_requested() {
+  const std::vector<ReceivedSignal> signals = read_signals(signals_.get());
+  return std::any_of(signals.begin(), signals.end(), [this](const ReceivedSignal& signal) {
+    return ends_a_run(signal.number) && !repeats_.is_repeat(signal, Clock::now());
+  });
 }
 
 void ProcessGroup::watch_front() {
@@ -113,9 +134,12 @@ void ProcessGroup::tell(const Event& event) {
   if (supervisor_.done()) loop_.stop();
 }
 
-bool ProcessGroup::send(int rank, int signal) const {
-  const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(rank));
-  return pidfd && send_signal(pidfd, signal);
+bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
+  const auto index = static_cast<std::size_t>(rank);
+  const UniqueFd& pidfd = pidfds_.at(index);
+  if (!pidfd || !send_signal(pidfd, signal)) return false;
+  sent_.at(index) = {signal, sender};
+  return true;
 }
 
 void ProcessGroup::perform(const Actions& actions) {
@@ -134,9 +158,10 @@ void ProcessGroup::act(const StartAttempt& action) {
   may_have_processes_ = true;
   if (options_.use_cgroup) cgroup_ = RunCgroup::make();
   records_.assign(records_.size(), {});
-  const auto started = std::chrono::system_clock::now();
+  sent_.assign(sent_.size(), {});
+  const Moment started = Moment::now();
   std::vector<SpawnResult> results =
-      spawn_all(spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1));
+      spawn_all(spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1), &deaths_);
   if (cgroup_) cgroup_->post_guard();  // while the workers load their programs
   for (std::size_t i = 0; i < results.size(); ++i) {
     records_[i].started = started;
@@ -146,7 +171,6 @@ void ProcessGroup::act(const StartAttempt& action) {
     }
     records_[i].pid = results[i].pid;
     pidfds_[i] = std::move(results[i].pidfd);
-    loop_.watch_readable(pidfds_[i].get(), [this, i] { on_exit(i); });
   }
 }
 
@@ -158,14 +182,20 @@ void ProcessGroup::act(const EndAttempt& action) {
 
 // The leader stays a zombie until end_processes, so that its number still means its process group.
 void ProcessGroup::on_exit(std::size_t rank) {
+  if (!pidfds_[rank]) return;
   siginfo_t info{};
-  if (::waitid(P_PIDFD, static_cast<id_t>(pidfds_[rank].get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0)
-    return;
-  records_[rank].ended = std::chrono::system_clock::now();
-  loop_.forget(pidfds_[rank].get());
+  rusage used{};  // which libc's waitid does not give
+  if (::syscall(SYS_waitid, P_PIDFD, pidfds_[rank].get(), &info, WEXITED | WNOHANG | WNOWAIT, &used) != 0)
+    throw Error(ErrorKind::internal,
+                fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
+  if (info.si_pid == 0) return;
+  records_[rank].ended = Moment::now();
+  records_[rank].cpu_seconds = processor_seconds(used);
+  deaths_.forget(pidfds_[rank]);
   pidfds_[rank].reset();
-  tell(WorkerExited{static_cast<int>(rank), ExitStatus::from_siginfo(info)});
+  const ExitStatus status = ExitStatus::from_siginfo(info);
+  const bool asked = status.how == ExitStatus::How::signaled && status.value == sent_[rank].signal;
+  tell(WorkerExited{static_cast<int>(rank), status, asked ? sent_[rank].sender : ""});
 }
 
 // A stopped process gets its SIGTERM only when it goes on.
@@ -174,11 +204,13 @@ void ProcessGroup::act(const Terminate& action) {
   if (!pidfd) return;
   send_signal(pidfd, action.signal);
   signal_group(action.rank, SIGCONT);
+  release();
 }
 
 void ProcessGroup::act(const TerminateGroup& action) {
   signal_group(action.rank, SIGTERM);
   signal_group(action.rank, SIGCONT);
+  release();
 }
 
 void ProcessGroup::act(const Kill& action) {
@@ -196,8 +228,36 @@ void ProcessGroup::act(const PassOn& action) {
     send_signal(pidfds_[rank], action.signal);
 }
 
-void ProcessGroup::act(const Pause& action) { signal_group(action.rank, SIGSTOP); }
-void ProcessGroup::act(const Resume& action) { signal_group(action.rank, SIGCONT); }
+// A launcher below us stops its ranks at this signal, and its clocks.
+void ProcessGroup::act(const Pause& action) { signal_group(action.rank, SIGTSTP); }
+
+// Those that ignore SIGTSTP, or have a group or session of their own. A process may make another one until it is stopped,
+// so this looks again until nothing is new.
+void ProcessGroup::act(const Hold&) {
+  const pid_t guard = cgroup_ ? cgroup_->guard() : -1;
+  for (bool found = true; found;) {
+    found = false;
+    for (const pid_t pid : list_process_tree(::getpid())) {
+      const auto stat = read_process_stat(pid);
+      if (pid == ::getpid() || pid == guard || held_.contains(pid) || !stat || !can_be_stopped(*stat))
+        continue;
+      UniqueFd pidfd = open_pidfd(pid);
+      if (!pidfd || !send_signal(pidfd, SIGSTOP)) continue;
+      held_[pid] = std::move(pidfd);
+      found = true;
+    }
+  }
+}
+
+void ProcessGroup::release() {
+  for (const auto& [pid, pidfd] : std::exchange(held_, {})) send_signal(pidfd, SIGCONT);
+}
+
+void ProcessGroup::act(const Resume& action) {
+  signal_group(action.rank, SIGCONT);
+  release();
+}
+
 void ProcessGroup::act(const CallRoll&) { options_.call_roll(); }
 
 void ProcessGroup::act(const WakeAt& action) {
@@ -212,9 +272,10 @@ void ProcessGroup::signal_group(int rank, int signal) const {
 void ProcessGroup::end_processes() {
   if (!std::exchange(may_have_processes_, false)) return;
   for (UniqueFd& pidfd : pidfds_) {
-    if (pidfd) loop_.forget(pidfd.get());
+    deaths_.forget(pidfd);
     pidfd.reset();
   }
+  held_.clear();
   if (cgroup_) cgroup_->kill_all();
   for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
   survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait),

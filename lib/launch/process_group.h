@@ -1,15 +1,19 @@
 // The workers of this node as processes: starts them, tells the Supervisor what happens, does what it says,
 // and leaves nothing behind.
 #pragma once
-#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "launch/clock.h"
+#include "launch/death_watch.h"
 #include "launch/event_loop.h"
 #include "launch/run_cgroup.h"
+#include "launch/signals.h"
 #include "launch/supervisor.h"
 #include "launch/worker_plan.h"
 
@@ -17,7 +21,14 @@ namespace fleetrun::launch {
 
 struct WorkerRecord {
   pid_t pid = -1;  // -1: never started
-  std::chrono::system_clock::time_point started, ended;
+  Moment started, ended;
+  double cpu_seconds = 0;  // of processor time, once it has ended
+};
+
+// A signal to a rank that somebody asked us to send.
+struct SentSignal {
+  int signal = 0;
+  std::string sender;
 };
 
 // What one attempt at the run starts.
@@ -50,15 +61,17 @@ class ProcessGroup {
 
   // Runs the loop until no worker and no descendant of one is left, or one resists SIGKILL.
   const Verdict& run_until_done();
-  void tell(const Event& event);          // what others found out
-  bool send(int rank, int signal) const;  // to its leader; false when that does not run
+  void tell(const Event& event);  // what others found out
+  // To its leader, because somebody asked for it; false when that does not run.
+  bool send(int rank, int signal, const std::string& sender);
   const Verdict& verdict() const { return supervisor_.verdict(); }
   const std::vector<WorkerRecord>& records() const { return records_; }  // of the present attempt
   const std::vector<pid_t>& survivors() const { return survivors_; }
-  bool stop_requested() const;  // since the last event: for what is still to do when all workers are gone
+  bool stop_requested();  // since the last event: for what is still to do when all workers are gone
 
  private:
   void watch_signals();
+  void on_signal(const ReceivedSignal& signal);
   void watch_front();
   void perform(const Actions& actions);
   void act(const StartAttempt& action);
@@ -68,10 +81,12 @@ class ProcessGroup {
   void act(const Kill& action);
   void act(const PassOn& action);
   void act(const Pause& action);
+  void act(const Hold& action);
   void act(const Resume& action);
   void act(const CallRoll& action);
   void act(const WakeAt& action);
   void signal_group(int rank, int signal) const;
+  void release();
   void on_exit(std::size_t rank);
   void end_processes();
 
@@ -79,10 +94,14 @@ class ProcessGroup {
   ProcessGroupOptions options_;
   Supervisor supervisor_;
   std::vector<WorkerRecord> records_;
+  DeathWatch deaths_;
   std::vector<UniqueFd> pidfds_;       // while the leader runs
+  std::vector<SentSignal> sent_;       // to each rank, the last one that somebody asked for
+  std::map<pid_t, UniqueFd> held_;     // processes below the ranks that Hold stopped
   std::vector<PassOn> left_alone_;     // what was not passed on, because the rank does not handle it
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   UniqueFd signals_;
+  SignalRepeats repeats_;
   std::vector<pid_t> survivors_;
   bool may_have_processes_ = false;
 };

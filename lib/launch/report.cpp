@@ -15,7 +15,6 @@ namespace fleetrun::launch {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using WallTime = std::chrono::system_clock::time_point;
 
 constexpr std::string_view kPlainLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%^";
@@ -39,10 +38,6 @@ std::vector<int> ranks_with(const Verdict& verdict, Role role) {
   return ranks;
 }
 
-double seconds_between(WallTime start, WallTime end) {
-  return std::chrono::duration<double>(end - start).count();
-}
-
 std::string_view cause_word(const ExitReport& report) {
   if (report.error) return "error";
   return report.evidence.out_of_memory ? "oom" : describe(report.verdict.cause);
@@ -59,8 +54,8 @@ Json describe_rank(const ExitReport& report, std::size_t rank) {
   }
   if (rank < report.workers.size() && report.workers[rank].pid > 0) {
     json["pid"] = report.workers[rank].pid;
-    json["started"] = utc_time(report.workers[rank].started);
-    if (verdict.status) json["ended"] = utc_time(report.workers[rank].ended);
+    json["started"] = utc_time(report.workers[rank].started.wall);
+    if (verdict.status) json["ended"] = utc_time(report.workers[rank].ended.wall);
   }
   if (rank < report.logs.size()) json["log"] = report.logs[rank];
   return json;
@@ -134,8 +129,10 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
       break;
   }
   const auto& status = verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status;
-  return fmt::format("rank {} {}{}", *verdict.rank, status->describe(),
-                     verdict.cause == Cause::killed ? ", not by fleetrun" : "");
+  const std::string text = fmt::format("rank {} {}", *verdict.rank, status->describe());
+  if (verdict.cause == Cause::exited) return text;
+  if (verdict.sender.empty()) return text + ", not by fleetrun";
+  return fmt::format("{}, which {} sent with fleetrun signal", text, verdict.sender);
 }
 
 std::string describe_failure(const ExitReport& report) {
@@ -177,8 +174,8 @@ std::string report_json(const ExitReport& report) {
   json["exit_code"] = verdict.exit_code;
   json["first_failed_rank"] = verdict.rank ? Json(*verdict.rank) : Json();
   json["stop_signal"] = verdict.cause == Cause::stopped ? Json(verdict.signal) : Json();
-  json["started"] = utc_time(report.started);
-  json["ended"] = utc_time(report.ended);
+  json["started"] = utc_time(report.started.wall);
+  json["ended"] = utc_time(report.ended.wall);
   json["seconds"] = seconds_between(report.started, report.ended);
   json["host"] = report.host;
   json["command"] = report.command;

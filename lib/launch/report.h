@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/clock.h"
 #include "launch/collectives.h"
 #include "launch/death_evidence.h"
 #include "launch/process_group.h"
@@ -39,7 +40,7 @@ struct ExitReport {
   std::vector<AttemptRecord> attempts;  // before the one that the rest tells of
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none
-  std::chrono::system_clock::time_point started, ended;
+  Moment started, ended;
 };
 
 // The block on stderr: what failed and where to look. Empty when all went well.

@@ -2,14 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "launch/last_lines.h"
+#include "launch/proc_files.h"
 #include "launch/roll_call.h"
 
 namespace fleetrun::launch {
@@ -17,15 +15,9 @@ namespace {
 
 constexpr std::size_t kLongestShown = 100;  // of a log, shown beside the other facts of a rank
 
-double seconds_silent(const std::string& log, std::chrono::system_clock::time_point started) {
-  using std::chrono::system_clock;
+double seconds_silent(const std::string& log, const Moment& started) {
   struct stat facts {};
-  auto last = started;
-  if (::stat(log.c_str(), &facts) == 0)
-    last = std::max(last, system_clock::time_point(std::chrono::duration_cast<system_clock::duration>(
-                              std::chrono::seconds(facts.st_mtim.tv_sec) +
-                              std::chrono::nanoseconds(facts.st_mtim.tv_nsec))));
-  return std::max(0.0, std::chrono::duration<double>(system_clock::now() - last).count());
+  return ::stat(log.c_str(), &facts) == 0 ? seconds_since_write(facts, started) : seconds_since(started);
 }
 
 std::string ending_of(const RankVerdict& verdict) {

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
 
 #include "base/error.h"
@@ -41,11 +40,10 @@ int run_node(const NodeRun& run, int front_fd) {
   try {
     Supervision(run, front_fd, logs, report).run();
   } catch (const Error& error) {
-    if (report.ended != std::chrono::system_clock::time_point())
-      throw;  // the report was complete, and could not be written
+    if (report.ended.steady != TimePoint()) throw;  // the report was complete, and could not be written
     report.error = error.message();
     report.verdict.exit_code = error.exit_code();
-    report.ended = std::chrono::system_clock::now();
+    report.ended = Moment::now();
     // A failure that was to be followed by another attempt stays the cause.
     if (!report.attempts.empty()) report.verdict.exit_code = report.attempts.back().exit_code;
     try_to_write(logs, report);

@@ -34,7 +34,7 @@ std::string host_name() {
 
 ExitReport begin_report(const NodeRun& run) {
   ExitReport report;
-  report.started = WallClock::now();
+  report.started = Moment::now();
   report.run_id = make_run_id(run.options);
   report.job_id = run.options.job_id.value;
   report.command = run.program.argv;
@@ -62,14 +62,15 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
   std::string log_end = read_log_end(logs.log_of_end(rank), kLogEnd);
   report.last_lines = last_lines(log_end, kLastLines);
   if (!status || status->ok()) return;
-  report.evidence = gather_evidence({.rank = rank,
-                                     .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
-                                     .status = *status,
-                                     .log = logs.log_of_end(rank),
-                                     .error_file = logs.file(fmt::format("error.{}.json", rank)),
-                                     .log_end = std::move(log_end),
-                                     .memory_before = report.memory_before,
-                                     .started = report.workers.at(static_cast<std::size_t>(rank)).started});
+  report.evidence =
+      gather_evidence({.rank = rank,
+                       .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
+                       .status = *status,
+                       .log = logs.log_of_end(rank),
+                       .error_file = logs.file(fmt::format("error.{}.json", rank)),
+                       .log_end = std::move(log_end),
+                       .memory_before = report.memory_before,
+                       .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
 }
 
 // A run does not fail because there is no room for what is said about it.
@@ -95,7 +96,7 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
   report.roll_call = roll_call;
   report.train = logs.read_train_report();
-  report.ended = WallClock::now();
+  report.ended = Moment::now();
 }
 
 void write_report(const LogFolder& logs, const ExitReport& report) {

@@ -1,6 +1,7 @@
 #include "launch/signals.h"
 
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,11 +17,20 @@
 namespace fleetrun::launch {
 namespace {
 
+constexpr auto kOneSignal =
+    std::chrono::seconds(1);      // in which the same signal is one, however busy the machine is
+constexpr int kFromTerminal = 1;  // value of a signal that is passed on
+
 sigset_t as_set(const std::vector<int>& signals) {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int number : signals) ::sigaddset(&set, number);
   return set;
+}
+
+// The terminal's signals come from the kernel.
+bool is_from_terminal(const signalfd_siginfo& info) {
+  return info.ssi_code == SI_KERNEL || (info.ssi_code == SI_QUEUE && info.ssi_int == kFromTerminal);
 }
 
 }  // namespace
@@ -35,6 +45,14 @@ std::vector<int> handled_signals() {
 
 bool ends_a_run(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
 
+void reset_inherited_signals() {
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
 void block_signals(const std::vector<int>& signals) {
   const sigset_t set = as_set(signals);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -47,12 +65,34 @@ UniqueFd open_signal_fd(const std::vector<int>& signals) {
   return fd;
 }
 
-std::vector<int> read_signals(int signal_fd) {
-  std::vector<int> signals;
+std::vector<ReceivedSignal> read_signals(int signal_fd) {
+  std::vector<ReceivedSignal> signals;
   signalfd_siginfo info{};
   while (::read(signal_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    signals.push_back(static_cast<int>(info.ssi_signo));
+    signals.push_back({static_cast<int>(info.ssi_signo), is_from_terminal(info)});
   return signals;
+}
+
+void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal) {
+  siginfo_t info{};
+  info.si_signo = signal.number;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_int = signal.from_terminal ? kFromTerminal : 0;
+  ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal.number, &info, 0);
+}
+
+bool SignalRepeats::is_repeat(const ReceivedSignal& signal, TimePoint now) {
+  if (!ends_a_run(signal.number)) return false;
+  const bool same = signal.number == last_.number && now - last_at_ < kOneSignal;
+  if (same && !(signal.from_terminal && last_.from_terminal)) {
+    last_.from_terminal = last_.from_terminal || signal.from_terminal;
+    return true;
+  }
+  last_ = signal;
+  last_at_ = now;
+  return false;
 }
 
 bool would_end(pid_t pid, int signal) {

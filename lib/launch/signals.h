@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "launch/clock.h"
 
 namespace fleetrun::launch {
 
@@ -15,9 +16,32 @@ namespace fleetrun::launch {
 std::vector<int> handled_signals();
 bool ends_a_run(int signal);
 
+// Whoever starts us may ignore or block signals, and a program inherits both. Blocks none, and gives SIGCHLD and SIGPIPE
+// their usual effect: with SIGCHLD ignored the kernel throws away how a child ended.
+void reset_inherited_signals();
+
+struct ReceivedSignal {
+  int number = 0;
+  bool from_terminal = false;  // somebody pressed a key
+};
+
 void block_signals(const std::vector<int>& signals);
 UniqueFd open_signal_fd(const std::vector<int>& signals);  // blocked ones; does not block. Throws Error(os).
-std::vector<int> read_signals(int signal_fd);              // those that came, in order
+std::vector<ReceivedSignal> read_signals(int signal_fd);   // those that came, in order
+
+// To a process that reads it with read_signals(), which gives it the same origin there.
+void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal);
+
+// timeout(1), Slurm and others send one signal more than once: to the process and to its group, say. A signal that ends
+// a run and comes again within a second is the same one, unless it is a second key press.
+class SignalRepeats {
+ public:
+  bool is_repeat(const ReceivedSignal& signal, TimePoint now);
+
+ private:
+  ReceivedSignal last_;
+  TimePoint last_at_;
+};
 
 // The process neither handles, blocks nor ignores the signal. Nothing is known of one that is gone: false.
 bool would_end(pid_t pid, int signal);

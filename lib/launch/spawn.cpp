@@ -1,14 +1,18 @@
 #include "launch/spawn.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -24,6 +28,14 @@ constexpr long kSignalSetSize = 8;              // bytes; of the kernel's, as in
 constexpr std::array<std::uint64_t, 4> kDefaultAction{};
 constexpr std::uint64_t kNoSignals = 0;
 
+// What parent and child tell each other, in memory that they share.
+struct ChildNote {
+  int error = 0;                 // errno of what went wrong
+  std::atomic<int> watched = 0;  // 1: the parent would notice our death, so the program may run
+};
+static_assert(std::atomic<int>::is_always_lock_free &&
+              sizeof(std::atomic<int>) == sizeof(int));  // for futex(2)
+
 // What a child works with between clone and exec. Its brothers do the same beside it, all in our memory (or in copies
 // of it), so that it makes system calls only, and keeps nothing but numbers and these pointers.
 struct Child {
@@ -34,7 +46,7 @@ struct Child {
   std::optional<cpu_set_t> cpus;                         // that it is bound to
   const int *signals = nullptr, *signals_end = nullptr;  // with dispositions to reset
   pid_t parent = -1;
-  int* error = nullptr;  // errno of what went wrong, in memory that is shared in either case
+  ChildNote* note = nullptr;
 };
 
 // The parent may have gone before the request was in force: then nobody would ever end us.
@@ -65,6 +77,16 @@ long place_descriptors(const Child& child) {
   return result;
 }
 
+void wait_until_watched(ChildNote& note) {
+  while (note.watched.load(std::memory_order_acquire) == 0)
+    system_call(SYS_futex, word(&note.watched), FUTEX_WAIT, 0);
+}
+
+void let_run(ChildNote& note) {
+  note.watched.store(1, std::memory_order_release);
+  ::syscall(SYS_futex, &note.watched, FUTEX_WAKE, INT_MAX);
+}
+
 int run_child(void* argument) {
   const Child& child = *static_cast<Child*>(argument);
   long result = system_call(SYS_setpgid);
@@ -72,10 +94,11 @@ int run_child(void* argument) {
   if (result >= 0) result = bind_to_cpus(child);
   if (result >= 0) result = reset_signals(child);
   if (result >= 0) result = place_descriptors(child);
+  if (result >= 0) wait_until_watched(*child.note);
   if (result >= 0)
     result = system_call(SYS_execve, word(child.executable), word(child.argv.data()),
                          word(child.environment.data()));
-  *child.error = static_cast<int>(-result);
+  child.note->error = static_cast<int>(-result);
   system_call(SYS_exit_group, 127);
   return 127;
 }
@@ -96,12 +119,14 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-// A stack for each child, and below it, never reached as stack, a place for its error.
+// A stack for each child, and below it, never reached as stack, a place for its note.
 class ChildMemory {
  public:
   explicit ChildMemory(std::size_t children)
       : size_(children * kChildStack),
-        memory_(::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
+        memory_(::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    for (std::size_t i = 0; made() && i < children; ++i) new (stack(i)) ChildNote;
+  }
   ~ChildMemory() {
     if (made()) ::munmap(memory_, size_);
   }
@@ -110,7 +135,9 @@ class ChildMemory {
 
   bool made() const { return memory_ != MAP_FAILED; }
   char* stack(std::size_t child) const { return static_cast<char*>(memory_) + child * kChildStack; }
-  int* error(std::size_t child) const { return reinterpret_cast<int*>(stack(child)); }
+  ChildNote& note(std::size_t child) const {
+    return *std::launder(reinterpret_cast<ChildNote*>(stack(child)));
+  }
 
  private:
   std::size_t size_;
@@ -167,7 +194,7 @@ std::vector<Child> plan_children(const std::vector<SpawnRequest>& requests, cons
                         .signals = signals.data(),
                         .signals_end = signals.data() + signals.size(),
                         .parent = ::getpid(),
-                        .error = memory.error(children.size())});
+                        .note = &memory.note(children.size())});
   return children;
 }
 
@@ -196,9 +223,19 @@ SpawnResult start(Child& child, char* stack, int cgroup) {
   return result;
 }
 
+// One that could not be watched never runs its program.
+void watch(std::size_t index, DeathWatch* deaths, ChildNote& note, SpawnResult& result) {
+  if (result.error != 0) return;
+  if (deaths != nullptr) result.error = deaths->watch(result.pidfd, index);
+  if (result.error == 0)
+    let_run(note);
+  else
+    send_signal(result.pidfd, SIGKILL);
+}
+
 // Starts all up to one that cannot be cloned; returns when each has executed its program or ended.
 std::vector<SpawnResult> start_all(const std::vector<SpawnRequest>& requests, std::vector<Child>& children,
-                                   const ChildMemory& memory) {
+                                   const ChildMemory& memory, DeathWatch* deaths) {
   int ends[2] = {-1, -1};  // closed for a child when it executes its program
   if (::pipe2(ends, O_CLOEXEC) != 0) return one_error(errno);
   const UniqueFd read_end(ends[0]);
@@ -206,8 +243,10 @@ std::vector<SpawnResult> start_all(const std::vector<SpawnRequest>& requests, st
   close_on_exec_from(STDERR_FILENO + 1);  // ours are; not those that our parent left open
   const BlockedSignals blocked;
   std::vector<SpawnResult> results;
-  for (std::size_t i = 0; i < children.size() && (i == 0 || results.back().error == 0); ++i)
+  for (std::size_t i = 0; i < children.size() && (i == 0 || results.back().error == 0); ++i) {
     results.push_back(start(children[i], memory.stack(i), requests[i].cgroup_fd));
+    watch(i, deaths, memory.note(i), results.back());
+  }
   write_end.reset();
   char nothing = 0;
   while (::read(read_end.get(), &nothing, 1) < 0 && errno == EINTR) {
@@ -223,14 +262,14 @@ void end_child(const SpawnResult& result) {
 
 }  // namespace
 
-std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests) {
+std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests, DeathWatch* deaths) {
   const ChildMemory memory(requests.size());
   if (!memory.made()) return one_error(errno);
   const std::vector<int> signals = signals_to_reset();
   std::vector<Child> children = plan_children(requests, memory, signals);
-  std::vector<SpawnResult> results = start_all(requests, children, memory);
+  std::vector<SpawnResult> results = start_all(requests, children, memory, deaths);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].error == 0) results[i].error = *memory.error(i);
+    if (results[i].error == 0) results[i].error = memory.note(i).error;
     if (results[i].error == 0) continue;
     std::for_each(results.begin() + static_cast<std::ptrdiff_t>(i), results.end(), end_child);
     results[i] = {.error = results[i].error};

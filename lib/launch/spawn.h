@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "launch/death_watch.h"
 
 namespace fleetrun::launch {
 
@@ -33,6 +34,7 @@ struct SpawnResult {
 SpawnResult spawn(const SpawnRequest& request);
 
 // All at one time. The results end with the first that could not be started; of those behind it none is left.
-std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests);
+// `deaths` watches each one, by its index in `requests`, before its program runs.
+std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests, DeathWatch* deaths = nullptr);
 
 }  // namespace fleetrun::launch

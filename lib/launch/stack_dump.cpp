@@ -36,21 +36,30 @@ StackDump::~StackDump() {
 std::vector<std::string> StackDump::begin(const std::vector<StackTarget>& targets,
                                           std::function<void()> done) {
   std::vector<std::string> files;
+  done_.push_back(std::move(done));
   if (left_ > 0) return files;
+  ++dumps_;
   debuggers_.clear();
   for (const StackTarget& target : targets)
     if (start(target)) files.push_back(target.file);
   left_ = debuggers_.size();
-  if (left_ == 0) {
-    loop_.call_at(Clock::now(), std::move(done));
-    return files;
-  }
-  done_ = std::move(done);
-  loop_.call_at(Clock::now() + kPatience, [this] {
+  if (left_ == 0)
+    loop_.call_at(Clock::now(), [this] { call_done(); });
+  else
+    end_later();
+  return files;
+}
+
+void StackDump::end_later() {
+  loop_.call_at(Clock::now() + kPatience, [this, dump = dumps_] {
+    if (dump != dumps_) return;  // a later one has its own patience
     for (const UniqueFd& debugger : debuggers_)
       if (debugger) send_signal(debugger, SIGKILL);
   });
-  return files;
+}
+
+void StackDump::call_done() {
+  for (const auto& done : std::exchange(done_, {})) done();
 }
 
 bool StackDump::start(const StackTarget& target) {
@@ -76,7 +85,7 @@ bool StackDump::start(const StackTarget& target) {
 void StackDump::on_end(std::size_t index) {
   loop_.forget(debuggers_[index].get());
   debuggers_[index].reset();
-  if (--left_ == 0) std::exchange(done_, nullptr)();
+  if (--left_ == 0) call_done();
 }
 
 std::vector<std::string> stack_command(pid_t pid, const std::string& executable,

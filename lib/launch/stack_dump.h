@@ -25,18 +25,21 @@ class StackDump {
   StackDump& operator=(const StackDump&) = delete;
 
   // Calls `done` when all debuggers have ended, at once when there is none. Gives the files that will be written.
-  // While an earlier call is under way nothing new is started.
+  // While an earlier call is under way nothing new is started, and `done` is called at the end of that one.
   std::vector<std::string> begin(const std::vector<StackTarget>& targets, std::function<void()> done);
 
  private:
   bool start(const StackTarget& target);
+  void end_later();
+  void call_done();
   void on_end(std::size_t index);
 
   EventLoop& loop_;
   const Environment& environment_;
   std::vector<UniqueFd> debuggers_;  // pidfds of those that run
   std::size_t left_ = 0;
-  std::function<void()> done_;
+  std::vector<std::function<void()>> done_;
+  int dumps_ = 0;  // begun so far
 };
 
 // The command that writes the stacks of `pid` to its stdout; empty when the machine has none.

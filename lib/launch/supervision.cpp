@@ -89,7 +89,10 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
       hangs_(loop_, hang_options(run, logs), group_, pages()),
       control_{group_, logs, report, pages()},
-      control_server_(loop_, logs, [this](const std::string& request) { return control_.answer(request); }),
+      control_server_(loop_, logs,
+                      [this](const std::string& request, const std::string& sender) {
+                        return control_.answer(request, sender);
+                      }),
       metrics_(loop_, run.options, {group_, pages(), report},
                [this](std::string_view line) { console_.say(line); }) {
   console_.out.before_write([this] { progress_.clear(); });
@@ -124,7 +127,7 @@ ProcessGroupOptions Supervision::group_options(int front_fd) {
           .say = [this](std::string_view line) { console_.say(line); }};
 }
 
-Patience Supervision::patience() const {
+Patience Supervision::patience() {
   return {kReaderPatience, [this] { return group_.stop_requested(); }};
 }
 
@@ -184,10 +187,18 @@ void Supervision::report_present_attempt() {
   const bool called = !roll_.collectives().ranks.empty();  // then it is that moment that counts
   report_collectives(called ? roll_.collectives() : read_collectives(pages()), logs_, report_);
   report_.log_disk_full = disk_.was_full();
-  if (report_.verdict.cause != Cause::spawn) return;
-  const std::string limit =
-      describe_spawn_limit(report_.verdict.spawn_error, report_.command, attempts_.environment());
-  if (!limit.empty()) report_.evidence.facts.push_back(limit);
+  if (const std::string limit = limit_behind_failure(); !limit.empty())
+    report_.evidence.facts.push_back(limit);
+}
+
+std::string Supervision::limit_behind_failure() const {
+  const Verdict& verdict = report_.verdict;
+  if (verdict.cause == Cause::spawn)
+    return describe_spawn_limit(verdict.spawn_error, report_.command, attempts_.environment());
+  if (verdict.cause != Cause::killed) return "";
+  const auto rank = static_cast<std::size_t>(*verdict.rank);
+  return describe_death_limit(*verdict.ranks.at(rank).status, report_.workers.at(rank).cpu_seconds,
+                              read_deadly_limits());
 }
 
 void Supervision::end_attempt(Clock::duration delay) {

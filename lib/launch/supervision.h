@@ -2,6 +2,7 @@
 // the parts.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/progress_page.h"
@@ -37,12 +38,13 @@ class Supervision {
   std::unique_ptr<RuntimeSupport> make_support();
   ProcessGroupOptions group_options(int front_fd);
   const std::vector<ProgressPagePtr>& pages() const { return support_ ? support_->pages() : no_pages_; }
-  Patience patience() const;
+  Patience patience();
   Attempt prepare(int number);
   std::unique_ptr<ConsoleView> view_logs(int attempt);
   void look_at_logs();
   void observe(const Event& event, const Verdict& verdict);
   void report_present_attempt();
+  std::string limit_behind_failure() const;
   void end_attempt(Clock::duration delay);
   void try_to_write_report();
   void show_end();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -70,12 +71,13 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   if (event.status.ok()) {
     rank.role = Role::finished;
     if (!any_running() || !options_.early_exit_wait || early_exit_at_) return end_of_ranks(now);
-    early_exit_at_ = now + *options_.early_exit_wait;
+    early_exit_at_ = still_since_.value_or(now) + *options_.early_exit_wait;
     return {WakeAt{*early_exit_at_}};
   }
   rank.role = Role::cause;
   verdict_.cause = event.status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
   verdict_.rank = event.rank;
+  verdict_.sender = event.sender;
   verdict_.exit_code = event.status.exit_code();
   return stop(now);
 }
@@ -98,9 +100,9 @@ Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
   if (stop_signal_ == event.signal) return end_by_signal(event.signal, now);
   switch (event.signal) {
     case SIGTSTP:
-      return for_each_running<Pause>();
+      return suspend(now);
     case SIGCONT:
-      return for_each_running<Resume>();
+      return go_on(now);
     case SIGQUIT:
       return phase_ == Phase::running ? Actions{CallRoll{}} : Actions();
     case SIGUSR1:
@@ -113,6 +115,7 @@ Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
 
 Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   no_restart_ = true;
+  suspended_ = false;
   restart_in_.reset();
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::stopped;
@@ -123,7 +126,42 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   if (phase_ == Phase::diagnosing) return stop(now);
   if (phase_ == Phase::pausing) phase_ = Phase::ended;
   const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
-  return stopping && signal == SIGINT ? kill(now) : Actions();
+  if (stopping && signal == SIGINT) return kill(now);
+  return still_since_ ? go_on(now) : Actions();  // what does not run will never end
+}
+
+Actions Supervisor::suspend(TimePoint now) {
+  suspended_ = true;
+  if (still_since_) return {};
+  still_since_ = now;
+  Actions actions = for_each_running<Pause>();
+  if (actions.empty()) return actions;
+  hold_at_ = now + options_.hold_wait;
+  actions.push_back(WakeAt{*hold_at_});
+  return actions;
+}
+
+Actions Supervisor::go_on(TimePoint now) {
+  suspended_ = false;
+  Actions actions = for_each_running<Resume>();
+  if (!still_since_) return actions;
+  start_clocks(now);
+  for (const auto& time : {timeout_at_, early_exit_at_})
+    if (time) actions.push_back(WakeAt{*time});
+  if (phase_ != Phase::running) actions.push_back(WakeAt{deadline_});
+  if (phase_ != Phase::diagnosing || !std::exchange(roll_called_, false)) return actions;
+  for (Action& action : stop(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+void Supervisor::start_clocks(TimePoint now) {
+  if (!still_since_) return;
+  const Clock::duration stood = now - *std::exchange(still_since_, std::nullopt);
+  hold_at_.reset();
+  started_ += stood;
+  deadline_ += stood;
+  if (timeout_at_) *timeout_at_ += stood;
+  if (early_exit_at_) *early_exit_at_ += stood;
 }
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
@@ -132,11 +170,15 @@ Actions Supervisor::handle(const HangFound& event, TimePoint now) {
 }
 
 Actions Supervisor::handle(const RollCalled&, TimePoint now) {
-  return phase_ == Phase::diagnosing ? stop(now) : Actions();
+  if (phase_ != Phase::diagnosing) return {};
+  if (!still_since_) return stop(now);
+  roll_called_ = true;
+  return {};
 }
 
 Actions Supervisor::handle(const FrontLost&, TimePoint now) {
   no_restart_ = true;
+  suspended_ = false;
   restart_in_.reset();
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::front_lost;
@@ -146,6 +188,11 @@ Actions Supervisor::handle(const FrontLost&, TimePoint now) {
 }
 
 Actions Supervisor::handle(const Woke&, TimePoint now) {
+  if (hold_at_ && now >= *hold_at_) {
+    hold_at_.reset();
+    return {Hold{}};
+  }
+  if (still_since_) return {};
   if (phase_ == Phase::running) return wake_while_running(now);
   if (now < deadline_) return {};
   switch (phase_) {
@@ -190,11 +237,14 @@ Actions Supervisor::diagnose(Cause cause, ErrorKind kind, std::string why, TimeP
   verdict_.why = std::move(why);
   verdict_.exit_code = static_cast<int>(kind);
   phase_ = Phase::diagnosing;
+  roll_called_ = false;
   deadline_ = now + options_.roll_call_wait;
   return {WakeAt{deadline_}, CallRoll{}};
 }
 
+// Ends a rank's suspension, too: it is to end, and then to have its grace.
 Actions Supervisor::stop(TimePoint now) {
+  start_clocks(now);
   decide_restart(now);
   phase_ = Phase::stopping;
   deadline_ = now + options_.grace;
@@ -223,6 +273,7 @@ Actions Supervisor::stop_groups(TimePoint now) {
 }
 
 Actions Supervisor::kill(TimePoint now) {
+  start_clocks(now);
   phase_ = Phase::killing;
   deadline_ = now + options_.kill_wait;
   Actions actions = for_each_running<Kill>();
@@ -239,6 +290,7 @@ Actions Supervisor::end_of_ranks(TimePoint now) {
     return {};
   }
   phase_ = Phase::pausing;
+  if (suspended_) still_since_ = now;
   deadline_ = now + *restart_in_;
   return {EndAttempt{*restart_in_}, WakeAt{deadline_}};
 }

@@ -9,6 +9,8 @@
 //   any        --no rank runs-------------------------------> ended
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
+//
+// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -27,6 +29,7 @@ namespace fleetrun::launch {
 struct WorkerExited {
   int rank = 0;
   ExitStatus status;
+  std::string sender;  // who had the signal sent that killed it, if that went through us
 };
 struct SpawnFailed {  // this rank; the ranks after it are never started
   int rank = 0;
@@ -70,11 +73,14 @@ struct PassOn {  // to the leader of the rank, if that would not end it
   int signal = 0;
   bool operator==(const PassOn&) const = default;
 };
-struct Pause {  // the whole group of the rank
+struct Pause {  // asks the whole group of the rank to stop, as Ctrl-Z does
   int rank = 0;
   bool operator==(const Pause&) const = default;
 };
-struct Resume {
+struct Hold {  // stops every process below the ranks that has not stopped yet
+  bool operator==(const Hold&) const = default;
+};
+struct Resume {  // what Pause and Hold stopped
   int rank = 0;
   bool operator==(const Resume&) const = default;
 };
@@ -85,8 +91,8 @@ struct WakeAt {
   TimePoint time;
   bool operator==(const WakeAt&) const = default;
 };
-using Action = std::variant<StartAttempt, EndAttempt, Terminate, TerminateGroup, Kill, PassOn, Pause, Resume,
-                            CallRoll, WakeAt>;
+using Action = std::variant<StartAttempt, EndAttempt, Terminate, TerminateGroup, Kill, PassOn, Pause, Hold,
+                            Resume, CallRoll, WakeAt>;
 using Actions = std::vector<Action>;
 
 enum class Cause { finished, exited, killed, spawn, stopped, front_lost, hung, timed_out, early_exit };
@@ -111,6 +117,7 @@ struct Verdict {
   std::optional<int> rank;
   int signal = 0;       // stopped: by which signal
   int spawn_error = 0;  // spawn: errno
+  std::string sender;   // killed: who had the signal sent through us
   std::string why;      // hung, timed_out, early_exit: in words
   int exit_code = 0;
   int attempt = 0;
@@ -125,6 +132,7 @@ struct SupervisorOptions {
   Clock::duration group_grace = std::chrono::milliseconds(500);  // from there to SIGKILL
   Clock::duration kill_wait = std::chrono::seconds(30);          // how long a killed process may take to go
   Clock::duration roll_call_wait = std::chrono::seconds(10);     // as long as a debugger takes for its stacks
+  Clock::duration hold_wait = std::chrono::seconds(1);           // for what is asked to stop to do so
   std::optional<Clock::duration> timeout;                        // of the whole run
   std::optional<Clock::duration> early_exit_wait;  // how long ranks may run when one has finished
   RestartPolicy restart;
@@ -153,6 +161,9 @@ class Supervisor {
 
   Actions begin_attempt(TimePoint now);
   Actions end_by_signal(int signal, TimePoint now);
+  Actions suspend(TimePoint now);
+  Actions go_on(TimePoint now);
+  void start_clocks(TimePoint now);
   Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
@@ -171,6 +182,10 @@ class Supervisor {
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
   bool no_restart_ = false;                    // we were asked to end
+  bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
+  bool roll_called_ = false;                   // while suspended, when that must not end the run yet
+  std::optional<TimePoint> still_since_;       // the clocks stand still
+  std::optional<TimePoint> hold_at_;           // real time, unlike the next ones
   TimePoint deadline_;                         // of every phase but running
   TimePoint started_;                          // the present attempt
   std::optional<TimePoint> timeout_at_, early_exit_at_;

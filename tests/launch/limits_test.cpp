@@ -32,6 +32,20 @@ TEST_CASE("an environment that is too large in all is told with its largest part
 
 TEST_CASE("an error that has nothing to do with limits has no words") {
   CHECK(describe_spawn_limit(ENOENT, {"train"}, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::exited, SIGXCPU}, 1e9, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGTERM}, 1e9, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1e9, {}).empty());
+}
+
+TEST_CASE("a process that a limit ended is told with that limit") {
+  const DeadlyLimits limits = {.file_bytes = 4096, .cpu_seconds = 1000, .hard_cpu_seconds = 2000};
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXCPU}, 1000, limits) ==
+        "a process may take 1000 s of processor time (ulimit -t)");
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 2000, limits) ==
+        "a process may take 2000 s of processor time (ulimit -t)");
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1999, limits).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXFSZ}, 0, limits) ==
+        "files may have 4096 bytes (ulimit -f)");
 }
 
 }  // namespace

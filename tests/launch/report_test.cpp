@@ -9,18 +9,22 @@
 namespace fleetrun::launch::report_test {
 namespace {
 
+Moment moment_at(std::chrono::milliseconds time) {
+  return {std::chrono::system_clock::time_point(std::chrono::milliseconds(1611067852007)) + time,
+          TimePoint(std::chrono::hours(1) + time)};
+}
+
 ExitReport report_of(int ranks) {
   ExitReport report;
   report.run_id = "run-1";
   report.job_id = "mine";
   report.host = "node-a";
   report.command = {"train", "--name", "a b"};
-  const std::chrono::system_clock::time_point start(std::chrono::milliseconds(1611067852007));
-  report.started = start;
-  report.ended = start + std::chrono::milliseconds(1500);
+  report.started = moment_at(std::chrono::milliseconds(0));
+  report.ended = moment_at(std::chrono::milliseconds(1500));
   for (int i = 0; i < ranks; ++i) {
     report.logs.push_back("log/workerlog." + std::to_string(i));
-    report.workers.push_back({100 + i, start, start + std::chrono::milliseconds(1250)});
+    report.workers.push_back({100 + i, report.started, moment_at(std::chrono::milliseconds(1250))});
     report.verdict.ranks.push_back({Role::finished, ExitStatus{}, {}});
   }
   return report;
@@ -49,6 +53,22 @@ TEST_CASE("a failure is told in one block: who, how, where, what it said, who wa
         "    there\n"
         "fleetrun: rank 2 exited with code 9 after it was told to stop\n"
         "fleetrun: stopped by fleetrun: rank 0\n");
+}
+
+TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
+  ExitReport report = failed_report();
+  report.verdict.sender = "process 4711";
+  CHECK(describe_failure(report) ==
+        "rank 1 was killed by SIGKILL (9), which process 4711 sent with fleetrun signal");
+}
+
+TEST_CASE("row 'wall clock set back': how long something took comes from the steady clock") {
+  ExitReport report = failed_report();
+  for (Moment* moment : {&report.ended, &report.workers[1].ended}) moment->wall -= std::chrono::hours(1);
+  CHECK(describe(report).find(", after 1.2 s)") != std::string::npos);
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["seconds"] == 1.5);
+  CHECK(json["ended"] == "2021-01-19T13:50:53.507Z");
 }
 
 TEST_CASE("a rank that said nothing has an empty log") {

@@ -254,8 +254,98 @@ TEST_CASE("ranks that run on long after another has finished are an error where 
 TEST_CASE("a stopped terminal job pauses and continues its ranks") {
   Supervisor supervisor(2, {});
   supervisor.start(at(0s));
-  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(1s)) == Actions{Pause{0}, Pause{1}});
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(1s)) == Actions{Pause{0}, Pause{1}, WakeAt{at(2s)}});
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(1s)).empty());
   CHECK(supervisor.on(SignalReceived{SIGCONT}, at(2s)) == Actions{Resume{0}, Resume{1}});
+  CHECK(supervisor.on(Woke{}, at(2s)).empty());
+}
+
+TEST_CASE("row 'nested': what does not stop when it is asked to is stopped a moment later") {
+  Supervisor supervisor(1, {.hold_wait = 1s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(5500ms)).empty());
+  CHECK(supervisor.on(Woke{}, at(6s)) == Actions{Hold{}});
+  CHECK(supervisor.on(Woke{}, at(7s)).empty());
+}
+
+TEST_CASE("row '--timeout, then Ctrl-Z': while the run is suspended its timeout stands still") {
+  Supervisor supervisor(1, {.timeout = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(4s));
+  supervisor.on(Woke{}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(104s)) == Actions{Resume{0}, WakeAt{at(110s)}});
+  CHECK(supervisor.on(Woke{}, at(109s)).empty());
+  CHECK(supervisor.on(Woke{}, at(110s)) == Actions{WakeAt{at(120s)}, CallRoll{}});
+}
+
+TEST_CASE("row '--early_exit_wait, then Ctrl-Z': it stands still, also for a rank that ended meanwhile") {
+  for (const auto ended : {1s, 3s}) {
+    Supervisor supervisor(2, {.early_exit_wait = 10s});
+    supervisor.start(at(0s));
+    if (ended < 2s) supervisor.on(exit_of(0, exited(0)), at(ended));
+    supervisor.on(SignalReceived{SIGTSTP}, at(2s));
+    if (ended > 2s) supervisor.on(exit_of(0, exited(0)), at(ended));
+    CHECK(supervisor.on(Woke{}, at(90s)).size() == 1);  // Hold
+    CHECK(supervisor.on(Woke{}, at(91s)).empty());
+    const TimePoint due = at(ended < 2s ? 109s : 110s);
+    CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) == Actions{Resume{1}, WakeAt{due}});
+    CHECK(supervisor.on(Woke{}, due - 1s).empty());
+    CHECK(supervisor.on(Woke{}, due).size() == 2);
+    CHECK(supervisor.verdict().cause == Cause::early_exit);
+  }
+}
+
+TEST_CASE("row '--restart_delay, Ctrl-Z in the pause': the next attempt waits until the run goes on") {
+  Supervisor supervisor(1, {.restart = {.most = 1, .first_delay = 3s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(2s)).empty());
+  CHECK(supervisor.on(Woke{}, at(4s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(50s)) == Actions{WakeAt{at(52s)}});
+  CHECK(supervisor.on(Woke{}, at(52s)) == Actions{StartAttempt{1}});
+}
+
+TEST_CASE("a rank that fails while the run is suspended ends the attempt, and the next one waits") {
+  Supervisor supervisor(2, {.grace = 10s, .restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1s));
+  CHECK(supervisor.on(exit_of(0, killed_by(SIGKILL)), at(2s)) == Actions{Terminate{1}, WakeAt{at(12s)}});
+  CHECK(supervisor.on(Woke{}, at(12s)).size() == 2);  // the grace runs: rank 1 does
+  supervisor.on(exit_of(1, exited(0)), at(12s));
+  CHECK(supervisor.on(Woke{}, at(30s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) == Actions{WakeAt{at(101s)}});
+}
+
+TEST_CASE("the grace of a run that is suspended while it stops stands still") {
+  Supervisor supervisor(1, {.grace = 10s});
+  supervisor.on(SignalReceived{SIGTERM}, at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(4s));
+  supervisor.on(Woke{}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(104s)) == Actions{Resume{0}, WakeAt{at(110s)}});
+}
+
+TEST_CASE("a suspended run can be asked to end, and its clocks go on then") {
+  Supervisor supervisor(1, {.grace = 10s, .kill_wait = 30s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(5s)) == Actions{Terminate{0}, WakeAt{at(15s)}});
+  supervisor.on(SignalReceived{SIGTSTP}, at(6s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(8s)) == Actions{Resume{0}, WakeAt{at(17s)}});
+  supervisor.on(SignalReceived{SIGTSTP}, at(9s));
+  CHECK(supervisor.on(FrontLost{}, at(10s)) == Actions{Kill{0}, WakeAt{at(40s)}});
+}
+
+TEST_CASE("a roll that was called before a suspension ends the run only after it") {
+  Supervisor supervisor(1, {.grace = 5s, .roll_call_wait = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(HangFound{"silence"}, at(60s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(61s));
+  CHECK(supervisor.on(RollCalled{}, at(62s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) ==
+        Actions{Resume{0}, WakeAt{at(109s)}, Terminate{0}, WakeAt{at(105s)}});
 }
 
 TEST_CASE("USR1 and USR2 are the workers', not ours") {

@@ -14,6 +14,7 @@
 //   use-memory BYTES   takes and touches them             close              its standard descriptors
 //   leave-group        goes into its parent's             fill-shared-memory  more than there is room for
 //   lines COUNT        10,000 lines of 100 bytes a second
+//   dies-first RANK    that rank ends with 77, another one sees it dead and ends with 5
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -147,6 +148,27 @@ void spin() {
   while (true) spins = spins + 1;
 }
 
+bool is_dead(const std::string& pid) {
+  std::string text;
+  std::getline(std::ifstream("/proc/" + pid + "/stat"), text);
+  const auto name_end = text.rfind(')');
+  return name_end == std::string::npos || text[name_end + 2] == 'Z';
+}
+
+// Ends the program in the two ranks. There is no sleep between the two deaths: nothing but their order tells them apart.
+void die_in_order(const std::string& first) {
+  const std::string rank = with_rank("%r"), second = first == "0" ? "1" : "0", file = "dies-first.pid";
+  if (rank == first) {
+    write_pid(file, ::getpid());
+    ::_exit(77);
+  }
+  if (rank != second) return;
+  std::string pid;
+  while (pid.empty()) std::ifstream(file) >> pid;
+  while (!is_dead(pid)) ::usleep(10);
+  ::_exit(5);
+}
+
 void close_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
 }
@@ -170,6 +192,7 @@ void run(const std::vector<std::string>& words) {
     if (what == "pid" || what == "ready") write_pid(next(), ::getpid());
     if (what == "descriptors") print_descriptors();
     if (what == "signals") print_signals();
+    if (what == "dies-first") die_in_order(next());
     if (what == "lines") write_lines(std::atol(next().c_str()));
     if (what == "fill-shared-memory") {
       ::signal(SIGBUS, SIG_DFL);  // which sanitizers catch

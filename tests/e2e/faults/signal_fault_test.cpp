@@ -1,8 +1,12 @@
 // L3 to L10 and L20: signals to the launcher.
 #include "e2e/faults/faults.h"
+#include "e2e/faults/terminal_child.h"
 
 namespace fleetrun::signal_fault_test {
 namespace {
+
+constexpr char kCtrlC = 3;
+constexpr auto kSameSignal = 1s;  // in which a repeated signal is one, unless it is a key press
 
 TEST_CASE("L3: SIGTERM is a polite stop with 143, and the ranks may write a checkpoint") {
   const ScriptLaunch launch;
@@ -42,12 +46,68 @@ TEST_CASE("L5: SIGINT twice kills at once, with 130") {
   ChildProcess process(Launch::command({}, {"ignore-term", "pid", "pid", "sleep", "100"}), launch.options());
   const pid_t worker = launch.pid_in("pid");
   process.send(SIGINT);
-  CHECK_FALSE(comes_true([&] { return !is_alive(worker); }, 200ms));
+  CHECK_FALSE(comes_true([&] { return !is_alive(worker); }, kSameSignal + 100ms));
   process.send(SIGINT);
   const auto start = std::chrono::steady_clock::now();
   CHECK(process.wait().code == 130);
   CHECK(std::chrono::steady_clock::now() - start < within(1s));
   CHECK_FALSE(is_alive(worker));
+}
+
+TEST_CASE("L5: Ctrl-C pressed twice at a terminal kills at once, however quick that is") {
+  const Launch launch;
+  TerminalChild process(Launch::command({}, {"ignore-term", "pid", "pid", "sleep", "100"}),
+                        launch.folder.path());
+  const pid_t worker = launch.pid_in("pid");
+  process.press(kCtrlC);
+  REQUIRE(process.shows("Ctrl-C kills them now", within(5s)));
+  const auto start = std::chrono::steady_clock::now();
+  process.press(kCtrlC);
+  CHECK(process.wait(within(5s)) == 130);
+  CHECK(std::chrono::steady_clock::now() - start < within(1s));
+  CHECK_FALSE(is_alive(worker));
+}
+
+// A worker that takes half a second for its checkpoint, and says when it was asked.
+constexpr const char* kSlowCheckpoint =
+    "trap 'echo > asked; sleep 0.5; echo saved > checkpoint; exit 0' TERM\n$FAKE ready up\n"
+    "while :; do sleep 0.02; done\n";
+
+TEST_CASE("row 'timeout -s INT': a signal that is sent twice asks once, and the checkpoint is written") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({}, kSlowCheckpoint), launch.options());
+  launch.pid_in("up");
+  const auto start = std::chrono::steady_clock::now();
+  process.send(SIGINT);
+  REQUIRE(comes_true([&] { return launch.folder.has("asked"); }, within(5s)));
+  process.send(SIGINT);
+  if (std::chrono::steady_clock::now() - start > kSameSignal)
+    LEAVE_OUT("too slow to send a signal twice within a second");
+  CHECK(process.wait().code == 130);
+  CHECK(launch.folder.read("checkpoint") == "saved\n");
+}
+
+TEST_CASE("row 'timeout -s INT': timeout(1) itself ends a run that writes its checkpoint") {
+  const ScriptLaunch launch;
+  Words words = {"/usr/bin/timeout", "-s", "INT", "1"};
+  const Words command = launch.script_command({}, kSlowCheckpoint);
+  words.insert(words.end(), command.begin(), command.end());
+  CHECK(run_child(words, launch.options()).code == 124);
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, within(5s)));
+  CHECK(launch.folder.read("checkpoint") == "saved\n");
+}
+
+TEST_CASE("row 'timeout -s INT': one Ctrl-C on a run below timeout(1) is one") {
+  const ScriptLaunch launch;
+  Words words = {"/usr/bin/timeout", "30"};
+  const Words command = launch.script_command({}, kSlowCheckpoint);
+  words.insert(words.end(), command.begin(), command.end());
+  TerminalChild process(words, launch.folder.path());
+  launch.pid_in("up");
+  process.press(kCtrlC);
+  process.wait(within(10s));
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, within(5s)));
+  CHECK(launch.folder.read("checkpoint") == "saved\n");
 }
 
 TEST_CASE("L6: SIGHUP ends the run like SIGTERM, with 129, and nothing stays") {
@@ -92,6 +152,102 @@ TEST_CASE(
   CHECK_FALSE(comes_true([&] { return state_of(first) != 'T'; }, 900ms));  // longer than the hang's time
   process.send(SIGCONT);
   CHECK(process.wait().code == 0);
+}
+
+// Until the process stands, and then longer than the time that must not pass.
+void stand_still(const ChildProcess& process, pid_t worker, std::chrono::milliseconds time) {
+  process.send(SIGTSTP);
+  REQUIRE(comes_true([&] { return state_of(worker) == 'T' && state_of(process.pid()) == 'T'; }, within(2s)));
+  REQUIRE_FALSE(comes_true([&] { return state_of(worker) != 'T'; }, time));
+}
+
+TEST_CASE("row '--timeout 3, then Ctrl-Z': the timeout stands still while the run is suspended") {
+  const Launch launch;
+  ChildProcess process(Launch::command({"--timeout=2"}, {"pid", "pid", "sleep", "0.5", "exit", "0"}),
+                       launch.options());
+  stand_still(process, launch.pid_in("pid"), 2500ms);
+  process.send(SIGCONT);
+  CHECK(process.wait().code == 0);
+}
+
+TEST_CASE("row '--early_exit_wait 3, then Ctrl-Z': it stands still while the run is suspended") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({"--nproc_per_node=2", "--early_exit_wait=2"},
+                                             "[ $RANK = 0 ] && exit 0\n"
+                                             "exec $FAKE pid pid sleep 0.5 exit 0\n"),
+                       launch.options());
+  stand_still(process, launch.pid_in("pid"), 2500ms);
+  process.send(SIGCONT);
+  CHECK(process.wait().code == 0);
+}
+
+TEST_CASE("row '--restart_delay 3, Ctrl-Z in the pause': the next attempt waits for CONT") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({"--max_restart=1", "--restart_delay=1"},
+                                             "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exec $FAKE ready again\n"
+                                             "exec $FAKE pid pid exit 1\n"),
+                       launch.options());
+  const pid_t worker = launch.pid_in("pid");
+  REQUIRE(comes_true([&] { return state_of(worker) == '?'; }, within(5s)));  // reaped: the attempt is over
+  process.send(SIGTSTP);
+  REQUIRE(comes_true([&] { return state_of(process.pid()) == 'T'; }, within(2s)));
+  CHECK_FALSE(comes_true([&] { return launch.folder.has("again"); }, 1500ms));
+  process.send(SIGCONT);
+  CHECK(process.wait().code == 0);
+  CHECK(launch.folder.has("again"));
+}
+
+TEST_CASE("row 'nested': Ctrl-Z stops the ranks of a launcher below us, and its timeout stands still") {
+  const Launch launch;
+  Words words = {FLEETRUN_BINARY, FLEETRUN_BINARY, "--log_dir=inner", "--nproc_per_node=2", "--timeout=2"};
+  words.insert(words.end(), {FAKE_WORKER, "pid", "pid.%r", "sleep", "0.5", "exit", "0"});
+  ChildProcess outer(words, launch.options());
+  const pid_t first = launch.pid_in("pid.0"), second = launch.pid_in("pid.1");
+  stand_still(outer, first, 2500ms);
+  CHECK(state_of(second) == 'T');
+  outer.send(SIGCONT);
+  CHECK(outer.wait().code == 0);
+}
+
+TEST_CASE("row 'nested': Ctrl-Z stops processes in sessions of their own, and those that ignore it") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({"--nproc_per_node=2"},
+                                             "trap '' TSTP\nsetsid $FAKE pid apart.$RANK sleep 2 &\nwait\n"),
+                       launch.options());
+  const pid_t first = launch.pid_in("apart.0"), second = launch.pid_in("apart.1");
+  const pid_t leader = parent_of(first);
+  process.send(SIGTSTP);
+  for (const pid_t pid : {first, second, leader})
+    CHECK(comes_true([&] { return state_of(pid) == 'T'; }, within(3s)));
+  process.send(SIGCONT);
+  CHECK(process.wait().code == 0);
+}
+
+TEST_CASE("row 'nested': a suspended run that is stopped ends with all that it held") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({}, "setsid $FAKE pid apart sleep 100 &\nwait\n"),
+                       launch.options());
+  const pid_t apart = launch.pid_in("apart");
+  process.send(SIGTSTP);
+  REQUIRE(comes_true([&] { return state_of(apart) == 'T'; }, within(3s)));
+  CHECK(launch.run_words({"stop"}).code == 0);
+  process.send(SIGCONT);
+  CHECK(process.wait().code == 143);
+  CHECK_FALSE(is_alive(apart));
+}
+
+TEST_CASE("row 'signal KILL --rank 1': the message says who had the signal sent") {
+  const Launch launch;
+  ChildProcess process(Launch::command({"--nproc_per_node=2"}, {"pid", "pid.%r", "sleep", "100"}),
+                       launch.options());
+  launch.pid_in("pid.0");
+  launch.pid_in("pid.1");
+  CHECK(launch.run_words({"signal", "KILL", "--rank", "1"}).code == 0);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 137);
+  CHECK(contains(result.err, "fleetrun: rank 1 was killed by SIGKILL (9), which process "));
+  CHECK(contains(result.err, " sent with fleetrun signal (pid "));
+  CHECK_FALSE(contains(result.err, "not by fleetrun"));
 }
 
 TEST_CASE("L9: SIGQUIT says what the ranks are doing, with stacks where there is a debugger, and goes on") {
