@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "base/unique_fd.h"
 
 namespace fleetrun::launch {
@@ -14,14 +15,6 @@ namespace {
 constexpr off_t kTailBytes = 16 * 1024;  // enough for the last lines of any readable log
 
 }  // namespace
-
-std::string printable(std::string line) {
-  for (char& letter : line) {
-    const auto code = static_cast<unsigned char>(letter);
-    if ((code < 0x20 && letter != '\t') || code == 0x7f) letter = '?';
-  }
-  return line;
-}
 
 std::vector<std::string> read_last_lines(const std::string& path, std::size_t count) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -6,9 +6,7 @@
 
 namespace fleetrun::launch {
 
-// The last `count` lines of a file, control characters replaced; none when it cannot be read.
+// The last `count` lines of a file, as printable() shows them; none when it cannot be read.
 std::vector<std::string> read_last_lines(const std::string& path, std::size_t count);
-
-std::string printable(std::string line);  // control characters but tabs replaced
 
 }  // namespace fleetrun::launch

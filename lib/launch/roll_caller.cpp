@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "launch/last_lines.h"
 #include "launch/roll_call.h"
 
@@ -45,7 +46,7 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const Col
   read_process_facts(facts);
   facts.silent_for = seconds_silent(log, record.started);
   if (const auto lines = read_last_lines(log, 1); !lines.empty())
-    facts.last_line = lines.front().substr(0, kLongestShown);
+    facts.last_line = printable_start(lines.front(), kLongestShown);
   if (rank < sources.pages.size()) {
     const ProgressPage& page = *sources.pages[rank];
     facts.step = {.phase = std::string(describe(page.phase.load())),
@@ -77,7 +78,7 @@ void RollCaller::call(std::function<void()> done) {
   lines_ = describe_roll_call(ranks, collectives_);
   const std::string& why = sources_.group.verdict().why;
   sources_.console.say(fmt::format("{}{}what the ranks are doing:", why, why.empty() ? "" : "; "));
-  for (const std::string& line : lines_) sources_.console.err.write(fmt::format("    {}\n", line));
+  for (const std::string& line : lines_) sources_.console.show(fmt::format("    {}\n", line));
   const std::vector<std::string> files = stacks_.begin(targets, std::move(done));
   if (!files.empty()) sources_.console.say(fmt::format("their stacks: {}", fmt::join(files, ", ")));
 }
