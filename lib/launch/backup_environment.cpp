@@ -8,7 +8,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <regex>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -45,8 +44,18 @@ bool names_a_secret(const std::string& name) {
 
 // "https://user:word@host" without the word.
 std::string without_password(const std::string& value) {
-  static const std::regex pattern("(://[^/@:[:space:]]*):[^/@[:space:]]+@");
-  return std::regex_replace(value, pattern, "$1:***@");
+  constexpr std::string_view kStart = "://", kEndOfUser = "/@: \t\n\v\f\r", kEndOfWord = "/@ \t\n\v\f\r";
+  std::string text;
+  std::size_t copied = 0;
+  for (std::size_t at = value.find(kStart); at != std::string::npos; at = value.find(kStart, at + 1)) {
+    const std::size_t colon = value.find_first_of(kEndOfUser, at + kStart.size());
+    if (colon == std::string::npos || value[colon] != ':') continue;
+    const std::size_t end = value.find_first_of(kEndOfWord, colon + 1);
+    if (end == std::string::npos || value[end] != '@' || end == colon + 1) continue;
+    text += value.substr(copied, colon + 1 - copied) + kRedacted;
+    copied = end;
+  }
+  return text + value.substr(copied);
 }
 
 // The mode counts from the first byte on, also where the file of an earlier run had another.
