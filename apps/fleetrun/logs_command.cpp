@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/event_loop.h"
 #include "launch/folder_watch.h"
@@ -120,7 +120,7 @@ int run_logs_command(const std::vector<std::string>& arguments) {
   const Subcommand& self = subcommand("logs");
   const FoundFlags found = find_flags(self, arguments);
   if (found.has("--help")) {
-    std::fputs(subcommand_help(self).c_str(), stdout);
+    print_answer(subcommand_help(self));
     return 0;
   }
   if (!found.rest.empty())

@@ -10,6 +10,8 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -36,16 +38,17 @@ int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
   const Environment environment = Environment::of_this_process();
   const launch::CommandLine line = launch::parse_launch_options(arguments, environment, called_as);
   if (line.answer) {
-    std::fputs(line.answer->c_str(), stdout);
+    print_answer(*line.answer);
     return 0;
   }
   return launch::launch(line.options, environment);
 }
 
-// Else the first files that we open would take the places of closed standard descriptors, and our output.
+// Else the first files that we open would take the places of closed standard descriptors, and our output. Writing to a
+// place that was closed fails as before.
 void open_standard_descriptors() {
-  int fd = ::open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  int fd = ::open("/dev/null", O_RDONLY);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDONLY);
   if (fd >= 0) ::close(fd);
 }
 
@@ -61,7 +64,7 @@ int main(int argc, char** argv) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fleetrun: internal error: %s\n", error.what());
+    fleetrun::log_line("fleetrun", std::string("internal error: ") + error.what());
     return static_cast<int>(fleetrun::ErrorKind::internal);
   }
 }

@@ -81,7 +81,7 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       console_(loop_, run.options.log_level.value),
       support_(make_support()),
       attempts_(run, logs, report.run_id, support_.get()),
-      progress_(loop_, pages()),
+      progress_(loop_, pages(), run.environment),
       times_(loop_, logs.path(), log_names(run.cluster.console)),
       disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
@@ -100,6 +100,7 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
 
 void Supervision::run() {
   group_.run_until_done();
+  control_server_.close();
   disk_.look();
   report_present_attempt();
   end_report(logs_, roll_.lines(), report_);
@@ -194,7 +195,7 @@ void Supervision::end_attempt(Clock::duration delay) {
   report_present_attempt();
   keep_attempt(logs_, report_);
   views_.back()->finish(patience());
-  console_.err.write(describe(report_));
+  console_.show(describe(report_));
   announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
@@ -211,7 +212,7 @@ void Supervision::try_to_write_report() {
 
 void Supervision::show_end() {
   const bool all_shown = views_.back()->finish(patience());
-  console_.err.write(describe(report_));
+  console_.show(describe(report_));
   if (!all_shown)
     console_.say(fmt::format("nobody reads our output; the rest of it is in {}", report_.logs.front()));
   if (report_.verdict.cause == Cause::finished) console_.log(LogLevel::info, "Local processes completed.");
