@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 
@@ -53,6 +54,8 @@ class LogViewer {
       loop_.run();
     }
     for (const Log& log : logs_) log.follower->finish({kReaderTime, [] { return false; }});
+    if (out_.problem() != 0 && out_.problem() != EPIPE)  // a reader may have enough
+      throw Error(ErrorKind::io, "writing to stdout: " + describe_errno(out_.problem()));
   }
 
  private:
@@ -92,7 +95,7 @@ class LogViewer {
 
   void look_again_later() {
     loop_.call_at(Clock::now() + kLookPause, [this] {
-      if (!is_in_use(query_.folder)) return loop_.stop();
+      if (!is_in_use(query_.folder) || out_.problem() != 0) return loop_.stop();
       for (Log& log : logs_) follow_next_attempt(log);
       look();
       look_again_later();

@@ -43,13 +43,13 @@ void refuse_words(const std::string& name, const FoundFlags& found, std::size_t 
 // The answer as an object. Throws what the run says is wrong.
 JsonValue ask(launch::ControlClient& client, const std::string& folder, const std::string& request) {
   const std::string text = client.ask(request);
-  return with_context(fmt::format("reading the answer of the run in {}/", folder), [&] {
-    JsonValue answer = read_json(text).root;
-    if (!answer.is(Kind::object)) throw Error(ErrorKind::protocol, "found no object, wanted one");
-    if (const JsonMember* error = answer.find("error"))
-      throw Error(ErrorKind::usage, printable_start(error->value.text, kLongestMessage));
-    return answer;
-  });
+  JsonValue answer = with_context(fmt::format("reading the answer of the run in {}/", folder),
+                                  [&] { return read_json(text).root; });
+  if (!answer.is(Kind::object))
+    throw Error(ErrorKind::protocol, fmt::format("the answer of the run in {}/ is no JSON object", folder));
+  if (const JsonMember* error = answer.find("error"))
+    throw Error(ErrorKind::usage, printable_start(error->value.text, kLongestMessage));
+  return answer;
 }
 
 JsonValue ask(const FoundFlags& found, const std::string& request) {

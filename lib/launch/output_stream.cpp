@@ -33,8 +33,10 @@ OutputStream::~OutputStream() {
 // changed. So a pipe or terminal is opened once more, for us alone.
 void OutputStream::open(int fd) {
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (::fstat(fd, &facts) != 0 || (flags & O_ACCMODE) == O_RDONLY) {  // main fills closed ones like that
     broken_ = true;
+    problem_ = EBADF;
     return;
   }
   if (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)) {
@@ -77,6 +79,7 @@ void OutputStream::flush() {
   while (!left.empty()) {
     const long count = try_write(left);
     broken_ = count < 0;
+    if (broken_) problem_ = errno;
     if (count <= 0) break;
     left.remove_prefix(static_cast<std::size_t>(count));
   }

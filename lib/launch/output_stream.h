@@ -28,6 +28,7 @@ class OutputStream {
 
   void write(std::string_view text);
   bool idle() const { return waiting_.empty(); }
+  int problem() const { return problem_; }  // errno of the write that nobody takes any more; 0: none
   bool is_terminal() const { return terminal_; }
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }
@@ -50,6 +51,7 @@ class OutputStream {
   Kind kind_ = Kind::shared;
   bool terminal_ = false;
   bool broken_ = false;
+  int problem_ = 0;
   std::string waiting_;
   std::function<void()> before_write_;
   std::vector<std::function<void()>> on_idle_;
