@@ -23,4 +23,14 @@ void Console::say(std::string_view message) { show(fmt::format("fleetrun: {}\n",
 
 void Console::show(std::string_view lines) { err.write(printable_lines(lines)); }
 
+void Console::hold() {
+  out.hold();
+  err.hold();
+}
+
+void Console::release() {
+  out.release();
+  err.release();
+}
+
 }  // namespace fleetrun::launch

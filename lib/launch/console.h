@@ -16,6 +16,9 @@ struct Console {
   void say(std::string_view message);                  // "fleetrun: <message>"
   void show(std::string_view lines);                   // with their ends; each text of ours goes through here
 
+  void hold();  // the shell has the terminal now
+  void release();
+
   OutputStream out, err;
   LogLevel least;
 };

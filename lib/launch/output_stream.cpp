@@ -69,12 +69,19 @@ long OutputStream::try_write(std::string_view text) const {
 
 void OutputStream::write(std::string_view text) {
   if (broken_ || text.empty()) return;
-  if (before_write_) before_write_();
+  if (before_write_ && !held_) before_write_();
   waiting_.append(text);
   if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
 }
 
+void OutputStream::release() {
+  if (!std::exchange(held_, false) || waiting_.empty()) return;
+  if (before_write_) before_write_();
+  flush();
+}
+
 void OutputStream::flush() {
+  if (held_) return;
   std::string_view left = waiting_;
   while (!left.empty()) {
     const long count = try_write(left);
@@ -91,6 +98,7 @@ void OutputStream::flush() {
 }
 
 bool OutputStream::drain(const Patience& patience) {
+  release();  // it is the end
   TimePoint deadline = Clock::now() + patience.without_progress;
   while (!waiting_.empty()) {
     const std::size_t before = waiting_.size();

@@ -35,6 +35,10 @@ class OutputStream {
   // Called once when everything was written or dropped.
   void when_idle(std::function<void()> callback) { on_idle_.push_back(std::move(callback)); }
 
+  // While the user has suspended us, the terminal is the shell's: text waits.
+  void hold() { held_ = true; }
+  void release();
+
   // Writes what waits, as long as that has sense. False: some is left.
   bool drain(const Patience& patience);
 
@@ -51,6 +55,7 @@ class OutputStream {
   Kind kind_ = Kind::shared;
   bool terminal_ = false;
   bool broken_ = false;
+  bool held_ = false;
   int problem_ = 0;
   std::string waiting_;
   std::function<void()> before_write_;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto kDrawPause = std::chrono::milliseconds(500);
 constexpr auto kLinePause = std::chrono::seconds(30);  // between lines that stay
+constexpr std::size_t kEchoWidth = 3;                  // "^C" or "^Z" behind the line, and the cursor
 constexpr const char* kEraseLine = "\r\x1b[K";
 
 std::string part_of(std::uint64_t done, std::uint64_t all) {
@@ -89,7 +90,7 @@ void ProgressLine::draw() {
   std::vector<Progress> ranks;
   for (const ProgressPagePtr& page : pages_) ranks.push_back(read_progress(*page));
   if (may_redraw_ && is_in_foreground(STDERR_FILENO))
-    redraw(progress_text(ranks, terminal_width(STDERR_FILENO) - 1));
+    redraw(progress_text(ranks, std::max(terminal_width(STDERR_FILENO), kEchoWidth) - kEchoWidth));
   else
     add_line(progress_text(ranks));
 }

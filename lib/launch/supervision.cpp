@@ -86,6 +86,9 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
       group_(loop_, run.cluster.local_size(), group_options(front_fd)),
+      waits_(
+          loop_, run.options.grace.value, [this]() -> const Verdict& { return group_.verdict(); },
+          [this](std::string_view line) { console_.say(line); }),
       roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
       hangs_(loop_, hang_options(run, logs), group_, pages()),
       control_{group_, logs, report, pages()},
@@ -141,6 +144,7 @@ Attempt Supervision::prepare(int number) {
   }
   hangs_.follow_new_logs();
   roll_.forget();
+  waits_.begin_attempt();
   times_.begin_attempt();
   views_.push_back(view_logs(number));
   return attempt;
@@ -175,9 +179,16 @@ void Supervision::look_at_logs() {
 
 void Supervision::observe(const Event& event, const Verdict& verdict) {
   announce_event(event, verdict, report_.command, console_);
+  waits_.look();
   const auto* signal = std::get_if<SignalReceived>(&event);
-  if (signal != nullptr && signal->signal == SIGTSTP) hangs_.pause();
-  if (signal != nullptr && signal->signal == SIGCONT) hangs_.resume();
+  if (signal != nullptr && signal->signal == SIGTSTP) {
+    hangs_.pause();
+    console_.hold();
+  }
+  if (signal != nullptr && signal->signal == SIGCONT) {
+    hangs_.resume();
+    console_.release();
+  }
 }
 
 void Supervision::report_present_attempt() {

@@ -235,6 +235,22 @@ TEST_CASE("ps asks as often as it likes while runs begin and end, and always get
   CHECK(all_runs.get().code == 0);
 }
 
+TEST_CASE("a run that takes long to end says whom it waits for, and so does stop") {
+  const Launch launch;
+  ChildProcess run(
+      Launch::command({"--grace=7", "--nproc_per_node=2"},
+                      {"ready", "up.%r", "only", "1", "ignore-term", "ready", "deaf", "sleep", "60"}),
+      launch.options());
+  launch.pid_in("up.0");
+  launch.pid_in("deaf");
+  const ChildResult stop = launch.run_words({"stop"});
+  CHECK(stop.code == 0);
+  CHECK(contains(stop.err, " has not ended after 5 s; fleetrun stop --now kills its ranks\n"));
+  const ChildResult result = run.wait();
+  CHECK(result.code == 143);
+  CHECK(contains(result.err, "fleetrun: waiting for rank 1 to end, 5 s so far; --grace allows 7 s\n"));
+}
+
 TEST_CASE("without a run the commands say so") {
   const Launch launch;
   for (const Words& words : {Words{"ps"}, Words{"stop"}, Words{"signal", "USR1"}, Words{"logs"}})
