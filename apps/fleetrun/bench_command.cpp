@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/bench_table.h"
 #include "launch/launch.h"
@@ -78,7 +78,7 @@ void add_bandwidths(JsonValue& result, int ranks) {
 int run_bench_command(const std::vector<std::string>& arguments) {
   const launch::FoundFlags found = find_flags(launch::subcommand("bench"), arguments);
   if (found.has("--help")) {
-    std::fputs(subcommand_help(launch::subcommand("bench")).c_str(), stdout);
+    print_answer(subcommand_help(launch::subcommand("bench")));
     return 0;
   }
   if (found.rest != std::vector<std::string>{"all_reduce"})
@@ -96,9 +96,9 @@ int run_bench_command(const std::vector<std::string>& arguments) {
     result.add("backend", JsonValue::of_text(std::string(describe(request.backend))));
     if (request.group_size > 0) result.add("group_size", JsonValue::of_integer(request.group_size));
     add_bandwidths(result, request.ranks);
-    std::fputs(to_json_lines(result).c_str(), stdout);
+    print_answer(to_json_lines(result));
   } else {
-    std::fputs(bench_table(rows, request).c_str(), stdout);
+    print_answer(bench_table(rows, request));
   }
   for (const BenchRow& row : rows)
     if (row.wrong != 0)

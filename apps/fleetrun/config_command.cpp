@@ -1,11 +1,13 @@
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/json_reader.h"
+#include "base/log.h"
+#include "base/printable.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"
@@ -89,15 +91,14 @@ std::string answer(const ConfigOptions& options) {
       break;
   }
   const job::ParsedJob job = job::parse_job_file(options.file, options.overrides);
-  for (const std::string& note : job.notes)
-    std::fputs(fmt::format("fleetrun: note: {}\n", note).c_str(), stderr);
-  return describe_values(job.values);
+  for (const std::string& note : job.notes) log_line("fleetrun", "note: " + note);
+  return printable_lines(describe_values(job.values));
 }
 
 }  // namespace
 
 int run_config_command(const std::vector<std::string>& arguments) {
-  std::fputs(answer(parse_config_options(arguments)).c_str(), stdout);
+  print_answer(answer(parse_config_options(arguments)));
   return 0;
 }
 

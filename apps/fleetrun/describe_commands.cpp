@@ -1,7 +1,6 @@
 // The subcommands that describe the command line itself: completion and man.
-#include <cstdio>
-
 #include "base/error.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/completion.h"
 #include "launch/man_page.h"
@@ -37,12 +36,12 @@ std::string describe(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run_completion_command(const std::vector<std::string>& arguments) {
-  std::fputs(complete(arguments).c_str(), stdout);
+  print_answer(complete(arguments));
   return 0;
 }
 
 int run_man_command(const std::vector<std::string>& arguments) {
-  std::fputs(describe(arguments).c_str(), stdout);
+  print_answer(describe(arguments));
   return 0;
 }
 

@@ -1,13 +1,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "job/parse_job.h"
 #include "launch/program.h"
@@ -61,13 +62,12 @@ ExportOptions parse_export_options(const std::vector<std::string>& arguments) {
 
 int run_export_command(const std::vector<std::string>& arguments) {
   if (asks_for_help(arguments)) {
-    std::fputs(kHelp, stdout);
+    print_answer(kHelp);
     return 0;
   }
   const ExportOptions options = parse_export_options(arguments);
   const job::ParsedJob job = job::parse_job_file(options.job, options.overrides);
-  for (const std::string& note : job.notes)
-    std::fputs(fmt::format("fleetrun: note: {}\n", note).c_str(), stderr);
+  for (const std::string& note : job.notes) log_line("fleetrun", "note: " + note);
   launch::Program program = launch::find_worker({"--export", options.output, options.job});
   program.argv.insert(program.argv.end(), options.overrides.begin(), options.overrides.end());
   become(program);

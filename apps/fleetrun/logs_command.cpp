@@ -1,13 +1,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/event_loop.h"
 #include "launch/folder_watch.h"
@@ -53,6 +54,8 @@ class LogViewer {
       loop_.run();
     }
     for (const Log& log : logs_) log.follower->finish({kReaderTime, [] { return false; }});
+    if (out_.problem() != 0 && out_.problem() != EPIPE)  // a reader may have enough
+      throw Error(ErrorKind::io, "writing to stdout: " + describe_errno(out_.problem()));
   }
 
  private:
@@ -90,7 +93,7 @@ class LogViewer {
 
   void look_again_later() {
     loop_.call_at(Clock::now() + kLookPause, [this] {
-      if (!is_in_use(query_.folder)) return loop_.stop();
+      if (!is_in_use(query_.folder) || out_.problem() != 0) return loop_.stop();
       for (Log& log : logs_) follow_next_attempt(log);
       look();
       look_again_later();
@@ -118,7 +121,7 @@ int run_logs_command(const std::vector<std::string>& arguments) {
   const Subcommand& self = subcommand("logs");
   const FoundFlags found = find_flags(self, arguments);
   if (found.has("--help")) {
-    std::fputs(subcommand_help(self).c_str(), stdout);
+    print_answer(subcommand_help(self));
     return 0;
   }
   if (!found.rest.empty())

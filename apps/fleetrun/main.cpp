@@ -7,7 +7,9 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/standard_descriptors.h"
+#include "base/standard_output.h"
 #include "commands.h"
 #include "launch/launch.h"
 #include "launch/options.h"
@@ -35,7 +37,7 @@ int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
   const Environment environment = Environment::of_this_process();
   const launch::CommandLine line = launch::parse_launch_options(arguments, environment, called_as);
   if (line.answer) {
-    std::fputs(line.answer->c_str(), stdout);
+    print_answer(*line.answer);
     return 0;
   }
   return launch::launch(line.options, environment);
@@ -54,7 +56,7 @@ int main(int argc, char** argv) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fleetrun: internal error: %s\n", error.what());
+    fleetrun::log_line("fleetrun", std::string("internal error: ") + error.what());
     return static_cast<int>(fleetrun::ErrorKind::internal);
   }
 }

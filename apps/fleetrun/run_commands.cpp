@@ -1,18 +1,19 @@
 // The subcommands that talk to a running fleetrun: ps, stop, signal.
 #include <chrono>
+#include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/json_reader.h"
+#include "base/log.h"
+#include "base/printable.h"
+#include "base/standard_output.h"
 #include "commands.h"
-#include "launch/control_server.h"
-#include "launch/log_folder.h"
+#include "launch/control_client.h"
 #include "launch/option_help.h"
 #include "launch/rank_set.h"
 #include "launch/subcommands.h"
@@ -24,10 +25,12 @@ namespace {
 using launch::FoundFlags;
 using Kind = JsonValue::Kind;
 
-constexpr auto kStopPollPause = std::chrono::milliseconds(20);  // between looks whether a stopped run is over
+constexpr auto kSayAgain = std::chrono::seconds(5);  // that a run which was stopped has not ended yet
+constexpr std::size_t kLongestCell = 60, kLongestId = 200,
+                      kLongestMessage = 2000;  // bytes of what a run says
 
 bool shows_help(const std::string& name, const FoundFlags& found) {
-  if (found.has("--help")) std::fputs(subcommand_help(launch::subcommand(name)).c_str(), stdout);
+  if (found.has("--help")) print_answer(subcommand_help(launch::subcommand(name)));
   return found.has("--help");
 }
 
@@ -38,22 +41,36 @@ void refuse_words(const std::string& name, const FoundFlags& found, std::size_t 
 }
 
 // The answer as an object. Throws what the run says is wrong.
-JsonValue ask(const FoundFlags& found, const std::string& request) {
-  JsonValue answer = read_json(launch::ask_run(run_folder(found), request)).root;
-  if (const JsonMember* error = answer.find("error")) throw Error(ErrorKind::usage, error->value.text);
+JsonValue ask(launch::ControlClient& client, const std::string& folder, const std::string& request) {
+  const std::string text = client.ask(request);
+  JsonValue answer = with_context(fmt::format("reading the answer of the run in {}/", folder),
+                                  [&] { return read_json(text).root; });
+  if (!answer.is(Kind::object))
+    throw Error(ErrorKind::protocol, fmt::format("the answer of the run in {}/ is no JSON object", folder));
+  if (const JsonMember* error = answer.find("error"))
+    throw Error(ErrorKind::usage, printable_start(error->value.text, kLongestMessage));
   return answer;
 }
 
-std::string text_of(const JsonValue& object, const std::string& key) {
+JsonValue ask(const FoundFlags& found, const std::string& request) {
+  launch::ControlClient client(run_folder(found));
+  return ask(client, run_folder(found), request);
+}
+
+// Whoever answers may be anybody: a folder tells nothing about whose it is.
+std::string text_of(const JsonValue& object, const std::string& key, std::size_t limit = kLongestCell) {
   const JsonMember* member = object.find(key);
   if (member == nullptr) return "-";
-  return member->value.is(Kind::integer) || member->value.is(Kind::text) ? member->value.text : "-";
+  const bool has_text = member->value.is(Kind::integer) || member->value.is(Kind::text);
+  return has_text ? printable_start(member->value.text, limit) : "-";
 }
 
 // With one decimal.
 std::string number_of(const JsonValue& object, const std::string& key) {
+  constexpr double kMost = 1e15;  // what fits into a cell
   const JsonMember* member = object.find(key);
-  return member == nullptr ? "-" : fmt::format("{:.1f}", member->value.number);
+  const bool fits = member != nullptr && std::abs(member->value.number) < kMost;
+  return fits ? fmt::format("{:.1f}", member->value.number) : "-";
 }
 
 std::string describe_state(const std::string& state) {
@@ -66,7 +83,7 @@ std::string describe_state(const std::string& state) {
 }
 
 std::string describe_run(const JsonValue& run) {
-  std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id"),
+  std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), number_of(run, "seconds"));
   const auto row = [&](const auto&... cells) {
     text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}", cells...);
@@ -94,14 +111,20 @@ int parse_signal(const std::string& text) {
               fmt::format("the signal is \"{}\", must be a name or number like USR1, HUP, 10", text));
 }
 
-std::vector<int> chosen_ranks(const FoundFlags& found) {
-  const auto text = found.value("--rank");
-  if (!text || *text == "all") return {};
-  std::vector<int> ranks;
-  for (const auto& [first, last] : launch::parse_ranks("--rank", *text).ranges)
-    for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
-  if (ranks.empty()) throw Error(ErrorKind::usage, "--rank is none: no rank to send the signal to");
-  return ranks;
+std::string chosen_ranks(const FoundFlags& found) {
+  const std::string text = found.value("--rank").value_or("all");
+  const launch::RankSet ranks = launch::parse_ranks("--rank", text);
+  if (!ranks.all && ranks.ranges.empty())
+    throw Error(ErrorKind::usage, "--rank is none: no rank to send the signal to");
+  return text;
+}
+
+void wait_for_end(launch::ControlClient& client, const std::string& run_id, const char* advice) {
+  std::chrono::seconds waited{0};
+  while (!client.is_over_within(kSayAgain)) {
+    waited += kSayAgain;
+    log_line("fleetrun", fmt::format("{} has not ended after {} s{}", run_id, waited.count(), advice));
+  }
 }
 
 }  // namespace
@@ -111,7 +134,7 @@ int run_ps_command(const std::vector<std::string>& arguments) {
   if (shows_help("ps", found)) return 0;
   refuse_words("ps", found, 0);
   const JsonValue run = ask(found, R"({"do": "ps"})");
-  std::fputs((found.has("--json") ? to_json_lines(run) : describe_run(run)).c_str(), stdout);
+  print_answer(found.has("--json") ? to_json_lines(run) : describe_run(run));
   return 0;
 }
 
@@ -119,10 +142,12 @@ int run_stop_command(const std::vector<std::string>& arguments) {
   const FoundFlags found = find_flags(launch::subcommand("stop"), arguments);
   if (shows_help("stop", found)) return 0;
   refuse_words("stop", found, 0);
-  const JsonValue answer =
-      ask(found, found.has("--now") ? R"({"do": "stop", "now": true})" : R"({"do": "stop", "now": false})");
-  while (launch::is_in_use(run_folder(found))) std::this_thread::sleep_for(kStopPollPause);
-  std::fputs(fmt::format("stopped {}\n", text_of(answer, "run_id")).c_str(), stdout);
+  launch::ControlClient client(run_folder(found));
+  const bool now = found.has("--now");
+  const char* request = now ? R"({"do": "stop", "now": true})" : R"({"do": "stop", "now": false})";
+  const std::string run_id = text_of(ask(client, run_folder(found), request), "run_id", kLongestId);
+  wait_for_end(client, run_id, now ? "" : "; fleetrun stop --now kills its ranks");
+  print_answer(fmt::format("stopped {}\n", run_id));
   return 0;
 }
 
@@ -132,14 +157,14 @@ int run_signal_command(const std::vector<std::string>& arguments) {
   refuse_words("signal", found, 1);
   if (found.rest.empty()) throw Error(ErrorKind::usage, "no signal given", "fleetrun signal --help");
   const JsonValue answer =
-      ask(found, fmt::format(R"({{"do": "signal", "signal": {}, "ranks": [{}]}})",
-                             parse_signal(found.rest.front()), fmt::join(chosen_ranks(found), ", ")));
+      ask(found, fmt::format(R"({{"do": "signal", "signal": {}, "ranks": {}}})",
+                             parse_signal(found.rest.front()), json_quoted(chosen_ranks(found))));
   const JsonMember* ranks = answer.find("ranks");
   std::vector<std::string> sent;
   if (ranks != nullptr)
-    for (const JsonValue& rank : ranks->value.items) sent.push_back(rank.text);
+    for (const JsonValue& rank : ranks->value.items) sent.push_back(printable_start(rank.text, kLongestCell));
   if (sent.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
-  std::fputs(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")).c_str(), stdout);
+  print_answer(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")));
   return 0;
 }
 

@@ -16,9 +16,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/printable.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
 #include "base/standard_descriptors.h"
+#include "base/standard_output.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
@@ -54,7 +56,7 @@ void run_export(const std::vector<std::string>& arguments) {
   const std::string& output = arguments[1];
   runtime::export_weights(job::parse_job_file(arguments[2], {arguments.begin() + 3, arguments.end()}).spec,
                           output);
-  std::cout << "weights: " << output << std::endl;
+  print_answer(printable("weights: " + output) + "\n");
 }
 
 // At once and with nothing torn down: the other ranks learn of an error by our end, and must not end before us, or they
@@ -100,6 +102,7 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
 // `world` is the caller's: an error leaves it connected.
 void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
+  if (arguments.front() == "--help" || arguments.front() == "-h") return print_answer(kUsage);
   if (arguments.front() == "--export") return run_export(arguments);
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
   const RankEnv env = read_rank_env(Environment::of_this_process());
@@ -122,10 +125,6 @@ int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
-    std::fputs(fleetrun::kUsage, stdout);
-    return 0;
-  }
   fleetrun::install_crash_trace(fleetrun::who());
   fleetrun::comm::World world;
   try {

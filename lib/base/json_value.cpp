@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace fleetrun {
 namespace {
 
@@ -155,16 +157,17 @@ std::string to_json_lines(const JsonValue& value) {
 }
 
 std::string json_quoted(std::string_view text) {
+  const std::string valid = valid_utf8(text);
   std::string out = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < valid.size() ? valid[i + 1] : 0);
     if (byte == 0xC2 && next >= 0x80 &&
         next <= 0x9F) {  // U+0080..U+009F, the second set of control characters
       out += fmt::format("\\u{:04x}", next);
       ++i;
     } else if (byte == '"' || byte == '\\') {
-      out += {'\\', text[i]};
+      out += {'\\', valid[i]};
     } else if (byte == '\n') {
       out += "\\n";
     } else if (byte == '\t') {
@@ -172,7 +175,7 @@ std::string json_quoted(std::string_view text) {
     } else if (byte < 0x20 || byte == 0x7F) {
       out += fmt::format("\\u{:04x}", byte);
     } else {
-      out += text[i];
+      out += valid[i];
     }
   }
   return out + '"';

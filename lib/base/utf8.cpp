@@ -37,4 +37,16 @@ std::size_t whole_utf8_characters(std::string_view text, std::size_t most) {
   return end;
 }
 
+bool is_utf8(std::string_view text) {
+  unsigned char high = 0;  // most lines are ASCII, and this loop becomes vector instructions
+  for (const char letter : text) high |= static_cast<unsigned char>(letter);
+  if (high < 0x80) return true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_character_length(text, at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
 }  // namespace fleetrun

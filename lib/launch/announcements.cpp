@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "launch/banner.h"
 #include "launch/core_binding.h"
 #include "launch/report.h"
@@ -14,7 +15,7 @@ namespace {
 void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
                         const std::vector<WorkerSpec>& workers, Console& console) {
   const bool cuda = cluster.device == Device::cuda;
-  console.out.write(configuration_banner(options));
+  console.out.write(printable_lines(configuration_banner(options)));
   if (!options.mode_flags.empty())
     console.log(LogLevel::info,
                 fmt::format("Run collective {}mode. gpu arguments:{}, cuda count:{}", cuda ? "gpu " : "",

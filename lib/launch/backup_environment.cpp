@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include <re2/re2.h>
-
 #include "base/json_value.h"
 
 namespace fleetrun::launch {
@@ -38,10 +36,18 @@ bool names_a_secret(const std::string& name) {
 
 // "https://user:word@host" without the word.
 std::string without_password(const std::string& value) {
-  static const re2::RE2 pattern(R"((://[^/@:\s]*):[^/@\s]+@)", re2::RE2::Latin1);  // a value may be any bytes
-  std::string safe = value;
-  re2::RE2::GlobalReplace(&safe, pattern, R"(\1:***@)");
-  return safe;
+  constexpr std::string_view kStart = "://", kEndOfUser = "/@: \t\n\v\f\r", kEndOfWord = "/@ \t\n\v\f\r";
+  std::string text;
+  std::size_t copied = 0;
+  for (std::size_t at = value.find(kStart); at != std::string::npos; at = value.find(kStart, at + 1)) {
+    const std::size_t colon = value.find_first_of(kEndOfUser, at + kStart.size());
+    if (colon == std::string::npos || value[colon] != ':') continue;
+    const std::size_t end = value.find_first_of(kEndOfWord, colon + 1);
+    if (end == std::string::npos || value[end] != '@' || end == colon + 1) continue;
+    text += value.substr(copied, colon + 1 - copied) + kRedacted;
+    copied = end;
+  }
+  return text + value.substr(copied);
 }
 
 }  // namespace

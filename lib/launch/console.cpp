@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "launch/banner.h"
 #include "launch/option_values.h"
 
@@ -15,9 +16,21 @@ Console::Console(EventLoop& loop, LogLevel least_level)
     : out(loop, STDOUT_FILENO), err(loop, STDERR_FILENO), least(least_level) {}
 
 void Console::log(LogLevel level, std::string_view message) {
-  if (level >= least) err.write(log_text(show_value(level), std::chrono::system_clock::now(), message));
+  if (level >= least) show(log_text(show_value(level), std::chrono::system_clock::now(), message));
 }
 
-void Console::say(std::string_view message) { err.write(fmt::format("fleetrun: {}\n", message)); }
+void Console::say(std::string_view message) { show(fmt::format("fleetrun: {}\n", message)); }
+
+void Console::show(std::string_view lines) { err.write(printable_lines(lines)); }
+
+void Console::hold() {
+  out.hold();
+  err.hold();
+}
+
+void Console::release() {
+  out.release();
+  err.release();
+}
 
 }  // namespace fleetrun::launch

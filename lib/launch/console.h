@@ -14,6 +14,10 @@ struct Console {
 
   void log(LogLevel level, std::string_view message);  // as the original writes to its log
   void say(std::string_view message);                  // "fleetrun: <message>"
+  void show(std::string_view lines);                   // with their ends; each text of ours goes through here
+
+  void hold();  // the shell has the terminal now
+  void release();
 
   OutputStream out, err;
   LogLevel least;

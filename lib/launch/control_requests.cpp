@@ -3,14 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "launch/proc_files.h"
 #include "launch/progress_line.h"
+#include "launch/rank_set.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -80,16 +83,19 @@ Json stop_run(const RunControl& run, const Json& request) {
 Json send_signal_to(const RunControl& run, const Json& request, const std::string& sender) {
   const int signal = request.value("signal", 0);
   const auto ranks = static_cast<int>(run.group.records().size());
-  std::vector<int> wanted = request.value("ranks", std::vector<int>());
-  if (wanted.empty())
-    for (int rank = 0; rank < ranks; ++rank) wanted.push_back(rank);
+  const RankSet wanted = parse_ranks("ranks", request.value("ranks", "all"));
+  for (const auto& [first, last] : wanted.ranges)
+    if (last >= ranks)
+      return {
+          {"error", fmt::format("the run has the ranks 0 to {}, not {}", ranks - 1, std::max(first, ranks))}};
   Json sent = Json::array();
-  for (const int rank : wanted) {
-    if (rank < 0 || rank >= ranks)
-      return {{"error", fmt::format("the run has the ranks 0 to {}, not {}", ranks - 1, rank)}};
-    if (run.group.send(rank, signal, sender)) sent.push_back(rank);
-  }
+  for (int rank = 0; rank < ranks; ++rank)
+    if (wanted.contains(rank) && run.group.send(rank, signal, sender)) sent.push_back(rank);
   return {{"ranks", sent}};
+}
+
+std::string refusal(const std::string& why) {
+  return Json{{"error", why}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Json answer_to(const RunControl& run, const Json& request, const std::string& sender) {
@@ -107,7 +113,9 @@ std::string RunControl::answer(const std::string& request, const std::string& se
     return answer_to(*this, Json::parse(request), sender)
         .dump(-1, ' ', false, Json::error_handler_t::replace);
   } catch (const Json::exception& error) {
-    return Json{{"error", error.what()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return refusal(error.what());
+  } catch (const Error& error) {
+    return refusal(error.message());
   }
 }
 

@@ -16,7 +16,7 @@ struct RunControl {  // all outlive it
   const ExitReport& report;
   const std::vector<ProgressPagePtr>& pages;  // none without the embedded runtime
 
-  // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": [0, 3]}; no ranks: all.
+  // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": "0,3-7"}; no ranks: all.
   // The answer to what is no such request is {"error": "..."}.
   std::string answer(const std::string& request, const std::string& sender) const;
 };

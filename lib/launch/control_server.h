@@ -1,5 +1,6 @@
 // The socket log/.control: who runs as the same user may ask a running fleetrun for its ranks, stop it, or have a
-// signal sent. One line of text in, one line out, then the connection closes.
+// signal sent. One line of text in, one line out; then the connection stays open until the peer closes it or the run
+// is over, so that a peer can wait for the end of this very run.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,15 +26,22 @@ class ControlServer {
 
   bool listens() const { return static_cast<bool>(socket_); }
 
+  // Nobody is answered any more: the loop has stopped.
+  void close();
+
  private:
   using PeerId = std::uint64_t;
   struct Peer {
     UniqueFd fd;
-    std::string sender, request;
+    std::string sender, request, answer;
+    std::size_t sent = 0;
+
+    bool was_answered() const { return !answer.empty() && sent == answer.size(); }
   };
 
   void welcome();
   void read_from(PeerId id);
+  void write_to(PeerId id);
   void drop(PeerId id);
 
   EventLoop& loop_;
@@ -43,11 +51,5 @@ class ControlServer {
   std::map<PeerId, Peer> peers_;
   PeerId last_id_ = 0;
 };
-
-// A run listens in the folder.
-bool is_answered(const std::string& folder);
-
-// Asks the run that uses `folder`; throws Error(missing) when none does, Error(io) when it does not answer.
-std::string ask_run(const std::string& folder, const std::string& request);
 
 }  // namespace fleetrun::launch

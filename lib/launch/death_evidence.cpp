@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "launch/cgroup_files.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/traceback.h"

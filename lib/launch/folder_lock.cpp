@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/control_server.h"
+#include "launch/control_address.h"
 #include "launch/own_files.h"
 
 namespace fleetrun::launch {

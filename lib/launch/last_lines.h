@@ -16,9 +16,6 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t count);
 
 std::vector<std::string> read_last_lines(const std::string& path, std::size_t count);
 
-bool is_utf8(std::string_view text);
-// Valid UTF-8 without control characters but tabs: those become '?', and bytes that are no UTF-8 U+FFFD.
-std::string printable(std::string_view text);
 // Not longer than `most` bytes; what is cut off is "...".
 std::string shorten(std::string text, std::size_t most);
 

@@ -1,7 +1,6 @@
 #include "launch/launch.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -9,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/standard_output.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
@@ -97,9 +98,8 @@ int launch(LaunchOptions options, const Environment& environment) {
   const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
   const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {
-    for (const std::string& note : options.notes)
-      std::fputs(fmt::format("fleetrun: {}\n", note).c_str(), stderr);
-    std::fputs(dry_run(run).c_str(), stdout);
+    for (const std::string& note : options.notes) log_line("fleetrun", note);
+    print_answer(dry_run(run));
     return 0;
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -115,7 +117,7 @@ void write_training(const RunMetrics& run, Writer& writer) {
 
 std::string escape_label(const std::string& text) {
   std::string escaped;
-  for (const char letter : text) {
+  for (const char letter : valid_utf8(text)) {
     if (letter == '\\' || letter == '"') escaped += '\\';
     if (letter == '\n')
       escaped += "\\n";

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/json_value.h"
+#include "base/printable.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -170,7 +171,8 @@ std::string subcommand_help(const Subcommand& subcommand) {
 }
 
 std::string describe_config(const std::vector<Option>& table, const std::string& format) {
-  return format == "json" ? config_as_json(with_values(table)) : config_as_text(with_values(table));
+  return format == "json" ? config_as_json(with_values(table))
+                          : printable_lines(config_as_text(with_values(table)));
 }
 
 }  // namespace fleetrun::launch

@@ -33,8 +33,10 @@ OutputStream::~OutputStream() {
 // changed. So a pipe or terminal is opened once more, for us alone.
 void OutputStream::open(int fd) {
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (::fstat(fd, &facts) != 0 || (flags & O_ACCMODE) == O_RDONLY) {  // main fills closed ones like that
     broken_ = true;
+    problem_ = EBADF;
     return;
   }
   if (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)) {
@@ -67,16 +69,24 @@ long OutputStream::try_write(std::string_view text) const {
 
 void OutputStream::write(std::string_view text) {
   if (broken_ || text.empty()) return;
-  if (before_write_) before_write_();
+  if (before_write_ && !held_) before_write_();
   waiting_.append(text);
   if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
 }
 
+void OutputStream::release() {
+  if (!std::exchange(held_, false) || waiting_.empty()) return;
+  if (before_write_) before_write_();
+  flush();
+}
+
 void OutputStream::flush() {
+  if (held_) return;
   std::string_view left = waiting_;
   while (!left.empty()) {
     const long count = try_write(left);
     broken_ = count < 0;
+    if (broken_) problem_ = errno;
     if (count <= 0) break;
     left.remove_prefix(static_cast<std::size_t>(count));
   }
@@ -88,6 +98,7 @@ void OutputStream::flush() {
 }
 
 bool OutputStream::drain(const Patience& patience) {
+  release();  // it is the end
   TimePoint deadline = Clock::now() + patience.without_progress;
   while (!waiting_.empty()) {
     const std::size_t before = waiting_.size();

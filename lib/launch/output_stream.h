@@ -28,11 +28,16 @@ class OutputStream {
 
   void write(std::string_view text);
   bool idle() const { return waiting_.empty(); }
+  int problem() const { return problem_; }  // errno of the write that nobody takes any more; 0: none
   bool is_terminal() const { return terminal_; }
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }
   // Called once when everything was written or dropped.
   void when_idle(std::function<void()> callback) { on_idle_.push_back(std::move(callback)); }
+
+  // While the user has suspended us, the terminal is the shell's: text waits.
+  void hold() { held_ = true; }
+  void release();
 
   // Writes what waits, as long as that has sense. False: some is left.
   bool drain(const Patience& patience);
@@ -50,6 +55,8 @@ class OutputStream {
   Kind kind_ = Kind::shared;
   bool terminal_ = false;
   bool broken_ = false;
+  bool held_ = false;
+  int problem_ = 0;
   std::string waiting_;
   std::function<void()> before_write_;
   std::vector<std::function<void()>> on_idle_;

@@ -4,7 +4,7 @@
 #include <re2/re2.h>
 
 #include "base/error.h"
-#include "launch/last_lines.h"
+#include "base/utf8.h"
 
 namespace fleetrun::launch {
 namespace {

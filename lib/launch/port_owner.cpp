@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "launch/last_lines.h"
+#include "base/printable.h"
 #include "launch/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestCommand = 80;
+constexpr std::size_t kLongestOwner = 80;
 
 bool holds(const std::filesystem::path& process, const std::string& socket) {
   std::error_code problem;
@@ -28,7 +28,7 @@ std::string command_of(const std::filesystem::path& process) {
   std::string command = read_kernel_file(process / "cmdline");
   while (!command.empty() && command.back() == '\0') command.pop_back();
   std::replace(command.begin(), command.end(), '\0', ' ');
-  return printable(command.substr(0, kLongestCommand));
+  return printable_start(command, kLongestOwner);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/progress_page.h"
+#include "launch/clock.h"
 #include "launch/event_loop.h"
 #include "launch/output_stream.h"
 
@@ -19,27 +21,39 @@ struct Progress {
   double images_per_second = 0;
 };
 
+constexpr std::size_t kLongestLine = 200;  // characters of a line that stays
+
 Progress read_progress(const ProgressPage& page);
 
-// "training  epoch 2/12  step 340/3910  loss 1.23456  1024.0 images/s": rank 0's place, everybody's speed.
+// "training  epoch 2/12  step 340/3910  loss 1.23456  1024.0 images/s": rank 0's place, everybody's speed. Where that
+// is longer than `width`, the rest of it.
 // While ranks are in different phases before training, those behind are named.
-std::string progress_text(const std::vector<Progress>& ranks);
+std::string progress_text(const std::vector<Progress>& ranks, std::size_t width = kLongestLine);
 
 class ProgressLine {
  public:
-  // Draws only when stderr is a terminal. The pages outlive it.
-  ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages);
+  // Nothing is shown when stderr is no terminal. In the foreground of a terminal that can erase lines one line is
+  // drawn again and again, elsewhere a line is added now and then. The pages outlive it.
+  ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages, const Environment& environment);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void clear();  // before anything else is written to the terminal
 
  private:
   void draw_again_later();
   void draw();
+  void redraw(const std::string& text);
+  void add_line(const std::string& text);
 
   EventLoop& loop_;
   const std::vector<ProgressPagePtr>& pages_;
   OutputStream terminal_;
+  bool may_redraw_;
   bool drawn_ = false;
+  std::string last_line_;
+  TimePoint next_line_;
 };
 
 }  // namespace fleetrun::launch

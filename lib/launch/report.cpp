@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "base/name_ranks.h"
-#include "launch/last_lines.h"
+#include "base/printable.h"
+#include "launch/shell_words.h"
 #include "launch/utc_time.h"
 
 namespace fleetrun::launch {
@@ -16,8 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kPlainLetters =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,+@%^";
+constexpr std::size_t kLongestCommand = 200;  // bytes, shown in a report
 
 std::string_view describe(Cause cause) {
   constexpr std::array<std::string_view, 9> kNames = {
@@ -72,19 +72,6 @@ std::string describe_exception(const DeathEvidence& evidence) {
   return fmt::format("{} ({})", evidence.exception, evidence.exception_place);
 }
 
-// As a shell would take them, cut where it gets long.
-std::string shell_words(const std::vector<std::string>& words) {
-  constexpr std::size_t kMost = 200;
-  std::string text;
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_not_of(kPlainLetters) == std::string::npos;
-    std::string quoted;
-    for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
-    text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
-  }
-  return printable(text.size() <= kMost ? text : text.substr(0, kMost) + " ...");
-}
-
 std::string failed_rank_text(const ExitReport& report) {
   const auto rank = static_cast<std::size_t>(*report.verdict.rank);
   std::string text = fmt::format("fleetrun: {}", describe_cause(report.verdict, report.command));
@@ -97,7 +84,8 @@ std::string failed_rank_text(const ExitReport& report) {
                         report.step ? fmt::format(", at step {}", *report.step) : "");
   text += "\n";
   if (!spawned) return text + fact_lines(report);
-  text += fmt::format("fleetrun: it ran: {}\n", shell_words(report.command));
+  text +=
+      fmt::format("fleetrun: it ran: {}\n", printable_start(quote_words(report.command), kLongestCommand));
   if (!report.evidence.exception.empty())
     text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
   text += fact_lines(report);

@@ -80,7 +80,7 @@ void RollCaller::call(std::function<void()> done) {
   lines_ = describe_roll_call(ranks, collectives_);
   const std::string& why = sources_.group.verdict().why;
   sources_.console.say(fmt::format("{}{}what the ranks are doing:", why, why.empty() ? "" : "; "));
-  for (const std::string& line : lines_) sources_.console.err.write(fmt::format("    {}\n", line));
+  for (const std::string& line : lines_) sources_.console.show(fmt::format("    {}\n", line));
   const std::vector<std::string> files = stacks_.begin(targets, std::move(done));
   if (!files.empty()) sources_.console.say(fmt::format("their stacks: {}", fmt::join(files, ", ")));
 }

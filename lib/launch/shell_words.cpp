@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -13,6 +14,19 @@ namespace {
 bool is_harmless(unsigned char letter) {
   return std::isalnum(letter) != 0 ||
          std::string_view("_-./:,=+@%^").find(static_cast<char>(letter)) != std::string_view::npos;
+}
+
+// $'a\033b' of bash, zsh and POSIX.1-2024: what a terminal would obey is written as numbers.
+std::string quote_bytes(const std::string& word) {
+  std::string quoted = "$'";
+  for (const char letter : word) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20 || code >= 0x7f)
+      quoted += fmt::format("\\{:03o}", code);
+    else
+      quoted += letter == '\'' || letter == '\\' ? std::string{'\\', letter} : std::string(1, letter);
+  }
+  return quoted + "'";
 }
 
 }  // namespace
@@ -51,6 +65,7 @@ std::vector<std::string> split_words(const std::string& source, const std::strin
 
 std::string quote_word(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_harmless)) return word;
+  if (printable_lines(word) != word) return quote_bytes(word);
   std::string quoted = "'";
   for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
   return quoted + "'";

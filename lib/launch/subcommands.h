@@ -12,7 +12,8 @@ struct Subcommand {
   std::string arguments;  // as in "usage: fleetrun NAME ARGUMENTS"
   std::string summary;
   std::vector<Option> options;
-  std::vector<std::string> choices;  // for its first argument; none: files
+  std::vector<std::string> choices;                          // for its first word
+  Option::Completes completes = Option::Completes::nothing;  // its other words
 };
 
 const std::vector<Subcommand>& subcommands();

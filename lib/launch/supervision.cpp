@@ -81,11 +81,14 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
       console_(loop_, run.options.log_level.value),
       support_(make_support()),
       attempts_(run, logs, report.run_id, support_.get()),
-      progress_(loop_, pages()),
+      progress_(loop_, pages(), run.environment),
       times_(loop_, logs, log_names(run.cluster.console)),
       disk_(loop_, logs, [this](std::string_view line) { console_.say(line); }),
       folder_(loop_, logs.path(), pause_between_looks(run.cluster), [this] { look_at_logs(); }),
       group_(loop_, run.cluster.local_size(), group_options(front_fd)),
+      waits_(
+          loop_, run.options.grace.value, [this]() -> const Verdict& { return group_.verdict(); },
+          [this](std::string_view line) { console_.say(line); }),
       roll_(loop_, run.environment, {group_, logs_, pages(), console_}),
       hangs_(loop_, hang_options(run, logs), group_, pages()),
       control_{group_, logs, report, pages()},
@@ -102,6 +105,7 @@ Supervision::Supervision(const NodeRun& run, int front_fd, const LogFolder& logs
 
 void Supervision::run() {
   group_.run_until_done();
+  control_server_.close();
   disk_.look();
   report_present_attempt();
   end_report(logs_, roll_.lines(), report_);
@@ -143,6 +147,7 @@ Attempt Supervision::prepare(int number) {
   }
   hangs_.follow_new_logs();
   roll_.forget();
+  waits_.begin_attempt();
   times_.begin_attempt();
   views_.push_back(view_logs(number));
   return attempt;
@@ -177,9 +182,16 @@ void Supervision::look_at_logs() {
 
 void Supervision::observe(const Event& event, const Verdict& verdict) {
   announce_event(event, verdict, report_.command, console_);
+  waits_.look();
   const auto* signal = std::get_if<SignalReceived>(&event);
-  if (signal != nullptr && signal->signal == SIGTSTP) hangs_.pause();
-  if (signal != nullptr && signal->signal == SIGCONT) hangs_.resume();
+  if (signal != nullptr && signal->signal == SIGTSTP) {
+    hangs_.pause();
+    console_.hold();
+  }
+  if (signal != nullptr && signal->signal == SIGCONT) {
+    hangs_.resume();
+    console_.release();
+  }
 }
 
 void Supervision::report_present_attempt() {
@@ -205,7 +217,7 @@ void Supervision::end_attempt(Clock::duration delay) {
   report_present_attempt();
   keep_attempt(logs_, report_);
   views_.back()->finish(patience());
-  console_.err.write(describe(report_));
+  console_.show(describe(report_));
   announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
@@ -222,7 +234,7 @@ void Supervision::try_to_write_report() {
 
 void Supervision::show_end() {
   const bool all_shown = views_.back()->finish(patience());
-  console_.err.write(describe(report_));
+  console_.show(describe(report_));
   if (!all_shown)
     console_.say(fmt::format("nobody reads our output; the rest of it is in {}", report_.logs.front()));
   if (report_.verdict.cause == Cause::finished) console_.log(LogLevel::info, "Local processes completed.");

@@ -24,6 +24,7 @@
 #include "launch/roll_caller.h"
 #include "launch/run_node.h"
 #include "launch/runtime_support.h"
+#include "launch/wait_notice.h"
 
 namespace fleetrun::launch {
 
@@ -62,6 +63,7 @@ class Supervision {
   LogDisk disk_;
   FolderWatch folder_;
   ProcessGroup group_;
+  WaitNotice waits_;
   RollCaller roll_;
   HangMonitor hangs_;
   RunControl control_;

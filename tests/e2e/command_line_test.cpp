@@ -31,6 +31,51 @@ TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
   CHECK(contains(log, "\nWORLD_SIZE=2\n"));
 }
 
+TEST_CASE("--help > /dev/full: what was asked for and could not be written is an error") {
+  const Launch launch;
+  launch.folder.write("job.json", R"({
+    "model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 4, 4], "classes": 4}, "batch_size": 8},
+    "optimizer": {"name": "sgd", "learning_rate": 0.001}
+  })");
+  CHECK(launch.run({}, {"print", "x"}).code == 0);
+  const std::vector<Words> commands = {{"--help"},
+                                       {"--version"},
+                                       {"--show_config"},
+                                       {"--show_config=json"},
+                                       {"--dry_run", "/bin/true"},
+                                       {"--dry_run=json", "/bin/true"},
+                                       {"--print_completion=bash"},
+                                       {"completion", "bash"},
+                                       {"completion", "zsh"},
+                                       {"completion", "fish"},
+                                       {"completion", "--help"},
+                                       {"man"},
+                                       {"man", "--help"},
+                                       {"config", "--schema"},
+                                       {"config", "--keys"},
+                                       {"config", "job.json"},
+                                       {"config", "--json", "job.json"},
+                                       {"config", "--help"},
+                                       {"export", "--help"},
+                                       {"bench", "--help"},
+                                       {"bench", "all_reduce", "--sizes=8", "--iters=1"},
+                                       {"logs"},
+                                       {"logs", "--help"},
+                                       {"ps", "--help"},
+                                       {"stop", "--help"},
+                                       {"signal", "--help"}};
+  for (const Words& command : commands)
+    for (const char* target : {">/dev/full", ">&-"}) {
+      Words words = {"/bin/sh", "-c", std::string("exec \"$@\" ") + target, "sh", FLEETRUN_BINARY};
+      words.insert(words.end(), command.begin(), command.end());
+      const ChildResult result = run_child(words, launch.options());
+      INFO(command.front() << " " << command.back() << " " << target);
+      CHECK(result.code == 74);
+      CHECK(contains(result.err, "fleetrun: error: writing to stdout: "));
+    }
+}
+
 TEST_CASE("a dry run as JSON says the same to programs") {
   const Launch launch;
   ChildOptions options = launch.options();

@@ -51,6 +51,44 @@ TEST_CASE("bash completes flags, their values, subcommands and their flags") {
   CHECK(offered_by_bash(folder, "fleetrun train.py --gpu").empty());  // the script's own business
 }
 
+TEST_CASE("completion.sh: what bash offers in every place") {
+  if (!has_program("bash")) return;
+  const TemporaryFolder folder;
+  folder.write("completion", completion_for("bash"));
+  for (const char* name : {"my train.py", "job.json", "other.json"}) folder.write(name, "");
+  std::filesystem::create_directory(folder / "logs of today");
+  const auto offered = [&](const std::string& words) { return offered_by_bash(folder, words); };
+  CHECK(offered("fleetrun my") == Words{"my train.py"});
+  CHECK(offered("fleetrun 'my\\\\ tr'") == Words{"my train.py"});
+  CHECK(offered("fleetrun --log_dir l") == Words{"logs of today"});
+  CHECK(offered("fleetrun --log_dir = l") == Words{"logs of today"});
+  CHECK(offered("fleetrun --log-dir l") == Words{"logs of today"});
+  CHECK(offered("fleetrun --log_dir=l") == Words{"--log_dir=logs of today"});  // '=' ends no word
+  CHECK(offered("fleetrun --nproc-per") == Words{"--nproc-per-node"});
+  CHECK(offered("fleetrun --gpus 0 lo") == Words{"logs of today"});  // no subcommand behind a flag
+  CHECK(offered("fleetrun --env A = B jo") == Words{"job.json"});
+  CHECK(offered("fleetrun --dry_run = j") == Words{"json"});
+  CHECK(offered("fleetrun --dry_run jo") == Words{"job.json"});
+  CHECK(offered("fleetrun --nproc_per_node ''").empty());
+  CHECK(offered("fleetrun signal US") == Words{"USR1", "USR2"});
+  CHECK(offered("fleetrun signal USR1 ''").empty());
+  CHECK(offered("fleetrun signal --rank ''").empty());
+  CHECK(offered("fleetrun logs --log_dir ''") == Words{"logs of today"});
+  CHECK(offered("fleetrun logs --log-dir ''") == Words{"logs of today"});
+  CHECK(offered("fleetrun logs ''").empty());
+  CHECK(offered("fleetrun ps ''").empty());
+  CHECK(offered("fleetrun bench --dtype b") == Words{"bf16"});
+  CHECK(offered("fleetrun bench --dtype = b") == Words{"bf16"});
+  CHECK(offered("fleetrun bench all_reduce --backend g") == Words{"gloo"});
+  CHECK(offered("fleetrun bench --group-") == Words{"--group-size"});
+  CHECK(offered("fleetrun config jo") == Words{"job.json"});
+  CHECK(offered("fleetrun stop --") == Words{"--help", "--log_dir", "--now"});
+  CHECK(offered("fleetrun -- jo").front() == "job.json");
+  CHECK(offered("fleetrun -- python3 jo") == Words{"job.json"});
+  CHECK(offered("fleetrun train.py --lo").empty());
+  CHECK(offered("fleetrun train.py jo") == Words{"job.json"});
+}
+
 TEST_CASE("zsh and fish read their completions") {
   for (const char* shell : {"zsh", "fish"}) {
     if (!has_program(shell)) continue;
@@ -76,6 +114,21 @@ TEST_CASE("fish offers what starts a command line, and nothing of ours behind a 
   CHECK(contains(offered("fleetrun --device="), "--device=cuda"));
   CHECK(contains(offered("fleetrun comp"), "completion\t"));
   CHECK_FALSE(contains(offered("fleetrun train.py --nproc"), "--nproc_per_node"));
+  CHECK(contains(offered("fleetrun --gpus 0 --nproc"), "--nproc_per_node\t"));
+  CHECK(contains(offered("fleetrun --nproc-per"), "--nproc-per-node\t"));
+  CHECK_FALSE(contains(offered("fleetrun --nproc"), "--nproc-per-node"));
+  CHECK_FALSE(contains(offered("fleetrun --gpus 0 comp"), "completion\t"));
+  folder.write("my train.py", "");
+  std::filesystem::create_directory(folder / "logs of today");
+  CHECK(contains(offered("fleetrun --log_dir lo"), "logs of today/"));
+  CHECK(contains(offered("fleetrun --log-dir lo"), "logs of today/"));
+  CHECK(contains(offered("fleetrun logs --log_dir lo"), "logs of today/"));
+  CHECK(contains(offered("fleetrun my"), "my train.py"));
+  CHECK(offered("fleetrun bench --dtype b").starts_with("bf16\t"));
+  CHECK_FALSE(contains(offered("fleetrun bench --dtype b"), "f32\t"));
+  CHECK(contains(offered("fleetrun signal US"), "USR1"));
+  CHECK_FALSE(contains(offered("fleetrun signal USR1 "), "USR2"));
+  CHECK_FALSE(contains(offered("fleetrun ps my"), "my train.py"));
 }
 
 TEST_CASE("another shell is refused") {

@@ -29,6 +29,24 @@ TEST_CASE("the backup has what PaddlePaddle asks for and no secret") {
   CHECK(json["PROXY"] == "http://me:***@proxy:3128/");
 }
 
+TEST_CASE("a password is found in a value of any length, and each of several") {
+  Environment worker;
+  const std::string user(200'000, 'a');
+  worker.set("LONG", "http://" + user + ":hush@host and ftp://b:hush@host");
+  worker.set("NONE", "http://" + user);
+  worker.set("PORT", "http://host:80/x@y");
+  const auto json = nlohmann::json::parse(backup_environment(worker));
+  CHECK(json["LONG"] == "http://" + user + ":***@host and ftp://b:***@host");
+  CHECK(json["NONE"] == "http://" + user);
+  CHECK(json["PORT"] == "http://host:80/x@y");
+}
+
+TEST_CASE("a value that is no UTF-8 makes no invalid JSON") {
+  Environment worker;
+  worker.set("NAME", "a\xff");
+  CHECK(nlohmann::json::parse(backup_environment(worker))["NAME"] == "a\xEF\xBF\xBD");
+}
+
 TEST_CASE("the file is for our user only, also where an older one of ours was for all") {
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");

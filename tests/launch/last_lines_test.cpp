@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::last_lines_test {

@@ -1,8 +1,13 @@
 #include "launch/port_guard.h"
 
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <fstream>
+#include <functional>
+#include <future>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -72,6 +77,68 @@ TEST_CASE("two launchers never hold the same port") {
   const HeldPorts first = hold_ports(cluster);
   cluster.start_port = first.endpoints.ranks[0].port;
   CHECK_THROWS_AS(hold_ports(cluster), Error);
+}
+
+// In a network of its own, where the kernel picks from these ports only. False: that takes root.
+bool with_ports(const char* first_and_last, const std::function<void()>& work) {
+  return std::async(std::launch::async,
+                    [&] {
+                      if (::unshare(CLONE_NEWNET) != 0) return false;
+                      std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << first_and_last << std::flush;
+                      work();
+                      return true;
+                    })
+      .get();
+}
+
+std::set<int> ports_of(const HeldPorts& held) {
+  std::set<int> ports = {held.endpoints.master.port};
+  for (const Endpoint& endpoint : held.endpoints.ranks) ports.insert(endpoint.port);
+  return ports;
+}
+
+UniqueFd take_name_of(int port) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const std::string name = "fleetrun-port-" + std::to_string(port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  return fd;
+}
+
+TEST_CASE(
+    "--no_port_hold --nproc_per_node 200 beside another run: ports that one has claimed are passed over") {
+  const bool done = with_ports("40000 40019", [] {
+    ClusterSpec cluster = cluster_of(9);
+    cluster.hold_ports = false;
+    const HeldPorts first = hold_ports(cluster);
+    const HeldPorts second = hold_ports(cluster_of(9));
+    std::set<int> all = ports_of(first);
+    all.merge(ports_of(second));
+    CHECK(all.size() == 20);
+  });
+  if (!done) MESSAGE("skipped: takes root, for a network namespace");
+}
+
+TEST_CASE("port_squatter.pl: somebody who has taken all names stops nobody from getting ports") {
+  const bool done = with_ports("40000 40019", [] {
+    std::vector<UniqueFd> taken;
+    for (int port = 40000; port < 40020; ++port) taken.push_back(take_name_of(port));
+    const HeldPorts held = hold_ports(cluster_of(9));
+    CHECK(ports_of(held).size() == 10);
+    CHECK_FALSE(can_listen(held.endpoints.master.port, {}));
+  });
+  if (!done) MESSAGE("skipped: takes root, for a network namespace");
+}
+
+TEST_CASE("without a free port the range of ports is named") {
+  const bool done = with_ports("40000 40004", [] {
+    CHECK_THROWS_WITH_AS(hold_ports(cluster_of(5)), "found no free port: Address already in use (errno 98)",
+                         Error);
+  });
+  if (!done) MESSAGE("skipped: takes root, for a network namespace");
 }
 
 TEST_CASE("a named port that somebody else uses is an error that names it") {

@@ -20,6 +20,24 @@ TEST_CASE("training shows the first rank's place and everybody's speed") {
         "training  epoch 2/12  step 340/3910  loss 1.23457  1024.0 images/s");
 }
 
+TEST_CASE("a narrow terminal is told what matters most") {
+  const Progress first = {.phase = Phase::training,
+                          .epoch = 2,
+                          .epochs = 12,
+                          .step = 340,
+                          .steps = 3910,
+                          .loss = 1.234567,
+                          .images_per_second = 500};
+  CHECK(progress_text({first}, 65) == "training  epoch 2/12  step 340/3910  loss 1.23457  500.0 images/s");
+  CHECK(progress_text({first}, 64) == "training  epoch 2/12  step 340/3910  loss 1.23457");
+  CHECK(progress_text({first}, 40) == "epoch 2/12  step 340/3910  loss 1.23457");
+  CHECK(progress_text({first}, 30) == "epoch 2/12  step 340/3910");
+  CHECK(progress_text({first}, 19) == "step 340/3910");
+  CHECK(progress_text({first}, 5) == "step ");
+  CHECK(progress_text({{.phase = Phase::joining}, {.phase = Phase::starting}}, 19) == "joining  waiting fo");
+  for (std::size_t width = 0; width < 200; ++width) CHECK(progress_text({first}, width).size() <= width);
+}
+
 TEST_CASE("totals that are not known are left out") {
   CHECK(progress_text(
             {{.phase = Phase::training, .epoch = 1, .step = 5, .loss = 2, .images_per_second = 10}}) ==

@@ -24,5 +24,11 @@ TEST_CASE("a shell reads quoted words back as they were") {
   CHECK(split_words("", quote_words(words)) == words);
 }
 
+TEST_CASE("a terminal that is shown quoted words gets no control characters") {
+  CHECK(quote_word("\x1b[2Jit's\\") == R"($'\033[2Jit\'s\\')");
+  CHECK(quote_word("a\xff") == R"($'a\377')");
+  CHECK(quote_word("Größe") == "'Größe'");
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::shell_words_test

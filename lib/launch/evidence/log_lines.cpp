@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "launch/last_lines.h"
 #include "launch/log_text.h"
 

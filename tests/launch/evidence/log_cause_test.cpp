@@ -11,8 +11,8 @@
 #include <doctest/doctest.h>
 #include <re2/re2.h>
 
+#include "base/printable.h"
 #include "launch/evidence/recognisers.h"
-#include "launch/last_lines.h"
 
 namespace fleetrun::launch::log_cause_test {
 namespace {
