@@ -59,7 +59,7 @@ class Trainer {
   // What every rank has of it, before each took its own part (reduce_strategy Reduce): all states, with their owners.
   const Program& whole_program() const { return whole_; }
 
-  // What the passes say of what they did, a line each.
+  // What is to be told of how the program was made, a line each: above all what the passes did.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
   const AlgorithmSearch& algorithm_search() const { return search_; }
