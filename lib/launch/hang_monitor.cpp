@@ -96,12 +96,16 @@ RankSample HangMonitor::sample_rank(std::size_t rank) const {
   for (const LogTail& tail : tails_[rank])
     if (tail.file && ::fstat(tail.file.get(), &facts) == 0)
       sample.log_bytes += static_cast<std::uint64_t>(facts.st_size);
-  if (const auto stat = read_process_stat(pid)) sample.stopped = stat->state == 'T' || stat->state == 't';
+  if (const auto stat = read_process_stat(pid)) {
+    sample.stopped = stat->state == 'T';
+    sample.debugged = stat->state == 't';
+  }
   if (options_.watch.silence) sample.worked = processor_time(pid);
   if (rank >= pages_.size()) return sample;
   const ProgressPage& page = *pages_[rank];
   const Phase phase = page.phase.load(std::memory_order_relaxed);
   sample.training = phase >= Phase::training && phase < Phase::finished;
+  sample.on_disk = phase == Phase::reading || phase == Phase::saving;
   sample.step = page.step.load(std::memory_order_relaxed);
   sample.beat = page.heartbeat_ns.load(std::memory_order_relaxed);
   return sample;

@@ -1,6 +1,7 @@
 #include "runtime/checkpoints.h"
 
 #include <array>
+#include <chrono>
 #include <ostream>
 #include <utility>
 
@@ -14,7 +15,12 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+using namespace std::chrono_literals;
+
+constexpr auto kWaitRound = 1s;  // between two signs of life
+constexpr auto kTellEvery = 10s;
+constexpr auto kLongestWait = 30min;  // our largest models, at 1 MB/s
+constexpr int kMostFailures = 3;      // in a row; then a training that nobody could go on with is stopped
 constexpr const char* kStartAnew = "checkpoint.resume=never behind the job file starts anew";
 
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env) {
@@ -23,6 +29,10 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env) {
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),
           .optimizer = job::value_text(job, "optimizer.name")};
+}
+
+std::int64_t seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
 // What any rank was asked for, every rank is.
@@ -34,9 +44,9 @@ Requests agree_on(Requests requests, comm::Communicator& of_host) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out,
-                         Timeline* timeline)
-    : job_(job), world_(world), trainer_(trainer), out_(out), timeline_(timeline) {
+Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, ProgressPage& page,
+                         std::ostream& out, Timeline* timeline)
+    : job_(job), world_(world), trainer_(trainer), page_(page), out_(out), timeline_(timeline) {
   if (!job.checkpoint.dir) return;
   listen_for_requests();
   if (timeline_ != nullptr)
@@ -49,13 +59,13 @@ Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& t
 
 Checkpoints::~Checkpoints() = default;
 
-TrainingState Checkpoints::resume(int batches, std::atomic<std::int64_t>& first_own) {
+TrainingState Checkpoints::resume(int batches) {
   batches_ = batches;
-  if (folder_ && first_own == 0) first_own = folder_->next_number();
+  if (folder_ && page_.first_own_checkpoint == 0) page_.first_own_checkpoint = folder_->next_number();
   const TrainingState anew = new_training(job_, world_.env);
   std::optional<Checkpoint> checkpoint;
   ResumePoint point = {.state = anew};
-  if (world_.env.rank == 0) checkpoint = find(first_own);
+  if (world_.env.rank == 0) checkpoint = find(page_.first_own_checkpoint);
   if (checkpoint) {
     check_kind(*checkpoint);
     const std::string note = load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
@@ -155,7 +165,8 @@ bool Checkpoints::after_step(const TrainingState& state) {
   if (requests.save || requests.stop || due(state)) save(state);
   looked_at_ = state.steps;
   if (requests.stop) {
-    finish();
+    wait_for_writer();
+    tell_results();
     if (last_problem_)
       throw Error(ErrorKind::io,
                   fmt::format("stopped by SIGTERM, and the checkpoint of {} could not be written: {}",
@@ -174,6 +185,7 @@ void Checkpoints::after_epoch(const TrainingState& state, bool last) {
 void Checkpoints::save(const TrainingState& state) {
   const SpanHere span(timeline_, label_);
   const std::int64_t start = monotonic_ns();
+  wait_for_writer_together();
   Snapshot snapshot =
       take_snapshot(state, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
   if (writer_) writer_->write(std::move(snapshot));
@@ -199,11 +211,45 @@ void Checkpoints::tell_results() {
 }
 
 void Checkpoints::finish() {
-  if (!writer_) return;
+  if (!job_.checkpoint.dir) return;
   const std::int64_t start = monotonic_ns();
-  writer_->wait_until_idle();
+  wait_for_writer_together();
   waited_ns_ += monotonic_ns() - start;
   tell_results();
+}
+
+// Ranks that are to end do not wait for each other: one that is gone must not cost the checkpoint.
+void Checkpoints::wait_for_writer() {
+  if (!writer_) return;
+  wait_start_ns_ = told_ns_ = monotonic_ns();
+  while (!is_written()) page_.beat();
+}
+
+// No collective of the others lasts longer than a round, and no rank is taken for hung, however slow the disk.
+void Checkpoints::wait_for_writer_together() {
+  const PhaseHere here(page_, Phase::saving);
+  wait_start_ns_ = told_ns_ = monotonic_ns();
+  for (std::int32_t written = 0; written == 0;) {
+    written = !writer_ || is_written() ? 1 : 0;
+    if (world_.env.world_size > 1) world_.communicator->broadcast({&written, 1, DType::i32}, 0);
+    page_.beat();
+  }
+}
+
+// Waits for a round at most, and says so when there were many.
+bool Checkpoints::is_written() {
+  if (writer_->wait_until_idle(kWaitRound)) return true;
+  const std::int64_t now = monotonic_ns();
+  const auto waited = std::chrono::nanoseconds(now - wait_start_ns_);
+  if (waited > kLongestWait)
+    throw Error(ErrorKind::io,
+                fmt::format("the checkpoint before is being written for {} s; {} takes no more",
+                            seconds(waited), *job_.checkpoint.dir));
+  if (now - told_ns_ < std::chrono::nanoseconds(kTellEvery).count()) return false;
+  told_ns_ = now;
+  out_ << fmt::format("waiting for the disk: a checkpoint is being written for {} s", seconds(waited))
+       << std::endl;
+  return false;
 }
 
 }  // namespace fleetrun::runtime

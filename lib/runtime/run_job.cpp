@@ -111,7 +111,7 @@ class Run {
                                                                       : nullptr),
         loader_(*data_.train, training_loader(job, world.env, trace_.timeline())),
         steps_per_epoch_(loader_.batches_per_epoch()),
-        checkpoints_(job, world, trainer_, out, trace_.timeline()) {
+        checkpoints_(job, world, trainer_, page, out, trace_.timeline()) {
     if (data_.test) test_loader_ = std::make_unique<Loader>(*data_.test, evaluation_loader(job, world.env));
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
@@ -123,7 +123,7 @@ class Run {
       prepare_output(job.output.dir);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
-    state_ = checkpoints_.resume(steps_per_epoch_, page.first_own_checkpoint);
+    state_ = checkpoints_.resume(steps_per_epoch_);
     loss_scale_ = trainer_.loss_scale();
     first_step_ = state_.steps;
     if (world.env.rank == 0 && job.output.tensorboard)
@@ -152,7 +152,7 @@ class Run {
       if (state_.batch == steps_per_epoch_) next_epoch();
       keep_after([&] { checkpoints_.after_epoch(state_, last); });
     }
-    trace_.finish();
+    see([this] { trace_.finish(); });
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
     keep_after([&] { checkpoints_.finish(); });
     const TimeUses time = sum_time();
@@ -168,6 +168,13 @@ class Run {
   auto book(TimeUse use, const Work& work) {
     const Booking booking(time_, use);
     return work();
+  }
+
+  // What is written for people to look at: the disk may take its time.
+  template <typename Work>
+  void see(const Work& work) {
+    const PhaseHere here(page_, Phase::saving);
+    work();
   }
 
   // Snapshots and waiting for them are checkpoint, the rest is communication: whether somebody asked for one.
@@ -187,11 +194,8 @@ class Run {
 
   const Batch* next_batch(Loader& loader) {
     const SpanHere span(trace_.timeline(), wait_label_);
-    const Phase phase = page_.phase;
-    page_.phase = Phase::reading;
-    const Batch* const batch = book(TimeUse::data, [&] { return loader.next(); });
-    page_.phase = phase;
-    return batch;
+    const PhaseHere here(page_, Phase::reading);
+    return book(TimeUse::data, [&] { return loader.next([this] { page_.beat(); }); });
   }
 
   // A checkpoint of the end of a training that is no longer now.
@@ -222,7 +226,7 @@ class Run {
       const bool ends_run = is_last_of_run();
       train_step(*next, ends_run);
       if (ends_run) keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
-      trace_.after_step(state_.steps);
+      see([this] { trace_.after_step(state_.steps); });
       profile_step();
     }
     train_seconds_ += seconds_of(monotonic_ns() - start);
@@ -337,7 +341,7 @@ class Run {
                                    {"train/images_per_second", speed * world_.env.world_size},
                                    {"train/communication_share", page_.communication_share}};
     if (loss_scale_) scalars.push_back({"train/loss_scale", *loss_scale_});
-    events_->add(state_.steps + 1, scalars);
+    see([&] { events_->add(state_.steps + 1, scalars); });
   }
 
   void evaluate(int epoch) {
@@ -356,9 +360,11 @@ class Run {
     if (!std::isfinite(test_score_->loss))
       stop_without_numbers("the loss of the test samples", test_score_->loss);
     if (events_)
-      events_->add(state_.steps, {{"test/loss", test_score_->loss},
-                                  {"test/acc1", test_score_->acc1},
-                                  {"test/acc5", test_score_->acc5}});
+      see([this] {
+        events_->add(state_.steps, {{"test/loss", test_score_->loss},
+                                    {"test/acc1", test_score_->acc1},
+                                    {"test/acc5", test_score_->acc5}});
+      });
   }
 
   // Of all ranks; of this one when they were stopped, and may end at any time.

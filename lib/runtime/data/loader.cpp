@@ -135,13 +135,16 @@ void Loader::start_epoch(int epoch, int first_batch) {
   work_.notify_all();
 }
 
-const Batch* Loader::next() {
+const Batch* Loader::next(const std::function<void()>& arrived) {
   std::unique_lock lock(mutex_);
   released_ = delivered_;
   work_.notify_all();
   if (delivered_ == batches_) return nullptr;
   Slot& slot = slot_of(delivered_);
-  progress_.wait(lock, [&] { return slot.number == delivered_ && slot.pending == 0; });
+  while (slot.number != delivered_ || slot.pending != 0) {
+    progress_.wait(lock);
+    if (arrived) arrived();
+  }
   if (slot.error) std::rethrow_exception(slot.error);
   ++delivered_;
   return &slot.batch;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -58,11 +59,12 @@ class Loader {
   // Begins an epoch, at its batch `first_batch`, whether or not the last one was read to its end.
   void start_epoch(int epoch, int first_batch = 0);
 
-  // The next batch in order, or nullptr after the last. Allocates nothing. Rethrows the Error of the first
+  // The next batch in order, or nullptr after the last; while it waits, `arrived` is called whenever some samples have been read.
+  // Allocates nothing. Rethrows the Error of the first
   // sample of the batch that could not be read. With BadSample::skip a sample that cannot be decoded gives its place to
   // the next one of the data set that can (in training) or to none (in evaluation); so does one in a thousand that
   // cannot be read from the disk, again and again: more than that are an Error(io).
-  const Batch* next();
+  const Batch* next(const std::function<void()>& arrived = nullptr);
 
   // Why samples were skipped, a text for each that was not asked for yet.
   std::vector<std::string> take_skipped();
