@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace fleetrun {
 
 Error::Error(ErrorKind kind, std::string message, std::string hint)
@@ -20,7 +22,7 @@ std::string Error::describe(const std::string& program) const {
   std::string text = fmt::format("{}: error: {}\n", program, message_);
   for (const std::string& activity : activities_) text += fmt::format("  while {}\n", activity);
   if (!hint_.empty()) text += fmt::format("  hint: {}\n", hint_);
-  return text;
+  return printable_lines(text);
 }
 
 std::string describe_errno(int code) {

@@ -27,9 +27,10 @@ class Checkpoints {
               std::ostream& out, Timeline* timeline = nullptr);
   ~Checkpoints();
 
-  // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches.
+  // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches, the data set
+  // `samples` samples.
   // Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
-  TrainingState resume(int batches);
+  TrainingState resume(int batches, int samples);
 
   // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it
   // could not be.
@@ -54,6 +55,8 @@ class Checkpoints {
   void check_kind(const Checkpoint& checkpoint) const;
   TrainingState share(const Checkpoint* checkpoint, const TrainingState& start);
   void save(const TrainingState& state);
+  void keep(const TrainingState& state);
+  std::int64_t begin_to_wait();
   void wait_for_writer();
   void wait_for_writer_together();
   bool is_written();
@@ -67,6 +70,7 @@ class Checkpoints {
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
   int batches_ = 0;                           // of an epoch
+  int samples_ = 0;                           // of data.train
   SaveRequests save_requests_;
   std::int64_t looked_at_ = 0;  // steps when it was last asked what is due; several may lie between
   std::int64_t saved_steps_ = -1;

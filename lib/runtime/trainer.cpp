@@ -115,6 +115,24 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
 
+void Trainer::share_statistics() {
+  if (communicator_.size() == 1) return;
+  std::vector<float> packed;
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const std::vector<float> values = storage_->read(whole_.value(id).name);
+    packed.insert(packed.end(), values.begin(), values.end());
+  }
+  if (packed.empty()) return;
+  communicator_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
+  if (communicator_.rank() == 0) return;
+  auto next = packed.begin();
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const auto end = next + count_of(whole_.value(id).shape);
+    storage_->write(whole_.value(id).name, {next, end});
+    next = end;
+  }
+}
+
 void Trainer::step(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);
   training_->bind("learning_rate", &learning_rate_);

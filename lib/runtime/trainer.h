@@ -77,6 +77,10 @@ class Trainer {
   Score score() const;                      // of the last step's batch, this rank's part
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
+  // Rank 0's running statistics, which are the ones that are saved, become everybody's. Before an evaluation: its score is that of
+  // the saved model. Each rank trains with the statistics of its batches (or, with sync_batch_norm, of all ranks').
+  void share_statistics();
+
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);
   Score finish_evaluation();

@@ -1,6 +1,6 @@
 // A folder of checkpoints on a disk. Each is a folder that appears complete or not at all:
 //
-//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors[, ranks.safetensors]
+//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors
 //
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
