@@ -114,6 +114,12 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   world = comm::join_world(env);
   const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
   if (env.rank == 0) tell(report, env);
+  if (!report.unsaved.empty())
+    throw Error(
+        ErrorKind::io,
+        fmt::format("the training is done and its weights are saved, but the checkpoint of its end could not "
+                    "be written: {}",
+                    report.unsaved));
   // The signal that asked for it ends this process too, so that whoever waits for it sees why.
   if (report.stopped) runtime::die_of_sigterm();
 }

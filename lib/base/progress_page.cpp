@@ -40,8 +40,9 @@ Error cannot_make_page(int code) {
 }  // namespace
 
 std::string_view describe(Phase phase) {
-  constexpr std::array<std::string_view, 7> kNames = {"starting",         "joining",    "loading", "training",
-                                                      "waiting for data", "evaluating", "finished"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "starting",   "joining", "loading", "training", "waiting for data", "waiting for the disk",
+      "evaluating", "finished"};
   const auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -14,8 +14,17 @@
 
 namespace fleetrun {
 
-// The first in this order; then a rank trains, waits for data (reading) and evaluates in turn.
-enum class Phase : std::uint32_t { starting, joining, loading, training, reading, evaluating, finished };
+// The first in this order; then a rank trains, waits for data (reading) or for what is written (saving), and evaluates in turn.
+enum class Phase : std::uint32_t {
+  starting,
+  joining,
+  loading,
+  training,
+  reading,
+  saving,
+  evaluating,
+  finished
+};
 std::string_view describe(Phase phase);
 
 // How the time of a rank had been used when it took a snapshot of its training.
@@ -26,7 +35,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x34656761506e7552;  // "RunPage4"
+  static constexpr std::uint64_t kMagic = 0x35656761506e7552;  // "RunPage5"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -56,6 +65,19 @@ struct ProgressPage {
 };
 static_assert(sizeof(ProgressPage) <= ProgressPage::kBytes);
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// From here to the end of the block the page shows this phase, then the one before.
+class PhaseHere {
+ public:
+  PhaseHere(ProgressPage& page, Phase phase) : page_(page), before_(page.phase) { page.phase = phase; }
+  ~PhaseHere() { page_.phase = before_; }
+  PhaseHere(const PhaseHere&) = delete;
+  PhaseHere& operator=(const PhaseHere&) = delete;
+
+ private:
+  ProgressPage& page_;
+  const Phase before_;
+};
 
 struct Unmap {
   void operator()(ProgressPage* page) const;

@@ -154,6 +154,20 @@ void check_trace(Draft& draft) {
                                              first, *max_steps));
 }
 
+// The pixels that a model is evaluated on are brought to the range that it was trained with.
+void inherit(const std::string& key, const std::vector<double>& train, std::vector<double>& test,
+             Draft& draft) {
+  if (draft.has("data.test" + key)) {
+    if (test != train)
+      draft.notes.push_back(
+          fmt::format("data.test{0} differs from data.train{0}: the model is evaluated on pixels of another "
+                      "range than it is trained on",
+                      key));
+  } else if (channels_of(draft.spec.data.train) == channels_of(*draft.spec.data.test)) {
+    test = train;
+  }
+}
+
 void complete_set(DataSetSpec& set, bool has_channels) {
   if (set.format == DataFormat::idx && !has_channels) set.channels = kIdxChannels;
   set.channels = channels_of(set);
@@ -168,7 +182,10 @@ void complete_spec(Draft& draft) {
   JobSpec& spec = draft.spec;
   if (!spec.train.epochs && !spec.train.max_steps) spec.train.epochs = 1;
   complete_set(spec.data.train, draft.has("data.train.channels"));
-  if (spec.data.test) complete_set(*spec.data.test, draft.has("data.test.channels"));
+  if (!spec.data.test) return;
+  complete_set(*spec.data.test, draft.has("data.test.channels"));
+  inherit(".mean", spec.data.train.mean, spec.data.test->mean, draft);
+  inherit(".std", spec.data.train.deviation, spec.data.test->deviation, draft);
 }
 
 void find_contradictions(Draft& draft) {

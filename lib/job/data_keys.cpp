@@ -4,13 +4,17 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr double kMostClasses = 1'000'000;   // a last layer of that width is already gigabytes
 constexpr double kMostLoaderThreads = 1024;  // per rank; more than any machine has cores for
 constexpr double kMostPrefetched = 1024;     // batches that wait in memory
 
 const std::vector<std::string> kStored = {"image_folder", "image_list", "cifar_bin", "idx"};  // not generated
 
-std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
+// What holds for the pixels where the job does not say it.
+struct PixelDefaults {
+  std::string mean, deviation;
+};
+
+std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefaults& pixels) {
   const auto with = [](std::vector<std::string> formats) { return Condition{"format", std::move(formats)}; };
   const std::vector<Choice> formats = {
       choice("image_folder", DataFormat::image_folder), choice("image_list", DataFormat::image_list),
@@ -59,11 +63,9 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set) {
           "part of 8 to 100 %, resized, half of them flipped; resize_crop: short side to 256, the middle",
           {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean), "taken from each pixel (0..255) of a channel",
-               {.least_items = 1, .absent = "0 for each channel"}),
+               {.least_items = 1, .absent = pixels.mean}),
       make_key("std", set(&DataSetSpec::deviation), "divides each pixel of a channel after that",
-               {.range = Range::above(0),
-                .least_items = 1,
-                .absent = "255 for each channel, so that pixels become 0..1"}),
+               {.range = Range::above(0), .least_items = 1, .absent = pixels.deviation}),
   };
 }
 
@@ -75,13 +77,17 @@ Key data_keys() {
   const Section<DataSetSpec> test{[](JobSpec& spec) -> DataSetSpec& {
     return spec.data.test ? *spec.data.test : spec.data.test.emplace();
   }};
-  Key test_keys = make_object_key("test", "the samples to evaluate on", data_set_keys(test),
+  Key test_keys = make_object_key("test", "the samples to evaluate on",
+                                  data_set_keys(test, {"as data.train has it", "as data.train has it"}),
                                   {.absent = "none, no evaluation"});
   test_keys.present = [](const JobSpec& spec) { return spec.data.test.has_value(); };
   return make_object_key(
       "data", "the samples",
       {
-          make_object_key("train", "the samples to train on", data_set_keys(train), {.required = true}),
+          make_object_key("train", "the samples to train on",
+                          data_set_keys(train, {"0 for each channel",
+                                                "255 for each channel, so that pixels become 0..1"}),
+                          {.required = true}),
           std::move(test_keys),
           make_key("batch_size", data(&DataSpec::batch_size), "samples of one step, per rank",
                    {.range = Range::from(1)}),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +11,7 @@
 #include "job/check_value.h"
 #include "job/job_keys.h"
 #include "job/json_tree.h"
+#include "job/make_key.h"
 
 namespace fleetrun::job {
 namespace {
@@ -31,8 +33,8 @@ JsonValue single(std::string key, JsonValue value) {
 }
 
 JsonValue limit(double value) {
-  return value == std::trunc(value) ? JsonValue::of_integer(static_cast<std::int64_t>(value))
-                                    : JsonValue::of_number(value);
+  const std::optional<std::int64_t> whole = whole_number(JsonValue::of_number(value));
+  return whole ? JsonValue::of_integer(*whole) : JsonValue::of_number(value);
 }
 
 void add_range(JsonValue& schema, const Range& range) {

@@ -32,6 +32,8 @@ enum class ValueKind {
 // Elements of one dimension of an image or a layer: products of three stay far below 2^63.
 constexpr double kLargestSide = 65536;
 
+constexpr int kMostClasses = 1'000'000;  // a last layer of that width is already gigabytes
+
 struct Range {  // of a number, or of each item of a list
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();

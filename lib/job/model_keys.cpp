@@ -28,7 +28,7 @@ Key model_keys() {
       {
           make_key("name", model(&ModelSpec::name), "which network", {.choices = models(), .required = true}),
           make_key("class_dim", model(&ModelSpec::class_dim), "classes that it tells apart",
-                   {.range = Range::from(2), .absent = "from the data set"}),
+                   {.range = Range::between(2, kMostClasses), .absent = "from the data set"}),
           make_key("input_shape", model(&ModelSpec::input_shape), "[channels, height, width] of an image",
                    {.range = Range::between(1, kLargestSide), .absent = "from the data set"}),
           make_key("hidden", model(&ModelSpec::hidden), "widths of the hidden layers",

@@ -7,6 +7,10 @@ namespace {
 // In f32, times the smallest correction of Adam's moments, it is still above 0.
 constexpr double kLeastEpsilon = 1e-30;
 
+// Closer to 1, what f32 can hold of a power of beta is too little for the correction of the moments: an update would be off by
+// 0.1 % here, 2 % at 0.999999, and would be NaN at 0.99999999, which is 1 in f32.
+constexpr double kMostBeta = 0.99999;
+
 Key learning_rate_keys() {
   const Section<ScheduleSpec> rate{
       [](JobSpec& spec) -> ScheduleSpec& { return spec.optimizer.learning_rate; }};
@@ -51,6 +55,7 @@ Key learning_rate_keys() {
 Key optimizer_keys() {
   const Section<OptimizerSpec> optimizer{[](JobSpec& spec) -> OptimizerSpec& { return spec.optimizer; }};
   const Range below_one{.least = 0, .most = 1, .below_most = true};
+  const Range beta = Range::between(0, kMostBeta);
   const Condition with_velocity{"name", {"momentum", "lars"}};
   const Condition with_moments{"name", {"adam", "lamb"}};
   return make_object_key(
@@ -68,9 +73,9 @@ Key optimizer_keys() {
           make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov), "p -= rate * (g + momentum * v)",
                    {.only_with = with_velocity}),
           make_key("beta1", optimizer(&OptimizerSpec::beta1), "decay of Adam's first moment",
-                   {.range = below_one, .only_with = with_moments}),
+                   {.range = beta, .only_with = with_moments}),
           make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay of Adam's second moment",
-                   {.range = below_one, .only_with = with_moments}),
+                   {.range = beta, .only_with = with_moments}),
           make_key("epsilon", optimizer(&OptimizerSpec::epsilon), "keeps Adam's divisor above 0",
                    {.range = Range::from(kLeastEpsilon), .only_with = with_moments}),
           make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay), "L2: g += weight_decay * p",

@@ -7,10 +7,11 @@
 namespace fleetrun::job {
 namespace {
 
-double piecewise_rate(const ScheduleSpec& schedule, std::int64_t step, std::int64_t steps_per_epoch) {
-  const std::int64_t unit = schedule.unit == ScheduleUnit::epoch ? steps_per_epoch : 1;
+double piecewise_rate(const ScheduleSpec& schedule, const ScheduleTime& now, std::int64_t steps_per_epoch) {
+  const bool by_epoch = schedule.unit == ScheduleUnit::epoch;
+  const std::int64_t unit = by_epoch ? steps_per_epoch : 1, at = by_epoch ? now.place : now.step;
   std::size_t reached = 0;
-  while (reached < schedule.boundaries.size() && step >= schedule.boundaries[reached] * unit) ++reached;
+  while (reached < schedule.boundaries.size() && at >= schedule.boundaries[reached] * unit) ++reached;
   return schedule.values[reached];
 }
 
@@ -21,14 +22,14 @@ double part_done(const ScheduleSpec& schedule, std::int64_t step, std::int64_t t
   return std::clamp(static_cast<double>(step - schedule.warmup_steps) / static_cast<double>(steps), 0.0, 1.0);
 }
 
-double rate_after_warmup(const ScheduleSpec& schedule, std::int64_t step, std::int64_t steps_per_epoch,
+double rate_after_warmup(const ScheduleSpec& schedule, const ScheduleTime& now, std::int64_t steps_per_epoch,
                          std::int64_t total_steps) {
-  const double done = part_done(schedule, step, total_steps);
+  const double done = part_done(schedule, now.step, total_steps);
   switch (schedule.name) {
     case ScheduleName::constant:
       break;
     case ScheduleName::piecewise:
-      return piecewise_rate(schedule, step, steps_per_epoch);
+      return piecewise_rate(schedule, now, steps_per_epoch);
     case ScheduleName::cosine:
       return schedule.end + (schedule.base - schedule.end) * (1 + std::cos(std::numbers::pi * done)) / 2;
     case ScheduleName::polynomial:
@@ -39,11 +40,12 @@ double rate_after_warmup(const ScheduleSpec& schedule, std::int64_t step, std::i
 
 }  // namespace
 
-double learning_rate_at(const ScheduleSpec& schedule, std::int64_t step, std::int64_t steps_per_epoch,
+double learning_rate_at(const ScheduleSpec& schedule, const ScheduleTime& now, std::int64_t steps_per_epoch,
                         std::int64_t total_steps) {
-  if (step >= schedule.warmup_steps) return rate_after_warmup(schedule, step, steps_per_epoch, total_steps);
-  const double grown = static_cast<double>(step + 1) / schedule.warmup_steps;
-  return grown * rate_after_warmup(schedule, schedule.warmup_steps, steps_per_epoch, total_steps);
+  const std::int64_t warmup = schedule.warmup_steps;
+  if (now.step >= warmup) return rate_after_warmup(schedule, now, steps_per_epoch, total_steps);
+  const double grown = static_cast<double>(now.step + 1) / static_cast<double>(warmup);
+  return grown * rate_after_warmup(schedule, {warmup, warmup}, steps_per_epoch, total_steps);
 }
 
 }  // namespace fleetrun::job

@@ -13,7 +13,13 @@ namespace fleetrun::job {
 //   cosine      end + (base - end) * (1 + cos(pi * t)) / 2
 //   polynomial  base + (end - base) * t
 // where t is the part of the steps after the warm-up that is done: 0 at first, 1 after the last step.
-double learning_rate_at(const ScheduleSpec& schedule, std::int64_t step, std::int64_t steps_per_epoch,
+// `place`: as many steps lead to this place of its epoch, with as many ranks as there are now. That is `step`, too, unless a
+// training whose length is given in steps went on with more ranks or fewer.
+struct ScheduleTime {
+  std::int64_t step = 0;
+  std::int64_t place = 0;
+};
+double learning_rate_at(const ScheduleSpec& schedule, const ScheduleTime& now, std::int64_t steps_per_epoch,
                         std::int64_t total_steps);
 
 }  // namespace fleetrun::job

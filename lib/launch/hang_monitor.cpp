@@ -79,12 +79,16 @@ RankSample HangMonitor::sample_rank(std::size_t rank) const {
   sample.running = pid > 0 && group_.verdict().ranks[rank].role == Role::running;
   if (!sample.running) return sample;
   for (const LogTail& tail : tails_[rank]) sample.log_bytes += static_cast<std::uint64_t>(tail.file.size());
-  if (const auto stat = read_process_stat(pid)) sample.stopped = stat->state == 'T' || stat->state == 't';
+  if (const auto stat = read_process_stat(pid)) {
+    sample.stopped = stat->state == 'T';
+    sample.debugged = stat->state == 't';
+  }
   if (options_.watch.silence) add_work(pid, sample);
   if (rank >= pages_.size()) return sample;
   const ProgressPage& page = *pages_[rank];
   const Phase phase = page.phase.load(std::memory_order_relaxed);
   sample.training = phase >= Phase::training && phase < Phase::finished;
+  sample.on_disk = phase == Phase::reading || phase == Phase::saving;
   sample.step = page.step.load(std::memory_order_relaxed);
   sample.beat = page.heartbeat_ns.load(std::memory_order_relaxed);
   return sample;

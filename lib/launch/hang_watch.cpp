@@ -30,11 +30,14 @@ HangWatch::HangWatch(HangOptions options, int ranks)
       matched_(options_.rules.size()) {}
 
 std::optional<std::string> HangWatch::look(const HangSample& sample, TimePoint now) {
-  if (!last_look_ || now - *last_look_ > kMissedLooks * options_.look_every) {
+  const bool debugged = std::any_of(sample.ranks.begin(), sample.ranks.end(),
+                                    [](const RankSample& rank) { return rank.running && rank.debugged; });
+  if (!last_look_ || debugged || now - *last_look_ > kMissedLooks * options_.look_every) {
     begin(sample, now);
     return std::nullopt;
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) remember(ranks_[i], sample.ranks.at(i), now);
+  excuse_others(now);
   last_look_ = now;
   if (std::none_of(ranks_.begin(), ranks_.end(), [](const RankMemory& rank) { return rank.last.running; }))
     return std::nullopt;
@@ -52,9 +55,11 @@ void HangWatch::begin(const HangSample& sample, TimePoint now) {
 
 void HangWatch::remember(RankMemory& memory, const RankSample& sample, TimePoint now) {
   const RankSample& before = memory.last;
-  if (sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_)) memory.active = now;
+  const bool beats = sample.beat != before.beat;
+  if (beats || sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_))
+    memory.active = now;
   if (!sample.stopped) memory.not_stopped = now;
-  if (sample.beat != before.beat || sample.training != before.training) memory.alive = now;
+  if (beats || sample.training != before.training || sample.on_disk != before.on_disk) memory.alive = now;
   if (sample.step > before.step) {
     if (before.step > 0)
       step_times_.push_back((now - memory.stepped) / static_cast<int>(sample.step - before.step));
@@ -62,6 +67,15 @@ void HangWatch::remember(RankMemory& memory, const RankSample& sample, TimePoint
     memory.stepped = now;
   }
   memory.last = sample;
+}
+
+void HangWatch::excuse_others(TimePoint now) {
+  const bool disk_is_slow = std::any_of(ranks_.begin(), ranks_.end(), [&](const RankMemory& rank) {
+    return rank.last.running && rank.last.on_disk && now - rank.alive < disk_bound();
+  });
+  if (!disk_is_slow) return;
+  for (RankMemory& rank : ranks_)
+    if (!rank.last.on_disk) rank.alive = now;
 }
 
 std::optional<std::string> HangWatch::judge_silence(TimePoint now) const {
@@ -89,15 +103,18 @@ std::optional<std::string> HangWatch::judge_rules(const HangSample& sample, Time
 
 std::optional<std::string> HangWatch::judge_steps(TimePoint now) const {
   if (!options_.steps) return std::nullopt;
-  const Clock::duration bound = step_bound();
+  const Clock::duration of_step = step_bound(), of_disk = std::max(of_step, disk_bound());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const RankMemory& rank = ranks_[i];
+    const Clock::duration bound = rank.last.on_disk ? of_disk : of_step;
     if (!rank.last.running || !rank.last.training || now - rank.alive < bound) continue;
     return fmt::format("rank {} has made no progress since step {}, {:.3g} s ago", i, rank.last.step,
                        in_seconds(now - rank.alive));
   }
   return std::nullopt;
 }
+
+Clock::duration HangWatch::disk_bound() const { return options_.step_bound.value_or(options_.disk_bound); }
 
 Clock::duration HangWatch::step_bound() const {
   if (options_.step_bound) return *options_.step_bound;

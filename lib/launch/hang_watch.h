@@ -1,9 +1,11 @@
 // Decides when a run makes no progress any more, from samples of its ranks: no clock, no processes, no files.
 //
-//   any program   no log of any rank grows and no rank works (takes processor time, reads or writes files), for `silence`; or one rank
-//                 is stopped for so long
+//   any program   no log of any rank grows, no rank works (takes processor time, reads or writes files) and none beats, for `silence`;
+//                 or one rank is stopped for so long
 //   log rules     no line that matches, within the rule's time
-//   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far)
+//   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far), or waits for a
+//                 disk for 5 min. Ranks wait for each other in a step: while one waits for a disk, the others are not late.
+// While a debugger holds a rank, nothing is judged.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,13 +19,15 @@ namespace fleetrun::launch {
 
 struct RankSample {
   bool running = false;
-  bool stopped = false;         // by SIGSTOP or a debugger
+  bool stopped = false;         // by SIGSTOP
   std::uint64_t log_bytes = 0;  // written so far
   Clock::duration worked{};     // processor time of its process tree so far
   std::uint64_t moved = 0;      // bytes that its process tree has read and written so far
   bool training = false;        // the embedded runtime says so; step and beat are valid
   std::uint64_t step = 0;
   std::int64_t beat = 0;  // changes with each sign of life
+  bool on_disk = false;   // it trains, and waits for data or for what is written
+  bool debugged = false;  // a debugger holds it
 };
 
 struct HangSample {
@@ -42,6 +46,7 @@ struct HangOptions {
   std::optional<Clock::duration> step_bound;                    // --hang_timeout; none: from the steps seen
   Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are usual
   Clock::duration first_step_bound = std::chrono::minutes(5);   // while no step was seen
+  Clock::duration disk_bound = std::chrono::minutes(5);  // a file server that is started anew takes minutes
   std::vector<NamedTime> rules;
   Clock::duration look_every = std::chrono::seconds(1);
 
@@ -64,10 +69,12 @@ class HangWatch {
 
   void begin(const HangSample& sample, TimePoint now);
   void remember(RankMemory& memory, const RankSample& sample, TimePoint now);
+  void excuse_others(TimePoint now);
   std::optional<std::string> judge_silence(TimePoint now) const;
   std::optional<std::string> judge_rules(const HangSample& sample, TimePoint now);
   std::optional<std::string> judge_steps(TimePoint now) const;
   Clock::duration step_bound() const;
+  Clock::duration disk_bound() const;
 
   HangOptions options_;
   std::vector<RankMemory> ranks_;

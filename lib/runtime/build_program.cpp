@@ -50,6 +50,17 @@ std::vector<ValueId> add_backward(Builder& builder, const job::JobSpec& job, Val
       {.one_by_one = settings.world_size > 1, .zero_one_by_one = settings.world_size > 1 && of_some});
 }
 
+// The variance of one value is 0: PaddlePaddle copies x then, PyTorch refuses too.
+void check_batch_norms(const Program& program, const OpTable& ops, int ranks) {
+  for (const Op& op : program.ops) {
+    if (op.type != "batch_norm") continue;
+    const OpView norm(find_op(ops, op.type), program, op);
+    const Shape& x = norm.input("x").shape;
+    if (norm.flag("training") && x[0] * x[2] * x[3] * ranks < 2)
+      norm.fail(fmt::format("x is {}: training wants more than one value per channel", describe(x)));
+  }
+}
+
 }  // namespace
 
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
@@ -59,6 +70,7 @@ Program build_training_program(const job::JobSpec& job, const ModelFacts& facts,
   const ValueId losses = add_forward(builder, job, facts, true);
   const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
   program.fetches.push_back(loss);
+  check_batch_norms(program, ops, job.strategy.sync_batch_norm ? settings.world_size : 1);
   append_optimizer(builder, job.optimizer, add_backward(builder, job, loss, settings));
   verify(program, ops);
   run_passes(program,

@@ -1,6 +1,7 @@
 #include "runtime/checkpoints.h"
 
 #include <array>
+#include <chrono>
 #include <ostream>
 #include <utility>
 
@@ -14,15 +15,25 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+using namespace std::chrono_literals;
+
+constexpr auto kWaitRound = 1s;  // between two signs of life
+constexpr auto kTellEvery = 10s;
+constexpr auto kLongestWait = 30min;  // our largest models, at 1 MB/s
+constexpr int kMostFailures = 3;      // in a row; then a training that nobody could go on with is stopped
 constexpr const char* kStartAnew = "checkpoint.resume=never behind the job file starts anew";
 
-TrainingState new_training(const job::JobSpec& job, const RankEnv& env) {
+TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = env.world_size,
           .batch_size = job.data.batch_size,
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),
-          .optimizer = job::value_text(job, "optimizer.name")};
+          .optimizer = job::value_text(job, "optimizer.name"),
+          .samples = samples};
+}
+
+std::int64_t seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
 // What any rank was asked for, every rank is.
@@ -34,9 +45,9 @@ Requests agree_on(Requests requests, comm::Communicator& of_host) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, std::ostream& out,
-                         Timeline* timeline)
-    : job_(job), world_(world), trainer_(trainer), out_(out), timeline_(timeline) {
+Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, ProgressPage& page,
+                         std::ostream& out, Timeline* timeline)
+    : job_(job), world_(world), trainer_(trainer), page_(page), out_(out), timeline_(timeline) {
   if (!job.checkpoint.dir) return;
   listen_for_requests();
   if (timeline_ != nullptr)
@@ -49,19 +60,27 @@ Checkpoints::Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& t
 
 Checkpoints::~Checkpoints() = default;
 
-TrainingState Checkpoints::resume(int batches, std::atomic<std::int64_t>& first_own) {
+TrainingState Checkpoints::resume(int batches, int samples) {
   batches_ = batches;
-  if (folder_ && first_own == 0) first_own = folder_->next_number();
-  const TrainingState anew = new_training(job_, world_.env);
+  samples_ = samples;
+  if (folder_ && page_.first_own_checkpoint == 0) page_.first_own_checkpoint = folder_->next_number();
+  const TrainingState anew = new_training(job_, world_.env, samples_);
   std::optional<Checkpoint> checkpoint;
   ResumePoint point = {.state = anew};
-  if (world_.env.rank == 0) checkpoint = find(first_own);
+  if (world_.env.rank == 0) checkpoint = find(page_.first_own_checkpoint);
   if (checkpoint) {
     check_kind(*checkpoint);
     const std::string note = load_checkpoint(*checkpoint, trainer_.whole_program(), trainer_.storage());
-    point = plan_resume(checkpoint->state, anew, batches);
+    point =
+        plan_resume(checkpoint->state, anew, batches, job_.train.max_steps ? Length::steps : Length::epochs);
     out_ << fmt::format("resuming from {}: {}", checkpoint->path, describe(point.state)) << std::endl;
     if (!note.empty()) out_ << note << std::endl;
+    if (const int before = checkpoint->state.samples; before > 0 && before != samples)
+      out_ << fmt::format(
+                  "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest "
+                  "of its epoch is drawn from another order",
+                  samples, before)
+           << std::endl;
     if (point.repeated > 0)
       out_ << fmt::format(
                   "warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
@@ -74,14 +93,13 @@ TrainingState Checkpoints::resume(int batches, std::atomic<std::int64_t>& first_
   return start;
 }
 
-// Rank 0's state to everybody, with the running statistics of each rank when there is a checkpoint.
+// Rank 0's state to everybody, and optimizer states to their owners when there is a checkpoint.
 TrainingState Checkpoints::share(const Checkpoint* checkpoint, const TrainingState& start) {
   std::array<std::int64_t, 4> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch};
   world_.communicator->broadcast({told.data(), told.size(), DType::i64}, 0);
-  TrainingState state = new_training(job_, world_.env);
+  TrainingState state = new_training(job_, world_.env, samples_);
   if (told[0] == 0) return state;
   share_owned_states(checkpoint, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
-  share_statistics(checkpoint, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
@@ -125,7 +143,7 @@ std::optional<Checkpoint> Checkpoints::newest_good(std::int64_t least_number) {
 }
 
 void Checkpoints::check_kind(const Checkpoint& checkpoint) const {
-  const TrainingState ours = new_training(job_, world_.env);
+  const TrainingState ours = new_training(job_, world_.env, samples_);
   const TrainingState& theirs = checkpoint.state;
   if (theirs.model == ours.model && theirs.optimizer == ours.optimizer) return;
   throw Error(ErrorKind::data,
@@ -152,10 +170,14 @@ bool Checkpoints::after_step(const TrainingState& state) {
   mine.save = save_requests_.is_new(mine.save, now);
   const Requests requests = agree_on(mine, *world_.communicator);
   if (requests.save) save_requests_.answered(mine.save, now);
-  if (requests.save || requests.stop || due(state)) save(state);
+  if (requests.stop)
+    keep(state);
+  else if (requests.save || due(state))
+    save(state);
   looked_at_ = state.steps;
   if (requests.stop) {
-    finish();
+    wait_for_writer();
+    tell_results();
     if (last_problem_)
       throw Error(ErrorKind::io,
                   fmt::format("stopped by SIGTERM, and the checkpoint of {} could not be written: {}",
@@ -172,6 +194,11 @@ void Checkpoints::after_epoch(const TrainingState& state, bool last) {
 }
 
 void Checkpoints::save(const TrainingState& state) {
+  wait_for_writer_together();
+  keep(state);
+}
+
+void Checkpoints::keep(const TrainingState& state) {
   const SpanHere span(timeline_, label_);
   const std::int64_t start = monotonic_ns();
   Snapshot snapshot =
@@ -199,11 +226,47 @@ void Checkpoints::tell_results() {
 }
 
 void Checkpoints::finish() {
-  if (!writer_) return;
-  const std::int64_t start = monotonic_ns();
-  writer_->wait_until_idle();
-  waited_ns_ += monotonic_ns() - start;
+  if (!job_.checkpoint.dir) return;
+  wait_for_writer_together();
   tell_results();
+}
+
+// Ranks that are to end do not wait for each other: one that is gone must not cost the checkpoint.
+void Checkpoints::wait_for_writer() {
+  if (!writer_) return;
+  const std::int64_t start = begin_to_wait();
+  while (!is_written()) page_.beat();
+  waited_ns_ += monotonic_ns() - start;
+}
+
+// No collective of the others lasts longer than a round, and no rank is taken for hung, however slow the disk.
+void Checkpoints::wait_for_writer_together() {
+  const PhaseHere here(page_, Phase::saving);
+  const std::int64_t start = begin_to_wait();
+  for (std::int32_t written = 0; written == 0;) {
+    written = !writer_ || is_written() ? 1 : 0;
+    if (world_.env.world_size > 1) world_.communicator->broadcast({&written, 1, DType::i32}, 0);
+    page_.beat();
+  }
+  waited_ns_ += monotonic_ns() - start;
+}
+
+std::int64_t Checkpoints::begin_to_wait() { return wait_start_ns_ = told_ns_ = monotonic_ns(); }
+
+// Waits for a round at most, and says so when there were many.
+bool Checkpoints::is_written() {
+  if (writer_->wait_until_idle(kWaitRound)) return true;
+  const std::int64_t now = monotonic_ns();
+  const auto waited = std::chrono::nanoseconds(now - wait_start_ns_);
+  if (waited > kLongestWait)
+    throw Error(ErrorKind::io,
+                fmt::format("the checkpoint before is being written for {} s; {} takes no more",
+                            seconds(waited), *job_.checkpoint.dir));
+  if (now - told_ns_ < std::chrono::nanoseconds(kTellEvery).count()) return false;
+  told_ns_ = now;
+  out_ << fmt::format("waiting for the disk: a checkpoint is being written for {} s", seconds(waited))
+       << std::endl;
+  return false;
 }
 
 }  // namespace fleetrun::runtime

@@ -28,6 +28,10 @@ ModelFacts resolve_model_facts(const job::ModelSpec& model, const DataSet& train
     throw Error(ErrorKind::config,
                 fmt::format("model.input_shape is [{}], but the images of data.train are [{},{},{}]",
                             fmt::join(*model.input_shape, ","), channels, height, width));
+  if (facts.classes < 2)
+    throw Error(ErrorKind::config,
+                "data.train has 1 class, wanted at least 2: there would be nothing to learn",
+                "model.class_dim=N gives the model N classes, whatever data.train has");
   if (facts.classes < train.classes())
     throw Error(
         ErrorKind::config,

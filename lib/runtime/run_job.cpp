@@ -6,14 +6,18 @@
 #include <cerrno>
 #include <cmath>
 #include <ostream>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/timeline.h"
 #include "job/schedule.h"
 #include "job/settle_strategy.h"
@@ -23,6 +27,7 @@
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"
 #include "runtime/dump_program.h"
+#include "runtime/metrics/gather_texts.h"
 #include "runtime/metrics/lines.h"
 #include "runtime/metrics/profile.h"
 #include "runtime/metrics/time_book.h"
@@ -50,7 +55,7 @@ struct Data {
 
   explicit Data(const job::DataSpec& spec) : train(open_data_set(spec.train)) {
     if (!spec.test) return;
-    test = open_data_set(*spec.test);
+    test = open_data_set(*spec.test, train.get());
     check_same_kind(*train, *test);
   }
 };
@@ -118,11 +123,10 @@ class Run {
                                                                       : nullptr),
         loader_(*data_.train, training_loader(job, world.env, trace_.timeline())),
         steps_per_epoch_(loader_.batches_per_epoch()),
-        checkpoints_(job, world, trainer_, out, trace_.timeline()) {
+        checkpoints_(job, world, trainer_, page, out, trace_.timeline()) {
     if (data_.test) test_loader_ = std::make_unique<Loader>(*data_.test, evaluation_loader(job, world.env));
     total_steps_ =
         job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * steps_per_epoch_;
-    epochs_ = static_cast<int>((total_steps_ + steps_per_epoch_ - 1) / steps_per_epoch_);
     agree_on_program(world, *device_, trainer_.program_text());
     if (world.env.rank == 0) {
       for (const std::string& message : trainer_.pass_messages()) out_ << message << std::endl;
@@ -130,7 +134,7 @@ class Run {
       prepare_output(job.output);
       if (!world.env.dump_dir.empty()) dump_programs(world.env.dump_dir, trainer_);
     }
-    state_ = checkpoints_.resume(steps_per_epoch_, page.first_own_checkpoint);
+    state_ = checkpoints_.resume(steps_per_epoch_, data_.train->size());
     loss_scale_ = trainer_.loss_scale();
     first_step_ = state_.steps;
     if (world.env.rank == 0 && job.output.tensorboard)
@@ -145,7 +149,7 @@ class Run {
   }
 
   TrainReport train() {
-    page_.epochs = static_cast<std::uint32_t>(epochs_);
+    page_.epochs = static_cast<std::uint32_t>(planned_epochs());
     page_.steps = static_cast<std::uint64_t>(total_steps_);
     page_.step = static_cast<std::uint64_t>(state_.steps);
     time_.begin(world_.env.attempt, state_.steps, monotonic_ns());
@@ -159,11 +163,11 @@ class Run {
       if (state_.batch == steps_per_epoch_) next_epoch();
       keep_after([&] { checkpoints_.after_epoch(state_, last); });
     }
-    trace_.finish();
+    see([this] { trace_.finish(state_.steps); });
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
     keep_after([&] { checkpoints_.finish(); });
     const TimeUses time = sum_time();
-    if (!stopped_ && job_.data.bad_sample == job::BadSample::skip) sum_skipped();
+    skipped_ = count_skipped();
     if (world_.env.rank == 0 && !stopped_) save_weights();
     if (!stopped_) tell_profile();
     return report(time);
@@ -175,6 +179,13 @@ class Run {
   auto book(TimeUse use, const Work& work) {
     const Booking booking(time_, use);
     return work();
+  }
+
+  // What is written for people to look at: the disk may take its time.
+  template <typename Work>
+  void see(const Work& work) {
+    const PhaseHere here(page_, Phase::saving);
+    work();
   }
 
   // Snapshots and waiting for them are checkpoint, the rest is communication: whether somebody asked for one.
@@ -194,17 +205,21 @@ class Run {
 
   const Batch* next_batch(Loader& loader) {
     const SpanHere span(trace_.timeline(), wait_label_);
-    const Phase phase = page_.phase;
-    page_.phase = Phase::reading;
-    const Batch* const batch = book(TimeUse::data, [&] { return loader.next(); });
-    page_.phase = phase;
-    return batch;
+    const PhaseHere here(page_, Phase::reading);
+    return book(TimeUse::data, [&] { return loader.next([this] { page_.beat(); }); });
   }
 
   // A checkpoint of the end of a training that is no longer now.
   void nothing_left() {
     out_ << fmt::format("nothing is left to train: the job ends after {} steps", total_steps_) << std::endl;
-    if (test_loader_ && job_.train.eval_every > 0) evaluate(epochs_ - 1);
+    if (test_loader_ && job_.train.eval_every > 0) evaluate(epochs_begun() - 1);
+  }
+
+  int epochs_begun() const { return state_.epoch + (state_.batch > 0 ? 1 : 0); }
+
+  int planned_epochs() const {
+    const std::int64_t left = std::max<std::int64_t>(0, total_steps_ - state_.steps);
+    return state_.epoch + static_cast<int>((state_.batch + left + steps_per_epoch_ - 1) / steps_per_epoch_);
   }
 
   void next_epoch() {
@@ -229,7 +244,7 @@ class Run {
       const bool ends_run = is_last_of_run();
       train_step(*next, ends_run);
       if (ends_run) keep_after([&] { stopped_ = checkpoints_.after_step(state_); });
-      trace_.after_step(state_.steps);
+      see([this] { trace_.after_step(state_.steps); });
       profile_step();
     }
     train_seconds_ += seconds_of(monotonic_ns() - start);
@@ -266,8 +281,9 @@ class Run {
   }
 
   void train_step(const Batch& data, bool ends_run) {
-    const double rate =
-        job::learning_rate_at(job_.optimizer.learning_rate, state_.steps, steps_per_epoch_, total_steps_);
+    const std::int64_t place = std::int64_t{state_.epoch} * steps_per_epoch_ + state_.batch;
+    const double rate = job::learning_rate_at(job_.optimizer.learning_rate, {state_.steps, place},
+                                              steps_per_epoch_, total_steps_);
     const double speed = job_.data.batch_size / timed_step({data.images, data.labels}, rate);
     fetch_is_due_ =
         fetch_is_due_ || state_.steps % job_.train.fetch_every == 0 || state_.steps + 1 == total_steps_;
@@ -344,12 +360,13 @@ class Run {
                                    {"train/images_per_second", speed * world_.env.world_size},
                                    {"train/communication_share", page_.communication_share}};
     if (loss_scale_) scalars.push_back({"train/loss_scale", *loss_scale_});
-    events_->add(state_.steps + 1, scalars);
+    see([&] { events_->add(state_.steps + 1, scalars); });
   }
 
   void evaluate(int epoch) {
     page_.phase = Phase::evaluating;
     const SpanHere span(trace_.timeline(), evaluation_label_);
+    book(TimeUse::communication, [this] { trainer_.share_statistics(); });
     test_loader_->start_epoch(0);
     while (const Batch* batch = next_batch(*test_loader_)) {
       book(TimeUse::compute, [&] { trainer_.evaluate({batch->images, batch->labels}); });
@@ -360,12 +377,26 @@ class Run {
     }
     test_score_ = book(TimeUse::communication, [this] { return trainer_.finish_evaluation(); });
     out_ << test_line(epoch, *test_score_) << std::endl;
-    if (!std::isfinite(test_score_->loss))
-      stop_without_numbers("the loss of the test samples", test_score_->loss);
+    if (!std::isfinite(test_score_->loss)) judge_test_loss();
     if (events_)
-      events_->add(state_.steps, {{"test/loss", test_score_->loss},
-                                  {"test/acc1", test_score_->acc1},
-                                  {"test/acc5", test_score_->acc5}});
+      see([this] {
+        events_->add(state_.steps, {{"test/loss", test_score_->loss},
+                                    {"test/acc1", test_score_->acc1},
+                                    {"test/acc5", test_score_->acc5}});
+      });
+  }
+
+  // A training whose weights are good goes on, though the model scores a test sample beyond what f32 holds.
+  void judge_test_loss() {
+    const Program& program = trainer_.whole_program();
+    const PlainTensors weights = read_tensors(weights_of(program), program, trainer_.storage());
+    if (!first_not_finite(weights).empty())
+      stop_without_numbers("the loss of the test samples", test_score_->loss);
+    out_ << fmt::format(
+                "warning: the loss of the test samples is {}; all weights are finite, and the training goes "
+                "on",
+                test_score_->loss)
+         << std::endl;
   }
 
   // Of all ranks; of this one when they were stopped, and may end at any time.
@@ -377,16 +408,23 @@ class Run {
     return time;
   }
 
-  void sum_skipped() {
-    if (world_.env.world_size > 1)
-      world_.communicator->all_reduce({&skipped_, 1, DType::i64}, comm::ReduceOp::sum);
+  // Each once, whoever met it: on rank 0 those of all ranks, unless they were stopped.
+  std::int64_t count_skipped() {
+    if (job_.data.bad_sample != job::BadSample::skip) return 0;
+    std::string names = loader_.skipped_names();
+    if (test_loader_) names += test_loader_->skipped_names();
+    std::string all = names;
+    if (world_.env.world_size > 1 && !stopped_)
+      all = fmt::format("{}", fmt::join(gather_texts(names, *world_.communicator), ""));
+    std::set<std::string> different;
+    std::istringstream each(all);
+    for (std::string name; std::getline(each, name, '\0');) different.insert(name);
+    return static_cast<std::int64_t>(different.size());
   }
 
   void tell_skipped(Loader& loader) {
-    for (const std::string& why : loader.take_skipped()) {
-      ++skipped_;
-      out_ << "warning: a sample is skipped: " << why << std::endl;
-    }
+    for (const std::string& why : loader.take_skipped())
+      out_ << "warning: a sample is skipped: " << printable(why) << std::endl;
   }
 
   void save_weights() {
@@ -407,7 +445,7 @@ class Run {
         static_cast<double>(state_.steps - first_step_) * job_.data.batch_size * world_.env.world_size;
     const Schedule& schedule = trainer_.executor().schedule();
     TrainReport report = {.world_size = world_.env.world_size,
-                          .epochs = epochs_,
+                          .epochs = epochs_begun(),
                           .steps = state_.steps,
                           .resumed_at = first_step_,
                           .stopped = stopped_,
@@ -422,8 +460,9 @@ class Run {
                           .in_place_pairs = schedule.in_place_pairs,
                           .time = time,
                           .timed_ranks = stopped_ ? 1 : world_.env.world_size};
+    report.unsaved = checkpoints_.last_problem().value_or("");
     if (test_score_) {
-      report.test_loss = test_score_->loss;
+      if (std::isfinite(test_score_->loss)) report.test_loss = test_score_->loss;
       report.test_accuracy = test_score_->acc1;
     }
     return report;
@@ -443,12 +482,11 @@ class Run {
   std::unique_ptr<Loader> test_loader_;
 
   int steps_per_epoch_ = 0;
-  int epochs_ = 0;
   std::int64_t total_steps_ = 0;
   Checkpoints checkpoints_;
   TrainingState state_;
   std::int64_t first_step_ = 0;  // of this process
-  std::int64_t skipped_ = 0;     // samples that this rank told of; of all ranks at the end
+  std::int64_t skipped_ = 0;     // different samples, counted at the end
   bool stopped_ = false;         // by SIGTERM, with a checkpoint
   // Behind the last step of a run of steps. Before the first fetch there is no loss to log.
   bool fetch_is_due_ = true;

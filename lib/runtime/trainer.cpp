@@ -41,6 +41,16 @@ SearchOptions search_options(const job::StrategySpec& strategy, int team) {
           .team = team};
 }
 
+// What is made for more threads than an op gets would wait for them for ever.
+int team_within_limit(int wanted, const Device& device, std::vector<std::string>& messages) {
+  const int team = device.largest_team(wanted);
+  if (team < wanted)
+    messages.push_back(fmt::format(
+        "warning: each op computes with {} thread{} instead of {}: OMP_THREAD_LIMIT allows no more", team,
+        team == 1 ? "" : "s", wanted));
+  return team;
+}
+
 // The type that strategy.amp asks for, if the device has kernels in it.
 DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
   const std::vector<DType> has = device.narrow_types();
@@ -71,6 +81,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
     : communicator_(communicators.flat) {
   const OpTable& ops = all_ops();
   ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
+  options.team = team_within_limit(options.team, device, pass_messages_);
   device.enter_thread(options.team);  // layouts may depend on the team
 
   const OpNames device_ops = ops_of(device.kernels());
@@ -103,6 +114,24 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 }
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
+
+void Trainer::share_statistics() {
+  if (communicator_.size() == 1) return;
+  std::vector<float> packed;
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const std::vector<float> values = storage_->read(whole_.value(id).name);
+    packed.insert(packed.end(), values.begin(), values.end());
+  }
+  if (packed.empty()) return;
+  communicator_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
+  if (communicator_.rank() == 0) return;
+  auto next = packed.begin();
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const auto end = next + count_of(whole_.value(id).shape);
+    storage_->write(whole_.value(id).name, {next, end});
+    next = end;
+  }
+}
 
 void Trainer::step(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);

@@ -59,7 +59,7 @@ class Trainer {
   // What every rank has of it, before each took its own part (reduce_strategy Reduce): all states, with their owners.
   const Program& whole_program() const { return whole_; }
 
-  // What the passes say of what they did, a line each.
+  // What is to be told of how the program was made, a line each: above all what the passes did.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
   const AlgorithmSearch& algorithm_search() const { return search_; }
@@ -76,6 +76,10 @@ class Trainer {
   std::int64_t communication_ns() const { return training_->communication_ns(); }
   Score score() const;                      // of the last step's batch, this rank's part
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
+
+  // Rank 0's running statistics, which are the ones that are saved, become everybody's. Before an evaluation: its score is that of
+  // the saved model. Each rank trains with the statistics of its batches (or, with sync_batch_norm, of all ranks').
+  void share_statistics();
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);

@@ -235,6 +235,29 @@ TEST_CASE("a truncated image ends the run with 65 and is named") {
   for (const pid_t pid : worker_pids(launch.report())) CHECK_FALSE(is_alive(pid));
 }
 
+TEST_CASE("row 12: one bad file is one skipped sample, whichever ranks and data sets meet it") {
+  const Launch launch;
+  const std::string pixel(
+      "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\x0aIDAT\x78\x9c"
+      "\x63\x68\0\0\0\x82"
+      "\0\x81\x77\xcd\x72\xb6\0\0\0\0IEND\xae\x42\x60\x82",
+      67);
+  for (const std::string name : {"cat", "dog"}) {
+    std::filesystem::create_directories(launch.folder / ("images/" + name));
+    for (const std::string file : {"1", "2", "3"})
+      launch.folder.write("images/" + name + "/" + file + ".png", pixel);
+  }
+  launch.folder.write("images/cat/bad.png", "no image");
+  launch.folder.write("job.json", kFolderJob);
+  const ChildResult result =
+      launch.run_words({"--nproc_per_node=2", "job.json", "data.bad_sample=skip", "train.max_steps=12",
+                        "data.test.format=image_folder", "data.test.path=images", "data.test.image_size=16"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "warning: a sample is skipped: "));
+  CHECK(contains(result.out, ", 1 sample skipped"));
+  CHECK(launch.report()["train"]["skipped_samples"] == 1);
+}
+
 TEST_CASE("a loss that is no number ends the run with 80 and says at which step") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);

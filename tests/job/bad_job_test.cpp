@@ -25,6 +25,17 @@ std::string complaint_about_file(const std::string& path) {
   }
 }
 
+TEST_CASE("row 13: a beta that f32 cannot follow is refused") {
+  for (const char* beta : {"beta1", "beta2"}) {
+    const std::string adam = std::string(R"("optimizer": {"name": "adam", ")") + beta + R"(": )";
+    CHECK(complaint(good_job(adam + "0.99999}")).empty());
+    for (const char* value : {"0.999999", "0.99999999"})
+      CHECK(complaint(good_job(adam + value + "}")) == std::string("a.json:4:40: optimizer.") + beta +
+                                                           ": found " + value +
+                                                           ", wanted a number from 0 to 0.99999");
+  }
+}
+
 TEST_CASE("a missing file") {
   CHECK(complaint_about_file("/no/such/job.json") ==
         "66 opening /no/such/job.json: No such file or directory (errno 2)");

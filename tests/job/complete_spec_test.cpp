@@ -31,6 +31,26 @@ TEST_CASE("channels, mean and std follow from the format") {
   CHECK(grey.deviation == std::vector<double>{78.5});
 }
 
+std::string with_test(const std::string& train_more, const std::string& test_more) {
+  return job_on(R"({"format": "image_folder", "path": "p")" + train_more + "}", R"({"name": "lenet"})",
+                R"(, "test": {"format": "image_folder", "path": "q")" + test_more + "}");
+}
+
+TEST_CASE("row 6: the test samples get the mean and std of the training samples, and others are noted") {
+  const std::string values = R"(, "mean": [1, 2, 3], "std": [4, 5, 6])";
+  const ParsedJob inherited = parse(with_test(values, ""));
+  CHECK(inherited.spec.data.test->mean == std::vector<double>{1, 2, 3});
+  CHECK(inherited.spec.data.test->deviation == std::vector<double>{4, 5, 6});
+  CHECK(inherited.notes.empty());
+  CHECK(parse(with_test(values, values)).notes.empty());
+  const ParsedJob other = parse(with_test(values, R"(, "mean": [1, 2, 9])"));
+  CHECK(other.spec.data.test->mean == std::vector<double>{1, 2, 9});
+  CHECK(other.spec.data.test->deviation == std::vector<double>{4, 5, 6});
+  CHECK(other.notes == std::vector<std::string>{
+                           "data.test.mean differs from data.train.mean: the model is evaluated on pixels "
+                           "of another range than it is trained on"});
+}
+
 TEST_CASE("mean and std have a number for each channel") {
   CHECK(complaint(job_on(R"({"format": "image_folder", "path": "p", "mean": [1], "std": [1, 2, 3, 4]})")) ==
         "a.json:3:49: data.train.mean: found a list of 1, wanted 3: the samples have 3 channels\n"

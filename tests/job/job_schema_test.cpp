@@ -100,6 +100,38 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
   CHECK(to_json(at(property(schema, "env"), "additionalProperties")) == R"({"type": "string"})");
 }
 
+// A number of the schema; the job's own parser reads both kinds.
+double number(const JsonValue& value) {
+  return value.is(JsonValue::Kind::integer) ? static_cast<double>(value.integer) : value.number;
+}
+
+TEST_CASE("row 3: the limits in the schema are those of the table, and every default is within them") {
+  const JsonDocument document = read_json(to_json_lines(job_schema()));
+  int limits = 0;
+  for_each_key(job_keys(), [&](const std::string& path, const Key& key) {
+    const bool is_number = key.kind == ValueKind::number || key.kind == ValueKind::integer;
+    if (!is_number || key.rules.support == Support::later || path.starts_with("optimizer.learning_rate."))
+      return;
+    CAPTURE(path);
+    const JsonValue& schema = property(document.root, path);
+    const JsonMember* preset = schema.find("default");
+    const auto check = [&](const char* name, double limit, bool is_least) {
+      const JsonMember* found = schema.find(name);
+      if (found == nullptr) return;
+      ++limits;
+      CHECK(number(found->value) == doctest::Approx(limit));
+      if (preset != nullptr)
+        CHECK((is_least ? number(preset->value) >= limit : number(preset->value) <= limit));
+    };
+    check("minimum", key.rules.range.least, true);
+    check("exclusiveMinimum", key.rules.range.least, true);
+    check("maximum", key.rules.range.most, false);
+    check("exclusiveMaximum", key.rules.range.most, false);
+  });
+  CHECK(limits > 40);
+  CHECK(number(at(property(document.root, "strategy.amp_configs.init_loss_scaling"), "maximum")) > 3e38);
+}
+
 TEST_CASE("required keys, conditions and exclusions are in it") {
   const JsonValue schema = job_schema();
   CHECK(to_json(at(schema, "required")) == R"(["model", "data"])");

@@ -9,7 +9,7 @@ constexpr int kStepsPerEpoch = 10;
 constexpr int kSteps = 100;
 
 double rate(const ScheduleSpec& schedule, int step) {
-  return learning_rate_at(schedule, step, kStepsPerEpoch, kSteps);
+  return learning_rate_at(schedule, {step, step}, kStepsPerEpoch, kSteps);
 }
 
 TEST_CASE("a constant rate stays") {
@@ -70,7 +70,7 @@ TEST_CASE("after a warm-up the way down begins from the whole rate") {
 TEST_CASE("a training that ends within the warm-up has finite rates") {
   const ScheduleSpec schedule{.name = ScheduleName::cosine, .base = 1.0, .warmup_steps = 200};
   CHECK(rate(schedule, 99) == doctest::Approx(0.5));
-  CHECK(learning_rate_at(schedule, 300, kStepsPerEpoch, kSteps) == doctest::Approx(1.0));
+  CHECK(learning_rate_at(schedule, {300, 300}, kStepsPerEpoch, kSteps) == doctest::Approx(1.0));
 }
 
 }  // namespace

@@ -66,6 +66,11 @@ TEST_CASE("a child that ends takes its bytes with it, which is no sign of life")
   CHECK_FALSE(scene.pass(20s).empty());
 }
 
+TEST_CASE("row 2: one rank that shows a sign of life is enough") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(100s, [](HangSample& sample) { ++sample.ranks[1].beat; }).empty());
+}
+
 TEST_CASE("a stopped rank is a hang though the others burn processor time") {
   Scene scene({.silence = 10s});
   const auto spin = [](HangSample& sample) {
@@ -147,6 +152,52 @@ TEST_CASE("a rank that trains may take five times as long as its slowest steps, 
                     })
               .empty());
   }
+}
+
+TEST_CASE("row 2: while a rank waits for a disk, for minutes, it and the others are not late") {
+  Scene scene({.steps = true});
+  for (RankSample& rank : scene.sample.ranks) rank = {.running = true, .training = true, .step = 10};
+  scene.pass(1s);
+  const auto step = [](HangSample& sample) {
+    for (RankSample& rank : sample.ranks) ++rank.step, ++rank.beat;
+  };
+  scene.pass(10s, step);
+  scene.sample.ranks[1].on_disk = true;
+  SUBCASE("that it comes back from") {
+    CHECK(scene.pass(299s).empty());
+    scene.sample.ranks[1].on_disk = false;
+    CHECK(scene.pass(29s).empty());
+    CHECK(scene.pass(5s, step).empty());
+  }
+  SUBCASE("that never answers") {
+    CHECK(scene.pass(300s).empty());
+    CHECK(scene.pass(1s) == "rank 1 has made no progress since step 20, 300 s ago");
+  }
+  SUBCASE("that lets another rank hang") {
+    CHECK(scene.pass(100s).empty());
+    scene.sample.ranks[1].on_disk = false;
+    CHECK(scene.pass(29s, [](HangSample& sample) { ++sample.ranks[1].beat; }).empty());
+    CHECK(scene.pass(2s, [](HangSample& sample) { ++sample.ranks[1].beat; }) ==
+          "rank 0 has made no progress since step 20, 30 s ago");
+  }
+}
+
+TEST_CASE("row 2: a bound for steps that was given is that of waits for a disk, too") {
+  Scene scene({.steps = true, .step_bound = 3s});
+  for (RankSample& rank : scene.sample.ranks) rank.training = true;
+  scene.sample.ranks[1].on_disk = true;
+  CHECK(scene.pass(3s).empty());
+  CHECK(scene.pass(1s) == "rank 1 has made no progress since step 0, 3 s ago");
+}
+
+TEST_CASE("signs of life: while a debugger holds a rank nothing is judged, and all clocks start anew then") {
+  Scene scene({.silence = 5s, .steps = true, .step_bound = 5s, .rules = {{"loss within 5s", 5s}}});
+  for (RankSample& rank : scene.sample.ranks) rank.training = true;
+  scene.sample.ranks[1].debugged = true;
+  CHECK(scene.pass(1h).empty());
+  scene.sample.ranks[1].debugged = false;
+  CHECK(scene.pass(4s).empty());
+  CHECK_FALSE(scene.pass(2s).empty());
 }
 
 TEST_CASE("the first step may take minutes, and what comes before training is not judged by steps") {

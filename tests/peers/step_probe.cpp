@@ -158,7 +158,7 @@ void probe(const job::JobSpec& parsed, const std::string& batches_path, const st
   std::vector<float> losses;
   for (std::int64_t step = 0; step < batches.steps(); ++step) {
     const auto rate = static_cast<float>(
-        job::learning_rate_at(job.optimizer.learning_rate, step, batches.steps(), batches.steps()));
+        job::learning_rate_at(job.optimizer.learning_rate, {step, step}, batches.steps(), batches.steps()));
     training.executor->bind("learning_rate", &rate);
     training.run(batches, step);
     losses.push_back(*static_cast<const float*>(training.executor->fetch("loss")));

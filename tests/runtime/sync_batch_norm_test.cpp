@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 
+#include "base/error.h"
+#include "runtime/build_program.h"
 #include "runtime/graph/backward.h"
 #include "runtime/passes/insert_all_reduce.h"
 #include "runtime/passes/scale_loss_gradient.h"
@@ -287,6 +289,22 @@ TEST_CASE("sync_batch_norm of a job with one rank is what it has without") {
   const Counted plain = count_step(false, 1), alone = count_step(true, 1);
   CHECK(alone.collectives == 0);
   CHECK(alone.parameters == plain.parameters);
+}
+
+TEST_CASE("one value per channel on each rank is enough when the ranks have more together, and only then") {
+  job::JobSpec job;
+  job.model.name = job::ModelName::resnet20;
+  job.data.batch_size = 1;
+  const ModelFacts facts = {.input_shape = {3, 4, 4}, .classes = 4};  // one pixel behind the last stage
+  const auto build = [&](bool sync, int ranks) {
+    job.strategy.sync_batch_norm = sync;
+    return build_training_program(job, facts, all_ops(), {.world_size = ranks});
+  };
+  CHECK_NOTHROW(build(true, 2));
+  for (const auto& [sync, ranks] : {std::pair(true, 1), std::pair(false, 2)})
+    CHECK_THROWS_WITH_AS(
+        build(sync, ranks),
+        "batch_norm (layer3.0.bn1): x is [1,64,1,1]: training wants more than one value per channel", Error);
 }
 
 }  // namespace

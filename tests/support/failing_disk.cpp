@@ -1,5 +1,5 @@
-// Preloaded, it makes reads of files called "*stalls*" wait while the file that FAILING_DISK_WAITS names is there, and those of
-// files called "*unreadable*" fail with EIO while the file that FAILING_DISK_BREAKS names is there.
+// Preloaded, it makes reads of files called "*stalls*", fsync and rename wait while the file that FAILING_DISK_WAITS names is there, and
+// reads of files called "*unreadable*" fail with EIO while the file that FAILING_DISK_BREAKS names is there.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -17,13 +17,24 @@ bool is_there(const char* variable) {
   return path != nullptr && ::access(path, F_OK) == 0;
 }
 
+struct Path {
+  explicit Path(int fd) {
+    char link[64];
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (const ssize_t length = ::readlink(link, text, sizeof text - 1); length > 0) text[length] = '\0';
+  }
+  char text[PATH_MAX] = "";
+};
+
+void wait_for_disk(const char* path) {
+  while (std::strstr(path, "stalls") != nullptr && is_there("FAILING_DISK_WAITS")) ::usleep(10'000);
+}
+
 ssize_t read_slowly(const char* function, int fd, void* bytes, size_t count, off_t offset) {
   using Function = ssize_t (*)(int, void*, size_t, off_t);
-  char link[64], path[PATH_MAX] = "";
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  if (const ssize_t length = ::readlink(link, path, sizeof path - 1); length > 0) path[length] = '\0';
-  while (std::strstr(path, "stalls") != nullptr && is_there("FAILING_DISK_WAITS")) ::usleep(10'000);
-  if (std::strstr(path, "unreadable") != nullptr && is_there("FAILING_DISK_BREAKS")) {
+  const Path path(fd);
+  wait_for_disk(path.text);
+  if (std::strstr(path.text, "unreadable") != nullptr && is_there("FAILING_DISK_BREAKS")) {
     errno = EIO;
     return -1;
   }
@@ -37,4 +48,12 @@ extern "C" ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
 }
 extern "C" ssize_t pread64(int fd, void* bytes, size_t count, off_t offset) {
   return read_slowly("pread64", fd, bytes, count, offset);
+}
+extern "C" int fsync(int fd) {
+  wait_for_disk(Path(fd).text);
+  return reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"))(fd);
+}
+extern "C" int rename(const char* from, const char* to) {
+  wait_for_disk(to);
+  return reinterpret_cast<int (*)(const char*, const char*)>(::dlsym(RTLD_NEXT, "rename"))(from, to);
 }

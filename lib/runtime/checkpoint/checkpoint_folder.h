@@ -1,6 +1,6 @@
 // A folder of checkpoints on a disk. Each is a folder that appears complete or not at all:
 //
-//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors[, ranks.safetensors]
+//   000007-step-2737/manifest.json, model.safetensors, optimizer.safetensors
 //
 // The first number counts saves, so that names sort by time whatever steps a training goes back to.
 #pragma once
@@ -17,7 +17,7 @@
 namespace fleetrun::runtime {
 
 constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kRanksFile = "ranks.safetensors";  // "rank1/bn1.running_mean": of all ranks but 0
+constexpr const char* kRanksFile = "ranks.safetensors";  // only older checkpoints have one
 
 // A training at one moment, in memory.
 struct Snapshot {

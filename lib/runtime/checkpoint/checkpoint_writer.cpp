@@ -57,9 +57,9 @@ std::vector<SaveResult> CheckpointWriter::take_results() {
   return std::exchange(results_, {});
 }
 
-void CheckpointWriter::wait_until_idle() {
+bool CheckpointWriter::wait_until_idle(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !next_; });
+  return changed_.wait_for(lock, limit, [this] { return !next_; });
 }
 
 // Nobody else touches next_ before live() resets it.

@@ -1,5 +1,6 @@
 // Writes checkpoints on a thread of its own, one after the other, while the training goes on.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -35,7 +36,8 @@ class CheckpointWriter {
   // What ended since the last call.
   std::vector<SaveResult> take_results();
 
-  void wait_until_idle();
+  // Waits until all is written, for this long at most; true: it is.
+  bool wait_until_idle(std::chrono::milliseconds limit);
 
  private:
   SaveResult save_watched();

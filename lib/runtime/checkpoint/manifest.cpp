@@ -39,6 +39,7 @@ JsonValue content_of(const Manifest& manifest) {
   content.add("seed", JsonValue::of_integer(state.seed));
   content.add("model", JsonValue::of_text(state.model));
   content.add("optimizer", JsonValue::of_text(state.optimizer));
+  if (state.samples > 0) content.add("samples", JsonValue::of_integer(state.samples));
   content.add("files", std::move(files));
   return content;
 }
@@ -85,6 +86,8 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
                     .seed = reader.number(content, "seed", INT64_MIN, INT64_MAX),
                     .model = reader.text(content, "model"),
                     .optimizer = reader.text(content, "optimizer")};
+  if (content.find("samples") != nullptr)
+    manifest.state.samples = count("samples", 1);  // older ones have none
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)
     manifest.files[file.key] = {.bytes = reader.number(file.value, "bytes", 0, INT64_MAX),
                                 .checksum = reader.text(file.value, kChecksum)};

@@ -13,64 +13,11 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::string name_of(int rank, const std::string& tensor) { return fmt::format("rank{}/{}", rank, tensor); }
-
-// The running statistics of one rank, one behind the other.
-std::vector<float> packed_statistics(const Program& program, const Storage& storage) {
-  std::vector<float> packed;
-  for (const ValueId id : running_statistics_of(program)) {
-    const std::vector<float> values = storage.read(program.value(id).name);
-    packed.insert(packed.end(), values.begin(), values.end());
-  }
-  return packed;
-}
-
-void unpack_statistics(const float* packed, const Program& program, Storage& storage) {
-  for (const ValueId id : running_statistics_of(program)) {
-    const Value& value = program.value(id);
-    const auto count = static_cast<std::size_t>(count_of(value.shape));
-    storage.write(value.name, {packed, packed + count});
-    packed += count;
-  }
-}
-
-// Of the ranks behind the first, out of everybody's packed statistics.
-PlainTensors statistics_of_ranks(const std::vector<float>& all, int ranks, const Program& program) {
-  PlainTensors tensors;
-  const float* next = all.data() + all.size() / static_cast<std::size_t>(ranks);
-  for (int rank = 1; rank < ranks; ++rank)
-    for (const ValueId id : running_statistics_of(program)) {
-      const Value& value = program.value(id);
-      const auto count = static_cast<std::size_t>(count_of(value.shape));
-      tensors[name_of(rank, value.name)] = {value.shape, {next, next + count}};
-      next += count;
-    }
-  return tensors;
-}
-
 const Safetensors& file_of(const Checkpoint& checkpoint, const std::string& name) {
   const auto found = checkpoint.files.find(name);
   if (found == checkpoint.files.end())
     throw Error(ErrorKind::data, fmt::format("{} has no {}", checkpoint.path, name));
   return found->second;
-}
-
-// What the checkpoint has of a rank; rank 0's where it has nothing.
-std::vector<float> statistics_in(const Checkpoint& checkpoint, int rank, const Program& program,
-                                 const Storage& storage) {
-  std::vector<float> packed;
-  const auto ranks = checkpoint.files.find(kRanksFile);
-  for (const ValueId id : running_statistics_of(program)) {
-    const Value& value = program.value(id);
-    std::vector<float> values = storage.read(value.name);
-    if (ranks != checkpoint.files.end()) {
-      const auto own = ranks->second.tensors.find(name_of(rank, value.name));
-      if (own != ranks->second.tensors.end() && own->second.shape == value.shape)
-        values = to_floats(own->second);
-    }
-    packed.insert(packed.end(), values.begin(), values.end());
-  }
-  return packed;
 }
 
 // A state that nobody can go on from is not kept, least of all as the newest.
@@ -80,12 +27,6 @@ void check_finite(const PlainTensors& weights, const TrainingState& state) {
         ErrorKind::numerics,
         fmt::format("{} holds NaN or infinity after step {}; this state is not saved", name, state.steps),
         "earlier checkpoints are good; a lower optimizer.learning_rate or a warm-up often helps");
-}
-
-// With sync_batch_norm the running statistics are the same on all ranks, and have to be: they have rank 0's already.
-bool are_of_all_ranks(const Program& program) {
-  return std::any_of(program.ops.begin(), program.ops.end(),
-                     [](const Op& op) { return op.type == "sync_batch_norm"; });
 }
 
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
@@ -142,10 +83,6 @@ std::string difference_of_scales(const Safetensors& saved, const Program& progra
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host) {
   Snapshot snapshot = {.state = state};
-  std::vector<float> mine = packed_statistics(program, storage);
-  std::vector<float> all(mine.size() * static_cast<std::size_t>(of_host.size()));
-  const bool of_ranks = of_host.size() > 1 && !mine.empty();
-  if (of_ranks) of_host.all_gather(view_of(mine), view_of(all));
   PlainTensors states;
   gather_owned_states(program, storage, of_host, states);
   if (of_host.rank() != 0) return snapshot;
@@ -153,7 +90,6 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   check_finite(snapshot.files[kModelFile], state);
   states.merge(read_tensors(states_on(program, kNone), program, storage));
   snapshot.files[kOptimizerFile] = std::move(states);
-  if (of_ranks) snapshot.files[kRanksFile] = statistics_of_ranks(all, of_host.size(), program);
   return snapshot;
 }
 
@@ -182,20 +118,6 @@ void share_owned_states(const Checkpoint* checkpoint, const Program& program, St
     of_host.broadcast(view_of(values), 0);
     if (of_host.rank() == owner) storage.write(value.name, values);
   }
-}
-
-void share_statistics(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                      comm::Communicator& of_host) {
-  std::vector<float> all = packed_statistics(program, storage);
-  const std::size_t of_rank = all.size();
-  if (of_host.size() == 1 || of_rank == 0 || are_of_all_ranks(program)) return;
-  all.resize(of_rank * static_cast<std::size_t>(of_host.size()));
-  if (of_host.rank() == 0)
-    for (int rank = 1; rank < of_host.size(); ++rank)
-      std::ranges::copy(statistics_in(*checkpoint, rank, program, storage),
-                        all.begin() + static_cast<std::ptrdiff_t>(of_rank) * rank);
-  of_host.broadcast(view_of(all), 0);
-  unpack_statistics(all.data() + of_rank * static_cast<std::size_t>(of_host.rank()), program, storage);
 }
 
 }  // namespace fleetrun::runtime

@@ -1,7 +1,7 @@
-// A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all;
-// running statistics are of each rank's own samples, and are kept of every rank. Optimizer states are the same on all
-// ranks too, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of them either way. `program` is
-// that of all ranks (Trainer::whole_program).
+// A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all; the
+// running statistics of the model are rank 0's, too, those of other ranks have no effect (Trainer::share_statistics).
+// Optimizer states are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of
+// them either way. `program` is that of all ranks (Trainer::whole_program).
 #pragma once
 #include <string>
 
@@ -26,10 +26,5 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
 // the others.
 void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
                         comm::Communicator& of_host);
-
-// Every rank calls it, when rank 0's memory is everybody's; `checkpoint` is rank 0's, null on the others. A rank that the checkpoint does
-// not know has rank 0's statistics.
-void share_statistics(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                      comm::Communicator& of_host);
 
 }  // namespace fleetrun::runtime

@@ -23,13 +23,14 @@ void DataSet::read(const Framing& framing, ReadScratch& scratch, std::uint8_t* p
             planes);
 }
 
-std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec) {
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const DataSet* trained_on) {
   if (spec.channels != 1 && spec.channels != 3)
     throw Error(ErrorKind::config,
                 fmt::format("channels of a data set is {}, must be 1 or 3", spec.channels));
   switch (spec.format) {
     case job::DataFormat::image_folder:
-      return open_image_folder(spec);
+      return trained_on == nullptr ? open_image_folder(spec)
+                                   : open_image_folder(spec, trained_on->class_names());
     case job::DataFormat::cifar_bin:
       return open_cifar_bin(spec);
     case job::DataFormat::idx:

@@ -56,9 +56,10 @@ class DataSet {
   DataSetFacts facts_;
 };
 
-// Finds the samples, checks what can be checked without decoding.
+// Finds the samples, checks what can be checked without decoding. `trained_on`: the data set that a model is trained on which
+// is to be evaluated on this one; its classes have the same labels here, and need not all have samples.
 // Throws Error(missing|permission|io|data) that names the file, Error(config) for a format not built yet.
-std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec);
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const DataSet* trained_on = nullptr);
 
 // A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.
 void check_same_kind(const DataSet& train, const DataSet& test);

@@ -31,6 +31,8 @@ class Tiff {
   bool little_;
 };
 
+}  // namespace
+
 int orientation_in(Bytes exif) {
   const Tiff tiff(exif);
   const auto directory = tiff.number(4, 4);
@@ -45,8 +47,6 @@ int orientation_in(Bytes exif) {
   }
   return kUpright;
 }
-
-}  // namespace
 
 int read_orientation(Bytes jpeg) {
   constexpr std::uint8_t kApp1 = 0xe1, kScan = 0xda;
@@ -64,6 +64,11 @@ int read_orientation(Bytes jpeg) {
   return kUpright;
 }
 
+ImageShape upright(const ImageShape& stored, int orientation) {
+  if (!is_transposed(orientation)) return stored;
+  return {stored.channels, stored.width, stored.height};
+}
+
 bool is_transposed(int orientation) { return orientation >= 5; }
 
 void make_upright(int orientation, Image& image) {
@@ -72,8 +77,7 @@ void make_upright(int orientation, Image& image) {
   const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   const bool from_right = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
   const ImageShape stored = image.shape;
-  ImageShape upright = stored;
-  if (transposed) std::swap(upright.width, upright.height);
+  const ImageShape turned = upright(stored, orientation);
   if (transposed) {
     std::swap(image.source_width, image.source_height);
     std::swap(image.whole_width, image.whole_height);
@@ -81,16 +85,16 @@ void make_upright(int orientation, Image& image) {
   std::vector<std::uint8_t> pixels(image.pixels.size());
   const auto bytes = static_cast<std::size_t>(stored.channels);
   std::uint8_t* to = pixels.data();
-  for (int y = 0; y < upright.height; ++y)
-    for (int x = 0; x < upright.width; ++x, to += bytes) {
-      const int across = from_right ? upright.width - 1 - x : x,
-                down = from_bottom ? upright.height - 1 - y : y;
+  for (int y = 0; y < turned.height; ++y)
+    for (int x = 0; x < turned.width; ++x, to += bytes) {
+      const int across = from_right ? turned.width - 1 - x : x,
+                down = from_bottom ? turned.height - 1 - y : y;
       const auto row = static_cast<std::size_t>(transposed ? across : down);
       const auto column = static_cast<std::size_t>(transposed ? down : across);
       std::memcpy(to, image.pixels.data() + (row * static_cast<std::size_t>(stored.width) + column) * bytes,
                   bytes);
     }
-  image.shape = upright;
+  image.shape = turned;
   image.pixels = std::move(pixels);
 }
 

@@ -7,7 +7,10 @@
 namespace fleetrun::runtime {
 
 // path/<class>/*.jpg|jpeg|png, classes numbered in byte order of their names.
-std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec);
+// `known`: the class names of the data set that the model is trained on, by label: a folder of such a class may be empty or
+// missing. Empty: the folders that are there, none of them empty.
+std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
+                                           const std::vector<std::string>& known = {});
 
 // Lines `path label` of a file: paths from a folder, blanks in them and CRLF allowed, lines that start with # left out.
 // All lines that cannot be used are told at once, with their numbers.

@@ -13,6 +13,7 @@ struct Framing {
   std::int64_t seed = 1;
   int epoch = 0;
   std::int32_t sample = 0;
+  bool to_the_end = false;  // damage is looked for in all of the file, though less of it is shown
 };
 
 // What a decoder may know of the use of its image.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "runtime/data/read_bytes.h"
 
 namespace fleetrun::runtime {
@@ -13,8 +14,8 @@ constexpr int kUsualSide = 224;             // pixels; JOB.md's default for mixe
 constexpr std::size_t kHeaderBytes = 4096;  // enough for a header without an embedded thumbnail
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // 256 MiB, what kMaxPixels take at four channels
 
-// What the header of a file says; nothing when it is broken, which is told when the sample is read.
-std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
+// What the header of a file says.
+std::optional<ImageShape> probe_file(const std::string& path, ReadScratch& scratch) {
   read_start(path, kHeaderBytes, scratch.file);
   std::optional<ImageShape> shape = scratch.decoder.probe(scratch.file);
   if (!shape && scratch.file.size() == kHeaderBytes) {
@@ -23,6 +24,16 @@ std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
   }
   if (shape && shape->width > kMaxPixels / std::max(shape->height, 1)) return std::nullopt;
   return shape;
+}
+
+// Nothing when the file cannot be read or is broken, which is told when the sample is read.
+std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
+  try {
+    return probe_file(path, scratch);
+  } catch (const Error& problem) {
+    if (problem.kind() == ErrorKind::os) throw;
+    return std::nullopt;
+  }
 }
 
 // The size that all images share, or the usual square when they differ; stops at the first that does.

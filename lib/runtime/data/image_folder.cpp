@@ -42,35 +42,61 @@ std::vector<std::string> names_in(const std::string& folder, bool folders) {
   return names;
 }
 
-void add_class(const std::string& root, const std::string& name, ClassFiles& files) {
-  const std::string folder = root + "/" + name;
-  const auto label = static_cast<std::int32_t>(files.class_names.size());
+// False: there are none.
+bool add_images(const std::string& folder, std::int32_t label, ClassFiles& files) {
   const std::size_t before = files.paths.size();
   for (const std::string& file : names_in(folder, false))
     if (is_image_name(file)) files.paths.push_back(folder + "/" + file);
-  if (files.paths.size() == before)
-    throw Error(ErrorKind::data, fmt::format("class folder {} has no .jpg, .jpeg or .png files", folder));
   files.labels.resize(files.paths.size(), label);
-  files.class_names.push_back(name);
+  return files.paths.size() > before;
 }
 
-ClassFiles find_images(std::string root) {
+// The folders that are there are the classes.
+void find_classes(const std::string& root, const std::vector<std::string>& folders, ClassFiles& files) {
+  files.class_names = folders;
+  for (std::size_t label = 0; label < folders.size(); ++label)
+    if (const std::string folder = root + "/" + folders[label];
+        !add_images(folder, static_cast<std::int32_t>(label), files))
+      throw Error(ErrorKind::data, fmt::format("class folder {} has no .jpg, .jpeg or .png files", folder));
+}
+
+// The classes are known, and some may have no images here.
+void find_known_classes(const std::string& root, const std::vector<std::string>& folders, ClassFiles& files) {
+  for (const std::string& name : folders) {
+    const auto known = std::find(files.class_names.begin(), files.class_names.end(), name);
+    if (known == files.class_names.end())
+      throw Error(ErrorKind::data,
+                  fmt::format("class folder {}/{}: data.train has no class {}", root, name, name),
+                  "the folders of data.test must be named as those of data.train");
+    add_images(root + "/" + name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
+  }
+  if (files.paths.empty())
+    throw Error(ErrorKind::data,
+                fmt::format("none of the class folders in {} has .jpg, .jpeg or .png files", root));
+}
+
+ClassFiles find_images(std::string root, const std::vector<std::string>& known) {
   while (root.size() > 1 && root.back() == '/') root.pop_back();
-  ClassFiles files;
-  for (const std::string& name : names_in(root, true)) add_class(root, name, files);
-  if (files.class_names.empty()) {
+  const std::vector<std::string> folders = names_in(root, true);
+  if (folders.empty()) {
     const bool empty = names_in(root, false).empty();
     throw Error(ErrorKind::data,
                 fmt::format("data set folder {} {}", root, empty ? "is empty" : "has no class folders"),
                 "images are expected as <class>/*.jpg, *.jpeg or *.png, one folder for each class");
   }
+  ClassFiles files = {.class_names = known};
+  if (known.empty())
+    find_classes(root, folders, files);
+  else
+    find_known_classes(root, folders, files);
   return files;
 }
 
 }  // namespace
 
-std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec) {
-  ClassFiles files = find_images(spec.path);
+std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
+                                           const std::vector<std::string>& known) {
+  ClassFiles files = find_images(spec.path, known);
   DataSetFacts facts;
   facts.classes = static_cast<int>(files.class_names.size());
   facts.class_names = std::move(files.class_names);

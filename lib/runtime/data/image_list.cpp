@@ -1,14 +1,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "job/key.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"
 #include "runtime/data/read_bytes.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 30;  // 1 GiB: some ten million lines
 constexpr std::size_t kToldProblems = 20;                    // the rest are counted
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::array<std::string_view, 2> kMarksOfUtf16 = {"\xff\xfe", "\xfe\xff"};
 constexpr std::string_view kBlank = " \t\r";
 
 std::string_view trimmed(std::string_view text) {
@@ -41,8 +43,10 @@ class ListReader {
     const std::string_view number = text.substr(blank + 1);
     int label = 0;
     const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), label);
-    if (problem != std::errc() || end != number.data() + number.size() || label < 0 || label == INT_MAX)
-      return complain(fmt::format("the label is {}, wanted a whole number of at least 0", number));
+    if (problem != std::errc() || end != number.data() + number.size() || label < 0 ||
+        label >= job::kMostClasses)
+      return complain(
+          fmt::format("the label is {}, wanted a whole number from 0 to {}", number, job::kMostClasses - 1));
     add(std::string(trimmed(text.substr(0, blank))), label);
   }
 
@@ -88,6 +92,9 @@ std::unique_ptr<DataSet> open_image_list(const job::DataSetSpec& spec) {
   std::vector<std::uint8_t> bytes;
   read_whole(spec.list, kMaxListBytes, bytes);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const std::string_view mark : kMarksOfUtf16)
+    if (text.starts_with(mark))
+      throw Error(ErrorKind::data, fmt::format("{} is UTF-16 text, wanted UTF-8", spec.list));
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   ListReader reader(spec.list, spec.root);
   while (!text.empty()) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csetjmp>
 #include <cstdio>
+#include <vector>
 
 #include <jpeglib.h>  // before its companion, which uses its names
 
@@ -81,14 +82,17 @@ struct JpegDecoder::Codec {
     return true;
   }
   bool read_header(std::span<const std::uint8_t> bytes);
-  // All pixels, or those that a region (in pixels of the file) needs.
-  bool read_pixels(int reduction, const Region* region, Image& image);
+  // All pixels, or those that a region (in pixels of the file) needs; to_the_end: the others are looked at, too.
+  bool read_pixels(int reduction, const Region* region, bool to_the_end, Image& image);
 
  private:
   static Codec& of(j_common_ptr jpeg) { return *static_cast<Codec*>(jpeg->client_data); }
   [[noreturn]] void give_up() { std::longjmp(back, 1); }  // NOLINT(cert-err52-cpp)
   void read_rows(const Part& rows, Image& image);
+  void read_rest();
   void end_early();
+
+  std::vector<std::uint8_t> last_row_;  // of which nothing is shown
 };
 
 JpegDecoder::Codec::Codec() {
@@ -122,7 +126,7 @@ bool JpegDecoder::Codec::read_header(std::span<const std::uint8_t> bytes) {
   });
 }
 
-bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, Image& image) {
+bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, bool to_the_end, Image& image) {
   const int channels = channels_of(jpeg.jpeg_color_space);
   const auto width = static_cast<int>(jpeg.image_width), height = static_cast<int>(jpeg.image_height);
   int whole_width = 0;
@@ -149,7 +153,15 @@ bool JpegDecoder::Codec::read_pixels(int reduction, const Region* region, Image&
   image.whole_height = static_cast<int>(jpeg.output_height);
   image.left = static_cast<int>(columns.first);
   image.top = static_cast<int>(rows.first);
-  return guarded([&] { read_rows(rows, image); });
+  last_row_.resize(image.pixels.size() / std::max<std::size_t>(1, rows.count));
+  return guarded([&] {
+    read_rows(rows, image);
+    if (to_the_end) read_rest();
+    if (jpeg.output_scanline == jpeg.output_height)
+      jpeg_finish_decompress(&jpeg);
+    else
+      end_early();
+  });
 }
 
 void JpegDecoder::Codec::read_rows(const Part& rows, Image& image) {
@@ -165,10 +177,14 @@ void JpegDecoder::Codec::read_rows(const Part& rows, Image& image) {
     to += made * row_bytes;
     left -= made;
   }
-  if (jpeg.output_scanline == jpeg.output_height)
-    jpeg_finish_decompress(&jpeg);
-  else
-    end_early();
+}
+
+// Decoded, but for what makes pixels of coefficients. libjpeg would leave out the last rows altogether if all were skipped.
+void JpegDecoder::Codec::read_rest() {
+  const JDIMENSION rest = jpeg.output_height - jpeg.output_scanline;
+  if (rest > 1) jpeg_skip_scanlines(&jpeg, rest - 1);
+  JSAMPROW row = last_row_.data();
+  while (jpeg.output_scanline < jpeg.output_height) jpeg_read_scanlines(&jpeg, &row, 1);
 }
 
 // What lies below the region is not decoded, but a file that was cut off is to be told whatever part of it is seen.
@@ -189,8 +205,9 @@ JpegDecoder::~JpegDecoder() = default;
 std::optional<ImageShape> JpegDecoder::probe(std::span<const std::uint8_t> bytes) {
   if (!codec_->read_header(bytes)) return std::nullopt;
   const jpeg_decompress_struct& jpeg = codec_->jpeg;
-  return ImageShape{channels_of(jpeg.jpeg_color_space), static_cast<int>(jpeg.image_height),
-                    static_cast<int>(jpeg.image_width)};
+  const ImageShape stored = {channels_of(jpeg.jpeg_color_space), static_cast<int>(jpeg.image_height),
+                             static_cast<int>(jpeg.image_width)};
+  return upright(stored, read_orientation(bytes));
 }
 
 void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
@@ -207,7 +224,8 @@ void JpegDecoder::decode(std::span<const std::uint8_t> bytes, const std::string&
   const bool transposed = is_transposed(orientation);
   const int reduction = reduction_of(wanted, transposed ? height : width, transposed ? width : height);
   const Region region = region_of(wanted.framing, width, height, wanted.shape);
-  check(codec_->read_pixels(reduction, orientation == kUpright ? &region : nullptr, image));
+  check(codec_->read_pixels(reduction, orientation == kUpright ? &region : nullptr, wanted.framing.to_the_end,
+                            image));
   if (image.shape.channels == 4) {
     inverted_cmyk_to_rgb(image.pixels);
     image.shape.channels = 3;

@@ -17,7 +17,7 @@ class JpegDecoder {
   JpegDecoder();
   ~JpegDecoder();
 
-  // Width and height by the header; nothing when the bytes do not reach that far or are broken.
+  // Width and height of the upright image by the header; nothing when the bytes do not reach that far or are broken.
   std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
 
   // Upright, as much smaller as `wanted` allows, and without what its framing does not show. Throws Error(data) that names

@@ -106,6 +106,7 @@ void Loader::allocate() {
     images_.reset(new (std::align_val_t{kAlignment}) float[stride * count]);
     labels_.resize(batch * count);
     slots_.resize(count);
+    read_.resize(static_cast<std::size_t>(data_set_.size()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::os,
                 fmt::format("no memory for {} batches of {} bytes", count, stride * sizeof(float)),
@@ -135,13 +136,16 @@ void Loader::start_epoch(int epoch, int first_batch) {
   work_.notify_all();
 }
 
-const Batch* Loader::next() {
+const Batch* Loader::next(const std::function<void()>& arrived) {
   std::unique_lock lock(mutex_);
   released_ = delivered_;
   work_.notify_all();
   if (delivered_ == batches_) return nullptr;
   Slot& slot = slot_of(delivered_);
-  progress_.wait(lock, [&] { return slot.number == delivered_ && slot.pending == 0; });
+  while (slot.number != delivered_ || slot.pending != 0) {
+    progress_.wait(lock);
+    if (arrived) arrived();
+  }
   if (slot.error) std::rethrow_exception(slot.error);
   ++delivered_;
   return &slot.batch;
@@ -249,11 +253,13 @@ bool Loader::can_use(std::int32_t sample, Workspace& workspace) {
   }
 }
 
-void Loader::read(std::int32_t sample, Workspace& workspace) const {
-  const Framing framing = {options_.augment, options_.seed, epoch_, sample};
+void Loader::read(std::int32_t sample, Workspace& workspace) {
+  const Framing framing = {options_.augment, options_.seed, epoch_, sample, !is_read(sample)};
   for (int reads = 1;; ++reads) {
     try {
-      return data_set_.read(framing, workspace.read, workspace.pixels.data());
+      data_set_.read(framing, workspace.read, workspace.pixels.data());
+      if (framing.to_the_end) note_read(sample);
+      return;
     } catch (const std::bad_alloc&) {
       throw Error(ErrorKind::os, fmt::format("no memory to read {}", data_set_.describe(sample)));
     } catch (const Error& problem) {
@@ -280,6 +286,23 @@ void Loader::skip(std::int32_t sample, const Error& problem) {
 bool Loader::is_skipped(std::int32_t sample) {
   const std::lock_guard lock(mutex_);
   return skipped_.count(sample) > 0;
+}
+
+bool Loader::is_read(std::int32_t sample) {
+  const std::lock_guard lock(mutex_);
+  return read_[static_cast<std::size_t>(sample)];
+}
+
+void Loader::note_read(std::int32_t sample) {
+  const std::lock_guard lock(mutex_);
+  read_[static_cast<std::size_t>(sample)] = true;
+}
+
+std::string Loader::skipped_names() {
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  for (const std::int32_t sample : skipped_) names += data_set_.describe(sample) + '\0';
+  return names;
 }
 
 std::vector<std::string> Loader::take_skipped() {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -58,14 +59,19 @@ class Loader {
   // Begins an epoch, at its batch `first_batch`, whether or not the last one was read to its end.
   void start_epoch(int epoch, int first_batch = 0);
 
-  // The next batch in order, or nullptr after the last. Allocates nothing. Rethrows the Error of the first
-  // sample of the batch that could not be read. With BadSample::skip a sample that cannot be decoded gives its place to
+  // The next batch in order, or nullptr after the last; while it waits, `arrived` is called whenever some samples have been read.
+  // Allocates nothing. Rethrows the Error of the first
+  // sample of the batch that could not be read. Damage is found when a sample is read for the first time, wherever in the file it is:
+  // what is skipped does not depend on the crop. With BadSample::skip a sample that cannot be decoded gives its place to
   // the next one of the data set that can (in training) or to none (in evaluation); so does one in a thousand that
   // cannot be read from the disk, again and again: more than that are an Error(io).
-  const Batch* next();
+  const Batch* next(const std::function<void()>& arrived = nullptr);
 
   // Why samples were skipped, a text for each that was not asked for yet.
   std::vector<std::string> take_skipped();
+
+  // Of all that were skipped so far, each followed by a zero.
+  std::string skipped_names();
 
   int batches_per_epoch() const;
 
@@ -94,9 +100,11 @@ class Loader {
   bool fill_place_with(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
   std::int32_t pick_usable(std::int32_t sample, Workspace& workspace);
   bool can_use(std::int32_t sample, Workspace& workspace);
-  void read(std::int32_t sample, Workspace& workspace) const;
+  void read(std::int32_t sample, Workspace& workspace);
   void skip(std::int32_t sample, const Error& problem);
   bool is_skipped(std::int32_t sample);
+  bool is_read(std::int32_t sample);
+  void note_read(std::int32_t sample);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
   Slot& slot_of(int batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
@@ -128,6 +136,7 @@ class Loader {
   int delivered_ = 0;                      // batches that next() gave out
   int busy_ = 0;                           // threads at work on a piece
   bool stop_ = false;
+  std::vector<bool> read_;          // by sample: it was read to its end, and is good
   std::set<std::int32_t> skipped_;  // samples that cannot be used
   int unreadable_ = 0;              // those of them that the disk did not give
   std::vector<std::string> skipped_words_;

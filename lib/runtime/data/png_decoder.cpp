@@ -7,16 +7,20 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/data/exif_orientation.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 8;  // PNG specification 5.2
-constexpr std::size_t kWidthAt = 16;        // after the signature, a length and "IHDR"
+constexpr std::size_t kChunkHeader = 8;     // length and type (5.3)
+constexpr std::size_t kChecksumBytes = 4;
+constexpr std::size_t kWidthAt = 16;  // after the signature, a length and "IHDR"
 
 // libpng leaves by longjmp, so what it works with lives here, outside the functions that it leaves.
 struct Reader {
@@ -78,6 +82,26 @@ int big_endian(std::span<const std::uint8_t> bytes) {
                           std::uint32_t{bytes[2]} << 8U | std::uint32_t{bytes[3]});
 }
 
+// Channels 0.
+std::optional<ImageShape> stored_shape(std::span<const std::uint8_t> bytes) {
+  if (!is_png(bytes) || bytes.size() < kWidthAt + 8) return std::nullopt;
+  return ImageShape{0, big_endian(bytes.subspan(kWidthAt + 4)), big_endian(bytes.subspan(kWidthAt))};
+}
+
+// As the chunk eXIf says it in front of the pixels, where browsers look, too. Nothing when the bytes end before those.
+std::optional<int> png_orientation(std::span<const std::uint8_t> bytes) {
+  int orientation = kUpright;
+  for (std::size_t at = kSignatureBytes; bytes.size() - at >= kChunkHeader;) {
+    const std::size_t length = static_cast<std::size_t>(big_endian(bytes.subspan(at)));
+    const std::string_view type(reinterpret_cast<const char*>(bytes.data()) + at + 4, 4);
+    if (type == "IDAT") return orientation;
+    if (bytes.size() - at < kChunkHeader + length + kChecksumBytes) break;
+    if (type == "eXIf") orientation = orientation_in(bytes.subspan(at + kChunkHeader, length));
+    at += kChunkHeader + length + kChecksumBytes;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_png(std::span<const std::uint8_t> bytes) {
@@ -85,12 +109,13 @@ bool is_png(std::span<const std::uint8_t> bytes) {
 }
 
 std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes) {
-  if (!is_png(bytes) || bytes.size() < kWidthAt + 8) return std::nullopt;
-  return ImageShape{0, big_endian(bytes.subspan(kWidthAt + 4)), big_endian(bytes.subspan(kWidthAt))};
+  const std::optional<ImageShape> stored = stored_shape(bytes);
+  const std::optional<int> orientation = stored ? png_orientation(bytes) : std::nullopt;
+  return orientation ? std::optional(upright(*stored, *orientation)) : std::nullopt;
 }
 
 void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Image& image) {
-  const std::optional<ImageShape> size = probe_png(bytes);
+  const std::optional<ImageShape> size = stored_shape(bytes);
   if (!size) throw Error(ErrorKind::data, fmt::format("{}: broken PNG file: the file is truncated", file));
   check_image_size(file, size->width, size->height);
   Reader reader;
@@ -105,6 +130,7 @@ void decode_png(std::span<const std::uint8_t> bytes, const std::string& file, Im
   const std::size_t row_bytes = image.shape.elements() / rows.size();
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = image.pixels.data() + y * row_bytes;
   if (!read_rows(reader, rows.data())) throw broken();
+  make_upright(png_orientation(bytes).value_or(kUpright), image);
 }
 
 }  // namespace fleetrun::runtime

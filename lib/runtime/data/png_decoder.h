@@ -1,4 +1,4 @@
-// PNG by libpng: every colour type and depth, interlaced too, brought to 8 bits; transparency is dropped.
+// PNG by libpng: every colour type and depth, interlaced too, brought to 8 bits, upright; transparency is dropped.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,8 @@ namespace fleetrun::runtime {
 
 bool is_png(std::span<const std::uint8_t> bytes);
 
-// Width and height by the header (channels 0); nothing when there are too few bytes.
+// Width and height of the upright image by what lies in front of the pixels (channels 0); nothing when the bytes do not reach
+// that far.
 std::optional<ImageShape> probe_png(std::span<const std::uint8_t> bytes);
 
 // Throws Error(data) that names `file` when it is truncated, broken or too large.

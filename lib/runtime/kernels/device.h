@@ -37,6 +37,9 @@ class Device {
   virtual void to_plain(const Value& value, const void* data, void* plain) = 0;
   virtual void from_plain(const Value& value, const void* plain, void* data) = 0;
 
+  // How many of `wanted` compute threads an op gets. Throws Error(config) when they could not work.
+  virtual int largest_team(int wanted) const { return wanted; }
+
   // Called by each executor thread before it makes or runs kernels: its share of the compute threads.
   virtual void enter_thread(int team) = 0;
 

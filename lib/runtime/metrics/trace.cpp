@@ -7,11 +7,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/marked_file.h"
+#include "runtime/metrics/gather_texts.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -102,21 +104,6 @@ std::int64_t first_start(const std::vector<Span>& spans, std::int64_t offset_ns)
   return first;
 }
 
-// What all ranks say, behind each other, on every rank: one at a time, so that rank 0 alone needs room for all.
-std::string gather_text(const std::string& mine, comm::Communicator& communicator) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(communicator.size()));
-  auto size = static_cast<std::int64_t>(mine.size());
-  communicator.all_gather({&size, 1, DType::i64}, {sizes.data(), sizes.size(), DType::i64});
-  std::string all;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    std::string text = rank == communicator.rank() ? mine : std::string();
-    text.resize(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]));
-    communicator.broadcast({text.data(), text.size(), DType::u8}, rank);
-    if (communicator.rank() == 0) all += (rank == 0 ? "" : ",\n") + text;
-  }
-  return all;
-}
-
 }  // namespace
 
 std::string trace_events(const Timeline& timeline, int rank, const TraceClock& clock) {
@@ -166,8 +153,14 @@ void Trace::after_step(std::int64_t step) {
   if (timeline_ && timeline_->is_open() && step == output_.trace->back()) gather();
 }
 
-void Trace::finish() {
-  if (timeline_ && timeline_->is_open()) gather();
+void Trace::finish(std::int64_t steps) {
+  if (timeline_ && timeline_->is_open()) return gather();
+  if (!timeline_ || first_ > 0 || communicator_.rank() != 0) return;
+  const auto& [first, last] = *output_.trace;
+  out_ << fmt::format("warning: no trace of steps {} to {}: ", first, last)
+       << (steps < first ? fmt::format("the training ended after step {}", steps)
+                         : "they were done before the checkpoint from which the training went on")
+       << std::endl;
 }
 
 void Trace::gather() {
@@ -177,12 +170,12 @@ void Trace::gather() {
   std::int64_t left_out = static_cast<std::int64_t>(timeline_->left_out());
   communicator_.all_reduce({&clock.start_ns, 1, DType::i64}, comm::ReduceOp::min);
   communicator_.all_reduce({&left_out, 1, DType::i64}, comm::ReduceOp::sum);
-  const std::string events =
-      gather_text(trace_events(*timeline_, communicator_.rank(), clock), communicator_);
+  const std::vector<std::string> events =
+      gather_texts(trace_events(*timeline_, communicator_.rank(), clock), communicator_);
   if (communicator_.rank() != 0) return;
   if (left_out > 0)
     out_ << fmt::format("warning: {} spans did not fit into the trace", left_out) << std::endl;
-  write(events);
+  write(fmt::format("{}", fmt::join(events, ",\n")));
 }
 
 // A training does not fail because there is no room for what is seen of it.

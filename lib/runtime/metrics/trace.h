@@ -29,7 +29,8 @@ class Trace {
   // Before and after step number `step`, counted from 1. A step notes about so many spans.
   void before_step(std::int64_t step, std::size_t spans);
   void after_step(std::int64_t step);
-  void finish();  // at the end of the training, which may come before the last step of the trace
+  // At the end of the training, after `steps` steps, which may come before the last step of the trace, or the first.
+  void finish(std::int64_t steps);
 
  private:
   void gather();

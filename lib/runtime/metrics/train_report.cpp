@@ -52,7 +52,9 @@ std::string describe(const TrainReport& report) {
       report.epochs == 1 ? "" : "s", report.steps, report.steps == 1 ? "" : "s", report.world_size,
       report.world_size == 1 ? "" : "s", report.train_seconds, report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
-  if (report.skipped_samples > 0) text += fmt::format(", {} samples skipped", report.skipped_samples);
+  if (report.skipped_samples > 0)
+    text +=
+        fmt::format(", {} sample{} skipped", report.skipped_samples, report.skipped_samples == 1 ? "" : "s");
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
   return text;
 }

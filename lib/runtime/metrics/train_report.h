@@ -14,7 +14,7 @@ struct TrainReport {
   std::int64_t steps = 0;            // those before a checkpoint included
   std::int64_t resumed_at = 0;       // the steps that the checkpoint had which the run went on from
   bool stopped = false;              // on request, before its end, with a checkpoint
-  std::int64_t skipped_samples = 0;  // that could not be decoded; each rank counts those that it met
+  std::int64_t skipped_samples = 0;  // different ones that could not be used, of all ranks
   std::optional<double> loss;        // the last fetched one, of rank 0; null when nothing was left to train
   std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;     // top 1
@@ -25,7 +25,8 @@ struct TrainReport {
   std::size_t activation_bytes = 0;        // per rank: the planned arena, scratch memory included
   std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other
   int in_place_pairs = 0;                  // outputs that took the place of an input
-  TimeUses time{};                         // of `timed_ranks` ranks together, since the run began
+  std::string unsaved;  // why there is no checkpoint of the end; "": there is one, or none is wanted
+  TimeUses time{};      // of `timed_ranks` ranks together, since the run began
   int timed_ranks = 1;
   std::string run_id;  // the launcher knows the file by it for its own; "": started by hand
 };

@@ -18,6 +18,7 @@ constexpr std::int64_t kHidden = 4096;
 
 // Simonyan and Zisserman 2014, arXiv:1409.1556, configuration D, as torchvision's vgg16: 13 convolutions 3x3 with
 // relu, five max-pools, three fc. Parameters are numbered as there (features.0.weight, classifier.6.bias).
+// The five pools leave 7 x 7 of sides of 224 to 255; what torchvision does with other sides is not built (its adaptive pool).
 // torchvision drops half of the values twice; here model.dropout says how many.
 ValueId build_vgg16(Builder& builder, const ModelRequest& request) {
   ValueId x = request.image;
@@ -36,8 +37,10 @@ ValueId build_vgg16(Builder& builder, const ModelRequest& request) {
   }
   const Shape& last = builder.program().value(x).shape;
   if (last[2] != kLastSide || last[3] != kLastSide)
-    throw Error(ErrorKind::config, fmt::format("model.name: vgg16 wants images of 224 x 224, found {} x {}",
-                                               request.facts.input_shape[1], request.facts.input_shape[2]));
+    throw Error(ErrorKind::config,
+                fmt::format("model.name: vgg16 wants images with sides of 224 to 255 pixels, found {} x {}",
+                            request.facts.input_shape[1], request.facts.input_shape[2]),
+                "data.train.image_size=224, and the same of data.test, brings images to that size");
   for (const int layer : {0, 3}) {
     x = fc_layer(builder, fmt::format("classifier.{}", layer), x, kHidden, Start::small);
     x = relu_layer(builder, fmt::format("classifier.{}", layer + 1), x);

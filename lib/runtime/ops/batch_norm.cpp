@@ -11,8 +11,8 @@
 //   batch_norm_grad(x, dy, scale, batch_mean, batch_variance), with z = (x - m) / sqrt(v + epsilon):
 //     dbias = sum dy;  dscale = sum dy * z
 //     dx = scale / sqrt(v + epsilon) * (dy - dbias / n - z * dscale / n)
-// Throws Error(config) when sizes do not fit, when training sees one value per channel only (its variance
-// is 0; PaddlePaddle copies x then, PyTorch refuses too), or when a gradient is asked for in evaluation.
+// Throws Error(config) when sizes do not fit, or when a gradient is asked for in evaluation. That training has more than one value
+// per channel build_training_program sees to, which knows whether the values of other ranks count.
 #include "runtime/ops/batch_norm_parts.h"
 
 namespace fleetrun::runtime::ops {

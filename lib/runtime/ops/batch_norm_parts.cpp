@@ -15,12 +15,6 @@ void check_epsilon(const OpView& op) {
   if (!(epsilon > 0)) op.fail(fmt::format("epsilon is {}, must be above 0", epsilon));
 }
 
-void expect_some_values(const OpView& op) {
-  const Shape& x = op.input("x").shape;
-  if (x[0] * x[2] * x[3] < 2)
-    op.fail(fmt::format("x is {}: training wants more than one value per channel", describe(x)));
-}
-
 // kNone when none flows.
 ValueId gradient_of_y(const GradientRule& rule) {
   const OpView& forward = rule.forward();
@@ -50,7 +44,6 @@ void infer_batch_norm(Inference& op) {
   if (!(momentum >= 0 && momentum <= 1))
     op.fail(fmt::format("momentum is {}, must be from 0 to 1", momentum));
   const bool training = op.flag("training");
-  if (training) expect_some_values(op);
   for (const char* name : {"mean", "variance", "batch_mean", "batch_variance"})
     if (op.has_output(name) != training)
       op.fail(fmt::format("{} is {} output of {}", name, training ? "a wanted" : "no",

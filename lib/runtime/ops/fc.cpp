@@ -1,7 +1,11 @@
 // Fully connected layer.
 //   y = x w^T + b       x [N, ...] f32, seen as [N, in];  w [out, in];  b [out], optional;  y [N, out]
 //   dx = dy w           dw = dy^T x           db = sum of dy over N
-// Throws Error(config) when w is not [out, in] for the features that x has, or b is not [out].
+// Throws Error(config) when w is not [out, in] for the features that x has, b is not [out], or a sample has more features than
+// oneDNN counts, which divides by their number modulo 2^32.
+#include <cstdint>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "runtime/ops/op_def.h"
@@ -9,11 +13,16 @@
 namespace fleetrun::runtime::ops {
 namespace {
 
+constexpr std::int64_t kMostFeatures = std::numeric_limits<std::int32_t>::max();
+
 void infer_fc(Inference& op) {
   const Shape& x = op.input("x").shape;
   const Shape& w = op.input("w").shape;
   if (x.size() < 2) op.fail(fmt::format("x is {}, wanted [N, features...]", describe(x)));
   const std::int64_t features = count_of({x.begin() + 1, x.end()});
+  if (features > kMostFeatures)
+    op.fail(fmt::format("x is {}: {} features a sample, wanted at most {}", describe(x), features,
+                        kMostFeatures));
   if (w.size() != 2 || w[1] != features)
     op.fail(fmt::format("w is {}, wanted [out, {}] for x {}", describe(w), features, describe(x)));
   if (op.has_input("b") && op.input("b").shape != Shape{w[0]})

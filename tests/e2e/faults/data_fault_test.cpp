@@ -1,5 +1,7 @@
-// D8, D11 and D12: what happens to a training whose data is on a disk that fails.
+// D8 and D11 to D14: what happens to a training that waits for a disk, or for somebody with a debugger.
 #include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include <regex>
 #include <utility>
@@ -15,6 +17,15 @@ const std::string kPng(
     "\x63\x68\0\0\0\x82"
     "\0\x81\x77\xcd\x72\xb6\0\0\0\0IEND\xae\x42\x60\x82",
     67);
+
+// 12 steps, and checkpoints in a folder that the disk may be slow to take.
+const std::string kSavingJob = R"({
+  "model": {"name": "mlp", "hidden": [8]},
+  "data": {"train": {"format": "synthetic", "samples": 192, "shape": [1, 4, 4], "classes": 2}, "batch_size": 8},
+  "optimizer": {"name": "momentum", "learning_rate": 0.001},
+  "train": {"max_steps": 12},
+  "checkpoint": {"dir": "stalls", "every_steps": 4, "every_epochs": 0}
+})";
 
 // A training on photographs that goes on until somebody ends it.
 struct PhotoTraining : Launch {
@@ -123,6 +134,92 @@ TEST_CASE("D12: a disk that stalls is waited for within the bound, and named as 
   CHECK(result.code == 75);
   CHECK(contains(result.err, "waiting for data, step "));
   CHECK(std::regex_search(result.err, std::regex(R"(rank \d is waiting for data, the others are not)")));
+}
+
+// A training whose checkpoints go to a folder that takes its time; `waits` is there, and so the disk takes nothing.
+struct SlowSaves : Launch {
+  SlowSaves() { folder.write("job.json", kSavingJob); }
+  ChildOptions on_slow_disk() const {
+    ChildOptions slow = options();
+    slow.environment = {{"LD_PRELOAD", FAILING_DISK},
+                        {"ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0"},
+                        {"FAILING_DISK_WAITS", folder / "waits"}};
+    return slow;
+  }
+  static Words command(const std::string& flag, const Words& overrides = {}) {
+    Words words = {FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", flag, "job.json"};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    return words;
+  }
+  bool says(const std::string& words) const { return contains(folder.read("log/workerlog.0"), words); }
+};
+
+TEST_CASE("D13, row 2: a disk that is slow to take a checkpoint holds a training up, and ends nothing") {
+  const SlowSaves training;
+  training.folder.write("waits", "");
+  ChildProcess process(SlowSaves::command("--hang_timeout=3"), training.on_slow_disk());
+  REQUIRE(comes_true(
+      [&] { return training.says("waiting for the disk: a checkpoint is being written for 10 s\n"); }, 60s));
+  std::filesystem::remove(training.folder / "waits");
+  const ChildResult result = process.wait();
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK_FALSE(contains(result.err, "made no progress"));
+}
+
+TEST_CASE("D13, row 2: at the end all ranks wait for the last checkpoint, and none of them leaves before") {
+  const SlowSaves training;
+  training.folder.write("waits", "");
+  ChildProcess process(SlowSaves::command("--hang_timeout=3", {"checkpoint.every_steps=1000"}),
+                       training.on_slow_disk());
+  REQUIRE(comes_true(
+      [&] { return training.says("waiting for the disk: a checkpoint is being written for 10 s\n"); }, 60s));
+  CHECK(workers_in(training.folder).size() == 2);
+  std::filesystem::remove(training.folder / "waits");
+  const ChildResult result = process.wait();
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(training.says("-step-12 ("));
+}
+
+TEST_CASE("D13: a rank that waits for the disk with a trace is seen to do so") {
+  const SlowSaves training;
+  training.folder.write("waits", "");
+  ChildProcess process(SlowSaves::command("--hang_timeout=2", {"checkpoint.every_steps=1000",
+                                                               "output.dir=stalls", "output.trace=[2,3]"}),
+                       training.on_slow_disk());
+  const ChildResult result = process.wait();
+  CHECK(result.code == 75);
+  CHECK(contains(result.err, "waiting for the disk, step 3"));
+}
+
+// Holds a process as a debugger does, until the end of the block.
+struct Debugger {
+  explicit Debugger(pid_t process) : pid(process) {
+    holds = ::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 &&
+            ::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr) == 0 && ::waitpid(pid, nullptr, __WALL) == pid;
+  }
+  ~Debugger() {
+    if (holds) ::ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
+  }
+  Debugger(const Debugger&) = delete;
+  Debugger& operator=(const Debugger&) = delete;
+  pid_t pid;
+  bool holds = false;
+};
+
+TEST_CASE("D14: a rank that a debugger holds is not taken for hung, nor are those that wait for it") {
+  const PhotoTraining training;
+  training.write_photos();
+  ChildProcess process(PhotoTraining::command({"--hang_timeout=1"}), training.options());
+  training.wait_for_epoch(1);
+  {
+    const Debugger debugger(workers_in(training.folder).at(0));
+    if (!debugger.holds) LEAVE_OUT("another process may not be traced here");
+    CHECK_FALSE(comes_true([&] { return !is_alive(process.pid()); }, 4s));
+  }
+  const int before = training.epochs();
+  CHECK(comes_true([&] { return training.epochs() > before + 1; }, 60s));
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
 }
 
 }  // namespace

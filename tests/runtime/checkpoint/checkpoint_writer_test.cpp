@@ -7,6 +7,8 @@
 namespace fleetrun::runtime::checkpoint_writer_test {
 namespace {
 
+using namespace std::chrono_literals;
+
 Snapshot snapshot(std::int64_t steps) {
   Snapshot made = {.state = {.steps = steps, .model = "mlp", .optimizer = "sgd"}};
   made.files["model.safetensors"]["fc1.weight"] = {{1}, {static_cast<float>(steps)}};
@@ -19,7 +21,7 @@ TEST_CASE("checkpoints are written in order, each is told once, and the last is 
   {
     CheckpointWriter writer(folder);
     for (const int steps : {1, 2, 3}) writer.write(snapshot(steps));
-    writer.wait_until_idle();
+    REQUIRE(writer.wait_until_idle(60s));
     const std::vector<SaveResult> results = writer.take_results();
     REQUIRE(results.size() == 3);
     CHECK(results[2].state.steps == 3);
@@ -38,7 +40,7 @@ TEST_CASE("a save that fails is a result with its problem, and the next one is t
   broken.files["no/such/folder"] = {};
   writer.write(std::move(broken));
   writer.write(snapshot(2));
-  writer.wait_until_idle();
+  REQUIRE(writer.wait_until_idle(60s));
   const std::vector<SaveResult> results = writer.take_results();
   REQUIRE(results.size() == 2);
   REQUIRE(results[0].problem);

@@ -15,7 +15,8 @@ Manifest example() {
                     .batch_size = 64,
                     .seed = -5,
                     .model = "lenet",
-                    .optimizer = "adam"},
+                    .optimizer = "adam",
+                    .samples = 50000},
           .files = {{"model.safetensors", facts_of("weights")}, {"optimizer.safetensors", facts_of("")}}};
 }
 
@@ -28,6 +29,14 @@ TEST_CASE("a manifest is read back as it was written") {
   const Manifest read = parse_manifest(format_manifest(example()), "m");
   CHECK(read.state == example().state);
   CHECK(read.files == example().files);
+}
+
+TEST_CASE("a manifest of an older build does not know the number of samples") {
+  Manifest old = example();
+  old.state.samples = 0;
+  const std::string text = format_manifest(old);
+  CHECK(text.find("samples") == std::string::npos);
+  CHECK(parse_manifest(text, "m").state == old.state);
 }
 
 TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {

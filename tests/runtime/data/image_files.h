@@ -79,19 +79,25 @@ inline std::string with_jpeg_size(std::string jpeg, int height, int width) {
   return jpeg;
 }
 
-// Puts an Exif segment with this orientation behind the first marker of a JPEG file.
-inline std::string with_orientation(const std::string& jpeg, int orientation, bool little) {
+// What cameras say of a picture: their maker, and this orientation.
+inline std::string make_exif(int orientation, bool little) {
   const auto number = [&](std::uint32_t value, int size) {
     std::string bytes;
     for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * (little ? i : size - 1 - i));
     return bytes;
   };
-  std::string segment = std::string("Exif\0\0", 6) + (little ? "II" : "MM") + number(42, 2) + number(8, 4);
-  segment += number(2, 2);                                                               // two entries
-  segment += number(0x010f, 2) + number(2, 2) + number(4, 4) + std::string("cam\0", 4);  // the maker, a text
-  segment += number(0x0112, 2) + number(3, 2) + number(1, 4) +
-             number(static_cast<std::uint32_t>(orientation), 2) + number(0, 2);
-  segment += number(0, 4);  // no further directory
+  std::string exif = (little ? "II" : "MM") + number(42, 2) + number(8, 4);
+  exif += number(2, 2);                                                               // two entries
+  exif += number(0x010f, 2) + number(2, 2) + number(4, 4) + std::string("cam\0", 4);  // the maker, a text
+  exif += number(0x0112, 2) + number(3, 2) + number(1, 4) +
+          number(static_cast<std::uint32_t>(orientation), 2) + number(0, 2);
+  exif += number(0, 4);  // no further directory
+  return exif;
+}
+
+// Puts an Exif segment with this orientation behind the first marker of a JPEG file.
+inline std::string with_orientation(const std::string& jpeg, int orientation, bool little) {
+  const std::string segment = std::string("Exif\0\0", 6) + make_exif(orientation, little);
   const std::size_t length = segment.size() + 2;
   return jpeg.substr(0, 2) + "\xff\xe1" + static_cast<char>(length >> 8) + static_cast<char>(length) +
          segment + jpeg.substr(2);
@@ -147,6 +153,16 @@ inline std::string with_png_size(std::string png, std::uint32_t height, std::uin
   const uLong checksum = crc32(0, reinterpret_cast<const Bytef*>(png.data()) + 12, 17);
   png.replace(29, 4, big_endian(static_cast<std::uint32_t>(checksum)));
   return png;
+}
+
+// Puts a chunk of this type and content at an offset of a PNG file, with its checksum.
+inline std::string with_png_chunk(std::string png, std::size_t at, const std::string& type,
+                                  const std::string& content) {
+  const std::string named = type + content;
+  const uLong checksum =
+      crc32(0, reinterpret_cast<const Bytef*>(named.data()), static_cast<uInt>(named.size()));
+  return png.insert(at, big_endian(static_cast<std::uint32_t>(content.size())) + named +
+                            big_endian(static_cast<std::uint32_t>(checksum)));
 }
 
 // An IDX file of unsigned bytes.

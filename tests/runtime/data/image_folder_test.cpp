@@ -2,11 +2,15 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
 #include "runtime/data/data_set.h"
+#include "runtime/data/exif_orientation.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
+#include "runtime/data/loader.h"
+#include "runtime/model_facts.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::runtime::image_folder_test {
@@ -98,6 +102,79 @@ TEST_CASE("a thumbnail before the header does not hide the size") {
   jpeg.insert(2, exif);
   folder.add("a", "1.jpg", jpeg);
   CHECK(folder.open()->shape() == ImageShape{3, 6, 8});
+}
+
+TEST_CASE("row 8: images that were all turned give the upright size") {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const Folder folder;
+    const std::string jpeg = make_jpeg(gradient_image(3, 16, 24)), png = make_png(gradient_image(3, 16, 24));
+    folder.add("a", "1.jpg", with_orientation(jpeg, orientation, true));
+    folder.add("b", "1.png", with_png_chunk(png, 33, "eXIf", make_exif(orientation, false)));
+    const bool turned = orientation >= 5;
+    CHECK(folder.open()->shape() == ImageShape{3, turned ? 24 : 16, turned ? 16 : 24});
+  }
+}
+
+TEST_CASE("a PNG file with an orientation gives the same picture as a JPEG file with it") {
+  const Image picture = noisy_image(3, 16, 24);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    CAPTURE(orientation);
+    const Folder folder;
+    folder.add("a", "1.png", with_png_chunk(make_png(picture), 33, "eXIf", make_exif(orientation, false)));
+    Image upright = picture;
+    make_upright(orientation, upright);
+    CHECK(read(*folder.open(), 0) == planes_of(upright));
+  }
+}
+
+TEST_CASE("row 9: a link to nowhere and a pipe are told when they are read, and do not decide the size") {
+  const Folder folder;
+  folder.add("a", "2.png", make_png(gradient_image(3, 8, 6)));
+  std::filesystem::create_symlink("nowhere", folder / "a/0.png");
+  REQUIRE(::mkfifo((folder / "a/1.png").c_str(), 0600) == 0);
+  const auto set = folder.open();
+  CHECK(set->shape() == ImageShape{3, 8, 6});
+  LoaderOptions options;
+  options.batch = 3;
+  options.bad_sample = job::BadSample::skip;
+  Loader loader(*set, options);
+  loader.start_epoch(0);
+  REQUIRE(loader.next() != nullptr);
+  CHECK(loader.take_skipped().size() == 2);
+  CHECK(loader.skipped_names() == folder / "a/0.png" + '\0' + folder / "a/1.png" + '\0');
+}
+
+TEST_CASE(
+    "row 10: a class may have no images in a test set, or no folder, and the others keep their labels") {
+  const Folder train, test;
+  const std::string image = make_png(gradient_image(3, 4, 4));
+  for (const char* name : {"a", "b", "c"}) train.add(name, "1.png", image);
+  make_directories(test / "a");
+  test.add("c", "1.png", image);
+  const auto trained_on = train.open(), set = open_data_set(test.spec(), trained_on.get());
+  CHECK_NOTHROW(check_same_kind(*trained_on, *set));
+  REQUIRE(set->size() == 1);
+  CHECK(set->label(0) == 2);
+  CHECK(set->class_names() == trained_on->class_names());
+  test.add("d", "1.png", image);
+  check_error(ErrorKind::data, test / "d: data.train has no class d",
+              [&] { open_data_set(test.spec(), trained_on.get()); });
+  const Folder none;
+  make_directories(none / "b");
+  check_error(ErrorKind::data, "none of the class folders in " + none.path(),
+              [&] { open_data_set(none.spec(), trained_on.get()); });
+}
+
+TEST_CASE("row 11: one class is nothing to learn, unless the model has more") {
+  const Folder folder;
+  folder.add("a", "1.png", make_png(gradient_image(3, 4, 4)));
+  const auto set = folder.open();
+  check_error(ErrorKind::config, "data.train has 1 class, wanted at least 2",
+              [&] { resolve_model_facts(job::ModelSpec(), *set); });
+  job::ModelSpec model;
+  model.class_dim = 2;
+  CHECK(resolve_model_facts(model, *set).classes == 2);
 }
 
 TEST_CASE("a broken file is told when it is read, and does not decide the size") {

@@ -59,10 +59,10 @@ TEST_CASE("all lines that cannot be used are told at once with their numbers, be
   CHECK(error.message() ==
         "7 of " + list + " lines cannot be used:\n  " + list + ":2: no label; wanted `path label`\n  " +
             list + ":3: " + folder / "images/missing.png: No such file or directory (errno 2)\n  " + list +
-            ":4: the label is -1, wanted a whole number of at least 0\n  " + list +
-            ":5: the label is 1.5, wanted a whole number of at least 0\n  " + list +
-            ":6: the label is 99999999999, wanted a whole number of at least 0\n  " + list +
-            ":7: the label is cat, wanted a whole number of at least 0\n  " + list +
+            ":4: the label is -1, wanted a whole number from 0 to 999999\n  " + list +
+            ":5: the label is 1.5, wanted a whole number from 0 to 999999\n  " + list +
+            ":6: the label is 99999999999, wanted a whole number from 0 to 999999\n  " + list +
+            ":7: the label is cat, wanted a whole number from 0 to 999999\n  " + list +
             ":8: no label; wanted `path label`");
 }
 
@@ -73,6 +73,31 @@ TEST_CASE("of very many bad lines the first are told and the rest counted") {
   const Error error = error_of([&] { folder.open(list); });
   CHECK(error.message().starts_with("100 of "));
   CHECK(error.message().ends_with("\n  and 80 more"));
+}
+
+TEST_CASE("a label that no model can have is named with its line") {
+  const Listed folder;
+  check_error(ErrorKind::data, "train.txt:2: the label is 2147483646, wanted a whole number from 0 to 999999",
+              [&] { folder.open("a.png 0\nb.png 2147483646\n"); });
+  CHECK(folder.open("a.png 0\nb.png 999999\n")->classes() == 1000000);
+}
+
+TEST_CASE(
+    "row 17: a list in UTF-16 is called so, and a name with control characters leaves the terminal as it "
+    "is") {
+  const Listed folder;
+  check_error(ErrorKind::data, "train.txt is UTF-16 text, wanted UTF-8", [&] {
+    folder.open(
+        std::string("\xff\xfe"
+                    "a\0 \0"
+                    "0\0\n\0",
+                    10));
+  });
+  const Error error = error_of([&] { folder.open(std::string("\x1b[2Jx\0y.png 0\n", 14)); });
+  const std::string words = error.describe("fleetrun");
+  CHECK(words.find('\x1b') == std::string::npos);
+  CHECK(words.find('\0') == std::string::npos);
+  CHECK(words.find("?[2Jx?y.png") != std::string::npos);
 }
 
 TEST_CASE("an empty list is an error") {

@@ -153,6 +153,60 @@ TEST_CASE("bad samples that are skipped are told once each, and others take thei
   }
 }
 
+// Large enough that most crops end above the damage, which lies in the last tenth.
+std::string damaged_below() {
+  std::string jpeg = make_jpeg(noisy_image(3, 400, 300));
+  return jpeg.substr(0, jpeg.size() * 9 / 10) + "\xff\xd9";
+}
+
+// What is skipped in one epoch of all by a loader that begins there.
+std::string skipped_in(const DataSet& set, int epoch) {
+  Loader loader(set, options(job::BadSample::skip, set.size()));
+  loader.start_epoch(epoch);
+  REQUIRE(loader.next() != nullptr);
+  return loader.skipped_names();
+}
+
+TEST_CASE("row 4: whether a file is bad does not depend on the crop that is seen of it first") {
+  const Folder folder({{"a.jpg", damaged_below()}, {"b.jpg", make_jpeg(noisy_image(3, 400, 300))}});
+  const auto set = folder.open();
+  ReadScratch scratch;
+  std::vector<std::uint8_t> pixels(set->shape().elements());
+  int seen = 0;  // crops in which the damage is not
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    CHECK(skipped_in(*set, epoch) == folder / "class/a.jpg" + '\0');
+    try {
+      set->read({.augment = job::Augment::random_resized_crop, .epoch = epoch, .sample = 0}, scratch,
+                pixels.data());
+      ++seen;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  CHECK(seen > 5);
+}
+
+TEST_CASE("row 4: a good file is good to its end, whatever is shown of it") {
+  ReadScratch scratch;
+  for (const int colours : {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_440, TJSAMP_411, TJSAMP_GRAY})
+    for (const int flags : {0, TJFLAG_PROGRESSIVE})
+      for (const int height : {33, 100, 257}) {
+        CAPTURE(colours);
+        CAPTURE(height);
+        const Image image = noisy_image(colours == TJSAMP_GRAY ? 1 : 3, height, 91);
+        const Folder folder({{"a.jpg", make_jpeg(image, flags, colours)}});
+        const auto set = folder.open();
+        std::vector<std::uint8_t> whole(set->shape().elements()), part(whole.size());
+        for (int epoch = 0; epoch < 30; ++epoch) {
+          Framing framing = {.augment = job::Augment::random_resized_crop, .epoch = epoch};
+          set->read(framing, scratch, part.data());
+          framing.to_the_end = true;
+          REQUIRE_NOTHROW(set->read(framing, scratch, whole.data()));
+          CHECK(whole == part);
+        }
+      }
+}
+
 TEST_CASE("an evaluation leaves bad samples out and counts the others") {
   Files files = {{"bad.jpg", ""}, {"good.png", make_png(gradient_image(3, 40, 40))}};
   const Folder folder(files);

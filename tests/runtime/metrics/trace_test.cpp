@@ -87,10 +87,21 @@ std::string traced(const TemporaryFolder& home, std::array<int, 2> wanted, int f
       trace.timeline()->note(label, now, now + 1000);
       trace.after_step(step);
     }
-    trace.finish();
+    trace.finish(first + steps - 1);
     if (communicator.rank() == 0) said = out.str();
   });
   return said;
+}
+
+TEST_CASE("row 18: a trace of steps that the training does not do is told to be none, and why") {
+  const TemporaryFolder home;
+  CHECK(traced(home, {500, 505}, 1, 28) ==
+        "warning: no trace of steps 500 to 505: the training ended after step 28\n");
+  CHECK(
+      traced(home, {2, 3}, 10, 5) ==
+      "warning: no trace of steps 2 to 3: they were done before the checkpoint from which the training went "
+      "on\n");
+  CHECK_FALSE(home.has("trace.json"));
 }
 
 std::vector<std::pair<int, int>> ranks_and_steps(const TemporaryFolder& home) {

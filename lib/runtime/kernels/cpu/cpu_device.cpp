@@ -1,7 +1,6 @@
 #include "runtime/kernels/cpu/cpu_device.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "comm/aligned_memory.h"
 #include "runtime/kernels/cpu/primitive_scope.h"
+#include "runtime/kernels/cpu/team.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -109,8 +109,10 @@ void CpuDevice::from_plain(const Value& value, const void* plain, void* data) {
     reorder_now(plain_descriptor(value), const_cast<void*>(plain), descriptor_of(value), data, engine());
 }
 
+int CpuDevice::largest_team(int wanted) const { return cpu::largest_team(wanted); }
+
 void CpuDevice::enter_thread(int team) {
-  omp_set_num_threads(team);
+  set_team(team);
   const PrimitiveScope scope;  // what a thread's first one allocates is allocated here, not in some step
 }
 

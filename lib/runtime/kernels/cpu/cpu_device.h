@@ -22,6 +22,7 @@ class CpuDevice : public Device {
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
   void to_plain(const Value& value, const void* data, void* plain) override;
   void from_plain(const Value& value, const void* plain, void* data) override;
+  int largest_team(int wanted) const override;
   void enter_thread(int team) override;
   std::vector<DType> narrow_types() const override;  // bf16 where the processor multiplies in it
 

@@ -1,0 +1,13 @@
+// What each rank has to say, on rank 0.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace fleetrun::runtime {
+
+// By rank; the others get nothing. Every rank calls it. One text travels at a time, so that rank 0 alone needs room for all.
+std::vector<std::string> gather_texts(const std::string& mine, comm::Communicator& communicator);
+
+}  // namespace fleetrun::runtime
