@@ -3,7 +3,8 @@
 
 namespace fleetrun {
 
-// Opens those that are closed on /dev/null: else the first files that we open would take their places, and our output.
+// Opens the closed ones on /dev/null, for reading: otherwise the first files that we open take their places and our output. Writing to
+// a descriptor that was closed still fails, so that nobody takes lost output for written output.
 void open_standard_descriptors();
 
 }  // namespace fleetrun
