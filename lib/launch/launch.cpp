@@ -78,6 +78,12 @@ std::string make_temporary_folder(std::string path) {
   return path;
 }
 
+// A program that knows its way by absolute paths runs without one.
+bool needs_current_folder(const LaunchOptions& options) {
+  const std::string& logs = options.log_dir.value;
+  return (!logs.empty() && !logs.starts_with('/')) || kind_of(requested_program(options)) == ProgramKind::job;
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -87,7 +93,8 @@ HostFacts probe(const LaunchOptions& options) {
 }  // namespace
 
 int launch(LaunchOptions options, const Environment& environment) {
-  check_surroundings();
+  check_umask();
+  if (needs_current_folder(options)) check_current_folder();
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   const std::optional<job::ParsedJob> job = read_job(options);

@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "launch/death_evidence.h"
 #include "launch/folder_lock.h"
 #include "launch/log_names.h"
 
@@ -40,12 +39,8 @@ bool is_report_of(const std::string& text, const std::string& run_id) {
   return json.is_object() && json.value("run_id", nlohmann::json()) == run_id;
 }
 
-// What PyTorch's @record writes, at the path that we gave the rank.
-bool is_of_a_worker(const std::string& text) {
-  DeathEvidence evidence;
-  read_error_file(text, evidence);
-  return !evidence.exception.empty();
-}
+// What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
+bool is_of_a_worker(const std::string& text) { return text.starts_with("{\"message\":"); }
 
 }  // namespace
 
@@ -93,11 +88,13 @@ bool LogFolder::owns(const std::string& name) const { return files_->owns(name) 
 bool LogFolder::was_cut_off(const std::string& name) const {
   const FileList& list = files_->list();
   const auto facts = files_->look(name);
-  if (list.ended || !facts || facts->kind != FileFacts::Kind::file) return false;
+  if (list.ended || !facts || facts->kind != FileFacts::Kind::file || facts->owner != files_->owner())
+    return false;
   const std::string base = std::filesystem::path(name).filename();
   if (base == kTrainReportName) return is_report_of(files_->read(name, kMostTrainBytes), list.run_id);
-  if (is_error_file(base)) return is_of_a_worker(files_->read(name, kMostErrorBytes));
-  return !began_ && facts->size == 0 && (!is_of_a_rank(base) || number_in(base) < list.ranks);
+  if (is_of_a_rank(base) && number_in(base) >= list.ranks) return false;
+  if (is_error_file(base)) return facts->size == 0 || is_of_a_worker(files_->read(name, kMostErrorBytes));
+  return !began_ && facts->size == 0;
 }
 
 std::vector<std::string> LogFolder::own_names() const {

@@ -14,13 +14,15 @@ namespace {
 
 constexpr mode_t kOwner = 0700;
 
-void check_folder() {
+}  // namespace
+
+void check_current_folder() {
   std::error_code problem;
   const std::filesystem::path current = std::filesystem::current_path(problem);
-  if (problem || current.empty())
-    throw Error(ErrorKind::missing,
-                fmt::format("the current folder cannot be used: {}", describe_errno(problem.value())),
-                "it was removed or belongs to somebody else; start from another one");
+  if (!problem && !current.empty()) return;
+  throw Error(ErrorKind::missing,
+              fmt::format("the current folder cannot be used: {}", describe_errno(problem.value())),
+              "it was removed or belongs to somebody else; start from another one");
 }
 
 void check_umask() {
@@ -32,13 +34,6 @@ void check_umask() {
         fmt::format("the umask is {:04o}: it keeps us from reading and writing the files that we create",
                     static_cast<unsigned>(mask)),
         "wanted is one like 0022 or 0077");
-}
-
-}  // namespace
-
-void check_surroundings() {
-  check_folder();
-  check_umask();
 }
 
 }  // namespace fleetrun::launch

@@ -3,7 +3,10 @@
 
 namespace fleetrun::launch {
 
-// Throws Error(missing) when the current folder was removed, Error(config) when the umask keeps us from our own files.
-void check_surroundings();
+// Throws Error(missing) when the current folder is needed and was removed.
+void check_current_folder();
+
+// Throws Error(config) when it keeps us from our own files.
+void check_umask();
 
 }  // namespace fleetrun::launch

@@ -84,6 +84,29 @@ TEST_CASE("a run that was killed leaves nothing that holds up the next one") {
   CHECK(folder.has("log/error.1.json"));
 }
 
+TEST_CASE("what a rank was writing about its error when it was killed is no user's file") {
+  const TemporaryFolder folder;
+  {
+    const LogFolder logs(folder / "log", {.ranks = 4});
+    folder.write("log/error.0.json", "");
+    folder.write("log/error.1.json", R"({"message": {"mess)");
+    folder.write("log/error.2.json", R"({"message": "SignalException: 15"})");
+    folder.write("log/error.3.json", "of the user");
+    folder.write("log/error.4.json", R"({"message": "of a rank that this run does not have"})");
+    logs.keep_attempt(0);
+    CHECK(folder.has("log/attempt-0/error.1.json"));
+    CHECK(folder.has("log/error.4.json"));
+  }
+  CHECK(why_not(folder / "log", {.ranks = 4}) ==
+        folder / "log/error.3.json is in the way: a file that no run of fleetrun left there");
+  std::filesystem::remove(folder / "log/error.3.json");
+  CHECK(why_not(folder / "log", {.ranks = 4}) == "");
+  for (const char* name : {"log/error.0.json", "log/error.1.json", "log/error.2.json"})
+    CHECK_FALSE_MESSAGE(folder.has(name), name);
+  CHECK_FALSE(folder.has("log/attempt-0"));
+  CHECK(folder.has("log/error.4.json"));
+}
+
 TEST_CASE("a user's file that has a name of ours stops the run, with its name and a way out") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "log");

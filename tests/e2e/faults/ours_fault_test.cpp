@@ -404,13 +404,18 @@ TEST_CASE("suspicion: an error while a restart is prepared does not replace the 
   CHECK(launch.folder.read("log/attempt-0") == "of the user\n");
 }
 
-TEST_CASE("the current folder was removed: said before anything is made") {
+TEST_CASE("the current folder was removed and is needed: said before anything is made") {
   const ScriptLaunch launch;
-  const ChildResult result =
-      launch.run_after("mkdir gone && cd gone && rmdir ../gone", Launch::command({}, {"ready", "started"}));
-  CHECK(result.code == 66);
-  CHECK(
-      contains(result.err, "fleetrun: error: the current folder cannot be used: No such file or directory"));
+  launch.folder.write("job.json", kEndlessJob);
+  const Words relative = Launch::command({}, {"ready", "started"});
+  const Words job = {FLEETRUN_BINARY, "--log_dir=" + launch.folder / "log", launch.folder / "job.json"};
+  for (const Words& command : {relative, job}) {
+    const ChildResult result = launch.run_after("mkdir gone && cd gone && rmdir ../gone", command);
+    CHECK(result.code == 66);
+    CHECK(contains(
+        result.err,
+        "fleetrun: error: the current folder cannot be used: No such file or directory (errno 2)\n"));
+  }
 }
 
 TEST_CASE("a umask that keeps us from our own files is refused, one that keeps nobody out is harmless") {
@@ -446,6 +451,27 @@ TEST_CASE("closed standard descriptors: what is said goes nowhere, and never int
   CHECK(launch.folder.read("log/.lock").starts_with("fleetrun, pid "));
   CHECK(launch.folder.read("log/.lock").size() < 64);
   CHECK(launch.report()["exit_code"] == 3);
+}
+
+TEST_CASE("a rank that is started by hand without standard descriptors writes to its own files only") {
+  const ScriptLaunch launch;
+  launch.folder.write("job.json", kEndlessJob);
+  const Words words = {FLEETRUN_WORKER, "job.json", "train.epochs=1"};
+  CHECK(launch.run_after("exec <&- >&- 2>&-", words).code == 0);
+  const std::string weights = launch.folder.read("output/model.safetensors");
+  CHECK(launch.run_after("true", words).code == 0);
+  CHECK(launch.folder.read("output/model.safetensors") == weights);
+}
+
+TEST_CASE("low: weights that the limit of file sizes forbids are an error that names them") {
+  const ScriptLaunch launch;
+  launch.folder.write("job.json", kEndlessJob);
+  const ChildResult result =
+      launch.run_after("ulimit -f 8", {FLEETRUN_WORKER, "job.json", "train.epochs=1", "model.hidden=[1000]"});
+  CHECK(result.code == 74);
+  CHECK_MESSAGE(contains(result.err, "output/model.safetensors"), result.err);
+  CHECK_MESSAGE(contains(result.err, "File too large (errno 27)"), result.err);
+  CHECK_FALSE(launch.folder.has("output/model.safetensors"));
 }
 
 }  // namespace

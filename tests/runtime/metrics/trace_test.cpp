@@ -136,7 +136,12 @@ TEST_CASE("a training without a step of the trace leaves none") {
 TEST_CASE("a trace for which there is no folder costs a warning") {
   const TemporaryFolder home;
   std::filesystem::create_directories(home / "trace.json/in the way");
-  CHECK(traced(home, {1, 2}, 1, 2).starts_with("warning: no trace: renaming "));
+  CHECK(traced(home, {1, 2}, 1, 2) ==
+        "warning: no trace: " + home / "trace.json is in the way: a folder that fleetrun did not write\n");
+  std::filesystem::remove_all(home / "trace.json");
+  home.write("trace.json", "of the user");
+  CHECK(traced(home, {1, 2}, 1, 2).starts_with("warning: no trace: "));
+  CHECK(home.read("trace.json") == "of the user");
 }
 
 }  // namespace
