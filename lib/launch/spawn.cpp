@@ -181,6 +181,7 @@ std::optional<cpu_set_t> as_mask(const std::vector<int>& cpus) {
 std::vector<Child> plan_children(const std::vector<SpawnRequest>& requests, const ChildMemory& memory,
                                  const std::vector<int>& signals) {
   std::vector<Child> children;
+  children.reserve(requests.size());
   for (const SpawnRequest& request : requests)
     children.push_back({.executable = request.executable.c_str(),
                         .argv = as_pointers(request.argv),

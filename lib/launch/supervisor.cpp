@@ -150,7 +150,7 @@ Actions Supervisor::go_on(TimePoint now) {
     if (time) actions.push_back(WakeAt{*time});
   if (phase_ != Phase::running) actions.push_back(WakeAt{deadline_});
   if (phase_ != Phase::diagnosing || !std::exchange(roll_called_, false)) return actions;
-  for (Action& action : stop(now)) actions.push_back(std::move(action));
+  for (const Action& action : stop(now)) actions.push_back(action);
   return actions;
 }
 
