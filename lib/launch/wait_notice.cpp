@@ -29,7 +29,7 @@ std::string name_some(const std::vector<int>& ranks) {
                      ranks.size() - kMostNamed);
 }
 
-std::chrono::seconds in_seconds(Clock::duration time) {
+std::chrono::seconds whole_seconds(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time);
 }
 
@@ -39,9 +39,9 @@ std::string describe_wait(const std::vector<int>& ranks, Clock::duration waited,
   const std::string who = name_some(ranks);
   if (waited < grace)
     return fmt::format("waiting for {} to end, {} s so far; --grace allows {} s", who,
-                       in_seconds(waited).count(), in_seconds(grace).count());
+                       whole_seconds(waited).count(), whole_seconds(grace).count());
   return fmt::format("{} {} still there, {} s after SIGKILL", who, ranks.size() == 1 ? "is" : "are",
-                     in_seconds(waited - grace).count());
+                     whole_seconds(waited - grace).count());
 }
 
 WaitNotice::WaitNotice(EventLoop& loop, Clock::duration grace, std::function<const Verdict&()> verdict,
