@@ -304,7 +304,7 @@ TEST_CASE("logs -f has every attempt of a run that restarts faster than it looks
   const Launch launch;
   launch.folder.write("fail.sh",
                       "echo attempt $TORCHELASTIC_RESTART_COUNT\nwhile ! test -e go; do sleep 0.02; done\n"
-                      "sleep 0.1; test $TORCHELASTIC_RESTART_COUNT = 4\n");
+                      "sleep 0.1; test $TORCHELASTIC_RESTART_COUNT = 2\n");
   launch.folder.write("follow.sh", "\"$1\" logs -f | tee seen\n");
   ChildProcess run({FLEETRUN_BINARY, "--max_restart=9", "--restart_delay=0.1", "/bin/sh", "fail.sh"},
                    launch.options());
@@ -314,7 +314,7 @@ TEST_CASE("logs -f has every attempt of a run that restarts faster than it looks
   launch.folder.write("go", "");
   CHECK(run.wait().code == 0);
   CHECK(logs.wait().code == 0);
-  CHECK(launch.folder.read("seen") == "attempt 0\nattempt 1\nattempt 2\nattempt 3\nattempt 4\n");
+  CHECK(launch.folder.read("seen") == "attempt 0\nattempt 1\nattempt 2\n");
 }
 
 TEST_CASE("logs of ranks that have none is no empty success") {
