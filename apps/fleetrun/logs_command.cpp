@@ -1,4 +1,3 @@
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,18 +28,16 @@ using namespace launch;
 constexpr auto kLookPause = std::chrono::seconds(1);  // between looks whether the run is over or begins anew
 constexpr auto kReaderTime = std::chrono::hours(1000);  // a reader may read as slowly as it likes
 
-std::uint64_t inode_of(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;
-}
-
 // Shows logs, and while the run goes on what is added to them.
 class LogViewer {
  public:
   explicit LogViewer(const LogQuery& query) : query_(query), out_(loop_, STDOUT_FILENO) {
     for (const RankLog& log : find_logs(query.folder))
       if (!query.ranks || query.ranks->contains(log.rank)) logs_.push_back({.log = log});
-    for (Log& log : logs_) open(log);
+    if (logs_.empty())
+      throw Error(ErrorKind::missing,
+                  fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
+    for (Log& log : logs_) open(log, path_of(log));
     if (!query.since) return;
     for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.log.name(), *query.since));
   }
@@ -53,7 +50,7 @@ class LogViewer {
       look_again_later();
       loop_.run();
     }
-    for (const Log& log : logs_) log.follower->finish({kReaderTime, [] { return false; }});
+    for (const Log& log : logs_) finish(log);
     if (out_.problem() != 0 && out_.problem() != EPIPE)  // a reader may have enough
       throw Error(ErrorKind::io, "writing to stdout: " + describe_errno(out_.problem()));
   }
@@ -81,10 +78,14 @@ class LogViewer {
     return LogText(std::move(front), std::move(wanted));
   }
 
-  void open(Log& log) {
-    log.inode = inode_of(path_of(log));
-    followers_.push_back(std::make_unique<LogFollower>(loop_, out_, path_of(log), text_of(log)));
+  void open(Log& log, const std::string& path) {
+    log.inode = inode_of(path);
+    followers_.push_back(std::make_unique<LogFollower>(loop_, out_, path, text_of(log)));
     log.follower = followers_.back().get();
+  }
+
+  static void finish(const Log& log) {
+    log.follower->finish({kReaderTime, [] { return false; }});
   }
 
   void look() {
@@ -93,19 +94,25 @@ class LogViewer {
 
   void look_again_later() {
     loop_.call_at(Clock::now() + kLookPause, [this] {
-      if (!is_in_use(query_.folder) || out_.problem() != 0) return loop_.stop();
-      for (Log& log : logs_) follow_next_attempt(log);
+      const bool over =
+          !is_in_use(query_.folder) || out_.problem() != 0;  // before the look at the last attempt
+      for (Log& log : logs_) follow_next_attempts(log);
+      if (over) return loop_.stop();
       look();
       look_again_later();
     });
   }
 
-  // A restart moves the log away and begins another one.
-  void follow_next_attempt(Log& log) {
+  // A restart moves the log away and begins another one; there may have been several since the last look.
+  void follow_next_attempts(Log& log) {
     const std::uint64_t inode = inode_of(path_of(log));
     if (inode == 0 || inode == log.inode) return;
-    log.follower->finish({kReaderTime, [] { return false; }});
-    open(log);
+    for (const std::string& path : attempts_since(query_.folder, log.log.name(), log.inode)) {
+      finish(log);
+      open(log, path);
+    }
+    finish(log);
+    open(log, path_of(log));
   }
 
   const LogQuery& query_;

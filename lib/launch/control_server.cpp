@@ -16,8 +16,9 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestRequest = 64 * 1024;      // bytes: a list of all of 10,000 ranks
-constexpr std::size_t kMostPeers = 64;                  // at a time
+constexpr std::size_t kLongestRequest = 64 * 1024;  // bytes: a list of all of 10,000 ranks
+constexpr std::size_t kMostPeers = 64;              // at a time
+constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 constexpr auto kRequestTime = std::chrono::seconds(5);  // from the coming of a peer to the end of its request
 
 // Who is at the other end: "process 4711", "process 4711 of root"; "" when they are another user.
@@ -71,6 +72,7 @@ void ControlServer::close() {
 
 void ControlServer::welcome() {
   UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd && errno != EAGAIN && errno != EINTR) return welcome_later();
   if (!fd || peers_.size() >= kMostPeers) return;
   std::string sender = allowed_sender(fd.get());
   if (sender.empty()) return;
@@ -82,6 +84,14 @@ void ControlServer::welcome() {
   loop_.call_at(Clock::now() + kRequestTime, [this, id] {
     const auto peer = peers_.find(id);
     if (peer != peers_.end() && peer->second.answer.empty()) drop(id);
+  });
+}
+
+// Without a descriptor: who waits at the door would wake us all the time.
+void ControlServer::welcome_later() {
+  loop_.forget(socket_.get());
+  loop_.call_at(Clock::now() + kAcceptRetry, [this] {
+    if (socket_) loop_.watch_readable(socket_.get(), [this] { welcome(); });
   });
 }
 

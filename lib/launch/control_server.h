@@ -40,6 +40,7 @@ class ControlServer {
   };
 
   void welcome();
+  void welcome_later();
   void read_from(PeerId id);
   void write_to(PeerId id);
   void drop(PeerId id);

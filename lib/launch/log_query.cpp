@@ -1,5 +1,7 @@
 #include "launch/log_query.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <ctime>
@@ -94,6 +96,26 @@ std::vector<RankLog> find_logs(const std::string& folder) {
                 "--log_dir names the folder of the run");
   std::sort(logs.begin(), logs.end());
   return logs;
+}
+
+std::uint64_t inode_of(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;
+}
+
+std::vector<std::string> attempts_since(const std::string& folder, const std::string& name,
+                                        std::uint64_t inode) {
+  const auto path_of = [&](int attempt) {
+    return fmt::format("{}/attempt-{}/workerlog.{}", folder, attempt, name);
+  };
+  std::vector<std::string> paths;
+  bool found = false;
+  for (int attempt = 0; std::filesystem::exists(fmt::format("{}/attempt-{}", folder, attempt)); ++attempt) {
+    const std::uint64_t present = inode_of(path_of(attempt));
+    if (found && present != 0) paths.push_back(path_of(attempt));
+    found = found || present == inode;
+  }
+  return paths;
 }
 
 }  // namespace fleetrun::launch

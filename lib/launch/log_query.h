@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,5 +41,11 @@ struct RankLog {
 
 // The logs in the folder, in the order of their ranks. Throws Error(missing) when there is none.
 std::vector<RankLog> find_logs(const std::string& folder);
+
+std::uint64_t inode_of(const std::string& path);  // 0: there is no such file
+
+// The logs that a rank wrote after the one with this inode and before the present one, as restarts keep them.
+std::vector<std::string> attempts_since(const std::string& folder, const std::string& name,
+                                        std::uint64_t inode);
 
 }  // namespace fleetrun::launch

@@ -300,6 +300,31 @@ TEST_CASE("logs -f goes on until the run is over, and has all of it") {
   CHECK(run.wait().code == 0);
 }
 
+TEST_CASE("logs -f has every attempt of a run that restarts faster than it looks, the last one, too") {
+  const Launch launch;
+  launch.folder.write("fail.sh",
+                      "echo attempt $TORCHELASTIC_RESTART_COUNT\nwhile ! test -e go; do sleep 0.02; done\n"
+                      "sleep 0.1; test $TORCHELASTIC_RESTART_COUNT = 2\n");
+  launch.folder.write("follow.sh", "\"$1\" logs -f | tee seen\n");
+  ChildProcess run({FLEETRUN_BINARY, "--max_restart=9", "--restart_delay=0.1", "/bin/sh", "fail.sh"},
+                   launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("log/workerlog.0"); }, 60s));
+  ChildProcess logs({"/bin/sh", "follow.sh", FLEETRUN_BINARY}, launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.read("seen") == "attempt 0\n"; }, 60s));
+  launch.folder.write("go", "");
+  CHECK(run.wait().code == 0);
+  CHECK(logs.wait().code == 0);
+  CHECK(launch.folder.read("seen") == "attempt 0\nattempt 1\nattempt 2\n");
+}
+
+TEST_CASE("logs of ranks that have none is no empty success") {
+  const Launch launch;
+  CHECK(launch.run({}, {"print", "x"}).code == 0);
+  const ChildResult result = launch.run_words({"logs", "--rank=99"});
+  CHECK(result.code == 66);
+  CHECK(result.err == "fleetrun: error: log/ has no log of the ranks of --rank=99\n");
+}
+
 TEST_CASE("a reader that stops reading ends logs") {
   const Launch launch;
   CHECK(launch.run({}, {"flood", "1000000"}).code == 0);
