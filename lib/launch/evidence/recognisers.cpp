@@ -22,12 +22,12 @@ constexpr unsigned kAnyEnd = kExit | kAbort | kCrash;
 // clang-format off
 constexpr std::array kTable = {
     // C++ and the C library
-    Recogniser{"terminate called after throwing", R"(instance of '([^']+)'(?:(?:\n.*){0,2}?\n.*?what\(\): *(.+))?)", R"(\1: \2)", "", kExit | kAbort, Weight::certain},
-    Recogniser{"uncaught exception of type", R"((?m)uncaught exception of type (\S+?)(?:: (.+))?$)", R"(\1: \2)", "", kExit | kAbort, Weight::certain},
+    Recogniser{"terminate called after throwing", R"(instance of '([^']+)'(?:(?:\n.*){0,2}?\n.*?what\(\): *(.+))?)", R"(\1: \2)", "", kExit | kAbort},
+    Recogniser{"uncaught exception of type", R"((?m)uncaught exception of type (\S+?)(?:: (.+))?$)", R"(\1: \2)", "", kExit | kAbort},
     Recogniser{"terminate called without an active exception", "terminate called without an active exception", R"(\0)", "", kExit | kAbort, Weight::clue},
     Recogniser{"Assertion `", R"((\S+?):(\d+): (?:(.+): )?Assertion `(.*)' failed)", R"(assertion failed: \4)", R"(\1:\2, in \3)", kExit | kAbort},
     Recogniser{"Assertion failed: ", R"(Assertion failed: \((.+)\), function (\S+), file (\S+), line (\d+))", R"(assertion failed: \1)", R"(\3:\4, in \2)", kExit | kAbort},
-    Recogniser{" detected ***", R"(\*\*\* (.+ detected) \*\*\*)", R"(\1)", "", kExit | kAbort, Weight::certain},
+    Recogniser{" detected ***", R"(\*\*\* (.+ detected) \*\*\*)", R"(\1)", "", kExit | kAbort},
     Recogniser{"(): ", R"(((?:malloc|free|realloc|munmap_chunk|malloc_consolidate)\(\): .+))", R"(heap corruption: \1)", "", kExit | kAbort},
     Recogniser{"double free or corruption", R"((double free or corruption.*))", R"(heap corruption: \1)", "", kExit | kAbort},
     Recogniser{"corrupted ", R"((corrupted (?:size vs\. prev_size|double-linked list|unsorted chunks).*))", R"(heap corruption: \1)", "", kExit | kAbort},
