@@ -165,7 +165,7 @@ class Run {
     }
     see([this] { trace_.finish(state_.steps); });
     page_.phase = Phase::finished;  // with training: how long the writing takes says nothing about a hang
-    keep_after([&] { checkpoints_.finish(); });
+    if (!stopped_) keep_after([&] { checkpoints_.finish(); });
     const TimeUses time = sum_time();
     skipped_ = count_skipped();
     if (world_.env.rank == 0 && !stopped_) save_weights();

@@ -60,7 +60,8 @@ Weights read_weights(const std::string& file) {
   std::memcpy(&length, file.data(), sizeof length);
   const std::size_t start = sizeof length + length;
   Weights weights;
-  for (const auto& [name, tensor] : nlohmann::json::parse(file.substr(sizeof length, length)).items()) {
+  const nlohmann::json header = nlohmann::json::parse(file.substr(sizeof length, length));
+  for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     const std::size_t from = tensor["data_offsets"][0], to = tensor["data_offsets"][1];
     std::vector<float>& values = weights[name];

@@ -304,7 +304,8 @@ TEST_CASE("one value per channel on each rank is enough when the ranks have more
   for (const auto& [sync, ranks] : {std::pair(true, 1), std::pair(false, 2)})
     CHECK_THROWS_WITH_AS(
         build(sync, ranks),
-        "batch_norm (layer3.0.bn1): x is [1,64,1,1]: training wants more than one value per channel", Error);
+        "batch_norm (layer3.0.bn1.y): x is [1,64,1,1]: training wants more than one value per channel",
+        Error);
 }
 
 }  // namespace

@@ -127,12 +127,6 @@ TEST_CASE("a training that ends within the trace, or begins there, leaves what i
   CHECK(traced(home, {4, 7}, 6, 5).starts_with("trace: steps 6 to 7 of 2 ranks"));
 }
 
-TEST_CASE("a training without a step of the trace leaves none") {
-  const TemporaryFolder home;
-  CHECK(traced(home, {6, 7}, 1, 5) == "");
-  CHECK_FALSE(home.has("trace.json"));
-}
-
 TEST_CASE("a trace for which there is no folder costs a warning") {
   const TemporaryFolder home;
   std::filesystem::create_directories(home / "trace.json/in the way");

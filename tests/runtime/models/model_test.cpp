@@ -63,7 +63,8 @@ TEST_CASE("parameters have torchvision's names") {
 
 TEST_CASE("a model says which images it wants when it cannot take the job's") {
   CHECK_THROWS_WITH_AS(training_program(job::ModelName::vgg16, 64, 10),
-                       "model.name: vgg16 wants images of 224 x 224, found 64 x 64", Error);
+                       "model.name: vgg16 wants images with sides of 224 to 255 pixels, found 64 x 64",
+                       Error);
   CHECK_THROWS_AS(training_program(job::ModelName::lenet, 2, 10), Error);
 }
 
