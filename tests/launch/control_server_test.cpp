@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 template <typename Work>
 auto with_server(const TemporaryFolder& folder, std::size_t times, Work work) {
   EventLoop loop;
-  ControlServer server(loop, folder.path(), [times](const std::string& request) {
+  const LogFolder logs(folder.path());
+  ControlServer server(loop, logs, [times](const std::string& request, const std::string&) {
     std::string answer;
     for (std::size_t i = 0; i < times; ++i) answer += request;
     return answer;
