@@ -11,10 +11,10 @@
 #include "base/json_reader.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/bench_table.h"
+#include "launch/cli/bench_table.h"
 #include "launch/launch.h"
-#include "launch/option_help.h"
-#include "launch/subcommands.h"
+#include "launch/cli/option_help.h"
+#include "launch/cli/subcommands.h"
 
 namespace fleetrun {
 namespace {

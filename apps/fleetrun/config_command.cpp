@@ -11,8 +11,8 @@
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"
-#include "launch/option_help.h"
-#include "launch/subcommands.h"
+#include "launch/cli/option_help.h"
+#include "launch/cli/subcommands.h"
 
 namespace fleetrun {
 namespace {

@@ -2,11 +2,11 @@
 #include "base/error.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/completion.h"
-#include "launch/man_page.h"
-#include "launch/option_help.h"
-#include "launch/option_table.h"
-#include "launch/subcommands.h"
+#include "launch/cli/completion.h"
+#include "launch/cli/man_page.h"
+#include "launch/cli/option_help.h"
+#include "launch/cli/option_table.h"
+#include "launch/cli/subcommands.h"
 
 namespace fleetrun {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "job/parse_job.h"
-#include "launch/program.h"
+#include "launch/plan/program.h"
 
 namespace fleetrun {
 namespace {

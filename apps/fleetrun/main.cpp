@@ -12,8 +12,8 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/launch.h"
-#include "launch/options.h"
-#include "launch/signals.h"
+#include "launch/cli/options.h"
+#include "launch/process/signals.h"
 
 namespace fleetrun {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launch/option.h"
+#include "launch/cli/option.h"
 
 namespace fleetrun {
 

@@ -10,9 +10,9 @@
 #include "base/file.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
-#include "comm/hierarchical.h"
+#include "comm/collective/hierarchical.h"
 #include "comm/make_communicator.h"
-#include "comm/measure.h"
+#include "comm/collective/measure.h"
 
 namespace fleetrun {
 namespace {

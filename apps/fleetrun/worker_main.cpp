@@ -24,9 +24,9 @@
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
-#include "runtime/export_weights.h"
+#include "runtime/training/export_weights.h"
 #include "runtime/metrics/time_book.h"
-#include "runtime/run_job.h"
+#include "runtime/training/run_job.h"
 #include "worker_bench.h"
 
 namespace fleetrun {

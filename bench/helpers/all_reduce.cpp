@@ -18,9 +18,9 @@
 #include <fmt/format.h>
 
 #include "base/run_key.h"
-#include "comm/aligned_memory.h"
-#include "comm/gloo.h"
-#include "comm/shared_memory.h"
+#include "comm/collective/aligned_memory.h"
+#include "comm/gloo/gloo.h"
+#include "comm/shared/shared_memory.h"
 #include "host_ranks.h"
 
 namespace fleetrun::comm {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "comm/store.h"
+#include "comm/rendezvous/store.h"
 
 namespace fleetrun::bench {
 

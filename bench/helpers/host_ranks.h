@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 
 #include "comm/make_communicator.h"
-#include "comm/shared_memory.h"
-#include "comm/solo.h"
+#include "comm/shared/shared_memory.h"
+#include "comm/collective/solo.h"
 #include "folder_store.h"
 
 namespace fleetrun::bench {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/model_facts.h"
+#include "runtime/training/model_facts.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 
 namespace fleetrun::bench {
 

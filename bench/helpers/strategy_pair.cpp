@@ -19,9 +19,9 @@
 #include "job/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
-#include "runtime/model_facts.h"
-#include "runtime/trainer.h"
-#include "runtime/training_communicators.h"
+#include "runtime/training/model_facts.h"
+#include "runtime/training/trainer.h"
+#include "runtime/training/training_communicators.h"
 #include "steady.h"
 
 namespace {

@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
-#include "runtime/model_facts.h"
-#include "runtime/trainer.h"
+#include "runtime/training/model_facts.h"
+#include "runtime/training/trainer.h"
 
 namespace {
 

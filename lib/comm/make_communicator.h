@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/rank_env.h"
-#include "comm/communicator.h"
-#include "comm/exchange.h"
-#include "comm/hierarchical.h"
-#include "comm/store.h"
+#include "comm/collective/communicator.h"
+#include "comm/rendezvous/exchange.h"
+#include "comm/collective/hierarchical.h"
+#include "comm/rendezvous/store.h"
 
 namespace fleetrun::comm {
 

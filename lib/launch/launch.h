@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "launch/options.h"
+#include "launch/cli/options.h"
 
 namespace fleetrun::launch {
 

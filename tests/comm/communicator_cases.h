@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 
 namespace fleetrun::testing {
 

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/run_key.h"
 #include "comm/communicator_cases.h"
-#include "comm/host_id.h"
+#include "comm/rendezvous/host_id.h"
 #include "support/run_world.h"
 #include "support/store_thread.h"
 

@@ -1,4 +1,4 @@
-#include "comm/thread_world.h"
+#include "support/thread_world.h"
 
 #include <doctest/doctest.h>
 

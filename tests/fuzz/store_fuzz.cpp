@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/store_protocol.h"
-#include "comm/store_client.h"
+#include "comm/rendezvous/store_client.h"
 #include "fuzz/mutate.h"
 #include "fuzz/store_target.h"
 #include "support/store_thread.h"

@@ -13,7 +13,7 @@
 
 #include "base/run_key.h"
 #include "base/store_protocol.h"
-#include "launch/store_state.h"
+#include "launch/store/store_state.h"
 
 namespace fleetrun::fuzz {
 namespace {

@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "comm/memory_store.h"
-#include "comm/solo.h"
+#include "comm/rendezvous/memory_store.h"
+#include "comm/collective/solo.h"
 #include "job/parse_job.h"
 #include "job/schedule.h"
-#include "runtime/build_program.h"
+#include "runtime/training/build_program.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/executor.h"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "comm/collective.h"
-#include "comm/collective_communicator.h"
+#include "comm/collective/collective.h"
+#include "comm/collective/collective_communicator.h"
 
 namespace fleetrun::testing {
 

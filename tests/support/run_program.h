@@ -11,7 +11,7 @@
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/device.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::test {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/thread_world.h"
+#include "comm/collective/communicator.h"
+#include "support/thread_world.h"
 
 namespace fleetrun::testing {
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/aligned_memory.h"
+#include "comm/collective/aligned_memory.h"
 #include "runtime/kernels/device.h"
 
 namespace fleetrun::runtime::test {

@@ -13,7 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
-#include "launch/store_server.h"
+#include "launch/store/store_server.h"
 
 namespace fleetrun::testing {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/environment.h"
-#include "runtime/load_plugin.h"
+#include "runtime/kernels/load_plugin.h"
 
 namespace fleetrun::runtime::test {
 

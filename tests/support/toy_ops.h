@@ -1,6 +1,6 @@
 // A handful of ops that exist on paper only, for tests of graphs and passes.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 
 namespace {
 

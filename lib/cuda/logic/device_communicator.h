@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "comm/collective_communicator.h"
-#include "comm/deadline.h"
-#include "comm/exchange.h"
+#include "comm/collective/collective_communicator.h"
+#include "comm/rendezvous/deadline.h"
+#include "comm/rendezvous/exchange.h"
 
 namespace fleetrun::cuda {
 

@@ -13,7 +13,7 @@
 #include "launch/evidence/log_lines.h"
 #include "launch/evidence/recognisers.h"
 #include "launch/evidence/traceback.h"
-#include "launch/last_lines.h"
+#include "launch/logs/last_lines.h"
 
 namespace fleetrun::launch {
 namespace {

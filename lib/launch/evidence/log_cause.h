@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/exit_status.h"
+#include "launch/process/exit_status.h"
 
 namespace fleetrun::launch {
 

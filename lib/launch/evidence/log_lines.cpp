@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/printable.h"
-#include "launch/last_lines.h"
-#include "launch/log_text.h"
+#include "launch/logs/last_lines.h"
+#include "launch/logs/log_text.h"
 
 namespace fleetrun::launch {
 namespace {

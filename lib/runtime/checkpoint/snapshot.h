@@ -5,7 +5,7 @@
 #pragma once
 #include <string>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/training_state.h"
 #include "runtime/exec/storage.h"

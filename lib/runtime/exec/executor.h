@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/timeline.h"
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"
 #include "runtime/exec/graph_runner.h"

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/device.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

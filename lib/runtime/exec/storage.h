@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/device.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/graph/program.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

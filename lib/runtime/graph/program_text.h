@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "runtime/graph/program.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

@@ -1,7 +1,7 @@
 #include "runtime/kernels/all_reduce.h"
 
 #include "base/error.h"
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "runtime/kernels/contiguous_values.h"
 #include "runtime/kernels/layout_choice.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "comm/communicator.h"
-#include "comm/exchange.h"
+#include "comm/collective/communicator.h"
+#include "comm/rendezvous/exchange.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/kernel.h"
 #include "runtime/kernels/streams.h"

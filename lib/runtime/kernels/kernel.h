@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/tensor/layout.h"
 
 namespace fleetrun::comm {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 
 namespace fleetrun::runtime {
 

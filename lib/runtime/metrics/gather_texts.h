@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 
 namespace fleetrun::runtime {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 
 namespace fleetrun::runtime {
 

@@ -10,7 +10,7 @@
 
 #include "base/rank_env.h"
 #include "base/timeline.h"
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "job/job_spec.h"
 
 namespace fleetrun::runtime {

@@ -15,7 +15,7 @@
 // Throws Error(config) when the shapes differ, beta1 or beta2 is not in [0, 1), or epsilon is not above 0.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/ops/update_checks.h"
 
 namespace fleetrun::runtime::ops {

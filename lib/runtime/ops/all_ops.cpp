@@ -1,4 +1,4 @@
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 // One line per op; each is defined in the file of its name (gradients beside the op they belong to).
 #define FLEETRUN_OPS(X)              \

@@ -1,6 +1,6 @@
 // What batch_norm has in common with its fusions.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

@@ -6,7 +6,7 @@
 // Throws Error(config) when scale or found is not f32 [1].
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/ops/scaling_checks.h"
 
 namespace fleetrun::runtime::ops {

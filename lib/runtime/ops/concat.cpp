@@ -7,7 +7,7 @@
 // Throws Error(config) when x and y do not fit each other or the axis is none of theirs.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -1,6 +1,6 @@
 // What conv2d has in common with its fusions: checks and shapes.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

@@ -3,7 +3,7 @@
 // Throws Error(config) when the shapes differ.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

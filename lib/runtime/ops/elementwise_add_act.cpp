@@ -8,7 +8,7 @@
 // Throws Error(config) when the shapes differ, or an attribute is another word.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

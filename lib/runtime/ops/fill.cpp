@@ -3,7 +3,7 @@
 // Throws Error(config) when a size of shape is below 1.
 #include <algorithm>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

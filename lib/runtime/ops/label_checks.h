@@ -1,6 +1,6 @@
 // What ops that compare scores with class numbers ask of their arguments.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

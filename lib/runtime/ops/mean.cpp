@@ -3,7 +3,7 @@
 //   dx = dy / count
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

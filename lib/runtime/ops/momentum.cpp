@@ -8,7 +8,7 @@
 // Throws Error(config) when the shapes differ or mu is not in [0, 1).
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/ops/update_checks.h"
 
 namespace fleetrun::runtime::ops {

@@ -9,7 +9,7 @@
 // Throws Error(config) when the window does not fit, or padding is as large as the window.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::ops {

@@ -1,7 +1,7 @@
 // Rectifier (Nair and Hinton 2010).
 //   y = max(x, 0)          x f32, any shape;  y like x
 //   dx = dy where y > 0, else 0
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -5,7 +5,7 @@
 // Throws Error(config) when threshold is not above 0.
 #include <fmt/format.h>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

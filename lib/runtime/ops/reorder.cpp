@@ -1,6 +1,6 @@
 // The same tensor in another layout, put in where two neighbours disagree.
 //   y = x               any shape and dtype; the layouts are those of the values x and y
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -2,7 +2,7 @@
 //   y = scale * x + bias          x f32, any shape;  y like x
 //   dx = scale * dy
 //   attributes: scale, bias
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

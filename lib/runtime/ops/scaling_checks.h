@@ -1,6 +1,6 @@
 // What the ops of loss scaling ask of their arguments.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

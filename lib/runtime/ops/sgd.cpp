@@ -3,7 +3,7 @@
 //   param, grad f32 of one shape and layout;  learning_rate [1];  attribute: weight_decay >= 0
 // One op may update many parameters: param and grad are lists.
 // Throws Error(config) when the shapes differ.
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/ops/update_checks.h"
 
 namespace fleetrun::runtime::ops {

@@ -1,6 +1,6 @@
 // What every optimizer op asks of its arguments.
 #pragma once
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::ops {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "job/job_spec.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

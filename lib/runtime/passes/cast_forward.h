@@ -7,7 +7,7 @@
 //   mean x=z -> loss                   relu x=y -> z (bf16);  cast x=z -> z.cast_f32;  mean x=z.cast_f32 -> loss
 #pragma once
 #include "job/job_spec.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

@@ -8,7 +8,7 @@
 
 #include "job/job_spec.h"
 #include "runtime/graph/program.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {
 

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "comm/aligned_memory.h"
-#include "comm/memory_store.h"
+#include "comm/collective/aligned_memory.h"
+#include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"
 
 namespace fleetrun::cuda::device_communicator_test {

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/reduce.h"
+#include "comm/collective/reduce.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "runtime/exec/executor.h"
-#include "runtime/load_plugin.h"
+#include "runtime/kernels/load_plugin.h"
 #include "support/run_op.h"
 #include "support/small_net.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/load_plugin.h"
-#include "runtime/ops/op_def.h"
+#include "runtime/kernels/load_plugin.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::plugin_test {
 namespace {

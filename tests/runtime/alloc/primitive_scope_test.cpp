@@ -1,4 +1,4 @@
-#include "runtime/kernels/cpu/primitive_scope.h"
+#include "runtime/kernels/cpu/onednn/primitive_scope.h"
 
 #include <doctest/doctest.h>
 

@@ -5,13 +5,13 @@
 #include <barrier>
 #include <memory>
 
-#include "comm/gloo.h"
-#include "comm/hierarchical.h"
-#include "comm/memory_store.h"
-#include "comm/shared_memory.h"
-#include "comm/solo.h"
+#include "comm/gloo/gloo.h"
+#include "comm/collective/hierarchical.h"
+#include "comm/rendezvous/memory_store.h"
+#include "comm/shared/shared_memory.h"
+#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/counting_malloc.h"
 #include "support/counting_primitives.h"
 #include "support/run_world.h"

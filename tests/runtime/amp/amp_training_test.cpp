@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::amp_training_test {

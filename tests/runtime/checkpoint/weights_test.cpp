@@ -6,11 +6,11 @@
 #include <limits>
 #include <map>
 
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
 

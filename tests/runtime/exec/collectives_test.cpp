@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/collective_communicator.h"
+#include "comm/collective/collective_communicator.h"
 #include "runtime/kernels/device.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 
 namespace fleetrun::runtime::collectives_test {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <memory>
 
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::execution_strategy_test {

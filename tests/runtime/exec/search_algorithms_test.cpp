@@ -11,10 +11,10 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/exec/algorithm_cache.h"
-#include "runtime/kernels/cpu/cpu_device.h"
-#include "runtime/trainer.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
+#include "runtime/training/trainer.h"
 #include "support/cache_here.h"
 #include "support/run_program.h"
 #include "support/run_world.h"

@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include "comm/memory_store.h"
-#include "runtime/build_program.h"
+#include "comm/rendezvous/memory_store.h"
+#include "runtime/training/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/stand_in_device.h"
 
 namespace fleetrun::runtime::stream_order_test {

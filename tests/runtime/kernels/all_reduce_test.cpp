@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "comm/communicator.h"
+#include "comm/collective/communicator.h"
 #include "support/run_op.h"
 
 namespace fleetrun::runtime::all_reduce_test {

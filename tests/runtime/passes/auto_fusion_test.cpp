@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "comm/solo.h"
-#include "runtime/build_program.h"
+#include "comm/collective/solo.h"
+#include "runtime/training/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/build_program.h"
+#include "runtime/training/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"

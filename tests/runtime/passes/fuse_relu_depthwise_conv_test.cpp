@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "runtime/build_program.h"
+#include "runtime/training/build_program.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/graph/program_text.h"
 #include "support/fused_bits.h"

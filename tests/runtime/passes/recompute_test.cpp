@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "comm/solo.h"
+#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/trainer.h"
+#include "runtime/training/trainer.h"
 #include "support/built_model.h"
 #include "support/pass_text.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/build_program.h"
+#include "runtime/training/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/labels.h"
 
 namespace fleetrun::runtime::cpu {

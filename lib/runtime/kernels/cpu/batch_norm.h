@@ -1,7 +1,7 @@
 // The kernels of batch_norm, which its fusions with what follows it take over: they differ in what is written beside or
 // instead of y and dx, not in the statistics and sums.
 #pragma once
-#include "runtime/kernels/cpu/channel_sums.h"
+#include "runtime/kernels/cpu/loops/channel_sums.h"
 
 namespace fleetrun::runtime::cpu {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <numeric>
 
-#include "runtime/kernels/cpu/channel_blocks.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/channel_blocks.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "runtime/kernels/cpu/convolution.h"
-#include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

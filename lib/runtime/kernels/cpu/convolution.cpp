@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/kernels/cpu/inner_product.h"
+#include "runtime/kernels/cpu/onednn/inner_product.h"
 #include "runtime/kernels/cpu/patches.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,5 +1,5 @@
 #include "runtime/kernels/all_reduce.h"
-#include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/rooted_collectives.h"
 
 // One line per op; each kernel is in the file of its op's name.

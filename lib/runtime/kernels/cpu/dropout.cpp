@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/ops/kept.h"
 
 namespace fleetrun::runtime::cpu {

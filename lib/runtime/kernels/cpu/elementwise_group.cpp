@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/channel_rows.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/channel_rows.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/ops/elementwise_code.h"
 
 namespace fleetrun::runtime::cpu {

@@ -2,8 +2,8 @@
 // in blocks oneDNN 2.6 has only kernels that call its gemm, which allocates in every run.
 #include <dnnl.h>
 
-#include "runtime/kernels/cpu/cpu_device.h"
-#include "runtime/kernels/cpu/inner_product.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
+#include "runtime/kernels/cpu/onednn/inner_product.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/ops/op_def.h"
+#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::cpu {
 

@@ -1,4 +1,4 @@
-#include "runtime/kernels/cpu/lanes.h"
+#include "runtime/kernels/cpu/loops/lanes.h"
 
 #include <atomic>
 

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "runtime/kernels/cpu/parallel_for.h"
+#include "runtime/kernels/cpu/threads/parallel_for.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

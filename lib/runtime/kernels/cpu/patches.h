@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/kernels/cpu/primitive.h"
+#include "runtime/kernels/cpu/onednn/primitive.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/channel_blocks.h"
-#include "runtime/kernels/cpu/elementwise.h"
-#include "runtime/kernels/cpu/lanes.h"
+#include "runtime/kernels/cpu/loops/channel_blocks.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/loops/lanes.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {

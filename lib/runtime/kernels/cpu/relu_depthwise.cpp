@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/kernels/cpu/channel_blocks.h"
-#include "runtime/kernels/cpu/depthwise_rows.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/channel_blocks.h"
+#include "runtime/kernels/cpu/loops/depthwise_rows.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {

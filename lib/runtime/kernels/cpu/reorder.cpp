@@ -1,6 +1,6 @@
 #include <dnnl.h>
 
-#include "runtime/kernels/cpu/cpu_device.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

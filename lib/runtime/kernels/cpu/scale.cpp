@@ -1,5 +1,5 @@
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,4 +1,4 @@
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/kernels/cpu/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 

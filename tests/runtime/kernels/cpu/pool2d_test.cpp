@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "runtime/kernels/cpu/channel_blocks.h"
+#include "runtime/kernels/cpu/loops/channel_blocks.h"
 #include "support/run_op.h"
 #include "support/small_net.h"
 

@@ -1,0 +1,63 @@
+// A communicator whose collectives all go one way: made into a Collective (which checks the arguments),
+// counted, noted in the flight record, and handed to run(). What the backends share.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "comm/collective/aligned_memory.h"
+#include "comm/collective/collective.h"
+#include "comm/collective/communicator.h"
+
+namespace fleetrun::comm {
+
+class CollectiveCommunicator : public Communicator {
+ public:
+  CollectiveCommunicator(int rank, int size) : rank_(rank), size_(size) {}
+
+  int rank() const final { return rank_; }
+  int size() const final { return size_; }
+
+  void all_reduce(BufferView buffer, ReduceOp op) final { begin(Collective::all_reduce(buffer, op)); }
+  void reduce(BufferView buffer, ReduceOp op, int root) final {
+    begin(Collective::reduce(buffer, op, root, size_));
+  }
+  void broadcast(BufferView buffer, int root) final { begin(Collective::broadcast(buffer, root, size_)); }
+  void reduce_scatter(BufferView all, BufferView mine, ReduceOp op) final {
+    begin(Collective::reduce_scatter(all, mine, op, size_));
+  }
+  void all_gather(BufferView mine, BufferView all) final { begin(Collective::all_gather(mine, all, size_)); }
+  void barrier() final { begin(Collective::barrier()); }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
+  std::uint64_t collectives() const final { return collectives_; }
+  void on_sleep(std::function<void()> tell) override { before_sleep_ = std::move(tell); }
+  void record_in(FlightRecords& records, const std::string& name) override { record_ = records.add(name); }
+
+ protected:
+  void tell_of_sleep() const {
+    if (before_sleep_) before_sleep_();
+  }
+
+ private:
+  // `number` counts from 1.
+  virtual void run(const Collective& collective, std::uint64_t number) = 0;
+
+  void begin(const Collective& collective) {
+    const std::uint64_t number = ++collectives_;
+    if (record_ != nullptr) record_->begin(number, note_of(collective, collective.root));
+    run(collective, number);
+    if (record_ != nullptr) record_->end(number);  // one that failed stays open
+  }
+
+  const int rank_;
+  const int size_;
+  std::function<void()> before_sleep_;
+  FlightRecord* record_ = nullptr;             // null: nobody wants one
+  std::atomic<std::uint64_t> collectives_{0};  // another thread may ask while one is under way
+};
+
+}  // namespace fleetrun::comm

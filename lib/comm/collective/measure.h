@@ -1,0 +1,31 @@
+// How fast the ranks of a communicator sum: what `fleetrun bench all_reduce` runs on each rank.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "base/dtype.h"
+#include "comm/collective/communicator.h"
+
+namespace fleetrun::comm {
+
+struct MeasureOptions {
+  std::size_t bytes = 0;  // a multiple of the element's size
+  DType dtype = DType::f32;
+  int rounds = 0;                             // 0: as many as fill a third of a second, 20 to 2000
+  std::function<void()> before_each = [] {};  // of the rounds: a sign of life
+};
+
+// Equal on every rank. Times in microseconds of one all_reduce, mean over the ranks.
+struct Measured {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  int rounds = 0;
+  double mean = 0, median = 0, p90 = 0, least = 0;
+  std::int64_t wrong = 0;  // elements of one more sum, over all ranks, that are not what they must be
+};
+
+// In memory of the communicator, in place.
+Measured measure_all_reduce(Communicator& comm, const MeasureOptions& options);
+
+}  // namespace fleetrun::comm

@@ -1,0 +1,269 @@
+#include "comm/gloo/gloo_watch.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include "base/error.h"
+
+namespace fleetrun::comm {
+
+namespace transport = gloo::transport;
+using std::chrono::milliseconds;
+
+// A buffer of Gloo's for each peer, so that a wait is for one peer and can be ended with that one's connection.
+class WakeableBuffer : public transport::UnboundBuffer {
+ public:
+  WakeableBuffer(GlooWatch& watch, transport::Context& context, void* data, std::size_t bytes)
+      : UnboundBuffer(data, bytes), watch_(watch), context_(context) {
+    watch_.add(*this);
+  }
+  ~WakeableBuffer() override { watch_.remove(*this); }
+  WakeableBuffer(const WakeableBuffer&) = delete;
+  WakeableBuffer& operator=(const WakeableBuffer&) = delete;
+
+  void send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    of_peer(to).send(to, slot, offset, bytes);
+    sending_to_.push_back(to);
+  }
+  void recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    of_peer(from).recv(from, slot, offset, bytes);
+    receiving_from_.push_back(from);
+  }
+  void recv(std::vector<int>, std::uint64_t, std::size_t, std::size_t) override {
+    throw Error(ErrorKind::internal, "gloo: receiving from any of several ranks is not watched");
+  }
+
+  // For the one that began first, of those that nobody has waited for.
+  bool waitSend(int* rank, milliseconds timeout) override {
+    transport::UnboundBuffer& buffer = next(sending_to_);
+    return buffer.waitSend(rank, timeout) || buffer.waitSend(rank, kOnceMore) || throw_woken();
+  }
+  bool waitRecv(int* rank, milliseconds timeout) override {
+    transport::UnboundBuffer& buffer = next(receiving_from_);
+    return buffer.waitRecv(rank, timeout) || buffer.waitRecv(rank, kOnceMore) || throw_woken();
+  }
+  void abortWaitSend() override {
+    for (auto& [peer, buffer] : buffers_) buffer->abortWaitSend();
+  }
+  void abortWaitRecv() override {
+    for (auto& [peer, buffer] : buffers_) buffer->abortWaitRecv();
+  }
+
+  // Called by the watch under its lock.
+  void wake(std::optional<int> waiting_for) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [peer, buffer] : buffers_) {
+      if (waiting_for && peer != *waiting_for) continue;
+      buffer->abortWaitSend();
+      buffer->abortWaitRecv();
+    }
+  }
+
+ private:
+  // Who is woken looks whether its message comes after all: its peer may have gone after its work was done, and Gloo's thread
+  // have no core for a while.
+  static constexpr milliseconds kOnceMore{500};
+
+  [[noreturn]] static bool throw_woken() { throw gloo::IoException("the connection is lost"); }
+
+  transport::UnboundBuffer& of_peer(int peer) {
+    const std::lock_guard lock(mutex_);
+    auto& buffer = buffers_[peer];
+    if (!buffer) buffer = context_.createUnboundBuffer(ptr, size);
+    return *buffer;
+  }
+  transport::UnboundBuffer& next(std::deque<int>& peers) {
+    if (peers.empty()) throw Error(ErrorKind::internal, "gloo: a wait for what was not begun");
+    const int peer = peers.front();
+    peers.pop_front();
+    return of_peer(peer);
+  }
+
+  GlooWatch& watch_;
+  transport::Context& context_;
+  std::mutex mutex_;  // of the map: the watch looks into it from another thread
+  std::map<int, std::unique_ptr<transport::UnboundBuffer>> buffers_;
+  std::deque<int> sending_to_, receiving_from_;  // not yet waited for, the oldest first
+};
+
+namespace {
+
+class WatchedContext : public transport::Context {
+ public:
+  WatchedContext(GlooWatch& watch, std::shared_ptr<transport::Context> inner)
+      : Context(inner->rank, inner->size), watch_(watch), inner_(std::move(inner)) {}
+
+  std::unique_ptr<transport::Pair>& getPair(int other) override { return inner_->getPair(other); }
+  std::unique_ptr<transport::Pair>& createPair(int other) override {
+    inner_->setTimeout(getTimeout());  // ours was set after both were made
+    return inner_->createPair(other);
+  }
+  std::unique_ptr<transport::UnboundBuffer> createUnboundBuffer(void* data, std::size_t bytes) override {
+    return std::make_unique<WakeableBuffer>(watch_, *inner_, data, bytes);
+  }
+
+ private:
+  GlooWatch& watch_;
+  const std::shared_ptr<transport::Context> inner_;  // shared: so Gloo makes it
+};
+
+class WatchedDevice : public transport::Device {
+ public:
+  WatchedDevice(GlooWatch& watch, std::shared_ptr<transport::Device> inner)
+      : watch_(watch), inner_(std::move(inner)) {}
+
+  std::string str() const override { return inner_->str(); }
+  const std::string& getPCIBusID() const override { return inner_->getPCIBusID(); }
+  int getInterfaceSpeed() const override { return inner_->getInterfaceSpeed(); }
+  bool hasGPUDirect() const override { return inner_->hasGPUDirect(); }
+  std::shared_ptr<transport::Context> createContext(int rank, int size) override {
+    return std::make_shared<WatchedContext>(watch_, inner_->createContext(rank, size));
+  }
+
+ private:
+  GlooWatch& watch_;
+  const std::shared_ptr<transport::Device> inner_;
+};
+
+// "10.0.0.1 4711"; nothing for what is no address of the internet.
+std::optional<std::string> describe(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return std::nullopt;
+  const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return std::nullopt;
+  return fmt::format("{} {}", host, port);
+}
+
+using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
+
+std::optional<std::string> end_of(int fd, NameOfEnd name) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+  return describe(address);
+}
+
+struct Ends {
+  std::string ours;
+  std::string host_of_peer;
+};
+
+// Nothing for what is no connection.
+std::optional<Ends> ends_of(int fd) {
+  const auto ours = end_of(fd, [](auto... all) { return ::getsockname(all...); });
+  const auto theirs = ours ? end_of(fd, [](auto... all) { return ::getpeername(all...); }) : std::nullopt;
+  if (!theirs) return std::nullopt;
+  return Ends{*ours, theirs->substr(0, theirs->find(' '))};
+}
+
+// Gloo's bytes of an address begin with that of the kernel. (As text it has the port's bytes in another order.)
+std::string own_end(const transport::Pair& pair) {
+  const std::vector<char> bytes = pair.address().bytes();
+  sockaddr_storage address{};
+  std::memcpy(&address, bytes.data(), std::min(bytes.size(), sizeof address));
+  return describe(address).value_or("");
+}
+
+// Whether Gloo has not read everything yet: a peer that has gone may have sent all it owed.
+bool has_bytes(int fd) {
+  int count = 0;
+  return ::ioctl(fd, FIONREAD, &count) == 0 && count > 0;
+}
+
+std::vector<int> open_descriptors() {
+  std::vector<int> found;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", problem)) {
+    const std::string name = entry.path().filename();
+    int fd = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), fd).ec == std::errc()) found.push_back(fd);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<transport::Device> GlooWatch::device(std::shared_ptr<transport::Device> inner) {
+  return std::make_shared<WatchedDevice>(*this, std::move(inner));
+}
+
+// Gloo does not say which descriptor a connection has, but where its own end is.
+void GlooWatch::begin(gloo::Context& context) {
+  std::map<std::string, int> rank_of;
+  for (int rank = 0; rank < context.size; ++rank)
+    if (rank != context.rank) rank_of[own_end(*context.getPair(rank))] = rank;
+  std::vector<Connection> found;
+  for (const int fd : open_descriptors()) {
+    const std::optional<Ends> seen = ends_of(fd);
+    if (!seen || rank_of.count(seen->ours) == 0) continue;
+    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    const std::optional<Ends> ends = copy ? ends_of(copy.get()) : std::nullopt;
+    if (!ends || ends->ours != seen->ours) continue;  // another thread closed it meanwhile
+    keep_asking(copy.get());
+    found.push_back({rank_of.at(ends->ours), std::move(copy), ends->host_of_peer});
+    rank_of.erase(ends->ours);
+  }
+  if (!rank_of.empty())
+    throw Error(ErrorKind::internal,
+                fmt::format("gloo: no descriptor has the connection at {}", rank_of.begin()->first));
+  const std::lock_guard lock(mutex_);
+  connections_ = std::move(found);
+}
+
+void GlooWatch::end() {
+  const std::lock_guard lock(mutex_);
+  connections_.clear();
+}
+
+void GlooWatch::look() {
+  const std::lock_guard lock(mutex_);
+  std::optional<LostPeer> worst;
+  for (const Connection& connection : connections_) {
+    const PeerState state = state_of_peer(connection.fd.get());
+    if (state == PeerState::there || (state == PeerState::closed && has_bytes(connection.fd.get()))) continue;
+    if (!worst || state > worst->state) worst = LostPeer{connection.rank, connection.address, state};
+    const std::optional<int> waiting_for =
+        state == PeerState::silent ? std::nullopt : std::optional(connection.rank);
+    for (WakeableBuffer* buffer : buffers_) buffer->wake(waiting_for);
+  }
+  if (!first_) first_ = worst;
+}
+
+std::optional<LostPeer> GlooWatch::first_lost() const {
+  const std::lock_guard lock(mutex_);
+  return first_;
+}
+
+void GlooWatch::add(WakeableBuffer& buffer) {
+  const std::lock_guard lock(mutex_);
+  buffers_.push_back(&buffer);
+}
+
+void GlooWatch::remove(WakeableBuffer& buffer) {
+  const std::lock_guard lock(mutex_);
+  buffers_.erase(std::find(buffers_.begin(), buffers_.end(), &buffer));
+}
+
+}  // namespace fleetrun::comm

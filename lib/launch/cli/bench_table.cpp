@@ -1,0 +1,176 @@
+#include "launch/cli/bench_table.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/cli/option_values.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kUsualSizes = "8,256,4K,64K,1M,16M";
+constexpr std::size_t kMostBytes = std::size_t{16} << 30;  // of one buffer
+constexpr std::array kDTypes = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
+constexpr std::array kBackends = {BenchBackend::automatic, BenchBackend::gloo, BenchBackend::shared_memory,
+                                  BenchBackend::leader, BenchBackend::scatter};
+constexpr int kUsualGroup = 2;
+
+[[noreturn]] void refuse_size(const std::string& source, const std::string& text) {
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{}: \"{}\" is no size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G", source, text));
+}
+
+std::size_t parse_size(const std::string& source, const std::string& text) {
+  std::size_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  std::string unit(stop, end);
+  if (unit.ends_with('B')) unit.pop_back();
+  const auto shift = std::string_view("KMG").find(unit);
+  if (problem != std::errc{} || number == 0 || unit.size() > 1 || shift == std::string_view::npos)
+    refuse_size(source, text);
+  const std::size_t factor = unit.empty() ? 1 : std::size_t{1} << (10 * (shift + 1));
+  if (number > kMostBytes / factor) refuse_size(source, text);
+  return number * factor;
+}
+
+template <typename Choices>
+auto choose(const std::string& source, const std::string& text, const Choices& choices) {
+  std::string names;
+  for (const auto choice : choices) {
+    if (text == describe(choice)) return choice;
+    names += (names.empty() ? "" : ", ") + std::string(describe(choice));
+  }
+  throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be one of {}", source, text, names));
+}
+
+void check_sizes(const BenchRequest& request) {
+  for (const std::size_t bytes : request.sizes)
+    if (bytes % size_of(request.dtype) != 0)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--sizes: {} bytes are no whole number of {} elements of {} bytes", bytes,
+                              describe(request.dtype), size_of(request.dtype)));
+}
+
+// 0 for a backend without groups.
+int parse_group_size(const BenchRequest& request, const std::optional<std::string>& text) {
+  const bool in_groups = !backend_of_all(request.backend);
+  if (text && !in_groups)
+    throw Error(ErrorKind::usage,
+                fmt::format("--group_size is for hierarchical backends, and --backend is {}",
+                            describe(request.backend)));
+  const int size = text ? parse_count("--group_size", *text) : in_groups ? kUsualGroup : 0;
+  if (in_groups && (size < 2 || request.ranks % size != 0))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--group_size is {}, wanted a divisor above 1 of the number of ranks, which is {}", size,
+                    request.ranks));
+  return size;
+}
+
+}  // namespace
+
+std::string_view describe(BenchBackend backend) {
+  switch (backend) {
+    case BenchBackend::automatic:
+    case BenchBackend::gloo:
+    case BenchBackend::shared_memory:
+      return fleetrun::describe(*backend_of_all(backend));
+    case BenchBackend::leader:
+      return "hierarchical-leader";
+    case BenchBackend::scatter:
+      return "hierarchical-scatter";
+  }
+  return "?";
+}
+
+std::optional<CommBackend> backend_of_all(BenchBackend backend) {
+  switch (backend) {
+    case BenchBackend::automatic:
+      return CommBackend::automatic;
+    case BenchBackend::gloo:
+      return CommBackend::gloo;
+    case BenchBackend::shared_memory:
+      return CommBackend::shared_memory;
+    case BenchBackend::leader:
+    case BenchBackend::scatter:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string way_of(const BenchRequest& request) {
+  if (backend_of_all(request.backend)) return "flat";
+  return fmt::format("{}:{}", request.backend == BenchBackend::leader ? "leader" : "scatter",
+                     request.group_size);
+}
+
+std::vector<std::size_t> parse_sizes(const std::string& source, const std::string& text) {
+  std::vector<std::size_t> sizes;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto dash = part.find('-');
+    const std::size_t first = parse_size(source, part.substr(0, dash));
+    const std::size_t last = dash == std::string::npos ? first : parse_size(source, part.substr(dash + 1));
+    if (last < first)
+      throw Error(ErrorKind::usage, fmt::format("{}: \"{}\" ends below where it begins", source, part));
+    for (std::size_t size = first; size <= last; size *= 2) sizes.push_back(size);
+  }
+  if (sizes.empty() || text.ends_with(',')) refuse_size(source, "");
+  return sizes;
+}
+
+BenchRequest parse_bench_request(const FoundFlags& found) {
+  BenchRequest request;
+  if (const auto text = found.value("--nproc_per_node"))
+    request.ranks = parse_count("--nproc_per_node", *text);
+  if (const auto text = found.value("--dtype")) request.dtype = choose("--dtype", *text, kDTypes);
+  if (const auto text = found.value("--backend")) request.backend = choose("--backend", *text, kBackends);
+  request.group_size = parse_group_size(request, found.value("--group_size"));
+  if (const auto text = found.value("--iters")) request.rounds = parse_count("--iters", *text);
+  request.sizes = parse_sizes("--sizes", found.value("--sizes").value_or(kUsualSizes));
+  check_sizes(request);
+  return request;
+}
+
+double algorithm_bandwidth(const BenchRow& row) {
+  return row.mean > 0 ? static_cast<double>(row.bytes) / row.mean / 1e3 : 0;
+}
+
+// Of a ring each link carries 2 * bytes * (ranks - 1) / ranks (nccl-tests, doc/PERFORMANCE.md).
+double bus_bandwidth(const BenchRow& row, int ranks) {
+  return algorithm_bandwidth(row) * 2 * (ranks - 1) / ranks;
+}
+
+std::string bench_table(const std::vector<BenchRow>& rows, const BenchRequest& request) {
+  std::string text = fmt::format(
+      "# all_reduce, {} rank{} on one host, backend {}{}\n"
+      "#\n"
+      "#                                                              in-place\n"
+      "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n",
+      request.ranks, request.ranks == 1 ? "" : "s", describe(request.backend),
+      request.group_size > 0 ? fmt::format(", groups of {}", request.group_size) : "");
+  double sum = 0;
+  std::int64_t wrong = 0;
+  for (const BenchRow& row : rows) {
+    const double bus = bus_bandwidth(row, request.ranks);
+    text +=
+        fmt::format("{:12} {:13} {:>9} {:>7} {:7} {:8.2f} {:7.2f} {:7.2f} {:7}\n", row.bytes, row.count,
+                    describe(request.dtype), "sum", -1, row.mean, algorithm_bandwidth(row), bus, row.wrong);
+    sum += bus;
+    wrong += row.wrong;
+  }
+  text += fmt::format("# Out of bounds values : {} {}\n", wrong, wrong == 0 ? "OK" : "FAILED");
+  text += fmt::format("# Avg bus bandwidth    : {:.4g}\n",
+                      rows.empty() ? 0 : sum / static_cast<double>(rows.size()));
+  return text;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,53 @@
+// `fleetrun bench all_reduce`: what is asked for in words, and what was measured as a table like that of nccl-tests.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/rank_env.h"
+#include "launch/cli/option.h"
+
+namespace fleetrun::launch {
+
+// By one communicator of a backend; or in groups, by communicators as the environment says.
+enum class BenchBackend { automatic, gloo, shared_memory, leader, scatter };
+std::string_view describe(
+    BenchBackend backend);  // "auto", "gloo", "shm", "hierarchical-leader", "hierarchical-scatter"
+
+struct BenchRequest {
+  int ranks = 2;
+  std::vector<std::size_t> sizes;  // bytes
+  DType dtype = DType::f32;
+  BenchBackend backend = BenchBackend::automatic;
+  int group_size = 0;  // 0: no groups
+  int rounds = 0;      // 0: by time
+};
+
+// Of a hierarchical one nothing: its parts are of the backend that the environment asks for.
+std::optional<CommBackend> backend_of_all(BenchBackend backend);
+// How the worker program is told: "flat", "leader:2", "scatter:2".
+std::string way_of(const BenchRequest& request);
+
+// Throws Error(usage) for sizes, dtypes, backends and numbers that cannot be.
+BenchRequest parse_bench_request(const FoundFlags& found);
+
+// "8,4K,1M" or "8-128M" (doubled from the first to the last); K, M and G are powers of 1024.
+std::vector<std::size_t> parse_sizes(const std::string& source, const std::string& text);
+
+struct BenchRow {
+  std::size_t bytes = 0, count = 0;
+  double mean = 0;  // microseconds
+  std::int64_t wrong = 0;
+};
+
+// Bytes a second over the time, and what a link would carry of them whatever the number of ranks, in GB/s (10^9).
+double algorithm_bandwidth(const BenchRow& row);
+double bus_bandwidth(const BenchRow& row, int ranks);
+
+std::string bench_table(const std::vector<BenchRow>& rows, const BenchRequest& request);
+
+}  // namespace fleetrun::launch

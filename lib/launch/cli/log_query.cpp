@@ -1,0 +1,121 @@
+#include "launch/cli/log_query.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using WallClock = std::chrono::system_clock;
+using std::chrono::seconds;
+
+constexpr std::string_view kLogName = "workerlog.";
+constexpr const char* kErrorsEnd = ".err";
+
+std::optional<seconds> unit_of(char letter) {
+  switch (letter) {
+    case 's':
+      return seconds(1);
+    case 'm':
+      return seconds(60);
+    case 'h':
+      return seconds(3600);
+    case 'd':
+      return seconds(24 * 3600);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<seconds> as_duration(const std::string& text) {
+  constexpr int kMost = 100'000'000;  // three years in seconds; far from the clock's limit in days
+  if (text.empty()) return std::nullopt;
+  const auto unit = unit_of(text.back());
+  int count = -1;
+  const char* end = text.data() + text.size() - 1;
+  const auto [stop, problem] = std::from_chars(text.data(), end, count);
+  if (!unit || problem != std::errc{} || stop != end || count < 0 || count > kMost) return std::nullopt;
+  return count * *unit;
+}
+
+std::optional<WallClock::time_point> as_time_of_day(const std::string& text, WallClock::time_point now) {
+  const std::time_t present = WallClock::to_time_t(now);
+  std::tm local{};
+  ::localtime_r(&present, &local);
+  local.tm_sec = 0;
+  const char* end = ::strptime(text.c_str(), "%H:%M", &local);
+  if (end != nullptr && *end == ':') end = ::strptime(end, ":%S", &local);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return WallClock::from_time_t(std::mktime(&local));
+}
+
+}  // namespace
+
+WallClock::time_point parse_since(const std::string& source, const std::string& text,
+                                  WallClock::time_point now) {
+  if (const auto ago = as_duration(text)) return now - *ago;
+  if (const auto time = as_time_of_day(text, now)) return *time;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} is \"{}\", must be a time ago like 30s, 10m, 2h, 1d, or today's like 14:30",
+                          source, text));
+}
+
+LogQuery parse_log_query(const FoundFlags& found, const std::string& folder, WallClock::time_point now) {
+  LogQuery query{.folder = folder, .follow = found.has("--follow")};
+  if (const auto text = found.value("--rank")) query.ranks = parse_ranks("--rank", *text);
+  if (const auto text = found.value("--since")) query.since = parse_since("--since", *text, now);
+  if (const auto text = found.value("--grep")) query.pattern.emplace("--grep", *text);
+  if (const auto text = found.value("--log_prefix")) query.prefix = parse_log_prefix("--log_prefix", *text);
+  return query;
+}
+
+std::string RankLog::name() const { return std::to_string(rank) + (errors ? kErrorsEnd : ""); }
+
+std::vector<RankLog> find_logs(const std::string& folder) {
+  std::vector<RankLog> logs;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
+    const std::string name = entry.path().filename();
+    int rank = -1;
+    if (!name.starts_with(kLogName)) continue;
+    const bool errors = name.ends_with(kErrorsEnd);
+    const char* end = name.data() + name.size() - (errors ? std::string_view(kErrorsEnd).size() : 0);
+    const auto [stop, wrong] = std::from_chars(name.data() + kLogName.size(), end, rank);
+    if (wrong == std::errc{} && stop == end) logs.push_back({rank, errors});
+  }
+  if (logs.empty())
+    throw Error(ErrorKind::missing, fmt::format("{}/ has no logs of a run", folder),
+                "--log_dir names the folder of the run");
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
+
+std::uint64_t inode_of(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;
+}
+
+std::vector<std::string> attempts_since(const std::string& folder, const std::string& name,
+                                        std::uint64_t inode) {
+  const auto path_of = [&](int attempt) {
+    return fmt::format("{}/attempt-{}/workerlog.{}", folder, attempt, name);
+  };
+  std::vector<std::string> paths;
+  bool found = false;
+  for (int attempt = 0; std::filesystem::exists(fmt::format("{}/attempt-{}", folder, attempt)); ++attempt) {
+    const std::uint64_t present = inode_of(path_of(attempt));
+    if (found && present != 0) paths.push_back(path_of(attempt));
+    found = found || present == inode;
+  }
+  return paths;
+}
+
+}  // namespace fleetrun::launch

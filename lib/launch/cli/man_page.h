@@ -1,0 +1,12 @@
+// The manual page of fleetrun in the language of groff's man macros.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launch/cli/option.h"
+
+namespace fleetrun::launch {
+
+std::string man_page(const std::vector<Option>& table);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,13 @@
+// Every flag of a launch, one row each.
+#pragma once
+#include <vector>
+
+#include "launch/cli/option.h"
+#include "launch/cli/options.h"
+
+namespace fleetrun::launch {
+
+// The rows refer to `options`: their `set` changes it, their `show` reads it.
+std::vector<Option> option_table(LaunchOptions& options);
+
+}  // namespace fleetrun::launch

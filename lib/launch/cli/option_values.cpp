@@ -1,0 +1,170 @@
+#include "launch/cli/option_values.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/cli/shell_words.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr int kMostRanks = 65536;  // more processes than a kernel starts by default (pid_max 32768)
+constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
+constexpr double kMostSeconds = 1.0e7;  // four months, and far from the clock's own limit
+
+}  // namespace
+
+Error bad_value(const std::string& source, const std::string& text, const std::string& wanted) {
+  return Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be {}", source, text, wanted));
+}
+
+int parse_count(const std::string& source, const std::string& text) {
+  int count = 0;
+  if (!parse_whole(text, count) || count < 1 || count > kMostRanks)
+    throw bad_value(source, text, fmt::format("a whole number between 1 and {}", kMostRanks));
+  return count;
+}
+
+int parse_restarts(const std::string& source, const std::string& text) {
+  int count = 0;
+  if (!parse_whole(text, count) || count < 0 || count > kMostRanks)
+    throw bad_value(source, text, fmt::format("a whole number between 0 and {}", kMostRanks));
+  return count;
+}
+
+std::uint16_t parse_port(const std::string& source, const std::string& text) {
+  std::uint16_t port = 0;
+  if (!parse_whole(text, port) || port == 0) throw bad_value(source, text, "a port between 1 and 65535");
+  return port;
+}
+
+// Without an address only this host may ask.
+Endpoint parse_metrics_port(const std::string& source, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Endpoint endpoint = {colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon)};
+  if (!parse_whole(text.substr(colon == std::string::npos ? 0 : colon + 1), endpoint.port) ||
+      endpoint.host.empty())
+    throw bad_value(source, text, "a port, 0 for any that is free, or ADDRESS:PORT");
+  return endpoint;
+}
+
+Clock::duration parse_seconds(const std::string& source, const std::string& text) {
+  double seconds = 0;
+  if (!parse_whole(text, seconds) || !(seconds >= 0) || seconds > kMostSeconds)
+    throw bad_value(source, text, "a number of seconds, 0 or more");
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text) {
+  const Clock::duration time = parse_seconds(source, text);
+  return time == Clock::duration::zero() ? std::nullopt : std::optional(time);
+}
+
+job::DeviceChoice parse_device(const std::string& source, const std::string& text) {
+  if (text == "auto") return job::DeviceChoice::automatic;
+  if (text == "cpu") return job::DeviceChoice::cpu;
+  if (text == "cuda") return job::DeviceChoice::cuda;
+  throw bad_value(source, text, "cpu, cuda or auto");
+}
+
+Binding parse_binding(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "cores") return Binding::cores;
+  if (text == "none") return Binding::none;
+  throw bad_value(source, text, "cores or none");
+}
+
+DebugRank parse_debug_rank(const std::string& source, const std::string& text) {
+  const auto equals = std::min(text.find('='), text.size());
+  DebugRank debug;
+  if (equals == text.size() || !parse_whole(text.substr(0, equals), debug.rank) || debug.rank < 0)
+    throw bad_value(source, text, "a rank and a command, like 3='gdb --args'");
+  debug.wrapper = split_words(source, text.substr(equals + 1));
+  if (debug.wrapper.empty()) throw bad_value(source, text, "a rank and a command, like 3='gdb --args'");
+  return debug;
+}
+
+std::string parse_nccl_setting(const std::string& source, const std::string& text) {
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string name = text.substr(0, equals);
+  const bool good = std::all_of(name.begin(), name.end(), [](unsigned char letter) {
+    return std::isupper(letter) != 0 || std::isdigit(letter) != 0 || letter == '_';
+  });
+  if (equals == text.size() || !good || !name.starts_with("NCCL_"))
+    throw bad_value(source, text, "a variable of NCCL and its value, like NCCL_DEBUG=INFO");
+  return text;
+}
+
+bool parse_switch(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "true") return true;
+  if (text == "false") return false;
+  throw bad_value(source, text, "true or false");
+}
+
+bool parse_python_bool(const std::string& source, const std::string& text) {
+  std::string lower;
+  for (const char letter : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  constexpr std::array kTrue = {"y", "yes", "t", "true", "on", "1"};
+  constexpr std::array kFalse = {"n", "no", "f", "false", "off", "0"};
+  if (std::find(kTrue.begin(), kTrue.end(), lower) != kTrue.end()) return true;
+  if (std::find(kFalse.begin(), kFalse.end(), lower) != kFalse.end()) return false;
+  throw bad_value(source, text, "true or false");
+}
+
+UseCgroup parse_cgroup(const std::string& source, const std::string& text) {
+  if (text == "auto") return UseCgroup::automatic;
+  if (text == "none") return UseCgroup::none;
+  throw bad_value(source, text, "auto or none");
+}
+
+LogLevel parse_log_level(const std::string& source, const std::string& text) {
+  const auto found = std::find(kLogLevels.begin(), kLogLevels.end(), text);
+  if (found == kLogLevels.end()) throw bad_value(source, text, "DEBUG, INFO, WARNING, ERROR or CRITICAL");
+  return static_cast<LogLevel>(found - kLogLevels.begin());
+}
+
+std::string parse_text_or_json(const std::string& source, const std::string& text) {
+  if (text.empty() || text == "text" || text == "json") return text.empty() ? "text" : text;
+  throw bad_value(source, text, "text or json");
+}
+
+std::string show_value(const std::string& value) { return value; }
+std::string show_value(bool value) { return value ? "true" : "false"; }
+std::string show_value(int value) { return std::to_string(value); }
+std::string show_value(Clock::duration value) {
+  return fmt::format("{}", std::chrono::duration<double>(value).count());
+}
+std::string show_value(job::DeviceChoice value) {
+  switch (value) {
+    case job::DeviceChoice::cpu:
+      return "cpu";
+    case job::DeviceChoice::cuda:
+      return "cuda";
+    case job::DeviceChoice::automatic:
+      break;
+  }
+  return "auto";
+}
+std::string show_value(LogLevel value) { return std::string(kLogLevels.at(static_cast<std::size_t>(value))); }
+std::string show_value(Binding value) { return value == Binding::cores ? "cores" : "none"; }
+std::string show_value(const DebugRank& value) {
+  return fmt::format("{}={}", value.rank, quote_words(value.wrapper));
+}
+std::string show_value(const std::vector<std::string>& values) { return quote_words(values); }
+std::string show_value(const std::vector<DebugRank>& values) {
+  std::vector<std::string> texts;
+  for (const DebugRank& value : values) texts.push_back(show_value(value));
+  return quote_words(texts);
+}
+std::string show_value(UseCgroup value) { return value == UseCgroup::none ? "none" : "auto"; }
+std::string show_value(const LogRule& value) { return value.text; }
+std::string show_value(const LogPrefix& value) { return value.text; }
+std::string show_value(const RankSet& value) { return value.text; }
+std::string show_value(const Endpoint& value) { return value.describe(); }
+
+}  // namespace fleetrun::launch

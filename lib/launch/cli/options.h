@@ -1,0 +1,104 @@
+// What the user said on the command line, in the environment and in a file, and where each value came from.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "job/job_spec.h"
+#include "launch/loop/clock.h"
+#include "launch/cli/log_prefix.h"
+#include "launch/cli/log_rule.h"
+#include "launch/cli/option.h"
+#include "launch/cli/peer_values.h"
+#include "launch/cli/rank_set.h"
+
+namespace fleetrun::launch {
+
+// By the name under which we were called: a link called torchrun brings torchrun's defaults.
+enum class CalledAs { fleetrun, torchrun };
+CalledAs called_as(const std::string& argv0);
+
+enum class Binding { none, cores };
+enum class UseCgroup { automatic, none };
+enum class LogLevel { debug, info, warning, error, critical };
+
+// --debug_rank 3='gdb --args': the words that stand in front of the program of one rank.
+struct DebugRank {
+  int rank = 0;
+  std::vector<std::string> wrapper;
+};
+
+// The defaults are written here and nowhere else; what each value is for stands in option_table.cpp.
+struct LaunchOptions {
+  Setting<std::optional<std::string>> gpus;
+  Setting<std::optional<WorkerCount>> nproc_per_node;
+  Setting<std::optional<HostList>> hosts;
+  Setting<bool> module;
+  Setting<bool> no_python;
+  Setting<bool> run_path;
+  Setting<std::vector<std::string>> env;  // "LR=0.1"; "LR" alone is inherited
+  Setting<std::string> ips{"127.0.0.1"};
+  Setting<std::optional<std::string>> host;
+  Setting<std::optional<Endpoint>> master;
+  Setting<bool> standalone;
+  Setting<std::optional<MeetingPoint>> rdzv_endpoint;
+  Setting<std::optional<std::string>> rdzv_id;
+  Setting<std::optional<std::string>> master_addr;
+  Setting<std::optional<std::uint16_t>> master_port;
+  Setting<std::string> role{"default"};
+  Setting<bool> virtual_local_rank;
+  Setting<bool> auto_cluster_config;
+  Setting<std::optional<std::uint16_t>> start_port;
+  Setting<job::DeviceChoice> device{job::DeviceChoice::automatic};
+  Setting<std::string> log_dir{"log"};  // "": a new folder below $TMPDIR
+  Setting<RankSet> console{{.text = "0", .ranges = {{0, 0}}}};
+  Setting<std::optional<LogPrefix>> log_prefix;
+  Setting<StreamMap> redirects;  // streams that the console does not show
+  Setting<StreamMap> tee;        // streams that it shows with tee_prefix
+  Setting<TeePrefix> tee_prefix;
+  Setting<LogLevel> log_level{LogLevel::info};
+  Setting<std::string> dump_program;  // "": off
+  Setting<std::string> dump_passes;   // "": off
+  Setting<std::optional<Endpoint>> metrics_port;
+  Setting<std::string> metrics_file;  // "": off
+  Setting<std::string> job_id{"default"};
+  Setting<Binding> bind{Binding::none};
+  Setting<std::vector<DebugRank>> debug_rank;
+  Setting<std::vector<std::string>> nccl;  // "NCCL_DEBUG=INFO"
+  Setting<bool> no_port_hold;
+  Setting<Clock::duration> grace{std::chrono::seconds(10)};
+  Setting<Clock::duration> kill_wait{std::chrono::seconds(30)};
+  Setting<std::optional<SignalSet>> signals_to_handle;
+  Setting<std::optional<Clock::duration>> timeout;
+  Setting<int> max_restart{0};
+  Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
+  Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
+  Setting<std::optional<LogRule>> log_rule;
+  Setting<std::optional<Clock::duration>> early_exit_wait;
+  Setting<UseCgroup> cgroup{UseCgroup::automatic};
+  Setting<std::string> dry_run;      // "text", "json"; "": off
+  Setting<std::string> show_config;  // "text", "json"; "": off
+  Setting<std::string> config;       // "": no file
+
+  CalledAs called_as = CalledAs::fleetrun;
+  std::vector<std::string> notes;       // on flags that were taken and change nothing
+  std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
+  std::string program;                  // script, job file or program, as given
+  std::vector<std::string> arguments;   // never interpreted
+};
+
+struct CommandLine {
+  LaunchOptions options;
+  std::optional<std::string> answer;  // --help, --version, --show_config: what to print instead of launching
+};
+
+// `arguments` without the program's own name. Flag > environment > file > default.
+// Throws Error(usage), and Error(config) for a bad file.
+CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment,
+                                 CalledAs called_as = CalledAs::fleetrun);
+
+}  // namespace fleetrun::launch

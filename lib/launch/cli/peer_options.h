@@ -1,0 +1,13 @@
+// The flags that fleetrun takes from other launchers, one row each: what they do here, or what stands for them.
+#pragma once
+#include <vector>
+
+#include "launch/cli/option.h"
+#include "launch/cli/options.h"
+
+namespace fleetrun::launch {
+
+// The rows refer to `options`.
+std::vector<Option> peer_options(LaunchOptions& options);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,25 @@
+// The texts that PaddlePaddle's launcher prints before the workers start, byte for byte.
+#pragma once
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.h"
+#include "launch/cli/options.h"
+
+namespace fleetrun::launch {
+
+// Thirteen arguments, sorted by name, values as Python's str() has them.
+std::string configuration_banner(const LaunchOptions& options);
+
+// The "Distributed Envs" table of the first worker.
+std::string environment_table(const Environment& worker);
+
+// "INFO 2021-01-19 14:50:52,903 fleetrun] <message>\n", local time.
+std::string log_text(std::string_view level, std::chrono::system_clock::time_point time,
+                     std::string_view message);
+
+std::string python_list(const std::vector<std::string>& items);  // "['--lr', '0.1']"
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,36 @@
+#include "launch/console/console.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "launch/console/banner.h"
+#include "launch/cli/option_values.h"
+
+namespace fleetrun::launch {
+
+Console::Console(EventLoop& loop, LogLevel least_level)
+    : out(loop, STDOUT_FILENO), err(loop, STDERR_FILENO), least(least_level) {}
+
+void Console::log(LogLevel level, std::string_view message) {
+  if (level >= least) show(log_text(show_value(level), std::chrono::system_clock::now(), message));
+}
+
+void Console::say(std::string_view message) { show(fmt::format("fleetrun: {}\n", message)); }
+
+void Console::show(std::string_view lines) { err.write(printable_lines(lines)); }
+
+void Console::hold() {
+  out.hold();
+  err.hold();
+}
+
+void Console::release() {
+  out.release();
+  err.release();
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,26 @@
+// Our stdout and stderr, as the middle process uses them: never blocking, the progress line out of the way.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "launch/loop/event_loop.h"
+#include "launch/cli/options.h"
+#include "launch/console/output_stream.h"
+
+namespace fleetrun::launch {
+
+struct Console {
+  Console(EventLoop& loop, LogLevel least);  // lines of the log below `least` are left out
+
+  void log(LogLevel level, std::string_view message);  // as the original writes to its log
+  void say(std::string_view message);                  // "fleetrun: <message>"
+  void show(std::string_view lines);                   // with their ends; each text of ours goes through here
+
+  void hold();  // the shell has the terminal now
+  void release();
+
+  OutputStream out, err;
+  LogLevel least;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,55 @@
+#include "launch/console/console_plan.h"
+
+#include <algorithm>
+
+namespace fleetrun::launch {
+namespace {
+
+// --redirects and --tee are about all ranks, as torchrun shows all.
+std::vector<int> ranks_to_show(const LaunchOptions& options, int local_size) {
+  const bool by_stream =
+      options.redirects.origin != Origin::fallback || options.tee.origin != Origin::fallback;
+  if (by_stream && options.console.origin == Origin::fallback)
+    return RankSet{.text = "all", .all = true, .ranges = {}}.below(local_size, "");
+  const std::string source = options.console.source.empty() ? "--console" : options.console.source;
+  return options.console.value.below(local_size, source);
+}
+
+// One stream of one rank: --tee wins over --redirects.
+enum class Fate { plain, tagged, hidden };
+
+Fate fate_of(int stream, int redirected, int teed) {
+  if ((teed & stream) != 0) return Fate::tagged;
+  return (redirected & stream) != 0 ? Fate::hidden : Fate::plain;
+}
+
+void show(int rank, LogStream stream, Fate fate, std::vector<ShownLog>& logs) {
+  if (fate != Fate::hidden) logs.push_back({rank, stream, fate == Fate::tagged});
+}
+
+}  // namespace
+
+bool ConsolePlan::shows_many() const {
+  return std::any_of(logs.begin(), logs.end(),
+                     [&](const ShownLog& log) { return log.local_rank != logs.front().local_rank; });
+}
+
+ConsolePlan plan_console(const LaunchOptions& options, int local_size) {
+  const std::vector<int> shown = ranks_to_show(options, local_size);
+  ConsolePlan plan;
+  for (int rank = 0; rank < local_size; ++rank) {
+    const int redirected = options.redirects.value.of(rank);
+    const int teed = options.tee.value.of(rank);
+    const Fate out = fate_of(kOut, redirected, teed), err = fate_of(kErr, redirected, teed);
+    const int named = redirected | teed;
+    const bool as_torchrun = options.called_as == CalledAs::torchrun;  // stderr stays stderr
+    const bool apart = as_torchrun || out != err || named == kOut || named == kErr;
+    plan.apart.push_back(apart);
+    if (std::find(shown.begin(), shown.end(), rank) == shown.end()) continue;
+    show(rank, apart ? LogStream::out : LogStream::both, out, plan.logs);
+    if (apart) show(rank, LogStream::err, err, plan.logs);
+  }
+  return plan;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,59 @@
+#include "launch/console/log_follower.h"
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by default
+
+}  // namespace
+
+LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text)
+    : loop_(loop), stream_(stream), file_(path), text_(std::move(text)) {
+  if (!file_.is_open()) throw file_error(errno, "following", path);
+}
+
+void LogFollower::start_at(std::int64_t place) { file_.go_to(place); }
+
+void LogFollower::look() {
+  if (!waiting_) copy_some();
+}
+
+// One chunk per turn of the loop, so that a flood of text leaves room for everything else.
+void LogFollower::copy_some() {
+  waiting_ = read_chunk();
+  if (!waiting_) return;
+  const auto next = [this] { loop_.call_at(Clock::now(), [this] { copy_some(); }); };
+  if (stream_.idle())
+    next();
+  else
+    stream_.when_idle(next);
+}
+
+bool LogFollower::read_chunk() {
+  if (file_.begins_anew()) stream_.write(text_.end_line());
+  const std::string chunk = file_.read(kChunk);
+  if (chunk.empty()) return false;
+  stream_.write(text_.take(chunk, Clock::now()));
+  return true;
+}
+
+bool LogFollower::finish(const Patience& patience) {
+  const bool all = copy_rest(patience);
+  file_.close();
+  return all;
+}
+
+bool LogFollower::copy_rest(const Patience& patience) {
+  while (true) {
+    if (!stream_.drain(patience)) return false;
+    if (!read_chunk()) break;
+  }
+  stream_.write(text_.finish());
+  return stream_.drain(patience);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,40 @@
+// Copies a log file to a stream as it grows, as LogText shows it. The file's writer is never held up: when the
+// stream has no room the copy waits, and goes on from there. A file that somebody empties is copied from its start again.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "launch/loop/event_loop.h"
+#include "launch/logs/growing_file.h"
+#include "launch/logs/log_text.h"
+#include "launch/console/output_stream.h"
+
+namespace fleetrun::launch {
+
+class LogFollower {
+ public:
+  // The file exists. Throws Error(io) when it cannot be read.
+  LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text = LogText());
+  LogFollower(const LogFollower&) = delete;
+  LogFollower& operator=(const LogFollower&) = delete;
+
+  void start_at(std::int64_t place);  // in bytes; before anything else
+  void look();                        // there may be more
+
+  // Everything up to the present end, a last line without an end included; nothing is copied after that.
+  // False: the reader of the stream did not take all of it.
+  bool finish(const Patience& patience);
+
+ private:
+  void copy_some();
+  bool read_chunk();  // false at the end of the file
+  bool copy_rest(const Patience& patience);
+
+  EventLoop& loop_;
+  OutputStream& stream_;
+  GrowingFile file_;
+  LogText text_;
+  bool waiting_ = false;  // for the stream
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,59 @@
+// One line on the terminal that says how far the embedded runtime is, drawn from the ranks' progress pages.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/progress_page.h"
+#include "launch/loop/clock.h"
+#include "launch/loop/event_loop.h"
+#include "launch/console/output_stream.h"
+
+namespace fleetrun::launch {
+
+// What one page said at one moment.
+struct Progress {
+  Phase phase = Phase::starting;
+  std::uint32_t epoch = 0, epochs = 0;  // 0: not known
+  std::uint64_t step = 0, steps = 0;
+  double loss = 0;
+  double images_per_second = 0;
+};
+
+constexpr std::size_t kLongestLine = 200;  // characters of a line that stays
+
+Progress read_progress(const ProgressPage& page);
+
+// "training  epoch 2/12  step 340/3910  loss 1.23456  1024.0 images/s": rank 0's place, everybody's speed. Where that
+// is longer than `width`, the rest of it.
+// While ranks are in different phases before training, those behind are named.
+std::string progress_text(const std::vector<Progress>& ranks, std::size_t width = kLongestLine);
+
+class ProgressLine {
+ public:
+  // Nothing is shown when stderr is no terminal. In the foreground of a terminal that can erase lines one line is
+  // drawn again and again, elsewhere a line is added now and then. The pages outlive it.
+  ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages, const Environment& environment);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void clear();  // before anything else is written to the terminal
+
+ private:
+  void draw_again_later();
+  void draw();
+  void redraw(const std::string& text);
+  void add_line(const std::string& text);
+
+  EventLoop& loop_;
+  const std::vector<ProgressPagePtr>& pages_;
+  OutputStream terminal_;
+  bool may_redraw_;
+  bool drawn_ = false;
+  std::string last_line_;
+  TimePoint next_line_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,142 @@
+#include "launch/host/gpu_facts.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/unique_fd.h"
+#include "launch/host/nvml.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kIdleBytes = std::uint64_t{1}
+                                     << 30;  // what driver and display hold of an idle GPU, and room
+constexpr double kGiB = 1 << 30;
+
+Json as_json(const std::vector<GpuFact>& gpus) {
+  Json json = Json::array();
+  for (const GpuFact& gpu : gpus)
+    json.push_back({{"uuid", gpu.uuid},
+                    {"name", gpu.name},
+                    {"migs", gpu.migs},
+                    {"used", gpu.memory_used},
+                    {"total", gpu.memory_total},
+                    {"holders", gpu.holders}});
+  return json;
+}
+
+std::vector<GpuFact> from_json(const Json& json) {
+  std::vector<GpuFact> gpus;
+  for (const Json& one : json)
+    gpus.push_back({.uuid = one.at("uuid"),
+                    .name = one.at("name"),
+                    .migs = one.at("migs"),
+                    .memory_used = one.at("used"),
+                    .memory_total = one.at("total"),
+                    .holders = one.at("holders")});
+  return gpus;
+}
+
+[[noreturn]] void tell_through(int fd, const std::string& library) {
+  std::string text;
+  if (const auto gpus = read_nvml(library))
+    text = as_json(*gpus).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t count = ::write(fd, text.data() + at, text.size() - at);
+    if (count <= 0) break;
+    at += static_cast<std::size_t>(count);
+  }
+  ::_exit(0);
+}
+
+// Up to the end, or as far as it came by the deadline.
+std::string read_until(int fd, TimePoint deadline) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd one{.fd = fd, .events = POLLIN, .revents = 0};
+    if (left.count() <= 0 || ::poll(&one, 1, static_cast<int>(left.count())) <= 0) return text;
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count <= 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+// The place of the GPU that is meant; `gpus.size()` when none is.
+std::size_t place_of(const std::vector<GpuFact>& gpus, const std::string& id) {
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto& [uuid, name, migs, used, total, holders] = gpus[i];
+    if (id == std::to_string(i) || (id.starts_with("GPU-") && uuid.starts_with(id))) return i;
+    if (std::find(migs.begin(), migs.end(), id) != migs.end()) return i;
+  }
+  return gpus.size();
+}
+
+std::string describe_process(pid_t pid) {
+  std::string command = read_kernel_file(fmt::format("/proc/{}/comm", pid));
+  while (command.ends_with('\n')) command.pop_back();
+  return command.empty() ? fmt::format("pid {}", pid) : fmt::format("pid {} ({})", pid, command);
+}
+
+std::string describe_use(std::size_t place, const GpuFact& gpu) {
+  std::vector<std::string> holders;
+  for (const pid_t pid : gpu.holders) holders.push_back(describe_process(pid));
+  return fmt::format("GPU {} ({}, {}) is in use: {:.1f} of {:.1f} GiB{}{}", place, gpu.name, gpu.uuid,
+                     static_cast<double>(gpu.memory_used) / kGiB,
+                     static_cast<double>(gpu.memory_total) / kGiB, holders.empty() ? "" : ", by ",
+                     fmt::join(holders, ", "));
+}
+
+}  // namespace
+
+std::optional<std::vector<GpuFact>> probe_gpus(const std::string& library, Clock::duration limit) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  UniqueFd read_end(ends[0]), write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid == 0) tell_through(write_end.get(), library);
+  write_end.reset();
+  if (pid < 0) return std::nullopt;
+  const std::string text = read_until(read_end.get(), Clock::now() + limit);
+  ::kill(pid, SIGKILL);                                  // still our unreaped child
+  if (text.ends_with('\n')) ::waitpid(pid, nullptr, 0);  // else it may hang in the driver: not waited for
+  const Json json = Json::parse(text, nullptr, false);
+  if (!text.ends_with('\n') || json.is_discarded()) return std::nullopt;
+  return from_json(json);
+}
+
+std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus,
+                                   const std::vector<std::string>& visible) {
+  std::vector<std::string> found;
+  std::vector<std::size_t> told;
+  for (const std::string& id : visible) {
+    const std::size_t place = place_of(gpus, id);
+    if (place == gpus.size()) {
+      found.push_back(fmt::format("the driver has no GPU {}; it has {}", id, gpus.size()));
+      continue;
+    }
+    if (std::find(told.begin(), told.end(), place) != told.end()) continue;
+    told.push_back(place);
+    if (gpus[place].memory_used > kIdleBytes || !gpus[place].holders.empty())
+      found.push_back(describe_use(place, gpus[place]));
+  }
+  return found;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,80 @@
+#include "launch/host/host_facts.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+namespace fleetrun::launch {
+namespace {
+
+std::vector<std::string> probe_addresses() {
+  ifaddrs* list = nullptr;
+  std::vector<std::string> addresses;
+  if (::getifaddrs(&list) != 0) return addresses;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
+  }
+  return addresses;
+}
+
+std::string probe_name() {
+  char name[256] = "";  // longer than HOST_NAME_MAX
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+bool is_gpu_file(const std::string& name) {
+  constexpr std::string_view kPrefix = "nvidia";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         std::all_of(name.begin() + kPrefix.size(), name.end(),
+                     [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
+int count_gpus(const std::string& devices) {
+  std::error_code problem;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(devices, problem))
+    count += is_gpu_file(entry.path().filename()) ? 1 : 0;
+  return count;
+}
+
+int count_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  return std::max(1, CPU_COUNT(&mask));
+}
+
+// In the folder of our libraries, in a build tree or wherever the installation was moved to.
+bool has_cuda_plugin() {
+  std::error_code problem;
+  const auto prefix = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path().parent_path();
+  const auto lies_in = [&](const char* folder) {
+    return std::filesystem::exists(prefix / folder / "libfleetrun_cuda.so", problem);
+  };
+  return lies_in("lib") || lies_in(FLEETRUN_LIBRARY_FOLDER);
+}
+
+}  // namespace
+
+HostFacts probe_host(const std::string& root) {
+  return {.addresses = probe_addresses(),
+          .name = probe_name(),
+          .gpus = count_gpus(root + "/dev"),
+          .cores = count_cores(),
+          .cuda_plugin = has_cuda_plugin()};
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,34 @@
+// What the operating system allows, in the words that its errors lack.
+#pragma once
+#include <sys/resource.h>
+
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "launch/process/exit_status.h"
+
+namespace fleetrun::launch {
+
+// Raises our limit of open descriptors as far as a run of so many ranks needs it and the hard limit allows it.
+// Throws Error(os) when that is too little.
+void raise_descriptor_limit(int ranks);
+
+// Throws Error(os) that names the argument or variable which is longer than Linux passes on.
+void check_argument_sizes(const std::vector<std::string>& argv, const Environment& environment);
+
+// Why a process cannot be started, beyond the errno: "at most 20 processes (pids.max of ...)". "" when nothing is known.
+std::string describe_spawn_limit(int error, const std::vector<std::string>& argv,
+                                 const Environment& environment);
+
+// Limits that end a process, and that ours inherit from us.
+struct DeadlyLimits {
+  rlim_t file_bytes = RLIM_INFINITY;
+  rlim_t cpu_seconds = RLIM_INFINITY, hard_cpu_seconds = RLIM_INFINITY;
+};
+DeadlyLimits read_deadly_limits();
+
+// Which of them ended a process that took `cpu_seconds`: "files may have 1024 bytes (ulimit -f)". "" when none did.
+std::string describe_death_limit(const ExitStatus& status, double cpu_seconds, const DeadlyLimits& limits);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,118 @@
+#include "launch/logs/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/logs/control_address.h"
+#include "launch/logs/own_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kLockName = ".lock";
+constexpr std::string_view kOurText = "fleetrun, pid ";
+constexpr std::size_t kMostText = 64;  // bytes; ours has about 40
+constexpr off_t kLockedByte =
+    1 << 30;  // far behind the text: on some file systems nobody can read what is locked
+
+// Of the open file (not of the process), so that it goes when its last descriptor is closed.
+struct flock locked_byte(short type) {
+  struct flock byte {};
+  byte.l_type = type;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = kLockedByte;
+  byte.l_len = 1;
+  return byte;
+}
+
+std::string read_text(int fd) {
+  char text[kMostText] = "";
+  const ssize_t count = ::pread(fd, text, sizeof text, 0);
+  return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "";
+}
+
+std::string our_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char since[16] = "";
+  std::strftime(since, sizeof since, "%H:%M:%S", &local);
+  return fmt::format("{}{}, since {}", kOurText, ::getpid(), since);
+}
+
+// A file of ours is there, or nothing: what a link leads to, and what has another name elsewhere, is not written to.
+bool is_a_lock(int fd) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
+  return facts.st_size == 0 ||
+         (facts.st_size <= static_cast<off_t>(kMostText) && read_text(fd).starts_with(kOurText));
+}
+
+UniqueFd open_lock(int folder, const std::string& path) {
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  UniqueFd fd(::openat(folder, kLockName, kFlags | O_CREAT | O_EXCL, 0640));
+  if (!fd && errno == EEXIST) fd.reset(::openat(folder, kLockName, kFlags));
+  const int problem = fd ? 0 : errno;
+  const bool other = problem == ELOOP || problem == EISDIR || problem == ENXIO || problem == EACCES ||
+                     (fd && !is_a_lock(fd.get()));
+  const auto found = facts_of(folder, kLockName);
+  if (other && found) throw in_the_way(path, *found);
+  if (!fd) throw cannot_create(path, problem);
+  return fd;
+}
+
+bool has_no_locks(int problem) {
+  return problem == ENOSYS || problem == ENOLCK || problem == EOPNOTSUPP || problem == EINVAL;
+}
+
+}  // namespace
+
+FolderLock lock_folder(int folder, const std::string& path) {
+  const std::string file = path + "/" + kLockName;
+  FolderLock lock = {.fd = open_lock(folder, file)};
+  struct flock byte = locked_byte(F_WRLCK);
+  if (::fcntl(lock.fd.get(), F_OFD_SETLK, &byte) == 0) return lock;
+  const int problem = errno;
+  if (has_no_locks(problem)) {
+    lock.missing = problem;
+    if (!is_answered(path)) return lock;
+  } else if (problem != EAGAIN && problem != EACCES) {
+    throw Error(ErrorKind::create, fmt::format("locking {}: {}", file, describe_errno(problem)),
+                "--log_dir chooses another folder for the logs");
+  }
+  const std::string holder = read_text(lock.fd.get());
+  throw Error(
+      ErrorKind::create,
+      fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
+      "--log_dir chooses another folder for this run");
+}
+
+void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner) {
+  const std::string file = path + "/" + kLockName;
+  const auto found = facts_of(folder, kLockName);
+  if (found && found->owner != owner) throw in_the_way(file, *found);
+  const std::string text = our_text();
+  // In this order: ext4 writes a file that was empty for a moment to the disk when it is closed.
+  if (::pwrite(lock.fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ::ftruncate(lock.fd.get(), static_cast<off_t>(text.size())) != 0)
+    throw cannot_create(file, errno);
+}
+
+bool is_locked(const std::string& path) {
+  const std::string file = path + "/" + kLockName;
+  const UniqueFd lock(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct flock byte = locked_byte(F_WRLCK);
+  if (!lock) return false;
+  if (::fcntl(lock.get(), F_OFD_GETLK, &byte) != 0) return has_no_locks(errno) && is_answered(path);
+  return byte.l_type != F_UNLCK;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,46 @@
+#include "launch/logs/last_lines.h"
+
+#include <algorithm>
+
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "launch/logs/growing_file.h"
+#include "launch/logs/log_text.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kTailBytes = 16 * 1024;   // enough for the last lines of any readable log
+constexpr std::size_t kLongestLastLine = 1000;  // bytes; about ten rows of a terminal
+
+}  // namespace
+
+std::string shorten(std::string text, std::size_t most) {
+  constexpr std::string_view kCut = "...";
+  if (text.size() <= most) return text;
+  text.resize(whole_utf8_characters(text, most - kCut.size()));
+  return text.append(kCut);
+}
+
+std::string read_log_end(const std::string& path, std::size_t most) {
+  return GrowingFile(path).read_end(most);
+}
+
+std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
+  std::vector<std::string> lines;
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  while (!text.empty() && lines.size() < count) {
+    const std::size_t before = text.rfind('\n');
+    const std::size_t start = before == std::string_view::npos ? 0 : before + 1;
+    lines.push_back(shorten(printable(clean_line(text.substr(start))), kLongestLastLine));
+    text = text.substr(0, before == std::string_view::npos ? 0 : before);
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+std::vector<std::string> read_last_lines(const std::string& path, std::size_t count) {
+  return last_lines(read_log_end(path, kTailBytes), count);
+}
+
+}  // namespace fleetrun::launch

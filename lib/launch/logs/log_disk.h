@@ -1,0 +1,30 @@
+// Tells when the disk of the logs is full, and keeps room for the report when it may become so. Workers write their logs
+// themselves, so that we can only look now and then.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "launch/loop/event_loop.h"
+#include "launch/logs/log_folder.h"
+
+namespace fleetrun::launch {
+
+class LogDisk {
+ public:
+  LogDisk(EventLoop& loop, const LogFolder& logs, std::function<void(std::string_view line)> say);
+
+  void look();
+  bool was_full() const { return was_full_; }  // some time since the beginning
+
+ private:
+  void keep_room() const;
+  void look_later();
+
+  EventLoop& loop_;
+  const LogFolder& logs_;
+  std::function<void(std::string_view line)> say_;
+  bool was_full_ = false;
+  TimePoint told_;
+};
+
+}  // namespace fleetrun::launch

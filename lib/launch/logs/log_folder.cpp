@@ -1,0 +1,206 @@
+#include "launch/logs/log_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "launch/logs/folder_lock.h"
+#include "launch/logs/log_names.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr off_t kReserveBytes = 64 * 1024;                 // a report has about 500 per rank
+constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
+constexpr std::size_t kMostErrorBytes = 1024 * 1024;
+
+UniqueFd open_folder(const std::string& path) {
+  try {
+    make_directories(path);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::create, error.message(), "--log_dir chooses another folder for the logs");
+  }
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw cannot_create(path, errno);
+  return fd;
+}
+
+// The mark that rank 0 of the embedded runtime puts into its report.
+bool is_report_of(const std::string& text, const std::string& run_id) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  return json.is_object() && json.value("run_id", nlohmann::json()) == run_id;
+}
+
+// What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
+bool is_of_a_worker(const std::string& text) { return text.starts_with("{\"message\":"); }
+
+}  // namespace
+
+bool is_in_use(const std::string& path) { return is_locked(path); }
+
+LogFolder::LogFolder(std::string path, const LogPlan& plan)
+    : path_(std::move(path)), folder_(open_folder(path_)) {
+  FolderLock lock = lock_folder(folder_.get(), path_);
+  if (lock.missing != 0)
+    warning_ = fmt::format(
+        "the file system of {}/ has no locks ({}): a second run in the folder would spoil the logs of this "
+        "one",
+        path_, describe_errno(lock.missing));
+  files_ = std::make_unique<OwnFiles>(folder_.get(), path_);
+  require_free(plan);
+  sign(lock, folder_.get(), path_, files_->owner());
+  lock_ = std::move(lock.fd);
+  remove_remains();
+  foreign_train_report_ = files_->look(kTrainReportName).has_value();
+  files_->begin(plan.run_id, plan.ranks);
+  began_ = true;
+}
+
+LogFolder::~LogFolder() {
+  if (!files_) return;
+  try {
+    release_reserve();
+    files_->end(own_names());
+  } catch (const Error&) {
+    // What the list says of the run as one that runs is true, too.
+  }
+}
+
+std::string LogFolder::absolute() const { return std::filesystem::absolute(path_).lexically_normal(); }
+
+void remove_log_folder(const std::string& path) {
+  { const LogFolder remains(path); }  // removes them
+  for (const char* last : {".fleetrun", ".lock"}) ::unlink((path + "/" + last).c_str());
+  ::rmdir(path.c_str());
+}
+
+bool LogFolder::owns(const std::string& name) const { return files_->owns(name) || was_cut_off(name); }
+
+// What workers write themselves, and what was made just before its run was cut off, is not in the list of that run.
+bool LogFolder::was_cut_off(const std::string& name) const {
+  const FileList& list = files_->list();
+  const auto facts = files_->look(name);
+  if (list.ended || !facts || facts->kind != FileFacts::Kind::file || facts->owner != files_->owner())
+    return false;
+  const std::string base = std::filesystem::path(name).filename();
+  if (base == kTrainReportName) return is_report_of(files_->read(name, kMostTrainBytes), list.run_id);
+  if (is_of_a_rank(base) && number_in(base) >= list.ranks) return false;
+  if (is_error_file(base)) return facts->size == 0 || is_of_a_worker(files_->read(name, kMostErrorBytes));
+  return !began_ && facts->size == 0;
+}
+
+std::vector<std::string> LogFolder::own_names() const {
+  std::vector<std::string> own;
+  const auto add = [&](const std::string& name) {
+    if (owns(name)) own.push_back(name);
+  };
+  for (const std::string& name : files_->names()) {
+    if (is_of_a_run(name)) add(name);
+    if (!is_attempt(name)) continue;
+    for (const std::string& inner : files_->names(name))
+      if (is_of_a_rank(inner)) add(fmt::format("{}/{}", name, inner));
+    if (files_->owns(name)) own.push_back(name);  // behind what is in it
+  }
+  return own;
+}
+
+void LogFolder::remove_remains() const {
+  for (const std::string& name : own_names()) files_->remove(name);
+}
+
+void LogFolder::require_free(const LogPlan& plan) const {
+  for (const std::string& name : files_->names()) {
+    const auto found = files_->look(name);
+    if (!found) continue;
+    const bool of_a_run = is_temporary(name)         ? false
+                          : name == kTrainReportName ? plan.has_train_report
+                          : is_of_a_rank(name)       ? number_in(name) < plan.ranks
+                                                     : is_of_a_run(name);
+    const bool of_attempts =
+        is_attempt(name) && plan.may_start_again && found->kind != FileFacts::Kind::folder;
+    if ((of_a_run || of_attempts) && !owns(name))
+      throw in_the_way(file(name), *found, files_->is_known(name));
+  }
+}
+
+void LogFolder::keep_attempt(int attempt) const {
+  const std::string folder = fmt::format("attempt-{}", attempt);
+  files_->make_folder(folder);
+  for (const std::string& name : files_->names())
+    if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
+}
+
+std::string LogFolder::log_of_end(int rank) const {
+  std::error_code none;
+  const auto bytes = std::filesystem::file_size(error_log(rank), none);
+  return none || bytes == 0 ? worker_log(rank) : error_log(rank);
+}
+
+UniqueFd LogFolder::open_worker_log(int rank) const {
+  return files_->create(fmt::format("workerlog.{}", rank), O_APPEND);
+}
+
+UniqueFd LogFolder::open_error_log(int rank) const {
+  return files_->create(fmt::format("workerlog.{}.err", rank), O_APPEND);
+}
+
+UniqueFd LogFolder::open_times() const {
+  remove(kTimesName);
+  return files_->create(kTimesName, O_APPEND);
+}
+
+UniqueFd LogFolder::open_stacks(int rank) const {
+  const std::string name = fmt::format("stacks.{}", rank);
+  remove(name);
+  return files_->create(name);
+}
+
+void LogFolder::write(const std::string& name, std::string_view content) const {
+  files_->replace(name, content);
+}
+
+void LogFolder::write_private(const std::string& name, std::string_view content) const {
+  remove(name);
+  const UniqueFd fd = files_->create(name, 0, 0600);
+  write_all(fd.get(), content, file(name));
+}
+
+void LogFolder::adopt(const std::string& name) const { files_->adopt(name); }
+
+void LogFolder::remove(const std::string& name) const {
+  if (files_->owns(name)) files_->remove(name);
+}
+
+// Where it cannot be had, the report takes its chance.
+void LogFolder::reserve() const {
+  if (const auto found = files_->look(kReserveName); found && found->size >= kReserveBytes) return;
+  try {
+    remove(kReserveName);
+    const UniqueFd fd = files_->create(kReserveName);
+    ::fallocate(fd.get(), 0, 0, kReserveBytes);
+  } catch (const Error&) {
+    // No room for its name, even.
+  }
+}
+
+void LogFolder::release_reserve() const { remove(kReserveName); }
+
+void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
+  std::string text = "PADDLE_TRAINER_ENDPOINTS: ";
+  for (const Endpoint& endpoint : endpoints) text += "\n" + endpoint.describe();
+  write(kEndpointsName, text);
+}
+
+std::string LogFolder::read_train_report() const {
+  return foreign_train_report_ ? "" : files_->read(kTrainReportName, kMostTrainBytes);
+}
+
+}  // namespace fleetrun::launch

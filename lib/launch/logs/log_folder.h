@@ -1,0 +1,80 @@
+// The folder log/ of one run: nobody else's while we hold it, and without remains of earlier runs. What no run of ours wrote
+// stays as it is (own_files.h).
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/unique_fd.h"
+#include "launch/logs/own_files.h"
+
+namespace fleetrun::launch {
+
+// A fleetrun uses the folder now.
+bool is_in_use(const std::string& path);
+
+// Removes what runs of ours wrote to the folder, and the folder when nothing else is in it.
+void remove_log_folder(const std::string& path);
+
+// What will be written to it: files of others that have such names are in the way.
+struct LogPlan {
+  std::string run_id = "run";
+  int ranks = 1;                  // of this node
+  bool has_train_report = false;  // of the embedded runtime
+  bool may_start_again = false;   // --max_restart
+};
+
+class LogFolder {
+ public:
+  // Makes the folder, locks it, and removes what an earlier run left. Throws Error(create), also when something that is not
+  // ours has a name that we need.
+  explicit LogFolder(std::string path, const LogPlan& plan = {});
+
+  ~LogFolder();
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+
+  const std::string& path() const { return path_; }        // as the user wrote it
+  const std::string& warning() const { return warning_; }  // "" when all is well
+  std::string absolute() const;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
+  std::string error_log(int rank) const { return worker_log(rank) + ".err"; }  // of stderr, where it is apart
+  std::string log_of_end(int rank) const;  // the one that says why the rank failed
+
+  // Moves what the ranks wrote to attempt-K/. Throws Error(create).
+  void keep_attempt(int attempt) const;
+  // Empty, for writing. All throw Error(create), also when something that is not ours has the name.
+  UniqueFd open_worker_log(int rank) const;
+  UniqueFd open_error_log(int rank) const;
+  UniqueFd open_times() const;                                          // for appending
+  UniqueFd open_stacks(int rank) const;                                 // instead of earlier ones
+  void write(const std::string& name, std::string_view content) const;  // whole, instead of an earlier one
+  void write_private(const std::string& name, std::string_view content) const;  // that only our user reads
+  void adopt(const std::string& name) const;   // which was made by other means: a socket
+  void remove(const std::string& name) const;  // if it is ours
+
+  void reserve() const;          // room for the report, before logs fill the disk
+  void release_reserve() const;  // for the report, if there is any
+  void write_endpoints(const std::vector<Endpoint>& endpoints) const;
+  std::string read_train_report() const;  // of this run; "" when there is none
+
+ private:
+  std::vector<std::string> own_names() const;
+  bool owns(const std::string& name) const;
+  bool was_cut_off(const std::string& name) const;
+  void remove_remains() const;
+  void require_free(const LogPlan& plan) const;
+
+  std::string path_;
+  UniqueFd folder_;
+  UniqueFd lock_;
+  std::string warning_;
+  std::unique_ptr<OwnFiles> files_;
+  bool began_ = false;                 // what earlier runs left is gone
+  bool foreign_train_report_ = false;  // there before we began
+};
+
+}  // namespace fleetrun::launch

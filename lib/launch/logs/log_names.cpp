@@ -1,0 +1,69 @@
+#include "launch/logs/log_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <string_view>
+
+namespace fleetrun::launch {
+namespace {
+
+bool is_digit(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
+
+struct Numbered {
+  std::string_view start, end;
+};
+constexpr std::array<Numbered, 6> kOfRanks = {{{"workerlog.", ""},
+                                               {"workerlog.", ".err"},
+                                               {"error.", ".json"},
+                                               {"backup_env.", ".json"},
+                                               {"stacks.", ""},
+                                               {"collectives.", ".json"}}};
+constexpr std::array<std::string_view, 6> kOfRuns = {kReportName,  kTrainReportName, kEndpointsName,
+                                                     kReserveName, kTimesName,       kControlName};
+
+// Without ".77.tmp" at its end.
+std::string_view final_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.ends_with(kEnd)) return name;
+  const std::string_view numbered = name.substr(0, name.size() - kEnd.size());
+  const auto dot = numbered.rfind('.');
+  return dot != std::string_view::npos && is_numbered(numbered, numbered.substr(0, dot + 1), "")
+             ? numbered.substr(0, dot)
+             : name;
+}
+
+}  // namespace
+
+bool is_numbered(std::string_view name, std::string_view start, std::string_view end) {
+  if (name.size() <= start.size() + end.size() || !name.starts_with(start) || !name.ends_with(end))
+    return false;
+  const std::string_view number = name.substr(start.size(), name.size() - start.size() - end.size());
+  return std::all_of(number.begin(), number.end(), is_digit);
+}
+
+bool is_of_a_rank(std::string_view name) {
+  return std::any_of(kOfRanks.begin(), kOfRanks.end(),
+                     [&](const Numbered& kind) { return is_numbered(name, kind.start, kind.end); });
+}
+
+bool is_error_file(std::string_view name) { return is_numbered(name, "error.", ".json"); }
+
+bool is_attempt(std::string_view name) { return is_numbered(name, "attempt-", ""); }
+
+bool is_of_a_run(std::string_view name) {
+  const std::string_view whole = final_name(name);
+  return is_of_a_rank(whole) || std::find(kOfRuns.begin(), kOfRuns.end(), whole) != kOfRuns.end();
+}
+
+bool is_temporary(std::string_view name) { return final_name(name) != name; }
+
+int number_in(std::string_view name) {
+  const auto* const start = std::find_if(name.begin(), name.end(), is_digit);
+  int number = -1;
+  std::from_chars(start, name.end(), number);
+  return number;
+}
+
+}  // namespace fleetrun::launch

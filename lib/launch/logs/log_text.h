@@ -1,0 +1,40 @@
+// Which of a log's bytes people see, and how: whole lines; of a progress bar that rewrites its line, the last state, and
+// while it runs one state a second; no escape sequences; other control characters as '?'. All other bytes stay.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+class LogText {
+ public:
+  // `prefix` is asked for each piece of text and stands in front of each of its lines; only lines for which `wanted`
+  // is true are shown. Both may be empty. With a prefix, "" too, a line longer than 8 KiB is broken into several, since
+  // another log's lines may come between its parts.
+  explicit LogText(std::function<std::string()> prefix = {},
+                   std::function<bool(const std::string& line)> wanted = {});
+
+  std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
+  std::string end_line();  // what was written of a line that gets no other end
+  std::string finish();    // the rest: a line without an end gets one if it has a prefix
+
+ private:
+  std::string show(std::string_view lines) const;
+  void show_progress(TimePoint now, std::string& text);
+  std::string show_part();
+
+  std::function<std::string()> prefix_;
+  std::function<bool(const std::string& line)> wanted_;
+  std::string unfinished_;  // the start of a line whose end was not written yet
+  bool broken_ = false;     // what came last was a part of a line, and we ended it
+  TimePoint shown_progress_{};
+};
+
+// A line as LogText shows it, without its end.
+std::string clean_line(std::string_view line);
+
+}  // namespace fleetrun::launch

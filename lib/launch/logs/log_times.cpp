@@ -1,0 +1,62 @@
+#include "launch/logs/log_times.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "launch/logs/log_names.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using WallClock = std::chrono::system_clock;
+
+std::int64_t seconds_of(WallClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs)
+    : loop_(loop), folder_(folder), logs_(std::move(logs)), sizes_(logs_.size()) {}
+
+void LogTimes::begin_attempt() {
+  sizes_.assign(sizes_.size(), 0);
+  file_ = folder_.open_times();
+}
+
+// Later, so that one entry stands for everything that is written by then.
+void LogTimes::look() {
+  if (waiting_) return;
+  waiting_ = true;
+  loop_.call_at(Clock::now() + kPause, [this] {
+    waiting_ = false;
+    write();
+  });
+}
+
+void LogTimes::write() {
+  std::string entries;
+  for (std::size_t i = 0; i < logs_.size(); ++i) {
+    struct stat facts {};
+    if (::stat(folder_.file("workerlog." + logs_[i]).c_str(), &facts) != 0) continue;
+    if (facts.st_size == sizes_[i]) continue;
+    sizes_[i] = facts.st_size;
+    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], facts.st_size);
+  }
+  // Of a full disk others complain.
+  if (!entries.empty()) [[maybe_unused]]
+    const ssize_t count = ::write(file_.get(), entries.data(), entries.size());
+}
+
+std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {
+  std::ifstream file(fmt::format("{}/{}", folder, kTimesName));
+  std::int64_t place = 0, entry_time = 0, size = 0;
+  for (std::string entry_log; file >> entry_time >> entry_log >> size;)
+    if (entry_log == log && entry_time <= seconds_of(time)) place = size;
+  return place;
+}
+
+}  // namespace fleetrun::launch

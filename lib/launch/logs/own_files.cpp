@@ -1,0 +1,265 @@
+#include "launch/logs/own_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kListName = ".fleetrun";
+constexpr std::size_t kMostListBytes = 64 << 20;  // about 80 a file
+constexpr mode_t kListMode = 0600;                // whoever writes it can have us remove files
+constexpr int kMostAttempts = 100;                // at a name that nobody has
+
+std::string_view describe(FileFacts::Kind kind) {
+  switch (kind) {
+    case FileFacts::Kind::file:
+      return "a file";
+    case FileFacts::Kind::folder:
+      return "a folder";
+    case FileFacts::Kind::link:
+      return "a link";
+    case FileFacts::Kind::socket:
+      return "a socket";
+    case FileFacts::Kind::other:
+      break;
+  }
+  return "a device or a pipe";
+}
+
+std::string name_of_user(uid_t user) {
+  const passwd* const entry = ::getpwuid(user);
+  return entry == nullptr ? fmt::format("user {}", user) : fmt::format("user {}", entry->pw_name);
+}
+
+// A name as the kernel takes it without following a link on the way.
+class Place {
+ public:
+  Place(int folder, const std::string& name) : folder_(folder), base_(name) {
+    const auto slash = name.find('/');
+    if (slash == std::string::npos) return;
+    base_ = name.substr(slash + 1);
+    holder_.reset(
+        ::openat(folder, name.substr(0, slash).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    folder_ = holder_.get();  // -1, a bad descriptor, when it is no folder
+  }
+
+  int folder() const { return folder_; }
+  const char* base() const { return base_.c_str(); }
+
+ private:
+  UniqueFd holder_;
+  int folder_;
+  std::string base_;
+};
+
+UniqueFd open_new(const Place& place, int flags, mode_t mode) {
+  return UniqueFd(::openat(place.folder(), place.base(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, mode));
+}
+
+// 0 or the errno. Not over a name that is taken meanwhile, where the file system can do that: NFS cannot.
+int rename_to_free_name(const Place& from, const Place& to) {
+  if (::renameat2(from.folder(), from.base(), to.folder(), to.base(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  if (facts_of(to.folder(), to.base())) return EEXIST;
+  return ::renameat(from.folder(), from.base(), to.folder(), to.base()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Error in_the_way(const std::string& path, const FileFacts& found, bool changed) {
+  const std::string owner = found.owner == ::geteuid() ? "" : " of " + name_of_user(found.owner);
+  const std::string_view why = changed ? "that was changed after a run of fleetrun left it there"
+                                       : "that no run of fleetrun left there";
+  return Error(ErrorKind::create,
+               fmt::format("{} is in the way: {}{} {}", path, describe(found.kind), owner, why),
+               "move it away, or choose another folder for the logs with --log_dir");
+}
+
+Error cannot_create(const std::string& path, int code) {
+  return Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(code)),
+               "--log_dir chooses another folder for the logs");
+}
+
+// Some file systems give every file the same owner: the new list shows which one is ours here.
+OwnFiles::OwnFiles(int folder, std::string path) : folder_(folder), path_(std::move(path)) {
+  for (int attempt = 0; !open_list_ && attempt < kMostAttempts; ++attempt) {
+    new_list_ = fmt::format("{}.{}.{}.tmp", kListName, ::getpid(), attempt);
+    open_list_ = open_new(Place(folder_, new_list_), O_APPEND, kListMode);
+    if (!open_list_ && errno != EEXIST) throw cannot_create(path_of(kListName), errno);
+  }
+  const auto made = look(new_list_);
+  if (!open_list_ || !made) throw cannot_create(path_of(new_list_), EEXIST);
+  owner_ = made->owner;
+  const auto found = look(kListName);
+  if (!found) return;
+  auto list = found->kind == FileFacts::Kind::file && found->owner == owner_
+                  ? parse_file_list(read(kListName, kMostListBytes))
+                  : std::nullopt;
+  if (list) {
+    for (FileRecord& record : std::exchange(list->files, {})) add(std::move(record));
+    list_.run_id = list->run_id;
+    list_.ranks = list->ranks;
+    list_.ended = list->ended;
+    return;
+  }
+  ::unlinkat(folder_, new_list_.c_str(), 0);
+  throw in_the_way(path_of(kListName), *found);
+}
+
+OwnFiles::~OwnFiles() {
+  if (!new_list_.empty()) ::unlinkat(folder_, new_list_.c_str(), 0);
+}
+
+void OwnFiles::begin(const std::string& run_id, int ranks) {
+  std::vector<FileRecord> kept;
+  for (const FileRecord& record : list_.files)
+    if (owns(record.name)) kept.push_back(record);
+  list_.files.clear();
+  by_inode_.clear();
+  by_name_.clear();
+  for (FileRecord& record : kept) add(std::move(record));
+  list_.run_id = run_id;
+  list_.ranks = ranks;
+  list_.ended = false;
+  const std::string path = path_of(new_list_);
+  write_all(open_list_.get(), format_file_list(list_), path);
+  if (::renameat(folder_, new_list_.c_str(), folder_, kListName) != 0) throw cannot_create(path, errno);
+  new_list_.clear();
+}
+
+void OwnFiles::end(const std::vector<std::string>& ours) {
+  FileList left = {.run_id = list_.run_id, .ranks = list_.ranks, .ended = true, .files = {}};
+  for (const std::string& name : ours) {
+    const auto facts = look(name);
+    if (!facts) continue;
+    left.files.push_back(record_of(name, *facts));
+    left.files.back().end = {.size = facts->size, .changed_ns = facts->changed_ns};
+  }
+  replace(kListName, format_file_list(left));
+}
+
+void OwnFiles::add(FileRecord record) {
+  by_inode_.emplace(record.inode, list_.files.size());
+  by_name_.emplace(record.name, list_.files.size());
+  list_.files.push_back(std::move(record));
+}
+
+std::optional<FileFacts> OwnFiles::look(const std::string& name) const {
+  const Place place(folder_, name);
+  return facts_of(place.folder(), place.base());
+}
+
+bool OwnFiles::owns(const std::string& name) const {
+  const auto now = look(name);
+  if (!now || now->owner != owner_) return false;
+  const auto proves = [&](const auto& entry) { return is_ours(list_.files[entry.second], name, *now); };
+  const auto [first, last] = by_inode_.equal_range(now->inode);
+  const auto [first_named, last_named] = by_name_.equal_range(name);
+  return std::any_of(first, last, proves) || std::any_of(first_named, last_named, proves);
+}
+
+bool OwnFiles::is_known(const std::string& name) const { return by_name_.contains(name); }
+
+std::string OwnFiles::read(const std::string& name, std::size_t limit) const {
+  const Place place(folder_, name);
+  const UniqueFd fd(::openat(place.folder(), place.base(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return "";
+  try {
+    return read_file(fd.get(), path_of(name), limit);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+UniqueFd OwnFiles::create(const std::string& name, int flags, mode_t mode) {
+  UniqueFd fd = open_new(Place(folder_, name), flags, mode);
+  const int problem = errno;
+  if (const auto found = look(name); !fd && problem == EEXIST && found)
+    throw in_the_way(path_of(name), *found, is_known(name));
+  if (!fd) throw cannot_create(path_of(name), problem);
+  adopt(name);
+  return fd;
+}
+
+void OwnFiles::adopt(const std::string& name) {
+  const auto facts = look(name);
+  if (!facts) return;
+  add(record_of(name, *facts));
+  const std::string line = format_record(list_.files.back());
+  // Where there is no room, nobody knows the file for ours later: that loses nothing.
+  [[maybe_unused]] const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
+}
+
+void OwnFiles::replace(const std::string& name, std::string_view content) {
+  const bool of_list = name == kListName;
+  std::string temporary = fmt::format("{}.{}.tmp", name, ::getpid());
+  if (owns(temporary)) remove(temporary);
+  const UniqueFd fd = create(temporary, 0, of_list ? kListMode : 0640);
+  const Place from(folder_, temporary), to(folder_, name);
+  try {
+    write_all(fd.get(), content, path_of(temporary));
+    int problem = rename_to_free_name(from, to);
+    const auto found = look(name);
+    if (problem == EEXIST && found) {
+      if (!of_list && !owns(name)) throw in_the_way(path_of(name), *found, is_known(name));
+      problem = ::renameat(from.folder(), from.base(), to.folder(), to.base()) == 0 ? 0 : errno;
+    }
+    if (problem != 0) throw cannot_create(path_of(name), problem);
+  } catch (const Error&) {
+    remove(temporary);
+    throw;
+  }
+}
+
+void OwnFiles::remove(const std::string& name) const {
+  const auto found = look(name);
+  if (!found) return;
+  const bool folder = found->kind == FileFacts::Kind::folder;
+  const Place place(folder_, name);
+  if (::unlinkat(place.folder(), place.base(), folder ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT) return;
+  if (folder) return;  // with what somebody else put there
+  throw Error(ErrorKind::create, fmt::format("removing {}: {}", path_of(name), describe_errno(errno)),
+              "--log_dir chooses another folder for the logs");
+}
+
+void OwnFiles::make_folder(const std::string& name) {
+  if (::mkdirat(folder_, name.c_str(), 0777) == 0) return adopt(name);
+  const int problem = errno;
+  const auto found = look(name);
+  if (problem != EEXIST || !found) throw cannot_create(path_of(name), problem);
+  if (found->kind != FileFacts::Kind::folder) throw in_the_way(path_of(name), *found);
+}
+
+void OwnFiles::move(const std::string& name, const std::string& to) const {
+  const int problem = rename_to_free_name(Place(folder_, name), Place(folder_, to));
+  const auto found = look(to);
+  if (problem == EEXIST && found) throw in_the_way(path_of(to), *found, is_known(to));
+  if (problem != 0) throw cannot_create(path_of(to), problem);
+}
+
+std::vector<std::string> OwnFiles::names(const std::string& folder) const {
+  std::vector<std::string> found;
+  const int fd = ::openat(folder_, folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (stream == nullptr) return found;
+  while (const dirent* entry = ::readdir(stream))
+    if (const std::string name = entry->d_name; name != "." && name != "..") found.push_back(name);
+  ::closedir(stream);
+  return found;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,89 @@
+#include "launch/loop/event_loop.h"
+
+#include <map>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace fleetrun::launch {
+namespace asio = boost::asio;
+using Descriptor = asio::posix::stream_descriptor;
+
+struct EventLoop::Implementation {
+  // Shared, because a callback may forget its own descriptor while it runs.
+  struct Watch : std::enable_shared_from_this<Watch> {
+    Watch(asio::io_context& context, int fd) : descriptor(context, fd) {}
+    ~Watch() { descriptor.release(); }
+
+    void arm_read() {
+      descriptor.async_wait(Descriptor::wait_read, [weak = weak_from_this()](auto problem) {
+        const auto self = weak.lock();
+        if (problem || !self || !self->on_readable) return;
+        const auto callback = self->on_readable;  // a copy, as it may forget itself
+        callback();
+        if (self->on_readable) self->arm_read();
+      });
+    }
+    void arm_write() {
+      descriptor.async_wait(Descriptor::wait_write, [weak = weak_from_this()](auto problem) {
+        const auto self = weak.lock();
+        if (problem || !self || !self->on_writable) return;
+        std::exchange(self->on_writable, nullptr)();
+      });
+    }
+
+    Descriptor descriptor;
+    EventLoop::Callback on_readable, on_writable;
+  };
+
+  asio::io_context context{1};  // one thread: asio leaves its locks out
+  std::map<int, std::shared_ptr<Watch>> watches;
+
+  Watch& watch(int fd) {
+    auto& watch = watches[fd];
+    if (!watch) watch = std::make_shared<Watch>(context, fd);
+    return *watch;
+  }
+};
+
+EventLoop::EventLoop() : implementation_(std::make_unique<Implementation>()) {}
+EventLoop::~EventLoop() {
+  while (!implementation_->watches.empty()) forget(implementation_->watches.begin()->first);
+}
+
+void EventLoop::watch_readable(int fd, Callback callback) {
+  auto& watch = implementation_->watch(fd);
+  watch.on_readable = std::move(callback);
+  watch.arm_read();
+}
+
+void EventLoop::when_writable(int fd, Callback callback) {
+  auto& watch = implementation_->watch(fd);
+  watch.on_writable = std::move(callback);
+  watch.arm_write();
+}
+
+void EventLoop::forget(int fd) {
+  const auto found = implementation_->watches.find(fd);
+  if (found == implementation_->watches.end()) return;
+  found->second->on_readable = nullptr;
+  found->second->on_writable = nullptr;
+  found->second->descriptor.release();
+  implementation_->watches.erase(found);
+}
+
+void EventLoop::call_at(TimePoint time, Callback callback) {
+  auto timer = std::make_unique<asio::steady_timer>(implementation_->context, time);
+  asio::steady_timer& waiting = *timer;
+  waiting.async_wait([timer = std::move(timer), callback = std::move(callback)](auto problem) {
+    if (!problem) callback();
+  });
+}
+
+void EventLoop::run() { implementation_->context.run(); }
+void EventLoop::stop() { implementation_->context.stop(); }
+boost::asio::io_context& EventLoop::context() { return implementation_->context; }
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,38 @@
+// The one loop of the middle process: callbacks for descriptors and times, in one thread.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "launch/loop/clock.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace fleetrun::launch {
+
+class EventLoop {
+ public:
+  using Callback = std::function<void()>;
+
+  EventLoop();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // Descriptors stay their owner's, who calls forget() before closing them.
+  void watch_readable(int fd, Callback callback);  // again and again, until forgotten
+  void when_writable(int fd, Callback callback);   // once
+  void forget(int fd);
+  void call_at(TimePoint time, Callback callback);
+
+  void run();   // until stop()
+  void stop();  // from a callback
+  boost::asio::io_context& context();
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,186 @@
+#include "launch/plan/cluster.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "launch/plan/gpu_mapping.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using job::DeviceChoice;
+constexpr const char* kTorchrunMaster = "127.0.0.1";  // its default for --master_addr
+constexpr const char* kCpuHint = "--device=cpu runs on the CPU";
+
+Error usage(const std::string& message, const std::string& hint = "") {
+  return Error(ErrorKind::usage, message, hint);
+}
+
+// An address of this host, or its name, whole or up to the first dot.
+bool is_local(const std::string& address, const HostFacts& host) {
+  const bool is_name = address == host.name || (!address.empty() && host.name.starts_with(address + "."));
+  return address == "localhost" || address.starts_with("127.") || is_name ||
+         std::find(host.addresses.begin(), host.addresses.end(), address) != host.addresses.end();
+}
+
+void check_local(const std::string& address, const std::string& source, const HostFacts& host) {
+  if (!is_local(address, host))
+    throw usage(fmt::format("{} names {}, which is no address of this host ({})", source, address,
+                            fmt::join(host.addresses, ", ")),
+                "runs over several nodes are not supported yet");
+}
+
+std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
+  const std::string source = options.ips.source.empty() ? "--ips" : options.ips.source;
+  const std::vector<std::string> nodes = split_list(options.ips.value);
+  if (nodes.size() > 1)
+    throw usage(
+        fmt::format("{} lists {} nodes: more than one node is not supported yet", source, nodes.size()));
+  check_local(nodes.front(), source, host);
+  if (!options.host.value) return nodes.front();
+  check_local(*options.host.value, options.host.source, host);
+  return *options.host.value;
+}
+
+Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
+                    bool asked) {
+  if (host.gpus == 0 && asked) {
+    const std::string who = options.device.source.empty() ? "the job's device" : options.device.source;
+    throw usage(fmt::format("{} is cuda, but this machine has no CUDA device", who), kCpuHint);
+  }
+  if (host.gpus == 0 && options.gpus.value)
+    throw usage(fmt::format("{} is {}, but this machine has no CUDA device", options.gpus.source,
+                            *options.gpus.value),
+                "with --device=cpu the ids are CPU worker slots");
+  if (host.gpus == 0) return Device::cpu;
+  if (needs.embedded_runtime && !host.cuda_plugin)
+    throw usage(fmt::format("this machine has {} CUDA device{}, but this installation has no CUDA plug-in "
+                            "(libfleetrun_cuda.so)",
+                            host.gpus, host.gpus == 1 ? "" : "s"),
+                kCpuHint);
+  return Device::cuda;
+}
+
+Device resolve_device(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs) {
+  const bool by_flag = options.device.origin != Origin::fallback;
+  const auto& workers = options.nproc_per_node.value;
+  if (!by_flag && workers && workers->of == WorkerCount::Of::cores) return Device::cpu;
+  const DeviceChoice choice = by_flag ? options.device.value : needs.device;
+  if (choice == DeviceChoice::cpu) return Device::cpu;
+  return resolve_cuda(options, host, needs, choice == DeviceChoice::cuda);
+}
+
+// --hosts: all of them are this one. The slots of all, nothing when none has any.
+std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& host) {
+  std::optional<int> slots;
+  if (!options.hosts.value) return slots;
+  for (const HostSlots& one : options.hosts.value->hosts) {
+    check_local(one.host, options.hosts.source, host);
+    if (one.slots) slots = slots.value_or(0) + *one.slots;
+  }
+  const auto& workers = options.nproc_per_node.value;
+  const bool counted = workers && options.nproc_per_node.origin != Origin::fallback;
+  if (slots && counted && workers->of == WorkerCount::Of::number && workers->number > *slots)
+    throw usage(fmt::format("{} gives {} slots, {} asks for {} workers", options.hosts.source, *slots,
+                            options.nproc_per_node.source, workers->number));
+  return counted ? std::nullopt : slots;
+}
+
+// How many workers the user asked for; nothing: as many as there are devices.
+std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts& host, Device device) {
+  if (const auto slots = resolve_slots(options, host)) return slots;
+  const auto& workers = options.nproc_per_node.value;
+  if (!workers) return std::nullopt;
+  switch (workers->of) {
+    case WorkerCount::Of::number:
+      return workers->number;
+    case WorkerCount::Of::cores:
+      return host.cores;
+    case WorkerCount::Of::gpus:
+      if (device == Device::cuda) return std::nullopt;
+      throw usage(fmt::format("{} is gpu, but {}", options.nproc_per_node.source,
+                              host.gpus == 0 ? "this machine has no CUDA device" : "the run is on the CPU"),
+                  "--nproc_per_node=cpu starts a worker per core");
+    case WorkerCount::Of::automatic:
+      break;
+  }
+  return device == Device::cuda || options.gpus.value ? std::nullopt : std::optional(host.cores);
+}
+
+// As torchrun has it: a worker's GPU is the one of its local rank, also where workers are fewer or more than GPUs.
+std::vector<std::vector<int>> one_gpu_each(int gpus, int workers) {
+  std::vector<std::vector<int>> devices;
+  for (int i = 0; i < workers; ++i) devices.push_back({i % gpus});
+  return devices;
+}
+
+void place_on_gpus(ClusterSpec& cluster, const LaunchOptions& options, const HostFacts& host,
+                   const Environment& environment) {
+  const std::optional<int> workers = resolve_workers(options, host, cluster.device);
+  const bool as_torchrun = options.called_as == CalledAs::torchrun;
+  GpuMapping mapping = map_gpus({.gpus = options.gpus.value,
+                                 .visible = environment.get("CUDA_VISIBLE_DEVICES"),
+                                 .present = host.gpus,
+                                 .workers = as_torchrun ? std::nullopt : workers});
+  if (as_torchrun && workers)
+    mapping.of_worker = one_gpu_each(static_cast<int>(mapping.visible.size()), *workers);
+  cluster.own_gpus_only = options.virtual_local_rank.value;
+  cluster.device_ids_given = true;
+  cluster.visible_gpus = std::move(mapping.visible);
+  cluster.device_ids = std::move(mapping.of_worker);
+  cluster.note = std::move(mapping.note);
+}
+
+void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const HostFacts& host) {
+  cluster.hide_gpus = host.gpus > 0;
+  cluster.device_ids_given = options.gpus.value.has_value();
+  const std::optional<int> workers = resolve_workers(options, host, cluster.device);
+  const int slots =
+      options.gpus.value ? static_cast<int>(split_list(*options.gpus.value).size()) : workers.value_or(1);
+  cluster.device_ids = deal_out(slots, workers.value_or(slots));
+}
+
+std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostFacts& host) {
+  if (options.standalone.value) return std::nullopt;
+  if (options.master.value) {
+    check_local(options.master.value->host, options.master.source, host);
+    return options.master.value;
+  }
+  if (const auto& point = options.rdzv_endpoint.value) {
+    check_local(point->host, options.rdzv_endpoint.source, host);
+    return Endpoint{point->host, point->port};
+  }
+  if (!options.master_addr.value && !options.master_port.value) return std::nullopt;
+  const std::string address = options.master_addr.value.value_or(kTorchrunMaster);
+  check_local(address, options.master_addr.source, host);
+  return Endpoint{address, options.master_port.value.value_or(0)};
+}
+
+}  // namespace
+
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
+                            const Environment& environment) {
+  ClusterSpec cluster;
+  cluster.host = resolve_host(options, host);
+  cluster.cores = host.cores;
+  cluster.device = resolve_device(options, host, needs);
+  if (cluster.device == Device::cuda)
+    place_on_gpus(cluster, options, host, environment);
+  else
+    place_on_cpu(cluster, options, host);
+  cluster.start_port = options.start_port.value;
+  cluster.master = resolve_master(options, host);
+  cluster.hold_ports = !options.no_port_hold.value;
+  if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
+  for (const DebugRank& debug : options.debug_rank.value)
+    if (debug.rank >= cluster.world_size())
+      throw usage(fmt::format("{} names rank {}, the run has {} ranks", options.debug_rank.source, debug.rank,
+                              cluster.world_size()));
+  cluster.console = plan_console(options, cluster.local_size());
+  return cluster;
+}
+
+}  // namespace fleetrun::launch

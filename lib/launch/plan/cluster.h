@@ -1,0 +1,51 @@
+// Who takes part: the nodes, their ranks, the device of each. Decided from options and facts only.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "job/job_spec.h"
+#include "launch/console/console_plan.h"
+#include "launch/host/host_facts.h"
+#include "launch/cli/options.h"
+
+namespace fleetrun::launch {
+
+enum class Device { cpu, cuda };
+
+struct ClusterSpec {
+  std::string host = "127.0.0.1";  // the address in every endpoint of this node
+  int nodes = 1;
+  int node_rank = 0;
+  int cores = 1;  // of this node, for all its ranks
+  Device device = Device::cpu;
+  bool device_ids_given = false;             // FLAGS_selected_gpus is set on CUDA, and on CPU with --gpus
+  bool hide_gpus = false;                    // --device=cpu on a machine with GPUs
+  std::vector<std::string> visible_gpus;     // CUDA_VISIBLE_DEVICES
+  bool own_gpus_only = false;                // each worker sees its own GPUs only, as numbers 0 and up
+  std::vector<std::vector<int>> device_ids;  // of each local rank, indexes into visible_gpus or worker slots
+  std::optional<std::uint16_t> start_port;
+  std::optional<Endpoint> master;      // port 0: any that is free
+  std::vector<std::vector<int>> cpus;  // of each local rank; empty: not bound
+  bool hold_ports = true;
+  ConsolePlan console;
+  std::string note;  // of the GPU mapping, printed as it is
+
+  int local_size() const { return static_cast<int>(device_ids.size()); }
+  int world_size() const { return nodes * local_size(); }
+};
+
+// What the program brings to the decision: a job file names a device and needs the plug-in for CUDA.
+struct ProgramNeeds {
+  bool embedded_runtime = false;
+  job::DeviceChoice device = job::DeviceChoice::automatic;
+};
+
+// Throws Error(usage) when the options contradict the facts.
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
+                            const Environment& environment);
+
+}  // namespace fleetrun::launch

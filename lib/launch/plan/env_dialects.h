@@ -1,0 +1,43 @@
+// What a worker finds in its environment, in the words of each framework. One GPU mapping for both.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "launch/plan/cluster.h"
+
+namespace fleetrun::launch {
+
+// Where the ranks of the run are to listen. All ports differ.
+struct Endpoints {
+  std::vector<Endpoint> ranks;  // in rank order
+  Endpoint master;              // bound by rank 0 (PyTorch's and Paddle's TCPStore)
+};
+
+struct PaddleNames {
+  std::string log_dir;             // absolute
+  std::string pod;                 // where no POD_NAME is given
+  std::string backup_env;          // file with the worker's environment; "": none
+  std::string auto_cluster = "0";  // as its launcher writes it: 0, True or False
+};
+
+// PaddlePaddle 2.0 up to the current launcher.
+void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
+                              const PaddleNames& names, Environment& environment);
+
+struct TorchNames {
+  std::string run_id;
+  std::string error_file;  // where torch.distributed.elastic's @record leaves its traceback
+  int attempt = 0;
+  int max_restarts = 0;
+  std::string role = "default";
+  std::string signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // torchrun's default
+  bool virtual_local_rank = false;
+};
+
+// init_method="env://" and what torchrun adds.
+void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
+                             const TorchNames& names, Environment& environment);
+
+}  // namespace fleetrun::launch

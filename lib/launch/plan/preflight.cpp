@@ -1,0 +1,43 @@
+#include "launch/plan/preflight.h"
+
+#include <chrono>
+#include <map>
+
+#include "launch/host/gpu_facts.h"
+#include "launch/host/nccl_lint.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kDriverTime = std::chrono::seconds(5);  // one that has to wake up takes two
+
+// As the workers get them: --nccl wins over the job's env, which wins over the environment.
+std::map<std::string, std::string> nccl_variables(const PreflightRequest& request) {
+  std::map<std::string, std::string> variables;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (name.starts_with("NCCL_")) variables[name] = value;
+  };
+  for (const auto& [name, value] : request.environment.variables()) add(name, value);
+  if (request.job)
+    for (const auto& [name, value] : request.job->spec.env) add(name, value);
+  for (const std::string& setting : request.options.nccl.value) {
+    const auto equals = setting.find('=');
+    add(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::vector<std::string> preflight(const PreflightRequest& request) {
+  std::vector<std::string> warnings;
+  if (const auto variables = nccl_variables(request); !variables.empty())
+    warnings = lint_nccl(variables, probe_network(), request.cluster.nodes);
+  if (request.cluster.device == Device::cuda)
+    if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
+      for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))
+        warnings.push_back(std::move(warning));
+  return warnings;
+}
+
+}  // namespace fleetrun::launch

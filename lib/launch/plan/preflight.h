@@ -1,0 +1,24 @@
+// A look at what would go wrong or slow later: told before anything is started, never a reason not to start.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "job/parse_job.h"
+#include "launch/plan/cluster.h"
+#include "launch/cli/options.h"
+
+namespace fleetrun::launch {
+
+struct PreflightRequest {
+  const LaunchOptions& options;
+  const Environment& environment;
+  const std::optional<job::ParsedJob>& job;
+  const ClusterSpec& cluster;
+};
+
+// One text for each thing to look at.
+std::vector<std::string> preflight(const PreflightRequest& request);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,161 @@
+#include "launch/plan/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";  // as execvp without PATH, and local
+constexpr const char* kWorkerProgram = "fleetrun-worker";
+
+using Form = ProgramRequest::Form;
+
+// --run_path: the script and its arguments follow.
+constexpr const char* kRunPath =
+    "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')";
+
+bool is_file(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+bool is_folder(const std::string& path) {
+  struct stat facts {};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
+
+// The first executable file on PATH; else the first file there is, so that its mode can be complained about.
+std::optional<std::string> search_path(const std::string& name, const Environment& environment) {
+  if (auto tool = find_tool(name, environment)) return tool;
+  std::optional<std::string> found;
+  std::istringstream folders(environment.get_or("PATH", kDefaultPath));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (!found && is_file(path)) found = path;
+  }
+  const std::string here = "./" + name;
+  if (!found && is_file(here)) found = here;
+  return found;
+}
+
+std::string find_executable(const std::string& name, const Environment& environment) {
+  const bool is_path = name.find('/') != std::string::npos;
+  const std::optional<std::string> path = is_path ? std::optional(name) : search_path(name, environment);
+  const std::string shown = path.value_or(name);
+  if (is_folder(shown)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", shown));
+  if (!path || !is_file(*path))
+    throw Error(ErrorKind::not_found,
+                is_path ? fmt::format("the program {} does not exist", name)
+                        : fmt::format("the program {} is neither on PATH nor in this folder", name));
+  if (!is_executable(*path))
+    throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", *path),
+                fmt::format("chmod +x {} makes it so", *path));
+  return *path;
+}
+
+// "; did you mean train.py?": a script that lies there and has nearly the same name, or nothing.
+std::string suggest_script(const std::string& path) {
+  const std::filesystem::path wanted(path);
+  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
+  std::vector<std::string> scripts;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
+    if (entry.path().extension() == wanted.extension()) scripts.push_back(entry.path().filename());
+  std::sort(scripts.begin(), scripts.end());  // a folder has no order
+  const std::optional<std::string> meant = closest(wanted.filename().string(), scripts);
+  if (!meant) return "";
+  return fmt::format("; did you mean {}?", (wanted.parent_path() / *meant).string());
+}
+
+void check_script(const std::string& path) {
+  if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
+  if (!is_file(path))
+    throw Error(ErrorKind::not_found,
+                fmt::format("the script {} does not exist{}", path, suggest_script(path)));
+  if (::access(path.c_str(), R_OK) != 0)
+    throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
+}
+
+// Beside the launcher in a build tree, in libexec/fleetrun of an installation.
+std::string find_worker_program() {
+  std::error_code problem;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
+  const auto beside = folder / kWorkerProgram;
+  const auto installed = folder.parent_path() / FLEETRUN_WORKER_FOLDER / kWorkerProgram;
+  for (const auto& path : {beside, installed})
+    if (is_executable(path)) return path;
+  throw Error(ErrorKind::not_found,
+              fmt::format("the worker program is neither {} nor {}", beside.string(), installed.string()));
+}
+
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+ProgramRequest requested_program(const LaunchOptions& options) {
+  ProgramRequest request = {.name = options.program, .arguments = options.arguments};
+  if (options.called_as == CalledAs::torchrun) request.form = Form::script;
+  if (options.no_python.value) request.form = Form::program;
+  if (options.module.value) request.form = Form::module;
+  if (options.run_path.value) request.form = Form::run_path;
+  return request;
+}
+
+ProgramKind kind_of(const ProgramRequest& request) {
+  if (request.form == Form::program) return ProgramKind::executable;
+  if (request.form != Form::by_name) return ProgramKind::python;
+  if (request.name.ends_with(".json")) return ProgramKind::job;
+  return request.name.ends_with(".py") ? ProgramKind::python : ProgramKind::executable;
+}
+
+Program find_worker(const std::vector<std::string>& arguments) {
+  return {ProgramKind::job, find_worker_program(), joined({kWorkerProgram}, arguments)};
+}
+
+Program find_program(const ProgramRequest& request, const Environment& environment) {
+  const ProgramKind kind = kind_of(request);
+  if (kind == ProgramKind::job) return find_worker(joined({request.name}, request.arguments));
+  if (kind == ProgramKind::executable)
+    return {kind, find_executable(request.name, environment), joined({request.name}, request.arguments)};
+  if (request.form != Form::module) check_script(request.name);
+  const std::string python = environment.get_or("PYTHON_EXEC", "python3");  // as for torchrun
+  std::vector<std::string> argv = {python, "-u"};
+  if (request.form == Form::module) argv.emplace_back("-m");
+  if (request.form == Form::run_path) argv.insert(argv.end(), {"-c", kRunPath});
+  argv.push_back(request.name);
+  return {kind, find_executable(python, environment), joined(std::move(argv), request.arguments)};
+}
+
+std::optional<std::string> find_tool(const std::string& name, const Environment& environment) {
+  std::istringstream folders(environment.get_or("PATH", kDefaultPath));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_executable(path)) return path;
+  }
+  return std::nullopt;
+}
+
+Program wrap_program(const std::vector<std::string>& wrapper, const Program& program,
+                     const Environment& environment) {
+  std::vector<std::string> argv = joined(wrapper, program.argv);
+  argv.at(wrapper.size()) = program.executable;
+  return {program.kind, find_executable(wrapper.front(), environment), std::move(argv)};
+}
+
+}  // namespace fleetrun::launch

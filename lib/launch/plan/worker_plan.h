@@ -1,0 +1,54 @@
+// Exactly what will be started: one WorkerSpec per rank of this node. Decided, not done.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/environment.h"
+#include "launch/plan/cluster.h"
+#include "launch/plan/env_dialects.h"
+#include "launch/plan/program.h"
+
+namespace fleetrun::launch {
+
+struct WorkerSpec {
+  int rank = 0;
+  std::string executable;
+  std::vector<std::string> argv;
+  Environment environment;
+  std::string log_path;            // as people see it
+  std::string error_log_path;      // of stderr alone; "": it goes to log_path
+  std::vector<int> cpus;           // that it may use; empty: those of the launcher
+  std::vector<int> inherited_fds;  // beside 0, 1 and 2
+};
+
+// What only our own worker program is told (RankEnv), and only when it runs.
+struct EmbeddedPlan {
+  std::map<std::string, std::string> job_environment;  // "env" of the job file
+  std::optional<int> threads;                          // "train.threads"
+  Endpoint store;                                      // port 0: none
+  int key_fd = -1;
+  std::string dump_dir;           // absolute; empty: no programs are written
+  std::string passes_dir;         // the same of the program after each pass
+  std::vector<int> progress_fds;  // one per local rank
+};
+
+struct PlanRequest {
+  const ClusterSpec& cluster;
+  const Endpoints& endpoints;
+  const Program& program;
+  const std::map<int, Program>& wrapped;  // the program of ranks that have another one, by rank
+  const LaunchOptions& options;
+  const Environment& environment;  // of the launcher
+  std::string log_dir;             // as the user wrote it
+  std::string absolute_log_dir;
+  std::string run_id;
+  int attempt = 0;
+  std::optional<EmbeddedPlan> embedded;
+};
+
+std::vector<WorkerSpec> plan_workers(const PlanRequest& request);
+
+}  // namespace fleetrun::launch

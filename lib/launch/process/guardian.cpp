@@ -1,0 +1,137 @@
+#include "launch/process/guardian.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "launch/process/exit_status.h"
+#include "launch/process/orphans.h"
+#include "launch/process/pidfd.h"
+#include "launch/process/signals.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
+
+struct Pipe {
+  UniqueFd read_end, write_end;
+};
+
+Pipe make_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(ErrorKind::os, fmt::format("making a pipe: {}", describe_errno(errno)));
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+[[noreturn]] void run_middle(Pipe pipe, const std::function<int(int)>& middle) {
+  pipe.write_end.reset();
+  ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
+  ::signal(SIGTTOU, SIG_IGN);  // in the background of the terminal, and allowed to write there
+  int code = 0;
+  try {
+    become_subreaper();
+    code = middle(pipe.read_end.get());
+  } catch (const Error& error) {
+    const std::string text = error.describe("fleetrun");
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    code = error.exit_code();
+  } catch (const std::exception& error) {
+    log_line("fleetrun", std::string("internal error: ") + error.what());
+    code = static_cast<int>(ErrorKind::internal);
+  }
+  ::_exit(code);
+}
+
+bool has_ended(const UniqueFd& pidfd) {
+  siginfo_t info{};
+  return ::waitid(P_PIDFD, static_cast<id_t>(pidfd.get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
+}
+
+// Our children that are not of this run: the shell that became us by `exec` may have had some, and what they leave
+// comes to us. While the middle process lives, what the workers leave goes there. Reaps those that ended.
+class EarlierChildren {
+ public:
+  void look(pid_t middle, const UniqueFd& pidfd) {
+    if (has_ended(pidfd)) return;
+    std::vector<pid_t> children = find_children();
+    std::erase(children, middle);
+    if (has_ended(pidfd)) return;  // what it left may be among them
+    std::erase_if(children, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+    pids_ = std::move(children);
+  }
+  const std::vector<pid_t>& pids() const { return pids_; }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+int end_of_middle(int pidfd, const EarlierChildren& earlier) {
+  siginfo_t info{};
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED) != 0)
+    throw Error(ErrorKind::internal,
+                fmt::format("waiting for the middle process: {}", describe_errno(errno)));
+  const ExitStatus status = ExitStatus::from_siginfo(info);
+  if (status.how == ExitStatus::How::signaled) {
+    log_line("fleetrun", fmt::format("the supervising process {}; its workers are ended", status.describe()));
+    end_all_children(kSweepPatience, earlier.pids());
+  }
+  return status.exit_code();
+}
+
+int wait_in_front(pid_t middle, const UniqueFd& signals) {
+  const UniqueFd pidfd = open_pidfd(middle);
+  if (!pidfd)
+    throw Error(ErrorKind::os, fmt::format("watching the middle process: {}", describe_errno(errno)));
+  EarlierChildren earlier;
+  earlier.look(middle, pidfd);
+  std::array<pollfd, 2> events = {pollfd{.fd = pidfd.get(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = signals.get(), .events = POLLIN, .revents = 0}};
+  while (true) {
+    if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR)
+      throw Error(ErrorKind::os, fmt::format("waiting for the middle process: {}", describe_errno(errno)));
+    for (const ReceivedSignal& signal : read_signals(signals.get())) {
+      if (signal.number == SIGCHLD)
+        earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
+      else
+        pass_signal(pidfd, signal);
+      if (signal.number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
+    }
+    if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier);
+  }
+}
+
+}  // namespace
+
+int run_guarded(const std::function<int(int front_fd)>& middle) {
+  Pipe pipe = make_pipe();
+  const std::vector<int> handled = handled_signals();
+  block_signals(handled);      // also in the middle process until it has its own descriptor for them
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that would be longer than ulimit -f is an error to report
+  const UniqueFd signals = open_signal_fd(handled);
+  become_subreaper();
+  std::fflush(nullptr);  // or both processes would write it
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Error(ErrorKind::os, fmt::format("fork: {}", describe_errno(errno)));
+  if (pid == 0) run_middle(std::move(pipe), middle);
+  ::setpgid(pid, pid);  // whoever comes first
+  pipe.read_end.reset();
+  return wait_in_front(pid, signals);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,91 @@
+#include "launch/process/orphans.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "launch/process/pidfd.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr int kLookAgain_ms = 20;  // for children that arrive while we wait for another one
+
+constexpr pid_t kMostPid = 4'194'304;  // the largest number that Linux gives, where it is not told
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// A second for all numbers: for those who hide /proc from us.
+std::vector<pid_t> try_all_numbers() {
+  std::vector<pid_t> children;
+  const pid_t most = std::atoi(read_kernel_file("/proc/sys/kernel/pid_max").c_str());
+  for (pid_t pid = 1; pid < (most > 0 ? most : kMostPid); ++pid) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+      children.push_back(pid);
+  }
+  return children;
+}
+
+bool reap_one() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0;
+}
+
+// Kills all; waits a moment for the first.
+void kill_children(const std::vector<pid_t>& children) {
+  UniqueFd first;
+  for (const pid_t pid : children) {
+    UniqueFd pidfd = open_pidfd(pid);
+    if (pidfd) send_signal(pidfd, SIGKILL);
+    if (!first) first = std::move(pidfd);
+  }
+  pollfd one{.fd = first.get(), .events = POLLIN, .revents = 0};
+  ::poll(&one, 1, kLookAgain_ms);
+}
+
+}  // namespace
+
+void become_subreaper() {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    throw Error(ErrorKind::os, fmt::format("becoming the reaper of orphans: {}", describe_errno(errno)));
+}
+
+std::vector<pid_t> find_children() {
+  if (!has_children()) return {};
+  return shows_own_processes() ? list_children() : try_all_numbers();
+}
+
+void reap_orphans(const std::vector<pid_t>& known) {
+  for (const pid_t pid : list_children())
+    if (std::find(known.begin(), known.end(), pid) == known.end()) ::waitpid(pid, nullptr, WNOHANG);
+}
+
+std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {
+  const TimePoint deadline = Clock::now() + patience;
+  while (true) {
+    while (reap_one()) {
+    }
+    std::vector<pid_t> children = find_children();
+    std::erase_if(children,
+                  [&](pid_t pid) { return std::find(spared.begin(), spared.end(), pid) != spared.end(); });
+    if (children.empty() || Clock::now() >= deadline) return children;
+    kill_children(children);
+  }
+}
+
+}  // namespace fleetrun::launch

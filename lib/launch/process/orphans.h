@@ -1,0 +1,25 @@
+// Processes that came to us because their parent ended: daemons and helpers of workers. As subreaper we are
+// the parent of all of them, so none can hide; as our unreaped children their numbers cannot be reused.
+#pragma once
+#include <sys/types.h>
+
+#include <vector>
+
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+// From now on orphans of our descendants become our children. Throws Error(os).
+void become_subreaper();
+
+// The children of this process, zombies included; where /proc does not show them, found by trying every number.
+std::vector<pid_t> find_children();
+
+// Reaps ended children that are not in `known`, as far as /proc shows them.
+void reap_orphans(const std::vector<pid_t>& known);
+
+// Kills and reaps children, and the children that these leave to us, until there is none.
+// Returns those that are still there after `patience`. Those in `spared` are none of ours.
+std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared = {});
+
+}  // namespace fleetrun::launch

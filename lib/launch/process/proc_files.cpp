@@ -1,0 +1,151 @@
+#include "launch/process/proc_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/unique_fd.h"
+#include "launch/process/pidfd.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// Of the namespaces from that of /proc on; 1: it is ours; 0: we are not in it.
+std::size_t own_depth() {
+  static const std::size_t depth = [] {
+    const std::vector<pid_t> numbers = numbers_in(read_kernel_file("/proc/self/status"));
+    return !numbers.empty() && numbers.back() == ::getpid() ? numbers.size() : std::size_t{0};
+  }();
+  return depth;
+}
+
+// What /proc calls a process of ours; 0: it does not show it.
+pid_t number_in_proc(pid_t pid) {
+  if (own_depth() < 2) return own_depth() == 1 ? pid : 0;
+  const UniqueFd pidfd = open_pidfd(pid);
+  const std::string text = pidfd ? read_kernel_file(fmt::format("/proc/self/fdinfo/{}", pidfd.get())) : "";
+  const auto place = text.find("Pid:");
+  return place == std::string::npos ? 0 : std::max(0, std::atoi(text.c_str() + place + 4));
+}
+
+// What we call a process of /proc; 0: it is not in our namespace.
+pid_t own_number(pid_t number) {
+  if (own_depth() < 2) return own_depth() == 1 ? number : 0;
+  const std::vector<pid_t> numbers = numbers_in(read_kernel_file(fmt::format("/proc/{}/status", number)));
+  return numbers.size() >= own_depth() ? numbers[own_depth() - 1] : 0;
+}
+
+std::vector<pid_t> read_children(const std::string& path) {
+  std::vector<pid_t> children;
+  std::istringstream text(read_kernel_file(path));
+  for (pid_t number = 0; text >> number;)
+    if (const pid_t pid = own_number(number); pid > 0) children.push_back(pid);
+  return children;
+}
+
+// For kernels without CONFIG_PROC_CHILDREN.
+std::vector<pid_t> search_children() {
+  std::vector<pid_t> children;
+  const pid_t self = number_in_proc(::getpid());
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", problem)) {
+    const pid_t number = std::atoi(entry.path().filename().c_str());
+    if (number <= 0) continue;
+    const auto stat = parse_process_stat(read_kernel_file(entry.path() / "stat"));
+    if (const pid_t pid = stat && stat->parent == self ? own_number(number) : 0; pid > 0)
+      children.push_back(pid);
+  }
+  return children;
+}
+
+}  // namespace
+
+std::string read_kernel_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  return text.str();
+}
+
+std::string process_path(pid_t pid, const std::string& name) {
+  const pid_t number = number_in_proc(pid);
+  return number == 0 ? "" : fmt::format("/proc/{}/{}", number, name);
+}
+
+bool shows_own_processes() { return own_depth() > 0; }
+
+std::vector<pid_t> numbers_in(const std::string& proc_status) {
+  constexpr std::string_view kName = "\nNSpid:";
+  std::vector<pid_t> numbers;
+  const auto place = proc_status.find(kName);
+  if (place == std::string::npos) return numbers;
+  std::istringstream line(proc_status.substr(place + kName.size()));
+  for (pid_t number = 0; line >> number;) numbers.push_back(number);
+  return numbers;
+}
+
+std::vector<pid_t> list_children() {
+  const char* const file = "/proc/thread-self/children";
+  return ::access(file, R_OK) == 0 ? read_children(file) : search_children();
+}
+
+// The name in parentheses may hold anything, so count from its end.
+std::optional<ProcessStat> parse_process_stat(const std::string& text) {
+  const auto name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  ProcessStat stat;
+  fields >> stat.state >> stat.parent;
+  constexpr int kBetween = 9;  // pgrp to cmajflt
+  std::string skipped;
+  for (int i = 0; i < kBetween; ++i) fields >> skipped;
+  for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
+    std::uint64_t ticks = 0;
+    if (!(fields >> ticks)) return std::nullopt;
+    stat.cpu_ticks += ticks;
+  }
+  return stat;
+}
+
+std::optional<ProcessStat> read_process_stat(pid_t pid) {
+  return parse_process_stat(read_kernel_file(process_path(pid, "stat")));
+}
+
+std::uint64_t parse_process_io(const std::string& text) {
+  std::istringstream lines(text);
+  std::string name;
+  std::uint64_t total = 0;
+  for (std::uint64_t bytes = 0; lines >> name >> bytes;)
+    if (name == "rchar:" || name == "wchar:") total += bytes;
+  return total;
+}
+
+std::uint64_t read_process_io(pid_t pid) {
+  return parse_process_io(read_kernel_file(fmt::format("/proc/{}/io", pid)));
+}
+
+std::vector<pid_t> list_process_tree(pid_t root) {
+  std::vector<pid_t> tree = {root};
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    const pid_t number = number_in_proc(tree[i]);
+    if (number == 0) continue;
+    const std::vector<pid_t> children = read_children(fmt::format("/proc/{0}/task/{0}/children", number));
+    tree.insert(tree.end(), children.begin(), children.end());
+  }
+  return tree;
+}
+
+double seconds_since_write(const struct stat& file, const Moment& start) {
+  const auto written =
+      std::chrono::seconds(file.st_mtim.tv_sec) + std::chrono::nanoseconds(file.st_mtim.tv_nsec);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::clamp(std::chrono::duration<double>(now - written).count(), 0.0, seconds_since(start));
+}
+
+}  // namespace fleetrun::launch

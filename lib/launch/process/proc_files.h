@@ -1,0 +1,47 @@
+// What /proc says about one process. Facts, no decisions; of a process that is gone there are none. A /proc that was mounted
+// outside our process namespace (unshare --pid without --mount-proc) gives processes other numbers than we: these functions
+// take and give ours.
+#pragma once
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+std::string read_kernel_file(const std::string& path);  // of /proc or a cgroup; "" when it cannot be read
+
+// "/proc/7/stat"; "" when /proc does not show the process.
+std::string process_path(pid_t pid, const std::string& name);
+bool shows_own_processes();  // /proc is there, and those that we can see are in it
+
+// From a text of /proc/PID/status: the process's numbers, in the namespace of /proc first, in its own last.
+std::vector<pid_t> numbers_in(const std::string& proc_status);
+
+std::vector<pid_t> list_children();  // of this process, zombies included; those of /proc
+
+struct ProcessStat {
+  char state = '?';  // R, S, D, T, t, Z as in proc(5)
+  pid_t parent = 0;
+  std::uint64_t cpu_ticks = 0;  // of it and of its ended children; 100 a second
+};
+
+std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /proc/PID/stat
+std::optional<ProcessStat> read_process_stat(pid_t pid);
+
+// The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
+std::uint64_t parse_process_io(const std::string& text);
+std::uint64_t read_process_io(pid_t pid);  // 0 where we may not look
+
+std::vector<pid_t> list_process_tree(pid_t root);  // itself first
+
+// Seconds since the file was last written to, or since `start` when that is less or nobody can know: the file has the time
+// of day, which may have been set since.
+double seconds_since_write(const struct stat& file, const Moment& start);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,112 @@
+#include "launch/process/signals.h"
+
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kOneSignal =
+    std::chrono::seconds(1);      // in which the same signal is one, however busy the machine is
+constexpr int kFromTerminal = 1;  // value of a signal that is passed on
+
+sigset_t as_set(const std::vector<int>& signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : signals) ::sigaddset(&set, number);
+  return set;
+}
+
+// The terminal's signals come from the kernel.
+bool is_from_terminal(const signalfd_siginfo& info) {
+  return info.ssi_code == SI_KERNEL || (info.ssi_code == SI_QUEUE && info.ssi_int == kFromTerminal);
+}
+
+}  // namespace
+
+std::vector<int> handled_signals() {
+  struct sigaction hup {};
+  const bool ignored = ::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler == SIG_IGN;
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+  if (!ignored) signals.push_back(SIGHUP);
+  return signals;
+}
+
+bool ends_a_run(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
+
+void reset_inherited_signals() {
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
+void block_signals(const std::vector<int>& signals) {
+  const sigset_t set = as_set(signals);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+UniqueFd open_signal_fd(const std::vector<int>& signals) {
+  const sigset_t set = as_set(signals);
+  UniqueFd fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd) throw Error(ErrorKind::os, fmt::format("opening a signal descriptor: {}", describe_errno(errno)));
+  return fd;
+}
+
+std::vector<ReceivedSignal> read_signals(int signal_fd) {
+  std::vector<ReceivedSignal> signals;
+  signalfd_siginfo info{};
+  while (::read(signal_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    signals.push_back({static_cast<int>(info.ssi_signo), is_from_terminal(info)});
+  return signals;
+}
+
+void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal) {
+  siginfo_t info{};
+  info.si_signo = signal.number;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_int = signal.from_terminal ? kFromTerminal : 0;
+  ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal.number, &info, 0);
+}
+
+bool SignalRepeats::is_repeat(const ReceivedSignal& signal, TimePoint now) {
+  if (!ends_a_run(signal.number)) return false;
+  const bool same = signal.number == last_.number && now - last_at_ < kOneSignal;
+  if (same && !(signal.from_terminal && last_.from_terminal)) {
+    last_.from_terminal = last_.from_terminal || signal.from_terminal;
+    return true;
+  }
+  last_ = signal;
+  last_at_ = now;
+  return false;
+}
+
+bool would_end(pid_t pid, int signal) {
+  return would_end(read_kernel_file(process_path(pid, "status")), signal);
+}
+
+bool would_end(std::string_view proc_status, int signal) {
+  std::uint64_t survived = 0;
+  for (const std::string_view name : {"\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t"}) {
+    const auto place = proc_status.find(name);
+    if (place == std::string_view::npos) return false;
+    survived |= std::strtoull(std::string(proc_status.substr(place + name.size(), 16)).c_str(), nullptr, 16);
+  }
+  return (survived >> (signal - 1) & 1) == 0;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,50 @@
+// The signals that we handle, read from a descriptor instead of interrupting us.
+#pragma once
+#include <sys/types.h>
+
+#include <csignal>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+// INT, TERM, HUP end the run, HUP only if we were not started with it ignored (nohup); QUIT calls the roll, USR1 and
+// USR2 are passed on, TSTP and CONT stop and continue, CHLD tells of orphans.
+std::vector<int> handled_signals();
+bool ends_a_run(int signal);
+
+// Whoever starts us may ignore or block signals, and a program inherits both. Blocks none, and gives SIGCHLD and SIGPIPE
+// their usual effect: with SIGCHLD ignored the kernel throws away how a child ended.
+void reset_inherited_signals();
+
+struct ReceivedSignal {
+  int number = 0;
+  bool from_terminal = false;  // somebody pressed a key
+};
+
+void block_signals(const std::vector<int>& signals);
+UniqueFd open_signal_fd(const std::vector<int>& signals);  // blocked ones; does not block. Throws Error(os).
+std::vector<ReceivedSignal> read_signals(int signal_fd);   // those that came, in order
+
+// To a process that reads it with read_signals(), which gives it the same origin there.
+void pass_signal(const UniqueFd& pidfd, const ReceivedSignal& signal);
+
+// timeout(1), Slurm and others send one signal more than once: to the process and to its group, say. A signal that ends
+// a run and comes again within a second is the same one, unless it is a second key press.
+class SignalRepeats {
+ public:
+  bool is_repeat(const ReceivedSignal& signal, TimePoint now);
+
+ private:
+  ReceivedSignal last_;
+  TimePoint last_at_;
+};
+
+// The process neither handles, blocks nor ignores the signal. Nothing is known of one that is gone: false.
+bool would_end(pid_t pid, int signal);
+bool would_end(std::string_view proc_status, int signal);  // by the text of /proc/PID/status
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,257 @@
+#include "launch/report/death_evidence.h"
+
+#include <sys/klog.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "launch/process/cgroup_files.h"
+#include "launch/evidence/log_cause.h"
+#include "launch/evidence/traceback.h"
+#include "launch/logs/last_lines.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostErrorBytes = 1024 * 1024;  // of an error file
+constexpr std::size_t kKernelLogBytes =
+    1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
+constexpr std::size_t kLongestException = 300;  // bytes of a sentence
+constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // by which their times may be behind
+constexpr std::uint64_t kAlmostFull = 64 * 1024;                // bytes left, fewer than a page of log
+constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
+// The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
+// at most (adjtimex(2)).
+constexpr double kClockDrift = 5e-4, kClockStart = 1;
+constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says so with a number near 2^63
+
+std::string mebibytes(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+// "oom_kill 3" among lines of "name value".
+std::uint64_t value_of(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  std::string key;
+  for (std::uint64_t value = 0; lines >> key >> value;)
+    if (key == name) return value;
+  return 0;
+}
+
+// "max" is 0: no limit.
+std::uint64_t as_number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
+
+struct Space {
+  std::uint64_t size = 0, free = 0;
+};
+
+std::optional<Space> space_of(const std::string& path) {
+  struct statvfs facts {};
+  if (::statvfs(path.c_str(), &facts) != 0 || facts.f_blocks == 0) return std::nullopt;
+  return Space{facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize};
+}
+
+std::string kernel_log() {
+  std::string text(kKernelLogBytes, '\0');
+  constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL
+  const int count = ::klogctl(kReadAll, text.data(), static_cast<int>(text.size()));
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+// The seconds in "<3>[  924.215475] Out of memory: ..."; none: the kernel was told to write none.
+std::optional<double> kernel_line_time(const std::string& line) {
+  const auto start = line.find('[');
+  if (start == std::string::npos || start > 4) return std::nullopt;  // behind the level, "<6>" or "<14>"
+  char* end = nullptr;
+  const double time = std::strtod(line.c_str() + start + 1, &end);
+  return *end == ']' ? std::optional(time) : std::nullopt;
+}
+
+std::string find_oom_kill_of(const DeathScene& scene) {
+  std::error_code problem;
+  const double start = scene.memory_before.read_at;
+  return find_oom_kill(kernel_log(),
+                       {.pid = scene.pid,
+                        .pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", problem),
+                        .since = start - kClockDrift * start - kClockStart});
+}
+
+void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
+  const MemoryCgroup now = read_memory_cgroup();
+  const std::string line = find_oom_kill_of(scene);
+  if (!line.empty()) evidence.facts.push_back("the kernel's log says: " + line);
+  const bool counted = now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills;
+  evidence.out_of_memory = counted || !line.empty();
+  if (!counted) return;
+  std::string text = fmt::format(
+      "out of memory: the kernel ended {} process{} of this memory cgroup during the run",
+      now.kills - scene.memory_before.kills, now.kills - scene.memory_before.kills == 1 ? "" : "es");
+  if (now.limit > 0) text += fmt::format(", limit {}", mebibytes(now.limit));
+  if (now.peak > 0) text += fmt::format(", peak {}", mebibytes(now.peak));
+  evidence.facts.push_back(text + fmt::format(" ({})", now.folder));
+}
+
+void look_for_full_shared_memory(DeathEvidence& evidence) {
+  const auto space = space_of("/dev/shm");
+  if (!space || space->free > space->size / 20) return;
+  evidence.facts.push_back(
+      fmt::format("/dev/shm is full: {} of {} are left; a bus error is how a process learns of that",
+                  mebibytes(space->free), mebibytes(space->size)));
+}
+
+void look_for_full_log_disk(const DeathScene& scene, DeathEvidence& evidence) {
+  if (is_disk_full(scene.log))
+    evidence.facts.push_back(fmt::format("log disk full: the last lines of {} may be missing", scene.log));
+}
+
+// Where core(5) says that it lies, when it is a plain name.
+void look_for_core(const DeathScene& scene, DeathEvidence& evidence) {
+  std::string pattern = read_kernel_file("/proc/sys/kernel/core_pattern");
+  if (!pattern.empty() && pattern.back() == '\n') pattern.pop_back();
+  if (pattern.starts_with('|')) {
+    evidence.facts.push_back(
+        fmt::format("core dumps go to the program {}", pattern.substr(1, pattern.find(' ') - 1)));
+    return;
+  }
+  if (const std::string path = find_core(pattern, scene.pid, scene.started); !path.empty()) {
+    evidence.facts.push_back("core file: " + std::filesystem::absolute(path).lexically_normal().string());
+    return;
+  }
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0)
+    evidence.facts.emplace_back("no core file: the limit is 0 (ulimit -c unlimited allows one)");
+}
+
+bool makes_core(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGQUIT || signal == SIGSYS || signal == SIGTRAP;
+}
+
+void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
+  LogCause cause = find_log_cause(scene.log_end, scene.status);
+  evidence.exception = std::move(cause.what);
+  evidence.exception_place = std::move(cause.place);
+  for (std::string* fact : {&cause.from, &cause.hint})
+    if (!fact->empty()) evidence.facts.push_back(std::move(*fact));
+}
+
+void look_at_error_file(const DeathScene& scene, DeathEvidence& evidence) {
+  try {
+    read_error_file(read_file(scene.error_file, kMostErrorBytes), evidence);
+  } catch (const Error&) {
+    // Most programs write none.
+  }
+}
+
+// Of a text from elsewhere.
+std::string first_line(const std::string& text) {
+  return shorten(printable(text.substr(0, text.find('\n'))), kLongestException);
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+MemoryCgroup read_memory_cgroup() {
+  MemoryCgroup group{.folder = own_cgroup_folder("memory"), .read_at = kernel_log_time()};
+  if (group.folder.empty()) return group;
+  const auto read = [&](const char* name) { return read_kernel_file(group.folder + name); };
+  const std::string events = read("/memory.events");
+  const bool version_2 = !events.empty();
+  group.kills = value_of(version_2 ? events : read("/memory.oom_control"), "oom_kill");
+  group.limit = as_number(read(version_2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  group.peak = as_number(read(version_2 ? "/memory.peak" : "/memory.max_usage_in_bytes"));
+  if (group.limit >= kNoLimit) group.limit = 0;
+  return group;
+}
+
+bool is_disk_full(const std::string& path) {
+  const auto space = space_of(path);
+  return space && space->free < kAlmostFull;
+}
+
+DeathEvidence gather_evidence(const DeathScene& scene) {
+  DeathEvidence evidence;
+  look_at_log(scene, evidence);
+  const bool killed = scene.status.how == ExitStatus::How::signaled;
+  if (!killed) look_at_error_file(scene, evidence);
+  if (killed && scene.status.value == SIGKILL) look_for_oom(scene, evidence);
+  if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
+  if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
+  look_for_full_log_disk(scene, evidence);
+  return evidence;
+}
+
+// {"message": {"message": "ValueError: ...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}
+void read_error_file(const std::string& text, DeathEvidence& evidence) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("message")) return;
+  const auto& message = json["message"];
+  if (message.is_string()) evidence.exception = first_line(message);
+  if (!message.is_object()) return;
+  if (message.contains("message") && message["message"].is_string())
+    evidence.exception = first_line(message["message"]);
+  if (!message.contains("extraInfo") || !message["extraInfo"].is_object()) return;
+  const auto stack = message["extraInfo"].find("py_callstack");
+  if (stack == message["extraInfo"].end() || !stack->is_string()) return;
+  for (const std::string& line : split_lines(*stack))
+    if (std::string place = place_in_frame(line); !place.empty())
+      evidence.exception_place = first_line(place);
+}
+
+double kernel_log_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started) {
+  if (const auto place = pattern.find("%p"); place != std::string::npos)
+    pattern.replace(place, 2, std::to_string(pid));
+  const auto earliest = (started - kClockOfFiles).time_since_epoch();
+  for (const std::string& path : {pattern, fmt::format("{}.{}", pattern, pid)}) {
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+    const auto written =
+        std::chrono::seconds(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
+    if (written >= earliest) return path;  // not of an earlier crash
+  }
+  return "";
+}
+
+std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject) {
+  if (subject.pid_namespace != kFirstPidNamespace) return "";
+  const std::string wanted = fmt::format("Killed process {} ", subject.pid);
+  std::string found;
+  for (const std::string& line : split_lines(kernel_log)) {
+    const auto place = line.find(wanted);
+    const auto time = kernel_line_time(line);
+    if (place != std::string::npos && time && *time >= subject.since)
+      found = shorten(printable(line.substr(place)), kLongestException);
+  }
+  return found;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,62 @@
+// Why a rank died, beyond its exit status: what the kernel, the disk and the rank's own files tell.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/process/exit_status.h"
+
+namespace fleetrun::launch {
+
+// How often the kernel has ended processes of our memory cgroup for want of memory, and its limit.
+struct MemoryCgroup {
+  std::string folder;  // "" when there is none
+  std::uint64_t kills = 0;
+  std::uint64_t limit = 0, peak = 0;  // bytes; limit 0: none
+  double read_at = 0;                 // kernel_log_time()
+};
+MemoryCgroup read_memory_cgroup();
+
+struct DeathScene {  // what is looked at
+  int rank = 0;
+  pid_t pid = -1;
+  ExitStatus status;
+  std::string log;                                // files
+  std::string error_file;                         // as TORCHELASTIC_ERROR_FILE names it
+  std::string log_end;                            // what stands at the end of the log
+  MemoryCgroup memory_before;                     // as the run began
+  std::chrono::system_clock::time_point started;  // the rank
+};
+
+struct DeathEvidence {
+  bool out_of_memory = false;
+  std::string exception;           // what the log or the error file names as the cause: "ValueError: ..."
+  std::string exception_place;     // "train.py:12, in main"
+  std::vector<std::string> facts;  // one sentence each
+};
+
+bool is_disk_full(const std::string& path);  // less room than a page of log takes
+
+DeathEvidence gather_evidence(const DeathScene& scene);
+
+// What torch.distributed.elastic's @record wrote: the exception and its place.
+void read_error_file(const std::string& text, DeathEvidence& evidence);
+// Seconds, nearly by the clock that stamps the lines of the kernel's log.
+double kernel_log_time();
+// A process whose end may be told in the kernel's log.
+struct KernelLogSubject {
+  pid_t pid = -1;
+  std::string pid_namespace;  // in which it has this number, as /proc/self/ns/pid names it
+  double since = 0;           // by kernel_log_time(): earlier lines are about others that had the number
+};
+// The line that tells of its end for want of memory; "" when there is none. The kernel counts in its first namespace of
+// processes, and of a line without a time nobody knows whom it is about.
+std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject);
+// Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
+std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,57 @@
+// How a run ended, for people on stderr and for programs in log/report.json.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/loop/clock.h"
+#include "launch/report/collectives.h"
+#include "launch/report/death_evidence.h"
+#include "launch/supervise/process_group.h"
+#include "launch/supervise/supervisor.h"
+
+namespace fleetrun::launch {
+
+// An attempt that was followed by another one.
+struct AttemptRecord {
+  std::string message;
+  int exit_code = 0;
+  std::string logs;  // folder
+  std::chrono::system_clock::time_point ended;
+};
+
+struct ExitReport {
+  std::string run_id, job_id, host;
+  std::vector<std::string> command;  // of a worker
+  std::vector<std::string> logs;     // of each rank, as people see the path
+  std::vector<WorkerRecord> workers;
+  Verdict verdict;
+  std::vector<std::string>
+      survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
+  std::vector<std::string> last_lines;  // of the log of the first failure
+  MemoryCgroup memory_before;           // as the run began
+  DeathEvidence evidence;               // of the first failure
+  std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
+  CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end
+  std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
+  bool log_disk_full = false;           // during the run: lines of logs are missing
+  std::vector<AttemptRecord> attempts;  // before the one that the rest tells of
+  std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
+  std::string train;                    // text of log/train.json, "" when there is none
+  Moment started, ended;
+};
+
+// The block on stderr: what failed and where to look. Empty when all went well.
+std::string describe(const ExitReport& report);
+
+// One line, the moment the first failure is noticed: "rank 1 exited with code 3".
+std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command);
+
+// The same with what the evidence adds: "..., out of memory", "...: ValueError: bad batch (train.py:12, in main)".
+std::string describe_failure(const ExitReport& report);
+
+std::string report_json(const ExitReport& report);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,135 @@
+#include "launch/report/roll_call.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/name_ranks.h"
+#include "base/progress_page.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+std::string describe_state(char state) {
+  switch (state) {
+    case 'R':
+      return "running";
+    case 'S':
+      return "waiting";
+    case 'D':
+      return "waiting for a device (D)";
+    case 'T':
+      return "stopped (T)";
+    case 't':
+      return "stopped by a debugger (t)";
+    case 'Z':
+      return "a zombie (Z)";
+    default:
+      return fmt::format("in state {}", state);
+  }
+}
+
+std::string describe_rank(const RankFacts& rank) {
+  if (!rank.running) return fmt::format("rank {}  {}", rank.rank, rank.ended);
+  std::string text = fmt::format("rank {}  pid {}  {}", rank.rank, rank.pid, describe_state(rank.state));
+  if (!rank.wait.empty()) text += fmt::format(" in {}", rank.wait);
+  text += fmt::format("  worked {:.1f} s  silent for {:.0f} s", rank.worked, rank.silent_for);
+  if (rank.step)
+    text += fmt::format("  {}, step {}{}{}", rank.step->phase, rank.step->step,
+                        rank.step->place.empty() ? "" : ", ", rank.step->place);
+  if (!rank.last_line.empty()) text += fmt::format("  last line: {}", rank.last_line);
+  return text;
+}
+
+std::string ranks_are(const std::vector<int>& ranks) {
+  return name_ranks(ranks) + (ranks.size() == 1 ? " is" : " are");
+}
+
+// The ranks that wait where only few do, while the others share another place.
+std::string name_odd_wait(const std::vector<RankFacts>& ranks) {
+  std::map<std::string, std::vector<int>> places;
+  for (const RankFacts& rank : ranks) places[rank.wait].push_back(rank.rank);
+  if (places.size() != 2) return "";
+  auto few = places.begin(), many = std::next(few);
+  if (few->second.size() > many->second.size()) std::swap(few, many);
+  if (few->second.size() == many->second.size()) return "";
+  return fmt::format("{} in {}, the others in {}", ranks_are(few->second), few->first, many->first);
+}
+
+template <typename Condition>
+std::string name_if(const std::vector<RankFacts>& ranks, Condition condition, const std::string& what) {
+  std::vector<int> found;
+  for (const RankFacts& rank : ranks)
+    if (condition(rank)) found.push_back(rank.rank);
+  if (found.empty() || found.size() == ranks.size()) return "";
+  return fmt::format("{} {}, the others are not", ranks_are(found), what);
+}
+
+std::string name_behind(const std::vector<RankFacts>& ranks) {
+  std::uint64_t most = 0, least = UINT64_MAX;
+  for (const RankFacts& rank : ranks) {
+    if (!rank.step) return "";
+    most = std::max(most, rank.step->step);
+    least = std::min(least, rank.step->step);
+  }
+  if (ranks.empty() || most == least) return "";
+  std::vector<int> behind;
+  for (const RankFacts& rank : ranks)
+    if (rank.step->step == least) behind.push_back(rank.rank);
+  return fmt::format("{} {} steps behind", ranks_are(behind), most - least);
+}
+
+}  // namespace
+
+void read_process_facts(RankFacts& facts) {
+  const auto stat = read_process_stat(facts.pid);
+  if (!stat) return;
+  facts.state = stat->state;
+  facts.worked =
+      static_cast<double>(stat->cpu_ticks) / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  facts.wait = read_kernel_file(process_path(facts.pid, "wchan"));
+  if (facts.wait == "0") facts.wait.clear();
+}
+
+std::string describe_stuck(pid_t pid) {
+  RankFacts facts = {.pid = pid};
+  read_process_facts(facts);
+  return fmt::format("pid {}, {}{}", pid, describe_state(facts.state),
+                     facts.wait.empty() ? "" : " in " + facts.wait);
+}
+
+std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks,
+                                            const CollectiveRecords& collectives) {
+  std::vector<std::string> lines;
+  for (const RankFacts& rank : ranks) lines.push_back(describe_rank(rank));
+  if (const std::string odd = describe_odd_rank(ranks); !odd.empty()) lines.push_back(odd);
+  for (const std::string& line : describe_collectives(collectives)) lines.push_back(line);
+  return lines;
+}
+
+// From the surest sign to the weakest.
+std::string describe_odd_rank(const std::vector<RankFacts>& ranks) {
+  const auto stopped = [](const RankFacts& rank) {
+    return rank.running && (rank.state == 'T' || rank.state == 't');
+  };
+  const auto device = [](const RankFacts& rank) { return rank.running && rank.state == 'D'; };
+  const auto gone = [](const RankFacts& rank) { return !rank.running; };
+  const auto reading = [](const RankFacts& rank) {
+    return rank.running && rank.step && rank.step->phase == describe(Phase::reading);
+  };
+  const auto busy = [](const RankFacts& rank) { return rank.running && rank.state == 'R'; };
+  for (const std::string& text :
+       {name_if(ranks, stopped, "stopped"), name_if(ranks, device, "waiting for a device"),
+        name_if(ranks, gone, "no longer there"), name_if(ranks, reading, "waiting for data"),
+        name_behind(ranks), name_if(ranks, busy, "computing")})
+    if (!text.empty()) return text;
+  return name_odd_wait(ranks);
+}
+
+}  // namespace fleetrun::launch

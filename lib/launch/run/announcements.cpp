@@ -1,0 +1,65 @@
+#include "launch/run/announcements.h"
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "launch/console/banner.h"
+#include "launch/host/core_binding.h"
+#include "launch/report/report.h"
+#include "launch/process/signals.h"
+
+namespace fleetrun::launch {
+
+namespace {
+
+void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
+                        const std::vector<WorkerSpec>& workers, Console& console) {
+  const bool cuda = cluster.device == Device::cuda;
+  console.out.write(printable_lines(configuration_banner(options)));
+  if (!options.mode_flags.empty())
+    console.log(LogLevel::info,
+                fmt::format("Run collective {}mode. gpu arguments:{}, cuda count:{}", cuda ? "gpu " : "",
+                            python_list(options.mode_flags), cluster.visible_gpus.size()));
+  console.out.write(cuda ? "launch train in GPU mode\n" : "launch train in CPU mode\n");
+  if (!cluster.note.empty()) console.log(LogLevel::info, cluster.note);
+  console.log(LogLevel::info,
+              fmt::format("Local start {} processes. First process distributed environment info (Only "
+                          "For Debug): \n{}",
+                          workers.size(), environment_table(workers.front().environment)));
+  console.log(LogLevel::info,
+              fmt::format("details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and "
+                          "detail running logs maybe found in {0}/workerlog.0",
+                          options.log_dir.value));
+}
+
+}  // namespace
+
+void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
+                    const std::vector<WorkerSpec>& workers, Console& console) {
+  if (options.called_as == CalledAs::fleetrun) announce_as_paddle(options, cluster, workers, console);
+  for (const WorkerSpec& worker : workers)
+    if (!worker.cpus.empty())
+      console.say(fmt::format("rank {} runs on the cores {}", worker.rank, describe_cpus(worker.cpus)));
+}
+
+void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,
+                    Console& console) {
+  const auto* exited = std::get_if<WorkerExited>(&event);
+  if (exited != nullptr && verdict.rank == exited->rank)
+    console.log(LogLevel::error,
+                fmt::format("ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was "
+                            "aborted. Please check its log.",
+                            verdict.ranks.size(), *verdict.rank));
+  if (const auto* signal = std::get_if<SignalReceived>(&event))
+    if (verdict.cause == Cause::stopped && (ends_a_run(signal->signal) || signal->signal == verdict.signal))
+      console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
+                              describe_cause(verdict, command)));
+}
+
+void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
+                      Console& console) {
+  console.say(fmt::format("restart {} of at most {} in {:.3g} s; the logs before it are in {}/", attempt,
+                          most, std::chrono::duration<double>(delay).count(), before.logs));
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,92 @@
+#include "launch/run/dry_run.h"
+
+#include <fmt/format.h>
+
+#include "base/json_value.h"
+#include "launch/run/attempts.h"
+#include "launch/host/core_binding.h"
+#include "launch/loop/event_loop.h"
+#include "launch/plan/port_guard.h"
+#include "launch/run/runtime_support.h"
+#include "launch/cli/shell_words.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kDryRunId = "dry-run";
+
+struct Difference {
+  std::vector<std::pair<std::string, std::string>> set;
+  std::vector<std::string> unset;
+};
+
+Difference difference(const Environment& worker, const Environment& own) {
+  Difference difference;
+  for (const auto& [name, value] : worker.variables())
+    if (own.get(name) != value) difference.set.emplace_back(name, value);
+  for (const auto& [name, value] : own.variables())
+    if (!worker.has(name)) difference.unset.push_back(name);
+  return difference;
+}
+
+JsonValue as_list(const std::vector<std::string>& texts) {
+  std::vector<JsonValue> values;
+  for (const std::string& text : texts) values.push_back(JsonValue::of_text(text));
+  return JsonValue::of_list(std::move(values));
+}
+
+JsonValue as_json(const WorkerSpec& worker, const Environment& own) {
+  const Difference changes = difference(worker.environment, own);
+  JsonValue set = JsonValue::of_object();
+  for (const auto& [name, value] : changes.set) set.add(name, JsonValue::of_text(value));
+  JsonValue json = JsonValue::of_object();
+  json.add("rank", JsonValue::of_integer(worker.rank));
+  json.add("executable", JsonValue::of_text(worker.executable));
+  json.add("argv", as_list(worker.argv));
+  json.add("set", std::move(set));
+  json.add("unset", as_list(changes.unset));
+  json.add("cpus", JsonValue::of_text(describe_cpus(worker.cpus)));
+  json.add("log", JsonValue::of_text(worker.log_path));
+  if (!worker.error_log_path.empty()) json.add("error_log", JsonValue::of_text(worker.error_log_path));
+  return json;
+}
+
+}  // namespace
+
+std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const Environment& own) {
+  std::string text;
+  for (const WorkerSpec& worker : workers) {
+    const Difference changes = difference(worker.environment, own);
+    std::vector<std::string> words = {"env"};
+    for (const std::string& name : changes.unset) words.insert(words.end(), {"-u", name});
+    for (const auto& [name, value] : changes.set) words.push_back(fmt::format("{}={}", name, value));
+    if (!worker.cpus.empty()) words.insert(words.end(), {"taskset", "-c", describe_cpus(worker.cpus)});
+    words.push_back(worker.executable);
+    words.insert(words.end(), worker.argv.begin() + 1, worker.argv.end());
+    const std::string errors =
+        worker.error_log_path.empty() ? "2>&1" : "2> " + quote_word(worker.error_log_path);
+    text += fmt::format("{} > {} {}  # rank {}\n", quote_words(words), quote_word(worker.log_path), errors,
+                        worker.rank);
+  }
+  return text;
+}
+
+std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own) {
+  std::vector<JsonValue> values;
+  for (const WorkerSpec& worker : workers) values.push_back(as_json(worker, own));
+  return to_json_lines(JsonValue::of_list(std::move(values)));
+}
+
+std::string dry_run(const NodeRun& run) {
+  EventLoop loop;
+  std::optional<RuntimeSupport> support;
+  if (run.job)
+    support.emplace(loop, run.cluster.host, run.cluster.local_size(), kDryRunId, [](std::string_view) {});
+  const HeldPorts ports = hold_ports(run.cluster);
+  const std::vector<WorkerSpec> workers =
+      plan_attempt(run, 0, ports.endpoints, kDryRunId, support ? &*support : nullptr);
+  return run.options.dry_run.value == "json" ? workers_as_json(workers, run.environment)
+                                             : workers_as_shell_lines(workers, run.environment);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,19 @@
+// --dry_run: exactly what would be started, for people and shells, or for programs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "launch/run/run_node.h"
+#include "launch/plan/worker_plan.h"
+
+namespace fleetrun::launch {
+
+// One command line for each rank, with the variables that differ from our own environment, `own`.
+std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const Environment& own);
+std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own);
+
+// What --dry_run prints for this run. Ports are the ones that are free now.
+std::string dry_run(const NodeRun& run);
+
+}  // namespace fleetrun::launch

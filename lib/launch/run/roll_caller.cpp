@@ -1,0 +1,88 @@
+#include "launch/run/roll_caller.h"
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "launch/logs/last_lines.h"
+#include "launch/process/proc_files.h"
+#include "launch/report/roll_call.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kLongestShown = 100;  // of a log, shown beside the other facts of a rank
+
+double seconds_silent(const std::string& log, const Moment& started) {
+  struct stat facts {};
+  return ::stat(log.c_str(), &facts) == 0 ? seconds_since_write(facts, started) : seconds_since(started);
+}
+
+std::string ending_of(const RankVerdict& verdict) {
+  if (verdict.role == Role::finished) return "finished with 0";
+  return verdict.status ? verdict.status->describe() : "was never started";
+}
+
+RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const CollectiveRecords& collectives) {
+  const RankVerdict& verdict = sources.group.verdict().ranks.at(rank);
+  const WorkerRecord& record = sources.group.records().at(rank);
+  const std::string log = sources.logs.worker_log(static_cast<int>(rank));
+  RankFacts facts = {.rank = static_cast<int>(rank), .pid = record.pid};
+  facts.running = verdict.role == Role::running && record.pid > 0;
+  if (!facts.running) {
+    facts.ended = ending_of(verdict);
+    return facts;
+  }
+  read_process_facts(facts);
+  facts.silent_for = seconds_silent(log, record.started);
+  if (const auto lines = read_last_lines(log, 1); !lines.empty())
+    facts.last_line = shorten(lines.front(), kLongestShown);
+  if (rank < sources.pages.size()) {
+    const ProgressPage& page = *sources.pages[rank];
+    facts.step = {.phase = std::string(describe(page.phase.load())),
+                  .step = page.step.load(),
+                  .place = describe_place(collectives.ranks.at(rank), collectives.now_ns)};
+  }
+  return facts;
+}
+
+// Where it cannot be written, there is none.
+StackTarget target_of(int rank, pid_t pid, const LogFolder& logs) {
+  StackTarget target = {.pid = pid, .file = logs.file(fmt::format("stacks.{}", rank)), .output = {}};
+  try {
+    target.output = logs.open_stacks(rank);
+  } catch (const Error&) {
+  }
+  return target;
+}
+
+}  // namespace
+
+RollCaller::RollCaller(EventLoop& loop, const Environment& environment, Sources sources)
+    : sources_(sources), stacks_(loop, environment) {}
+
+void RollCaller::forget() {
+  lines_.clear();
+  collectives_ = {};
+}
+
+void RollCaller::call(std::function<void()> done) {
+  collectives_ = read_collectives(sources_.pages);
+  std::vector<RankFacts> ranks;
+  std::vector<StackTarget> targets;
+  for (std::size_t rank = 0; rank < sources_.group.records().size(); ++rank) {
+    ranks.push_back(gather(rank, sources_, collectives_));
+    if (ranks.back().running)
+      targets.push_back(target_of(static_cast<int>(rank), ranks.back().pid, sources_.logs));
+  }
+  lines_ = describe_roll_call(ranks, collectives_);
+  const std::string& why = sources_.group.verdict().why;
+  sources_.console.say(fmt::format("{}{}what the ranks are doing:", why, why.empty() ? "" : "; "));
+  for (const std::string& line : lines_) sources_.console.show(fmt::format("    {}\n", line));
+  const std::vector<std::string> files = stacks_.begin(targets, std::move(done));
+  if (!files.empty()) sources_.console.say(fmt::format("their stacks: {}", fmt::join(files, ", ")));
+}
+
+}  // namespace fleetrun::launch

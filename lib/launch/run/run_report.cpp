@@ -1,0 +1,106 @@
+#include "launch/run/run_report.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/logs/last_lines.h"
+#include "launch/logs/log_names.h"
+#include "launch/report/roll_call.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using WallClock = std::chrono::system_clock;
+
+constexpr std::size_t kLastLines = 30;       // of a failed rank's log, as one screen takes
+constexpr std::size_t kLogEnd = 256 * 1024;  // bytes in which the cause is looked for
+
+std::string make_run_id(const LaunchOptions& options) {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(WallClock::now().time_since_epoch());
+  return fmt::format("{}-{:x}-{:x}", options.job_id.value, now.count(), ::getpid());
+}
+
+std::string host_name() {
+  char name[256] = "";  // longer than HOST_NAME_MAX
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+ExitReport begin_report(const NodeRun& run) {
+  ExitReport report;
+  report.started = Moment::now();
+  report.run_id = make_run_id(run.options);
+  report.job_id = run.options.job_id.value;
+  report.command = run.program.argv;
+  report.host = host_name();
+  report.memory_before = read_memory_cgroup();
+  return report;
+}
+
+void report_attempt(const ProcessGroup& group, const LogFolder& logs,
+                    const std::vector<ProgressPagePtr>& pages, ExitReport& report) {
+  report.verdict = group.verdict();
+  report.workers = group.records();
+  report.survivors.clear();
+  for (const pid_t pid : group.survivors()) report.survivors.push_back(describe_stuck(pid));
+  report.last_lines.clear();
+  report.evidence = {};
+  report.step.reset();
+  for (std::size_t rank = 0; rank < report.logs.size(); ++rank)
+    report.logs[rank] = logs.worker_log(static_cast<int>(rank));
+  if (!report.verdict.rank) return;
+  const int rank = *report.verdict.rank;
+  report.logs.at(static_cast<std::size_t>(rank)) = logs.log_of_end(rank);
+  if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
+  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
+  std::string log_end = read_log_end(logs.log_of_end(rank), kLogEnd);
+  report.last_lines = last_lines(log_end, kLastLines);
+  if (!status || status->ok()) return;
+  report.evidence =
+      gather_evidence({.rank = rank,
+                       .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
+                       .status = *status,
+                       .log = logs.log_of_end(rank),
+                       .error_file = logs.file(fmt::format("error.{}.json", rank)),
+                       .log_end = std::move(log_end),
+                       .memory_before = report.memory_before,
+                       .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});
+}
+
+// A run does not fail because there is no room for what is said about it.
+void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report) {
+  report.collectives = {};
+  if (report.verdict.cause == Cause::finished || records.empty()) return;
+  report.collectives = records;
+  try {
+    for (const RankCollectives& rank : records.ranks)
+      logs.write(fmt::format("collectives.{}.json", rank.rank), history_json(records, rank));
+  } catch (const Error& error) {
+    report.evidence.facts.push_back(error.message());
+  }
+}
+
+void keep_attempt(const LogFolder& logs, ExitReport& report) {
+  report.attempts.push_back({.message = describe_failure(report),
+                             .exit_code = report.verdict.exit_code,
+                             .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
+                             .ended = WallClock::now()});
+}
+
+void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
+  report.roll_call = roll_call;
+  report.train = logs.read_train_report();
+  report.ended = Moment::now();
+}
+
+void write_report(const LogFolder& logs, const ExitReport& report) {
+  logs.write(kReportName, report_json(report));
+}
+
+}  // namespace fleetrun::launch

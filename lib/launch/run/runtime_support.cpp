@@ -1,0 +1,51 @@
+#include "launch/run/runtime_support.h"
+
+#include <chrono>
+#include <utility>
+
+namespace fleetrun::launch {
+
+RuntimeSupport::RuntimeSupport(EventLoop& loop, const std::string& address, int ranks,
+                               const std::string& run_id, std::function<void(std::string_view line)> say) {
+  make_pages(ranks);
+  for (const ProgressPagePtr& page : pages_)
+    page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  if (ranks == 1) return;
+  StoreServerOptions options;
+  if (address != "localhost") options.address = address;
+  options.key = make_run_key();
+  options.run_id = run_id;
+  options.world_size = ranks;
+  options.say = std::move(say);
+  key_fd_ = put_run_key(options.key);
+  store_ = std::make_unique<StoreServer>(loop.context(), std::move(options));
+}
+
+void RuntimeSupport::make_pages(int ranks) {
+  page_fds_.clear();
+  pages_.clear();
+  for (int rank = 0; rank < ranks; ++rank) {
+    page_fds_.push_back(make_progress_fd());
+    pages_.push_back(map_new_progress_page(page_fds_.back().get()));
+  }
+}
+
+void RuntimeSupport::begin_attempt(int attempt) {
+  const int ranks = static_cast<int>(pages_.size());
+  const std::vector<ProgressPagePtr> before = std::exchange(pages_, {});
+  make_pages(ranks);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i]->carry_over_to(*pages_[i]);
+  if (store_) store_->begin_attempt(attempt, ranks);
+}
+
+EmbeddedPlan RuntimeSupport::plan(const job::JobSpec& job) const {
+  EmbeddedPlan plan = {.job_environment = job.env,
+                       .threads = job.train.threads,
+                       .store = store_ ? store_->endpoint() : Endpoint(),
+                       .key_fd = key_fd_.get(),
+                       .progress_fds = {}};
+  for (const UniqueFd& fd : page_fds_) plan.progress_fds.push_back(fd.get());
+  return plan;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,39 @@
+// Says whom a run waits for while it ends, and when some ranks have finished and others go on.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/loop/event_loop.h"
+#include "launch/supervise/supervisor.h"
+
+namespace fleetrun::launch {
+
+// "waiting for rank 3 to end, 15 s so far; --grace allows 60 s". Behind the grace: "rank 3 is still there, 12 s after
+// SIGKILL".
+std::string describe_wait(const std::vector<int>& ranks, Clock::duration waited, Clock::duration grace);
+
+class WaitNotice {
+ public:
+  using Say = std::function<void(std::string_view line)>;
+
+  // `verdict` is asked for the present one.
+  WaitNotice(EventLoop& loop, Clock::duration grace, std::function<const Verdict&()> verdict, Say say);
+
+  void look();           // something happened to the ranks
+  void begin_attempt();  // all ranks anew
+
+ private:
+  void say_end(unsigned attempt, TimePoint began);
+  void say_finished(unsigned attempt);
+
+  EventLoop& loop_;
+  Clock::duration grace_;
+  std::function<const Verdict&()> verdict_;
+  Say say_;
+  bool ending_ = false, finishing_ = false;  // is waited for already
+  unsigned attempt_ = 0;                     // of what the loop still calls
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,97 @@
+#include "launch/serve/metrics.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/marked_file.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kWriteEvery = std::chrono::seconds(5);  // a third of what collectors wait between two looks
+constexpr int kSignalCode = 128;  // the code of a signal, less its number, as shells have it
+
+double seconds_since_1970(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+int code_of(const ExitStatus& status) {
+  return status.how == ExitStatus::How::exited ? status.value : kSignalCode + status.value;
+}
+
+void read_page(const ProgressPage& page, RankMetrics& rank) {
+  rank.progress = read_progress(page);
+  for (std::size_t use = 0; use < kTimeUses; ++use)
+    rank.spent_ns[use] = page.spent_ns[use].load(std::memory_order_relaxed);
+  rank.communication_share = page.communication_share.load(std::memory_order_relaxed);
+  const std::int64_t beat = page.heartbeat_ns.load(std::memory_order_relaxed);
+  const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  rank.heartbeat_age = beat == 0 ? 0 : static_cast<double>(std::max<std::int64_t>(0, now - beat)) / 1e9;
+}
+
+}  // namespace
+
+RunMetrics measure_run(const MetricsSource& source) {
+  const auto& [group, pages, report] = source;
+  RunMetrics run = {.run_id = report.run_id,
+                    .job_id = report.job_id,
+                    .host = report.host,
+                    .version = FLEETRUN_VERSION,
+                    .start_time = seconds_since_1970(report.started.wall),
+                    .restarts = group.verdict().attempt,
+                    .exit_code = std::nullopt,
+                    .ranks = {}};
+  for (std::size_t i = 0; i < group.records().size(); ++i) {
+    RankMetrics rank;
+    const auto& verdicts = group.verdict().ranks;
+    if (i < verdicts.size() && verdicts[i].status) rank.exit_code = code_of(*verdicts[i].status);
+    rank.up = group.records()[i].pid > 0 && !rank.exit_code;
+    if (i < pages.size()) read_page(*pages[i], rank);
+    run.ranks.push_back(rank);
+  }
+  return run;
+}
+
+Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
+                 std::function<void(std::string_view line)> say)
+    : loop_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
+  if (const auto& wanted = options.metrics_port.value) {
+    server_ =
+        std::make_unique<MetricsServer>(loop, *wanted, [this] { return metrics_text(measure_run(source_)); });
+    say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
+  }
+  if (file_.empty()) return;
+  require_ours(file_, {.text = kMetricsStart}, "--metrics_file names another file");
+  write_again_later();
+}
+
+void Metrics::finish(int exit_code) {
+  if (file_.empty()) return;
+  RunMetrics run = measure_run(source_);
+  run.exit_code = exit_code;
+  write(run);
+}
+
+void Metrics::write_again_later() {
+  write(measure_run(source_));
+  loop_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
+}
+
+// A run does not fail because nobody can be told of it.
+void Metrics::write(const RunMetrics& run) {
+  try {
+    require_ours(file_, {.text = kMetricsStart}, "");
+    replace_file(file_, metrics_text(run), Readers::all);  // node_exporter is another user
+    failed_ = false;
+  } catch (const Error& error) {
+    if (!std::exchange(failed_, true)) say_("--metrics_file: " + error.message());
+  }
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,38 @@
+// What is known of a run as Prometheus reads it: text format 0.0.4.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time_use.h"
+#include "launch/console/progress_line.h"
+
+namespace fleetrun::launch {
+
+// One rank at one moment.
+struct RankMetrics {
+  bool up = false;
+  std::optional<int> exit_code;      // as a shell has it; of the present attempt
+  std::optional<Progress> progress;  // of the embedded runtime
+  TimeUses spent_ns{};               // of the embedded runtime
+  double communication_share = 0;
+  double heartbeat_age = 0;  // seconds
+};
+
+struct RunMetrics {
+  std::string run_id, job_id, host, version;
+  double start_time = 0;  // seconds since 1970
+  int restarts = 0;
+  std::optional<int> exit_code;  // of fleetrun, when it has ended
+  std::vector<RankMetrics> ranks;
+};
+
+constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours
+
+std::string metrics_text(const RunMetrics& run);
+
+// A label's value: backslashes, quotes and line ends escaped.
+std::string escape_label(const std::string& text);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,86 @@
+// Decides when a run makes no progress any more, from samples of its ranks: no clock, no processes, no files.
+//
+//   any program   no log of any rank grows, no rank works (takes processor time, reads or writes files) and none beats, for `silence`;
+//                 or one rank is stopped for so long
+//   log rules     no line that matches, within the rule's time
+//   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far), or waits for a
+//                 disk for 5 min. Ranks wait for each other in a step: while one waits for a disk, the others are not late.
+// While a debugger holds a rank, nothing is judged.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+struct RankSample {
+  bool running = false;
+  bool stopped = false;         // by SIGSTOP
+  std::uint64_t log_bytes = 0;  // written so far
+  Clock::duration worked{};     // processor time of its process tree so far
+  std::uint64_t moved = 0;      // bytes that its process tree has read and written so far
+  bool training = false;        // the embedded runtime says so; step and beat are valid
+  std::uint64_t step = 0;
+  std::int64_t beat = 0;  // changes with each sign of life
+  bool on_disk = false;   // it trains, and waits for data or for what is written
+  bool debugged = false;  // a debugger holds it
+};
+
+struct HangSample {
+  std::vector<RankSample> ranks;
+  std::vector<bool> rules_matched;  // since the last sample
+};
+
+struct NamedTime {
+  std::string name;
+  Clock::duration time{};
+};
+
+struct HangOptions {
+  std::optional<Clock::duration> silence;                       // --hang_timeout; none: silence is no sign
+  bool steps = false;                                           // the ranks have progress pages
+  std::optional<Clock::duration> step_bound;                    // --hang_timeout; none: from the steps seen
+  Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are usual
+  Clock::duration first_step_bound = std::chrono::minutes(5);   // while no step was seen
+  Clock::duration disk_bound = std::chrono::minutes(5);  // a file server that is started anew takes minutes
+  std::vector<NamedTime> rules;
+  Clock::duration look_every = std::chrono::seconds(1);
+
+  bool any() const { return silence || steps || !rules.empty(); }
+};
+
+class HangWatch {
+ public:
+  HangWatch(HangOptions options, int ranks);
+
+  // Why the run hangs; none: it does not, so far.
+  std::optional<std::string> look(const HangSample& sample, TimePoint now);
+  void forgive() { last_look_.reset(); }  // all clocks start anew with the next look
+
+ private:
+  struct RankMemory {
+    RankSample last;
+    TimePoint active, not_stopped, stepped, alive;
+  };
+
+  void begin(const HangSample& sample, TimePoint now);
+  void remember(RankMemory& memory, const RankSample& sample, TimePoint now);
+  void excuse_others(TimePoint now);
+  std::optional<std::string> judge_silence(TimePoint now) const;
+  std::optional<std::string> judge_rules(const HangSample& sample, TimePoint now);
+  std::optional<std::string> judge_steps(TimePoint now) const;
+  Clock::duration step_bound() const;
+  Clock::duration disk_bound() const;
+
+  HangOptions options_;
+  std::vector<RankMemory> ranks_;
+  std::vector<TimePoint> matched_;          // per rule
+  std::deque<Clock::duration> step_times_;  // the latest ones, of all ranks
+  std::optional<TimePoint> last_look_;
+};
+
+}  // namespace fleetrun::launch

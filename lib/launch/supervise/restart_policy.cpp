@@ -1,0 +1,37 @@
+#include "launch/supervise/restart_policy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr int kMostFruitless = 3;  // attempts that fail at once: a fourth would, too
+
+}  // namespace
+
+bool worth_restarting(int exit_code) {
+  constexpr std::array kFinal = {ErrorKind::usage,    ErrorKind::data,    ErrorKind::missing,
+                                 ErrorKind::protocol, ErrorKind::config,  ErrorKind::permission,
+                                 ErrorKind::numerics, ErrorKind::gave_up, ErrorKind::not_executable,
+                                 ErrorKind::not_found};
+  return std::none_of(kFinal.begin(), kFinal.end(),
+                      [&](ErrorKind kind) { return static_cast<int>(kind) == exit_code; });
+}
+
+std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived) {
+  fruitless_ = lived < policy_.settled ? fruitless_ + 1 : 0;
+  if (!worth_restarting(exit_code)) return std::nullopt;
+  if (restarts_ >= policy_.most || fruitless_ >= kMostFruitless) {
+    crash_loop_ = restarts_ > 0 && fruitless_ > 0;
+    return std::nullopt;
+  }
+  ++restarts_;
+  Clock::duration delay = policy_.first_delay;
+  for (int i = 1; i < fruitless_ && delay < policy_.longest_delay; ++i) delay *= 2;
+  return std::min(delay, policy_.longest_delay);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,35 @@
+// Whether and when to start all ranks again after a failure.
+#pragma once
+#include <optional>
+
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+struct RestartPolicy {
+  int most = 0;                                           // --max_restart
+  Clock::duration first_delay = std::chrono::seconds(1);  // doubled with each restart without progress
+  Clock::duration longest_delay = std::chrono::seconds(60);
+  Clock::duration settled = std::chrono::seconds(60);  // an attempt that lived so long has made progress
+};
+
+// False for codes that mean the same thing the next time: docs/exit-codes.md.
+bool worth_restarting(int exit_code);
+
+class RestartCounter {
+ public:
+  explicit RestartCounter(RestartPolicy policy) : policy_(policy) {}
+
+  // An attempt has failed after `lived`. The delay until the next one; none: it was the last.
+  std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
+  // Restarts were made, and the last attempt was no better for it.
+  bool crash_loop() const { return crash_loop_; }
+
+ private:
+  RestartPolicy policy_;
+  int restarts_ = 0;
+  int fruitless_ = 0;  // attempts in a row that made no progress
+  bool crash_loop_ = false;
+};
+
+}  // namespace fleetrun::launch

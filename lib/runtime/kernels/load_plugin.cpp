@@ -1,0 +1,94 @@
+#include "runtime/kernels/load_plugin.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr const char* kMemoryFraction = "FLAGS_fraction_of_gpu_memory_to_use";  // PaddlePaddle's name
+constexpr const char* kTf32 = "FLEETRUN_TF32";
+constexpr const char* kLayout = "FLEETRUN_LAYOUT";
+constexpr const char* kCpuHint = "choose --device=cpu";
+
+Error refuse(const std::string& message) { return Error(ErrorKind::config, message, kCpuHint); }
+
+double read_memory_fraction(const Environment& environment) {
+  const auto text = environment.get(kMemoryFraction);
+  if (!text) return 0;
+  double fraction = 0;
+  const auto [stop, problem] = std::from_chars(text->data(), text->data() + text->size(), fraction);
+  const bool number = problem == std::errc{} && stop == text->data() + text->size();
+  if (!number || !(fraction >= 0 && fraction < 1))
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is \"{}\", must be a number from 0 to below 1", kMemoryFraction, *text));
+  return fraction;
+}
+
+bool read_tf32(const Environment& environment) {
+  const std::string text = environment.get_or(kTf32, "0");
+  if (text != "0" && text != "1")
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", kTf32, text));
+  return text == "1";
+}
+
+bool read_channels_last(const Environment& environment) {
+  const std::string text = environment.get_or(kLayout, "nchw");
+  if (text != "nchw" && text != "nhwc")
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be nchw or nhwc", kLayout, text));
+  return text == "nhwc";
+}
+
+int read_index(const std::string& device) {
+  constexpr std::string_view kPrefix = "cuda:";
+  int index = -1;
+  if (device.starts_with(kPrefix))
+    std::from_chars(device.data() + kPrefix.size(), device.data() + device.size(), index);
+  if (index < 0)
+    throw Error(ErrorKind::config, fmt::format("device is \"{}\", must be cpu or cuda:INDEX", device));
+  return index;
+}
+
+}  // namespace
+
+std::string cuda_plugin_path() {
+  Dl_info library{};
+  ::dladdr(reinterpret_cast<void*>(&load_plugin), &library);
+  const std::filesystem::path ours = library.dli_fname == nullptr ? "" : library.dli_fname;
+  return (ours.parent_path() / "libfleetrun_cuda.so").string();
+}
+
+const Plugin& load_plugin(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    throw refuse(fmt::format("this installation has no CUDA plug-in ({})", path));
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw refuse(fmt::format("the plug-in cannot be loaded: {}", ::dlerror()));
+  const auto entry = reinterpret_cast<PluginEntry>(::dlsym(library, kPluginEntry));
+  if (entry == nullptr)
+    throw refuse(fmt::format("{} is no plug-in: it has no function {}", path, kPluginEntry));
+  const Plugin& plugin = *entry();
+  if (plugin.abi != kPluginAbi)
+    throw refuse(fmt::format("{} has plug-in ABI {}, this fleetrun wants {}", path, plugin.abi, kPluginAbi));
+  return plugin;
+}
+
+PluginOptions plugin_options(const std::string& device, const job::StrategySpec& strategy,
+                             const Environment& environment) {
+  constexpr std::size_t kMegabyte = 1024 * 1024;
+  return {.index = read_index(device),
+          .memory_fraction = read_memory_fraction(environment),
+          .exhaustive_search = strategy.cudnn_exhaustive_search,
+          .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
+          .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
+          .wait_for_collectives = strategy.sync_nccl_allreduce,
+          .tf32 = read_tf32(environment),
+          .channels_last = read_channels_last(environment)};
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,186 @@
+#include "runtime/training/trainer.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/training/build_program.h"
+#include "runtime/checkpoint/weights.h"
+#include "runtime/exec/propagate_layouts.h"
+#include "runtime/graph/program_text.h"
+#include "runtime/graph/verify.h"
+#include "runtime/optim/loss_scaling.h"
+#include "runtime/passes/keep_own_updates.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr std::size_t kMebibyte = 1 << 20;
+
+// Ranks drop different values of their different samples.
+std::uint64_t seed_of_rank(const job::JobSpec& job, int rank) {
+  return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(rank) << 32U);
+}
+
+ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads) {
+  const int in_flight = job.strategy.execution_strategy.num_threads;
+  return {.threads = in_flight,
+          .team = std::max(1, threads / in_flight),
+          .wait_for_collectives = job.strategy.sync_nccl_allreduce,
+          .seed = seed_of_rank(job, rank),
+          .share_in_place = job.strategy.build_strategy.enable_inplace,
+          .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
+          .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
+}
+
+SearchOptions search_options(const job::StrategySpec& strategy, int team) {
+  return {.search = strategy.cudnn_exhaustive_search,
+          .scratch_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMebibyte,
+          .team = team};
+}
+
+// What is made for more threads than an op gets would wait for them for ever.
+int team_within_limit(int wanted, const Device& device, std::vector<std::string>& messages) {
+  const int team = device.largest_team(wanted);
+  if (team < wanted)
+    messages.push_back(fmt::format(
+        "warning: each op computes with {} thread{} instead of {}: OMP_THREAD_LIMIT allows no more", team,
+        team == 1 ? "" : "s", wanted));
+  return team;
+}
+
+// The type that strategy.amp asks for, if the device has kernels in it.
+DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
+  const std::vector<DType> has = device.narrow_types();
+  const job::AmpType asked = strategy.amp_configs.dtype;
+  if (!strategy.amp) return DType::bf16;
+  if (asked == job::AmpType::automatic && !has.empty()) return has.front();
+  const DType wanted = asked == job::AmpType::fp16 ? DType::f16 : DType::bf16;
+  if (asked != job::AmpType::automatic && std::find(has.begin(), has.end(), wanted) != has.end())
+    return wanted;
+  std::string types = "f32 only";
+  if (!has.empty()) types = fmt::format("f32 and {}", describe(has.front()));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("strategy.amp is true{}, but {} computes in {} here",
+                  asked == job::AmpType::automatic
+                      ? ""
+                      : fmt::format(" and amp_configs.dtype {}", wanted == DType::f16 ? "fp16" : "bf16"),
+                  device.name(), types),
+      has.empty() ? "strategy.amp=false trains in f32"
+                  : "strategy.amp_configs.dtype=auto takes what there is");
+}
+
+}  // namespace
+
+Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
+                 const Communicators& communicators, int threads, Timeline* timeline,
+                 const PassWatcher& watcher)
+    : communicator_(communicators.flat) {
+  const OpTable& ops = all_ops();
+  ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
+  options.team = team_within_limit(options.team, device, pass_messages_);
+  device.enter_thread(options.team);  // layouts may depend on the team
+
+  const OpNames device_ops = ops_of(device.kernels());
+  Program training = build_training_program(job, facts, ops,
+                                            {.world_size = communicator_.size(),
+                                             .device_ops = &device_ops,
+                                             .messages = &pass_messages_,
+                                             .watcher = watcher,
+                                             .narrow = narrow_type(job.strategy, device)});
+  Program evaluation = build_evaluation_program(job, facts, ops);
+  search_ = search_algorithms({&training, &evaluation}, ops, device, communicator_,
+                              search_options(job.strategy, options.team));
+  propagate_layouts(training, ops, device, {});
+  propagate_layouts(evaluation, ops, device, parameter_layouts(training));
+  program_text_ = print_program(training, ops);
+  whole_ = training;
+  keep_own_updates(training, communicator_.rank());
+  verify(training, ops);
+
+  storage_ = std::make_unique<Storage>(training, device, *communicators.gradients.front());
+  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+  // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
+  // and ranks whose files differ cannot start apart.
+  if (communicator_.rank() == 0) load_pretrained(job.model, training, *storage_);
+  evaluation_ = std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_,
+                                           std::vector<comm::Communicator*>(), options);
+  options.timeline = timeline;
+  training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicators.gradients,
+                                         options);
+}
+
+void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
+
+void Trainer::share_statistics() {
+  if (communicator_.size() == 1) return;
+  std::vector<float> packed;
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const std::vector<float> values = storage_->read(whole_.value(id).name);
+    packed.insert(packed.end(), values.begin(), values.end());
+  }
+  if (packed.empty()) return;
+  communicator_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
+  if (communicator_.rank() == 0) return;
+  auto next = packed.begin();
+  for (const ValueId id : running_statistics_of(whole_)) {
+    const auto end = next + count_of(whole_.value(id).shape);
+    storage_->write(whole_.value(id).name, {next, end});
+    next = end;
+  }
+}
+
+void Trainer::step(const BatchView& batch, double learning_rate) {
+  learning_rate_ = static_cast<float>(learning_rate);
+  training_->bind("learning_rate", &learning_rate_);
+  training_->bind("image", batch.images);
+  training_->bind("label", batch.labels);
+  training_->run();
+}
+
+Score Trainer::score() const {
+  const auto* hits = static_cast<const float*>(training_->fetch("hits"));
+  const float samples = std::max(1.0F, hits[2]);
+  return {.loss = *static_cast<const float*>(training_->fetch("loss")),
+          .acc1 = hits[0] / samples,
+          .acc5 = hits[1] / samples,
+          .samples = static_cast<std::int64_t>(hits[2])};
+}
+
+std::optional<float> Trainer::loss_scale() const {
+  const ValueId scale = whole_.find(kLossScale);
+  if (scale == kNone || whole_.value(scale).kind != ValueKind::state) return std::nullopt;
+  return storage_->read(std::string(kLossScale)).front();
+}
+
+void Trainer::evaluate(const BatchView& batch) {
+  evaluation_->bind("image", batch.images);
+  evaluation_->bind("label", batch.labels);
+  evaluation_->run();
+  const ValueId losses = evaluation_->program().find("losses");
+  const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
+  const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));
+  evaluation_loss_ += std::accumulate(loss, loss + count_of(evaluation_->program().value(losses).shape), 0.0);
+  for (std::size_t i = 0; i < evaluation_hits_.size(); ++i)
+    evaluation_hits_[i] += static_cast<std::int64_t>(hits[i]);
+}
+
+Score Trainer::finish_evaluation() {
+  auto loss = static_cast<float>(evaluation_loss_);
+  communicator_.all_reduce({&loss, 1, DType::f32}, comm::ReduceOp::sum);
+  communicator_.all_reduce({evaluation_hits_.data(), evaluation_hits_.size(), DType::i64},
+                           comm::ReduceOp::sum);
+  const auto [top1, top5, samples] = evaluation_hits_;
+  evaluation_loss_ = 0;
+  evaluation_hits_ = {};
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
+  return {.loss = loss / count,
+          .acc1 = static_cast<double>(top1) / count,
+          .acc5 = static_cast<double>(top5) / count,
+          .samples = samples};
+}
+
+}  // namespace fleetrun::runtime

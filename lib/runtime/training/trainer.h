@@ -1,0 +1,110 @@
+// One rank's model being trained: programs placed on a device, their storage, and the step.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/timeline.h"
+#include "comm/collective/communicator.h"
+#include "job/job_spec.h"
+#include "runtime/checkpoint/weights.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/search_algorithms.h"
+#include "runtime/exec/storage.h"
+#include "runtime/models/model.h"
+#include "runtime/passes/pipeline.h"
+
+namespace fleetrun::runtime {
+
+struct Score {
+  double loss = 0;  // mean over the samples
+  double acc1 = 0;  // share of the samples whose label has the highest logit
+  double acc5 = 0;  // ... is among the five highest
+  std::int64_t samples = 0;
+};
+
+// One batch in plain memory, kept by its owner until the step is done.
+struct BatchView {
+  const float* images = nullptr;         // [B,C,H,W]
+  const std::int32_t* labels = nullptr;  // [B], -1: no sample
+};
+
+// Who sums what. With one communicator that one does all.
+struct Communicators {
+  comm::Communicator& flat;                    // parameters and scores
+  std::vector<comm::Communicator*> gradients;  // by number: nccl_comm_num of them
+
+  Communicators(comm::Communicator& only)
+      : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
+  Communicators(comm::Communicator& flat_one, std::vector<comm::Communicator*> of_gradients)
+      : flat(flat_one), gradients(std::move(of_gradients)) {}
+};
+
+class Trainer {
+ public:
+  // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. Every rank makes one: rank 0
+  // tells the others by which algorithms ops are done. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
+  // `watcher` sees the training program after each pass.
+  Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
+          const Communicators& communicators, int threads, Timeline* timeline = nullptr,
+          const PassWatcher& watcher = nullptr);
+
+  // What all ranks must agree on before they share parameters: the training program with its layouts.
+  const std::string& program_text() const { return program_text_; }
+
+  // What every rank has of it, before each took its own part (reduce_strategy Reduce): all states, with their owners.
+  const Program& whole_program() const { return whole_; }
+
+  // What is to be told of how the program was made, a line each: above all what the passes did.
+  const std::vector<std::string>& pass_messages() const { return pass_messages_; }
+
+  const AlgorithmSearch& algorithm_search() const { return search_; }
+
+  // Rank 0's parameters become everybody's. Before the first step.
+  void share_parameters();
+
+  // The next step is the one after `steps`, as if this trainer had done them. Before the first step.
+  void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
+
+  void step(const BatchView& batch, double learning_rate);
+  std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
+  // In which the steps so far did nothing but communicate; see Executor.
+  std::int64_t communication_ns() const { return training_->communication_ns(); }
+  Score score() const;                      // of the last step's batch, this rank's part
+  std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
+
+  // Rank 0's running statistics, which are the ones that are saved, become everybody's. Before an evaluation: its score is that of
+  // the saved model. Each rank trains with the statistics of its batches (or, with sync_batch_norm, of all ranks').
+  void share_statistics();
+
+  // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
+  void evaluate(const BatchView& batch);
+  Score finish_evaluation();
+
+  const Storage& storage() const { return *storage_; }
+  Storage& storage() { return *storage_; }
+  const Executor& executor() const { return *training_; }
+  const Executor& evaluation_executor() const { return *evaluation_; }
+
+  // Parameters and running statistics as they are now, as safetensors. Throws Error(create|io).
+  void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }
+
+ private:
+  comm::Communicator& communicator_;
+  std::string program_text_;
+  Program whole_;
+  std::vector<std::string> pass_messages_;
+  AlgorithmSearch search_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Executor> training_;
+  std::unique_ptr<Executor> evaluation_;
+  float learning_rate_ = 0;                        // bound as the feed
+  double evaluation_loss_ = 0;                     // sums of this rank since the last finish
+  std::array<std::int64_t, 3> evaluation_hits_{};  // top-1, top-5, samples
+};
+
+}  // namespace fleetrun::runtime

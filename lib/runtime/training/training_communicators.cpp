@@ -1,0 +1,70 @@
+#include "runtime/training/training_communicators.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fleetrun::runtime {
+namespace {
+
+comm::HierarchicalAlgorithm algorithm_of(const job::StrategySpec& strategy) {
+  return strategy.hierarchical_allreduce_algorithm == job::HierarchicalAlgorithm::leader
+             ? comm::HierarchicalAlgorithm::leader
+             : comm::HierarchicalAlgorithm::scatter;
+}
+
+}  // namespace
+
+TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world,
+                                             Device& device, FlightRecords* records)
+    : world_(world), device_(device) {
+  const comm::Party all = world.party();
+  made_.push_back(device.make_communicator(all, 0));
+  flat_ = made_.back() ? made_.back().get() : world.communicator.get();
+  if (!strategy.use_hierarchical_allreduce) of_gradients_.push_back(flat_);
+  for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
+    const comm::MakeCommunicator make = [&](const comm::Party& party, const std::string& name) {
+      auto of_device = device_.make_communicator(party, i);
+      return of_device ? std::move(of_device) : world_.more(party, name);
+    };
+    const std::string name = std::to_string(i);
+    made_.push_back(strategy.use_hierarchical_allreduce
+                        ? comm::make_hierarchical({.party = all,
+                                                   .group_size = strategy.hierarchical_allreduce_inter_nranks,
+                                                   .algorithm = algorithm_of(strategy),
+                                                   .name = name},
+                                                  make)
+                        : make(all, name));
+    of_gradients_.push_back(made_.back().get());
+  }
+  if (records != nullptr) record_in(*records);
+}
+
+TrainingCommunicators::~TrainingCommunicators() {
+  if (std::uncaught_exceptions() == 0) return;
+  std::move(made_.begin(), made_.end(), std::back_inserter(world_.left_connected));
+}
+
+void TrainingCommunicators::record_in(FlightRecords& records) const {
+  world_.communicator->record_in(records, "world");
+  if (flat_ != world_.communicator.get()) flat_->record_in(records, "device");
+  for (std::size_t i = 0; i < of_gradients_.size(); ++i)
+    if (of_gradients_[i] != flat_) of_gradients_[i]->record_in(records, fmt::format("communicator {}", i));
+}
+
+std::string describe_communicators(const job::StrategySpec& strategy) {
+  const int count = strategy.nccl_comm_num;
+  std::string text = fmt::format("all-reduces by {} communicator{}", count, count == 1 ? "" : "s");
+  if (strategy.use_hierarchical_allreduce)
+    text += fmt::format(
+        ", in groups of {} ranks by {}", strategy.hierarchical_allreduce_inter_nranks,
+        algorithm_of(strategy) == comm::HierarchicalAlgorithm::leader ? "their leaders" : "slices");
+  if (!strategy.sync_nccl_allreduce) return text + ", beside the computation";
+  return text + fmt::format(", each waited for; num_threads {}",
+                            std::max(count + 1, strategy.execution_strategy.num_threads));
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,41 @@
+// The communicators of a training, as its strategy asks for them.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/make_communicator.h"
+#include "job/job_spec.h"
+#include "runtime/kernels/device.h"
+#include "runtime/training/trainer.h"
+
+namespace fleetrun::runtime {
+
+class TrainingCommunicators {
+ public:
+  // Every rank makes them alike. `strategy` is settled; `world` outlives them.
+  // `records`: gets what they and the world's own do, from here on; null: nobody reads.
+  TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device,
+                        FlightRecords* records = nullptr);
+  // When an error ends the training they stay connected, with the world: the other ranks learn of it by our process's
+  // end, and none of them ends before us and is taken for the cause.
+  ~TrainingCommunicators();
+  TrainingCommunicators(const TrainingCommunicators&) = delete;
+  TrainingCommunicators& operator=(const TrainingCommunicators&) = delete;
+
+  Communicators all() const { return {*flat_, of_gradients_}; }
+
+ private:
+  void record_in(FlightRecords& records) const;
+
+  comm::World& world_;
+  Device& device_;
+  std::vector<std::unique_ptr<comm::Communicator>> made_;
+  comm::Communicator* flat_ = nullptr;
+  std::vector<comm::Communicator*> of_gradients_;
+};
+
+// "all-reduces by 2 communicators, in groups of 4 ranks by their leaders, each waited for; num_threads 3"
+std::string describe_communicators(const job::StrategySpec& strategy);
+
+}  // namespace fleetrun::runtime

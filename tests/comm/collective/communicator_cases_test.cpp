@@ -1,0 +1,299 @@
+#include "comm/communicator_cases.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/half.h"
+#include "comm/collective/solo.h"
+#include "support/run_world.h"
+
+namespace fleetrun::testing {
+namespace {
+
+using comm::Communicator;
+using comm::ReduceOp;
+
+constexpr std::size_t kLarge = 100'000;
+constexpr std::size_t kSizes[] = {0, 1, 7, 1009, kLarge};
+constexpr DType kReducible[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
+constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
+
+// Elements of any dtype, written and read as small whole numbers, which every dtype holds exactly.
+class Elements {
+ public:
+  Elements(DType dtype, std::size_t count)
+      : bytes_(count * size_of(dtype) + 1), view_{bytes_.data(), count, dtype} {}
+
+  BufferView view() { return view_; }
+  BufferView slice(int index, std::size_t count) {
+    return {bytes_.data() + static_cast<std::size_t>(index) * count * size_of(view_.dtype), count,
+            view_.dtype};
+  }
+
+  void set(std::size_t i, int value) {
+    switch (view_.dtype) {
+      case DType::f32:
+        return put(i, static_cast<float>(value));
+      case DType::f16:
+        return put(i, f32_to_f16(static_cast<float>(value)));
+      case DType::bf16:
+        return put(i, f32_to_bf16(static_cast<float>(value)));
+      case DType::i32:
+        return put(i, static_cast<std::int32_t>(value));
+      case DType::i64:
+        return put(i, static_cast<std::int64_t>(value));
+      case DType::u8:
+        return put(i, static_cast<std::uint8_t>(value));
+    }
+  }
+  int get(std::size_t i) const {
+    switch (view_.dtype) {
+      case DType::f32:
+        return static_cast<int>(take<float>(i));
+      case DType::f16:
+        return static_cast<int>(f16_to_f32(take<std::uint16_t>(i)));
+      case DType::bf16:
+        return static_cast<int>(bf16_to_f32(take<std::uint16_t>(i)));
+      case DType::i32:
+        return take<std::int32_t>(i);
+      case DType::i64:
+        return static_cast<int>(take<std::int64_t>(i));
+      case DType::u8:
+        return take<std::uint8_t>(i);
+    }
+    return -1;
+  }
+
+ private:
+  template <typename T>
+  void put(std::size_t i, T value) {
+    std::memcpy(bytes_.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  template <typename T>
+  T take(std::size_t i) const {
+    T value;
+    std::memcpy(&value, bytes_.data() + i * sizeof(T), sizeof(T));
+    return value;
+  }
+
+  std::vector<std::byte> bytes_;
+  BufferView view_;
+};
+
+// What rank r has at place i: small enough for the sum of four ranks to be exact in bf16.
+int value_of(int rank, std::size_t i) {
+  return static_cast<int>((i + 3 * static_cast<std::size_t>(rank)) % 11);
+}
+
+int reduced(int size, std::size_t i, ReduceOp op) {
+  int result = value_of(0, i);
+  for (int rank = 1; rank < size; ++rank) {
+    const int value = value_of(rank, i);
+    if (op == ReduceOp::sum) result += value;
+    if (op == ReduceOp::max) result = std::max(result, value);
+    if (op == ReduceOp::min) result = std::min(result, value);
+  }
+  return result;
+}
+
+// `where` is only put into words when something is wrong.
+void expect(int found, int wanted, const Communicator& comm, const char* where, std::size_t index = 0) {
+  if (found != wanted)
+    throw std::runtime_error(fmt::format("rank {} of {}: {} {} is {}, wanted {}", comm.rank(), comm.size(),
+                                         where, index, found, wanted));
+}
+
+Elements make_own(const Communicator& comm, DType dtype, std::size_t count) {
+  Elements elements(dtype, count);
+  for (std::size_t i = 0; i < count; ++i) elements.set(i, value_of(comm.rank(), i));
+  return elements;
+}
+
+void all_reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
+  Elements own = make_own(comm, dtype, count);
+  comm.all_reduce(own.view(), op);
+  for (std::size_t i = 0; i < count; ++i) expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
+}
+
+void reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
+  for (int root = 0; root < comm.size(); ++root) {
+    Elements own = make_own(comm, dtype, count);
+    comm.reduce(own.view(), op, root);
+    if (comm.rank() != root) continue;
+    for (std::size_t i = 0; i < count; ++i)
+      expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
+  }
+}
+
+void reduce_scatter_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
+  Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
+  Elements mine(dtype, count);
+  comm.reduce_scatter(own.view(), mine.view(), op);
+  for (std::size_t i = 0; i < count; ++i)
+    expect(mine.get(i), reduced(comm.size(), count * static_cast<std::size_t>(comm.rank()) + i, op), comm,
+           "element of the slice", i);
+}
+
+void reduce_scatter_in_place_case(Communicator& comm, DType dtype, std::size_t count) {
+  Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
+  comm.reduce_scatter(own.view(), own.slice(comm.rank(), count), ReduceOp::sum);
+  const std::size_t start = count * static_cast<std::size_t>(comm.rank());
+  for (std::size_t i = start; i < start + count; ++i)
+    expect(own.get(i), reduced(comm.size(), i, ReduceOp::sum), comm, "element", i);
+}
+
+void broadcast_case(Communicator& comm, DType dtype, std::size_t count) {
+  for (int root = 0; root < comm.size(); ++root) {
+    Elements own = make_own(comm, dtype, count);
+    comm.broadcast(own.view(), root);
+    for (std::size_t i = 0; i < count; ++i) expect(own.get(i), value_of(root, i), comm, "element", i);
+  }
+}
+
+void expect_gathered(Elements& all, std::size_t count, const Communicator& comm) {
+  for (int rank = 0; rank < comm.size(); ++rank)
+    for (std::size_t i = 0; i < count; ++i)
+      expect(all.get(static_cast<std::size_t>(rank) * count + i), value_of(rank, i), comm,
+             "element of a slice", i);
+}
+
+void all_gather_case(Communicator& comm, DType dtype, std::size_t count) {
+  Elements mine = make_own(comm, dtype, count);
+  Elements all(dtype, count * static_cast<std::size_t>(comm.size()));
+  comm.all_gather(mine.view(), all.view());
+  expect_gathered(all, count, comm);
+}
+
+void all_gather_in_place_case(Communicator& comm, DType dtype, std::size_t count) {
+  Elements all(dtype, count * static_cast<std::size_t>(comm.size()));
+  const std::size_t start = count * static_cast<std::size_t>(comm.rank());
+  for (std::size_t i = 0; i < count; ++i) all.set(start + i, value_of(comm.rank(), i));
+  comm.all_gather(all.slice(comm.rank(), count), all.view());
+  expect_gathered(all, count, comm);
+}
+
+// Sums that depend on their order: all ranks must still have the same bits, and the same again the next time.
+void same_bits_case(Communicator& comm, std::size_t count) {
+  std::vector<float> first(count);
+  for (std::size_t i = 0; i < count; ++i)
+    first[i] = 1.0F / static_cast<float>(1 + i + 7 * static_cast<std::size_t>(comm.rank()));
+  std::vector<float> second = first;
+  comm.all_reduce({first.data(), count, DType::f32}, ReduceOp::sum);
+  comm.all_reduce({second.data(), count, DType::f32}, ReduceOp::sum);
+  std::vector<float> all(count * static_cast<std::size_t>(comm.size()));
+  comm.all_gather({first.data(), count, DType::f32}, {all.data(), all.size(), DType::f32});
+  for (int rank = 0; rank < comm.size(); ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      const float theirs = all[static_cast<std::size_t>(rank) * count + i];
+      expect(std::bit_cast<std::uint32_t>(theirs) == std::bit_cast<std::uint32_t>(second[i]), true, comm,
+             "having the bits of another rank at", i);
+    }
+}
+
+void barriers_case(Communicator& comm) {
+  const std::uint64_t before = comm.collectives();
+  for (int i = 0; i < 20; ++i) comm.barrier();
+  expect(static_cast<int>(comm.collectives() - before), 20, comm, "the number of collectives");
+}
+
+void memory_case(Communicator& comm) {
+  const auto memory = comm.allocate(4096 + 4);
+  const BufferView view{memory->data(), 1025, DType::f32};
+  expect(static_cast<int>(reinterpret_cast<std::uintptr_t>(view.data) % 64), 0, comm, "the alignment");
+  for (std::size_t i = 0; i < view.count; ++i) expect(view.as<float>()[i] == 0, true, comm, "zeroed");
+  comm.all_reduce(view, ReduceOp::sum);
+}
+
+}  // namespace
+
+std::vector<CommunicatorCase> communicator_cases() {
+  std::vector<CommunicatorCase> cases;
+  const auto add = [&cases](const std::string& name, DType dtype, std::size_t count, auto&& run) {
+    cases.push_back({fmt::format("{} of {} {}", name, count, describe(dtype)), run});
+  };
+  for (const std::size_t count : kSizes) {
+    for (const DType dtype : kReducible)
+      for (const ReduceOp op : kOps) {
+        if (count == kLarge && op != ReduceOp::sum) continue;  // the time is better spent on other sizes
+        add("all_reduce", dtype, count, [=](Communicator& comm) { all_reduce_case(comm, dtype, count, op); });
+        add("reduce", dtype, count, [=](Communicator& comm) { reduce_case(comm, dtype, count, op); });
+        add("reduce_scatter", dtype, count,
+            [=](Communicator& comm) { reduce_scatter_case(comm, dtype, count, op); });
+      }
+    for (const DType dtype : kReducible)
+      add("reduce_scatter in place", dtype, count,
+          [=](Communicator& comm) { reduce_scatter_in_place_case(comm, dtype, count); });
+    for (const DType dtype : kAll) {
+      add("broadcast", dtype, count, [=](Communicator& comm) { broadcast_case(comm, dtype, count); });
+      add("all_gather", dtype, count, [=](Communicator& comm) { all_gather_case(comm, dtype, count); });
+      add("all_gather in place", dtype, count,
+          [=](Communicator& comm) { all_gather_in_place_case(comm, dtype, count); });
+    }
+    add("same bits", DType::f32, count, [=](Communicator& comm) { same_bits_case(comm, count); });
+  }
+  cases.push_back({"barriers", barriers_case});
+  return cases;
+}
+
+void run_cases(comm::Communicator& communicator, const std::vector<CommunicatorCase>& cases) {
+  for (const CommunicatorCase& one : cases) {
+    try {
+      one.body(communicator);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("{}: {}", one.name, error.what()));
+    }
+  }
+}
+
+void run_all_cases(comm::Communicator& communicator) {
+  std::vector<CommunicatorCase> cases = communicator_cases();
+  cases.push_back({"memory", memory_case});
+  run_cases(communicator, cases);
+}
+
+// Sums that depend on their order.
+void fill_thirds(const Communicator& comm, BufferView buffer) {
+  for (std::size_t i = 0; i < buffer.count; ++i)
+    buffer.as<float>()[i] = 1.0F / static_cast<float>(3 + i + 7 * static_cast<std::size_t>(comm.rank()));
+}
+
+void check_reduced_bits_in(Communicator& comm, BufferView summed, BufferView reduced) {
+  fill_thirds(comm, summed);
+  comm.all_reduce(summed, ReduceOp::sum);
+  for (int root = 0; root < comm.size(); ++root) {
+    fill_thirds(comm, reduced);
+    comm.reduce(reduced, ReduceOp::sum, root);
+    if (comm.rank() == root)
+      expect(std::memcmp(reduced.data, summed.data, summed.bytes()), 0, comm,
+             "the difference of bits to root", static_cast<std::size_t>(root));
+  }
+}
+
+void check_reduced_bits(Communicator& comm) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1009}, kLarge}) {
+    std::vector<float> summed(count), reduced(count);
+    check_reduced_bits_in(comm, {summed.data(), count, DType::f32}, {reduced.data(), count, DType::f32});
+    const auto memory = comm.allocate(2 * count * sizeof(float));
+    auto* const data = static_cast<float*>(memory->data());
+    check_reduced_bits_in(comm, {data, count, DType::f32}, {data + count, count, DType::f32});
+  }
+}
+
+TEST_CASE("solo: every collective, dtype and size") { run_all_cases(*comm::make_solo()); }
+
+TEST_CASE("threads: every collective, dtype and size") {
+  for (const int size : {1, 2, 3, 4}) {
+    CAPTURE(size);
+    run_world(size, run_all_cases);
+    run_world(size, check_reduced_bits);
+  }
+}
+
+}  // namespace fleetrun::testing

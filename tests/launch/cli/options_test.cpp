@@ -1,0 +1,194 @@
+#include "launch/cli/options.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch::options_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+LaunchOptions parse(const Words& arguments, const Environment& environment = {}) {
+  return parse_launch_options(arguments, environment).options;
+}
+
+std::string error_of(const Words& arguments, const Environment& environment = {}) {
+  try {
+    parse_launch_options(arguments, environment);
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == 2);
+    return error.message();
+  }
+  return "no error";
+}
+
+Environment with(const std::string& name, const std::string& value) {
+  Environment environment;
+  environment.set(name, value);
+  return environment;
+}
+
+TEST_CASE("without flags everything has its default") {
+  const LaunchOptions options = parse({"train.py"});
+  CHECK_FALSE(options.gpus.value);
+  CHECK_FALSE(options.nproc_per_node.value);
+  CHECK(options.ips.value == "127.0.0.1");
+  CHECK(options.log_dir.value == "log");
+  CHECK(options.log_dir.origin == Origin::fallback);
+  CHECK(options.grace.value == std::chrono::seconds(10));
+  CHECK(options.program == "train.py");
+  CHECK(options.arguments.empty());
+}
+
+TEST_CASE("a value may follow its flag or an equals sign, and dashes may stand for underscores") {
+  for (const Words& words : {Words{"--nproc_per_node", "4", "x"}, Words{"--nproc_per_node=4", "x"},
+                             Words{"--nproc-per-node=4", "x"}, Words{"--nproc-per-node", "4", "x"}})
+    CHECK(parse(words).nproc_per_node.value == 4);
+}
+
+TEST_CASE("the names that the original has for one flag are one flag") {
+  for (const char* name : {"--gpus", "--selected_gpus", "--devices"}) {
+    const LaunchOptions options = parse({name, "0,1", "x"});
+    CHECK(options.gpus.value == "0,1");
+    CHECK(options.gpus.source == "--gpus");
+    CHECK(options.gpus.origin == Origin::flag);
+  }
+}
+
+TEST_CASE("nothing after the program is interpreted") {
+  const LaunchOptions options =
+      parse({"--grace=1", "train.py", "--gpus=7", "--", "-h", "", "--no such\nflag"});
+  CHECK(options.arguments == Words{"--gpus=7", "--", "-h", "", "--no such\nflag"});
+  CHECK_FALSE(options.gpus.value);
+}
+
+TEST_CASE("after -- a program may have any name") {
+  CHECK(parse({"--", "ps", "-e"}).program == "ps");
+  CHECK(parse({"--", "--odd"}).program == "--odd");
+  CHECK(parse({"-"}).program == "-");
+}
+
+TEST_CASE("names of subcommands that this build does not have are not taken for programs") {
+  CHECK(error_of({"check"}) == "the subcommand check is not supported by this build");
+}
+
+TEST_CASE("a flag wins over the environment, which wins over the default") {
+  const Environment environment = with("PADDLE_NPROC_PER_NODE", "3");
+  CHECK(parse({"x"}, environment).nproc_per_node.value == 3);
+  CHECK(parse({"x"}, environment).nproc_per_node.origin == Origin::environment);
+  CHECK(parse({"x"}, environment).nproc_per_node.source == "PADDLE_NPROC_PER_NODE");
+  CHECK(parse({"--nproc_per_node=5", "x"}, environment).nproc_per_node.value == 5);
+  CHECK(parse({"x"}, with("PADDLE_LOG_DIR", "")).log_dir.value == "log");
+}
+
+TEST_CASE("the last one of a repeated flag counts") {
+  CHECK(parse({"--log_dir=a", "--log_dir=b", "x"}).log_dir.value == "b");
+}
+
+TEST_CASE("a value may begin with a dash") {
+  CHECK(parse({"--log_dir", "-odd", "x"}).log_dir.value == "-odd");
+}
+
+TEST_CASE("unknown flags are refused with what was probably meant") {
+  CHECK(error_of({"--nproc", "2", "x"}) == "unknown flag --nproc; did you mean --nproc_per_node?");
+  CHECK(error_of({"--gpu=0", "x"}) == "unknown flag --gpu; did you mean --gpus?");
+  CHECK(error_of({"--zzzzzzzz", "x"}) == "unknown flag --zzzzzzzz");
+  CHECK(error_of({"-y", "x"}) == "unknown flag -y");
+}
+
+TEST_CASE("a bad value is quoted, with its flag or variable") {
+  CHECK(error_of({"--nproc_per_node=two", "x"}) ==
+        "--nproc_per_node is \"two\", must be a whole number between 1 and 65536, or auto, gpu or cpu");
+  CHECK(error_of({"x"}, with("PADDLE_NPROC_PER_NODE", "0")) ==
+        "PADDLE_NPROC_PER_NODE is \"0\", must be a whole number between 1 and 65536");
+  CHECK(error_of({"--start_port=70000", "x"}) ==
+        "--start_port is \"70000\", must be a port between 1 and 65535");
+  CHECK(error_of({"--grace=-1", "x"}) == "--grace is \"-1\", must be a number of seconds, 0 or more");
+  CHECK(error_of({"--grace=nan", "x"}) == "--grace is \"nan\", must be a number of seconds, 0 or more");
+  CHECK(error_of({"--device=tpu", "x"}) == "--device is \"tpu\", must be cpu, cuda or auto");
+  CHECK(error_of({"--gpus"}) == "--gpus needs a value");
+  CHECK(error_of({"--help=1", "x"}) == "--help takes no value");
+}
+
+TEST_CASE("what needs several nodes is refused by name, and its harmless values are taken") {
+  CHECK(error_of({"--nnodes=2", "x"}) ==
+        "--nnodes is \"2\": more than one node is not supported by this build");
+  CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
+        "PADDLE_NNODES is \"2:4\": more than one node is not supported by this build");
+  CHECK(error_of({"--elastic_level=1", "x"}) ==
+        "--elastic_level is \"1\": elastic training is not supported by this build");
+  CHECK(error_of({"--elastic_server=e:1", "x"}) == "--elastic_server: not supported by this build");
+  CHECK(parse({"--elastic_level=-1", "--legacy=False", "--sort_ip=True", "x"}).program == "x");
+  CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
+}
+
+TEST_CASE("what ends a run or starts it again has its times and counts") {
+  const LaunchOptions given =
+      parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60", "--hang_timeout=0",
+             "--early_exit_wait=5", "--log_rule=loss within 10s", "--cgroup=none", "x"});
+  CHECK(given.max_restart.value == 3);
+  CHECK(given.restart_delay.value == std::chrono::milliseconds(500));
+  CHECK(given.timeout.value == std::chrono::seconds(60));
+  CHECK_FALSE(given.hang_timeout.value);
+  CHECK(given.hang_timeout.origin == Origin::flag);
+  CHECK(given.early_exit_wait.value == std::chrono::seconds(5));
+  CHECK(given.log_rule.value->within == std::chrono::seconds(10));
+  CHECK(given.cgroup.value == UseCgroup::none);
+  CHECK(parse({"x"}, with("PADDLE_MAX_RESTART", "2")).max_restart.value == 2);
+  CHECK(error_of({"--max_restart=many", "x"}) ==
+        "--max_restart is \"many\", must be a whole number between 0 and 65536");
+  CHECK(error_of({"--cgroup=yes", "x"}) == "--cgroup is \"yes\", must be auto or none");
+}
+
+TEST_CASE("parameter-server flags are known and answered") {
+  CHECK(error_of({"--server_num=2", "x"}) == "--server_num: parameter-server training is not supported yet");
+  CHECK(error_of({"--heter-workers", "a", "x"}) ==
+        "--heter_workers: parameter-server training is not supported yet");
+  CHECK(error_of({"--run_mode=ps", "x"}) == "--run_mode is \"ps\": only collective is supported yet");
+  CHECK(parse({"--servers=", "x"}).program == "x");
+}
+
+TEST_CASE("a command line without a program says so") {
+  CHECK(error_of({"--gpus=0"}) == "no script, program or job file given");
+  CHECK(error_of({}) == "no script, program or job file given");
+}
+
+TEST_CASE("help and version are answers, whatever else is there") {
+  CHECK(parse_launch_options({"--version"}, {}).answer->starts_with("fleetrun "));
+  const std::string help = *parse_launch_options({"--gpus=0", "-h"}, {}).answer;
+  CHECK(help.find("--nproc_per_node") != std::string::npos);
+  CHECK(help.find("--server_num") == std::string::npos);
+}
+
+TEST_CASE("a log level is one of the original's") {
+  CHECK(parse({"--log_level=WARNING", "x"}).log_level.value == LogLevel::warning);
+  CHECK(parse({"x"}, with("PADDLE_LOG_LEVEL", "DEBUG")).log_level.value == LogLevel::debug);
+  CHECK(error_of({"--log_level=loud", "x"}) ==
+        "--log_level is \"loud\", must be DEBUG, INFO, WARNING, ERROR or CRITICAL");
+}
+
+TEST_CASE("an optional value stands behind an equals sign only") {
+  const CommandLine line = parse_launch_options({"--show_config", "json", "x"}, {});
+  CHECK(line.answer->starts_with("gpus "));
+  CHECK(parse_launch_options({"--show_config=json", "x"}, {}).answer->starts_with("{"));
+  CHECK(error_of({"--show_config=xml", "x"}) == "--show_config is \"xml\", must be text or json");
+}
+
+TEST_CASE("metrics are for this host, unless an address is given") {
+  CHECK(parse({"--metrics_port=9100", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 9100});
+  CHECK(parse({"--metrics_port=0", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 0});
+  CHECK(parse({"--metrics_port=0.0.0.0:9100", "train.py"}).metrics_port.value == Endpoint{"0.0.0.0", 9100});
+  for (const char* bad : {"65536", "-1", "x", ":9100", "0.0.0.0:"})
+    CHECK(error_of({"--metrics_port=" + std::string(bad), "train.py"}) ==
+          "--metrics_port is \"" + std::string(bad) +
+              "\", must be a port, 0 for any that is free, or ADDRESS:PORT");
+}
+
+TEST_CASE("seconds may have a fraction") {
+  CHECK(parse({"--grace=0.25", "x"}).grace.value == std::chrono::milliseconds(250));
+  CHECK(parse({"--grace=0", "x"}).grace.value == std::chrono::seconds(0));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::options_test

@@ -1,0 +1,70 @@
+#include "launch/console/banner.h"
+
+#include <cstdlib>
+#include <ctime>
+
+#include <doctest/doctest.h>
+
+#include "base/file.h"
+#include "launch/plan/env_dialects.h"
+
+namespace fleetrun::launch::banner_test {
+namespace {
+
+std::string expected(const std::string& name) {
+  return read_file(std::string(FLEETRUN_SOURCE_DIR) + "/tests/launch/expected/" + name, 65536);
+}
+
+LaunchOptions options_of(const std::vector<std::string>& words) {
+  return parse_launch_options(words, {}).options;
+}
+
+Environment first_worker(const std::vector<int>& ports, bool device_ids_given = true) {
+  ClusterSpec cluster;
+  Endpoints endpoints;
+  cluster.device_ids_given = device_ids_given;
+  for (const int port : ports) {
+    cluster.device_ids.push_back({static_cast<int>(endpoints.ranks.size())});
+    endpoints.ranks.push_back({"127.0.0.1", static_cast<std::uint16_t>(port)});
+  }
+  Environment environment;
+  write_paddle_environment(cluster, endpoints, 0, {}, environment);
+  return environment;
+}
+
+TEST_CASE("the configuration banner is the published one") {
+  CHECK(configuration_banner(options_of({"--gpus=0,1", "job.json"})) == expected("banner-gpus-0-1.txt"));
+  CHECK(configuration_banner(options_of({"--nproc_per_node=4", "--log_dir=out", "train.py", "--lr",
+                                         "0.1"})) == expected("banner-nproc-4-script.txt"));
+}
+
+TEST_CASE("the environment table is the published one") {
+  CHECK(environment_table(first_worker({10097, 59371})) == expected("env-table-2-ranks.txt"));
+  CHECK(environment_table(first_worker({20485, 5000, 5001, 5002, 5003, 23281, 41983, 17503})) ==
+        expected("env-table-8-ranks.txt"));
+}
+
+TEST_CASE("without selected GPUs the table has four rows") {
+  const std::string table = environment_table(first_worker({10097, 59371}, false));
+  CHECK(table.find("FLAGS_selected_gpus") == std::string::npos);
+  CHECK(table.find("PADDLE_TRAINER_ID") != std::string::npos);
+}
+
+TEST_CASE("a list is written as Python writes it") {
+  CHECK(python_list({}) == "[]");
+  CHECK(python_list({"a", "it's", "\"both\" it's", "back\\slash", "a\nb\tc", "\x01"}) ==
+        R"(['a', "it's", '"both" it\'s', 'back\\slash', 'a\nb\tc', '\x01'])");
+}
+
+TEST_CASE("a log line has level, local time with milliseconds and our name") {
+  const std::time_t noon = 1611067852;
+  std::tm local{};
+  ::localtime_r(&noon, &local);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  const auto time = std::chrono::system_clock::from_time_t(noon) + std::chrono::milliseconds(7);
+  CHECK(log_text("INFO", time, "hello") == "INFO " + std::string(text) + ",007 fleetrun] hello\n");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::banner_test

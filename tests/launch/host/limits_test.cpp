@@ -1,0 +1,52 @@
+#include "launch/host/limits.h"
+
+#include <cerrno>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch::limits_test {
+namespace {
+
+Environment with(const std::string& name, std::size_t bytes) {
+  Environment environment;
+  environment.set("HOME", "/home/me");
+  environment.set(name, std::string(bytes, 'x'));
+  return environment;
+}
+
+TEST_CASE("a variable or argument that is too long for Linux is named with its size") {
+  CHECK_NOTHROW(check_argument_sizes({"train", std::string(131071, 'x')}, with("BIG", 131067)));
+  CHECK_THROWS_WITH(check_argument_sizes({"train"}, with("BIG", 131068)),
+                    "the environment variable BIG has 131072 bytes, Linux passes on at most 131071");
+  CHECK_THROWS_AS(check_argument_sizes({std::string(131072, 'x')}, {}), Error);
+}
+
+TEST_CASE("an environment that is too large in all is told with its largest part") {
+  CHECK(describe_spawn_limit(E2BIG, {"train", "x"}, with("BIG", 1000)) ==
+        "arguments have 8 bytes and the environment 1019, most of them in BIG (1004); Linux passes on a "
+        "quarter of the "
+        "stack limit (ulimit -s)");
+}
+
+TEST_CASE("an error that has nothing to do with limits has no words") {
+  CHECK(describe_spawn_limit(ENOENT, {"train"}, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::exited, SIGXCPU}, 1e9, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGTERM}, 1e9, {}).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1e9, {}).empty());
+}
+
+TEST_CASE("a process that a limit ended is told with that limit") {
+  const DeadlyLimits limits = {.file_bytes = 4096, .cpu_seconds = 1000, .hard_cpu_seconds = 2000};
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXCPU}, 1000, limits) ==
+        "a process may take 1000 s of processor time (ulimit -t)");
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 2000, limits) ==
+        "a process may take 2000 s of processor time (ulimit -t)");
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1999, limits).empty());
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXFSZ}, 0, limits) ==
+        "files may have 4096 bytes (ulimit -f)");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::limits_test

@@ -1,0 +1,55 @@
+#include "launch/logs/last_lines.h"
+
+#include <doctest/doctest.h>
+
+#include "base/printable.h"
+#include "base/utf8.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch::last_lines_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST_CASE("the last lines of a log are found, whatever is in it") {
+  const TemporaryFolder folder;
+  folder.write("log", "one\ntwo\n\nthree");
+  CHECK(read_last_lines(folder / "log", 3) == Words{"two", "", "three"});
+  CHECK(read_last_lines(folder / "log", 9) == Words{"one", "two", "", "three"});
+  folder.write("log", "a\x1b[31mred\tx\r\n");
+  CHECK(read_last_lines(folder / "log", 1) == Words{"ared\tx"});
+  folder.write("log", "\n");
+  CHECK(read_last_lines(folder / "log", 5).empty());
+  folder.write("log", "");
+  CHECK(read_last_lines(folder / "log", 5).empty());
+  CHECK(read_last_lines(folder / "missing", 5).empty());
+  folder.write("log", std::string(100000, 'x') + "\nend\n");
+  CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
+}
+
+TEST_CASE(
+    "tqdm_bar.py: of a progress bar the last state is shown, and no line is longer than a screen takes") {
+  std::string bar;
+  for (int i = 0; i < 3000; ++i) bar += "\r" + std::to_string(i) + "%|###   |";
+  CHECK(last_lines(bar + "\nValueError: bad sample\n", 9) ==
+        Words{"2999%|###   |", "ValueError: bad sample"});
+  CHECK(last_lines(std::string(5000, 'x'), 1) == Words{std::string(997, 'x') + "..."});
+}
+
+TEST_CASE("whatever is in a log, what is shown of it is valid UTF-8 without control characters") {
+  CHECK(last_lines(std::string("a\0b\x9b\xff\x07", 6) + "c\xc2\x9b"
+                                                        "d\xc3\xa9",
+                   1) == Words{"a?b\uFFFD\uFFFD?c?d\xc3\xa9"});
+  CHECK(printable("\x1b]0;title\x07\t\x7f") == "?]0;title?\t?");
+  CHECK(is_utf8("caf\xc3\xa9"));
+  CHECK_FALSE(is_utf8("caf\xc3"));
+}
+
+TEST_CASE("a text is not cut inside a letter") {
+  CHECK(shorten("abc", 3) == "abc");
+  CHECK(shorten("caf\xc3\xa9 au lait", 8) == "caf\xc3\xa9...");
+  CHECK(shorten("caf\xc3\xa9 au lait", 7) == "caf...");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::last_lines_test

@@ -1,0 +1,171 @@
+#include "launch/plan/cluster.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch::cluster_test {
+namespace {
+
+const HostFacts kCpuHost = {
+    .addresses = {"127.0.0.1", "10.0.0.5"}, .gpus = 0, .cores = 8, .cuda_plugin = false};
+const HostFacts kGpuHost = {
+    .addresses = {"127.0.0.1", "10.0.0.5"}, .gpus = 4, .cores = 8, .cuda_plugin = true};
+
+LaunchOptions options_of(std::vector<std::string> words) {
+  words.emplace_back("program");
+  return parse_launch_options(words, {}).options;
+}
+
+ClusterSpec resolve(const std::vector<std::string>& words, const HostFacts& host,
+                    const ProgramNeeds& needs = {}) {
+  return resolve_cluster(options_of(words), host, needs, {});
+}
+
+std::string error_of(const std::vector<std::string>& words, const HostFacts& host,
+                     const ProgramNeeds& needs = {}) {
+  try {
+    resolve(words, host, needs);
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == 2);
+    return error.message() + (error.hint().empty() ? "" : " | " + error.hint());
+  }
+  return "no error";
+}
+
+TEST_CASE("on a CPU machine there is one worker, or as many as asked for") {
+  CHECK(resolve({}, kCpuHost).world_size() == 1);
+  const ClusterSpec cluster = resolve({"--nproc_per_node=3"}, kCpuHost);
+  CHECK(cluster.world_size() == 3);
+  CHECK(cluster.device == Device::cpu);
+  CHECK_FALSE(cluster.device_ids_given);
+  CHECK(cluster.cores == 8);
+}
+
+TEST_CASE("GPUs that are asked for and not there are an error that names the way out") {
+  CHECK(
+      error_of({"--gpus=0,1"}, kCpuHost) ==
+      "--gpus is 0,1, but this machine has no CUDA device | with --device=cpu the ids are CPU worker slots");
+  CHECK(error_of({"--device=cuda"}, kCpuHost) ==
+        "--device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
+  CHECK(error_of({}, kCpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cuda}) ==
+        "the job's device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
+}
+
+TEST_CASE("with --device=cpu the ids are worker slots") {
+  const ClusterSpec cluster = resolve({"--gpus=0,1,2", "--device=cpu"}, kCpuHost);
+  CHECK(cluster.world_size() == 3);
+  CHECK(cluster.device_ids_given);
+  CHECK(cluster.device == Device::cpu);
+}
+
+TEST_CASE("on a GPU machine each GPU gets a worker") {
+  const ClusterSpec cluster = resolve({}, kGpuHost);
+  CHECK(cluster.device == Device::cuda);
+  CHECK(cluster.world_size() == 4);
+  CHECK(cluster.visible_gpus.size() == 4);
+  CHECK(cluster.device_ids_given);
+}
+
+TEST_CASE("the CPU of a GPU machine can be chosen, and then no worker sees a GPU") {
+  const ClusterSpec cluster = resolve({"--device=cpu", "--nproc_per_node=2"}, kGpuHost);
+  CHECK(cluster.device == Device::cpu);
+  CHECK(cluster.hide_gpus);
+}
+
+TEST_CASE("a job on a GPU machine needs the plug-in, a script does not") {
+  HostFacts host = kGpuHost;
+  host.cuda_plugin = false;
+  CHECK(resolve({}, host).device == Device::cuda);
+  CHECK(error_of({}, host, {.embedded_runtime = true}) ==
+        "this machine has 4 CUDA devices, but this installation has no CUDA plug-in (libfleetrun_cuda.so) | "
+        "--device=cpu runs on the CPU");
+  CHECK(resolve({"--device=cpu"}, host, {.embedded_runtime = true}).device == Device::cpu);
+  CHECK(resolve({}, host, {.embedded_runtime = true, .device = job::DeviceChoice::cpu}).device ==
+        Device::cpu);
+}
+
+TEST_CASE("the command line's device wins over the job's") {
+  CHECK(resolve({"--device=cuda"}, kGpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cpu})
+            .device == Device::cuda);
+}
+
+TEST_CASE("addresses must be this host's") {
+  CHECK(resolve({"--ips=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
+  CHECK(resolve({"--host=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
+  CHECK(error_of({"--ips=10.0.0.6"}, kCpuHost) ==
+        "--ips names 10.0.0.6, which is no address of this host (127.0.0.1, 10.0.0.5) | runs over several "
+        "nodes are "
+        "not supported yet");
+  CHECK(error_of({"--ips=10.0.0.5,10.0.0.6"}, kCpuHost) ==
+        "--ips lists 2 nodes: more than one node is not supported yet");
+  CHECK(error_of({"--master=10.0.0.6:6170"}, kCpuHost).starts_with("--master names 10.0.0.6"));
+  CHECK(resolve({"--master=127.0.0.1:6170"}, kCpuHost).master == Endpoint{"127.0.0.1", 6170});
+}
+
+TEST_CASE("slots that the number of workers does not divide are refused") {
+  CHECK(error_of({"--gpus=0,1,2", "--device=cpu", "--nproc_per_node=2"}, kCpuHost) ==
+        "--nproc_per_node is 2, which does not divide the 3 devices");
+}
+
+HostFacts with_name(HostFacts host) {
+  host.name = "node7.example.org";
+  return host;
+}
+
+TEST_CASE("as many workers as the host has GPUs or cores") {
+  CHECK(resolve({"--nproc_per_node=cpu"}, kCpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=auto"}, kCpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=auto"}, kGpuHost).world_size() == 4);
+  CHECK(resolve({"--nproc_per_node=gpu"}, kGpuHost).world_size() == 4);
+  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).world_size() == 8);
+  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).device == Device::cpu);
+  CHECK(resolve({"--nproc_per_node=auto", "--gpus=0,1", "--device=cpu"}, kCpuHost).world_size() == 2);
+  CHECK(error_of({"--nproc_per_node=gpu"}, kCpuHost) ==
+        "--nproc_per_node is gpu, but this machine has no CUDA device | --nproc_per_node=cpu starts a worker "
+        "per "
+        "core");
+  CHECK(error_of({"--nproc_per_node=gpu", "--device=cpu"}, kGpuHost) ==
+        "--nproc_per_node is gpu, but the run is on the CPU | --nproc_per_node=cpu starts a worker per core");
+}
+
+TEST_CASE("called torchrun, a worker has the GPU of its local rank, whatever their numbers") {
+  const auto device_ids = [](const std::vector<std::string>& words) {
+    return resolve_cluster(parse_launch_options(words, {}, CalledAs::torchrun).options, kGpuHost, {}, {})
+        .device_ids;
+  };
+  CHECK(device_ids({"x"}) == std::vector<std::vector<int>>{{0}});
+  CHECK(device_ids({"--nproc-per-node=3", "x"}) == std::vector<std::vector<int>>{{0}, {1}, {2}});
+  CHECK(device_ids({"--nproc-per-node=5", "x"}) == std::vector<std::vector<int>>{{0}, {1}, {2}, {3}, {0}});
+  CHECK(device_ids({"--nproc-per-node=gpu", "x"}).size() == 4);
+}
+
+TEST_CASE("hosts with slots count the workers, and are this host") {
+  CHECK(resolve({"-H", "localhost:3"}, kCpuHost).world_size() == 3);
+  CHECK(resolve({"-H", "localhost:3", "-n", "2"}, kCpuHost).world_size() == 2);
+  CHECK(resolve({"-H", "localhost", "-n", "2"}, kCpuHost).world_size() == 2);
+  CHECK(error_of({"-H", "localhost:3", "-n", "4"}, kCpuHost) ==
+        "--hosts gives 3 slots, --nproc_per_node asks for 4 workers");
+  CHECK(error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
+        "--hosts names node8, which is no address of this host (127.0.0.1, 10.0.0.5) | runs over several "
+        "nodes are "
+        "not supported yet");
+}
+
+TEST_CASE("torchrun's addresses become the master's") {
+  const auto master = [](const std::vector<std::string>& words) {
+    return resolve(words, with_name(kCpuHost)).master;
+  };
+  CHECK_FALSE(master({"--standalone", "--rdzv-endpoint=127.0.0.1:29400"}));
+  CHECK(master({"--rdzv-endpoint=10.0.0.5:29400"}) == Endpoint{"10.0.0.5", 29400});
+  CHECK(master({"--rdzv-endpoint=localhost"}) == Endpoint{"localhost", 0});
+  CHECK(master({"--master-port=29501"}) == Endpoint{"127.0.0.1", 29501});
+  CHECK(master({"--master-addr=10.0.0.5"}) == Endpoint{"10.0.0.5", 0});
+  CHECK(master({"--master-addr=node7", "--master-port=29501"}) == Endpoint{"node7", 29501});
+  CHECK(master({"--rdzv-endpoint=node7.example.org:29400"}) == Endpoint{"node7.example.org", 29400});
+  CHECK(error_of({"--rdzv-endpoint=node:29400"}, with_name(kCpuHost))
+            .starts_with("--rdzv_endpoint names node,"));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::cluster_test

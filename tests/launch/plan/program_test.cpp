@@ -1,0 +1,131 @@
+#include "launch/plan/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch::program_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Programs {
+  Programs() {
+    folder.write("tool", "#!/bin/sh\n");
+    ::chmod((folder / "tool").c_str(), 0755);
+    folder.write("plain", "no program");
+    folder.write("python3", "#!/bin/sh\n");
+    ::chmod((folder / "python3").c_str(), 0755);
+    folder.write("train.py", "print()");
+    environment.set("PATH", "/nonexistent:" + folder.path());
+  }
+  int code_of(const std::string& name) const {
+    try {
+      find_program({.name = name}, environment);
+    } catch (const Error& error) {
+      return error.exit_code();
+    }
+    return 0;
+  }
+
+  TemporaryFolder folder;
+  Environment environment;
+};
+
+TEST_CASE("the end of a name tells what it is") {
+  CHECK(kind_of({.name = "configs/job.json"}) == ProgramKind::job);
+  CHECK(kind_of({.name = "./train.py"}) == ProgramKind::python);
+  CHECK(kind_of({.name = "a.out"}) == ProgramKind::executable);
+  CHECK(kind_of({.name = "json"}) == ProgramKind::executable);
+}
+
+TEST_CASE("a program is found on PATH or by its path, and keeps the name it was called by") {
+  const Programs programs;
+  const Program found = find_program({.name = "tool", .arguments = {"-x", ""}}, programs.environment);
+  CHECK(found.executable == programs.folder / "tool");
+  CHECK(found.argv == Words{"tool", "-x", ""});
+  CHECK(find_program({.name = programs.folder / "tool"}, programs.environment).executable ==
+        programs.folder / "tool");
+}
+
+TEST_CASE("a script runs under python3 without buffering") {
+  const Programs programs;
+  const Program program = find_program({.name = programs.folder / "train.py", .arguments = {"--lr", "0.1"}},
+                                       programs.environment);
+  CHECK(program.kind == ProgramKind::python);
+  CHECK(program.executable == programs.folder / "python3");
+  CHECK(program.argv == Words{"python3", "-u", programs.folder / "train.py", "--lr", "0.1"});
+}
+
+TEST_CASE("what does not exist is 127") {
+  const Programs programs;
+  CHECK(programs.code_of("no-such-tool") == 127);
+  CHECK(programs.code_of(programs.folder / "nothing") == 127);
+  CHECK(programs.code_of(programs.folder / "nothing.py") == 127);
+}
+
+TEST_CASE("a script that does not exist is told with the one that was probably meant") {
+  const Programs programs;
+  CHECK_THROWS_WITH_AS(find_program({.name = programs.folder / "trian.py"}, programs.environment),
+                       ("the script " + (programs.folder / "trian.py") + " does not exist; did you mean " +
+                        (programs.folder / "train.py") + "?")
+                           .c_str(),
+                       Error);
+}
+
+TEST_CASE("a script without an interpreter is 127") {
+  const Programs programs;
+  Environment poor;
+  poor.set("PATH", "/nonexistent");
+  CHECK_THROWS_WITH_AS(find_program({.name = programs.folder / "train.py"}, poor),
+                       "the program python3 is neither on PATH nor in this folder", Error);
+}
+
+TEST_CASE("what is there and cannot be executed is 126") {
+  const Programs programs;
+  CHECK(programs.code_of("plain") == 126);
+  CHECK(programs.code_of(programs.folder / "plain") == 126);
+  CHECK(programs.code_of(programs.folder.path()) == 126);
+}
+
+TEST_CASE("torchrun's ways to run a program win over the end of its name") {
+  using Form = ProgramRequest::Form;
+  const Programs programs;
+  const auto argv_of = [&](const std::string& name, Form form) {
+    return find_program({.name = name, .arguments = {"--lr", "1"}, .form = form}, programs.environment).argv;
+  };
+  CHECK(argv_of("pkg.train", Form::module) == Words{"python3", "-u", "-m", "pkg.train", "--lr", "1"});
+  CHECK(argv_of(programs.folder / "plain", Form::script) ==
+        Words{"python3", "-u", programs.folder / "plain", "--lr", "1"});
+  const Words by_path = argv_of(programs.folder / "train.py", Form::run_path);
+  CHECK(by_path[2] == "-c");
+  CHECK(by_path[4] == programs.folder / "train.py");
+  CHECK(kind_of({.name = "train.py", .form = Form::program}) == ProgramKind::executable);
+  CHECK(kind_of({.name = "pkg.json", .form = Form::module}) == ProgramKind::python);
+}
+
+TEST_CASE("PYTHON_EXEC names another interpreter, as for torchrun") {
+  Programs programs;
+  programs.environment.set("PYTHON_EXEC", programs.folder / "tool");
+  const Program program = find_program({.name = programs.folder / "train.py"}, programs.environment);
+  CHECK(program.executable == programs.folder / "tool");
+  CHECK(program.argv.front() == programs.folder / "tool");
+}
+
+TEST_CASE("flags decide how the program is run, and a link called torchrun runs everything by Python") {
+  LaunchOptions options;
+  CHECK(requested_program(options).form == ProgramRequest::Form::by_name);
+  options.called_as = CalledAs::torchrun;
+  CHECK(requested_program(options).form == ProgramRequest::Form::script);
+  options.no_python.value = true;
+  CHECK(requested_program(options).form == ProgramRequest::Form::program);
+  options.run_path.value = true;
+  CHECK(requested_program(options).form == ProgramRequest::Form::run_path);
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::program_test

@@ -1,0 +1,157 @@
+#include "launch/plan/worker_plan.h"
+
+#include <doctest/doctest.h>
+
+#include "base/rank_env.h"
+
+namespace fleetrun::launch::worker_plan_test {
+namespace {
+
+struct Plan {
+  Plan() {
+    cluster.device_ids = {{0}, {1}};
+    cluster.cores = 8;
+    endpoints = {.ranks = {{"127.0.0.1", 5000}, {"127.0.0.1", 5001}}, .master = {"127.0.0.1", 5002}};
+    program = {ProgramKind::job, "/usr/libexec/fleetrun-worker", {"fleetrun-worker", "job.json"}};
+    environment.set("HOME", "/home/me");
+  }
+  std::vector<WorkerSpec> workers() const {
+    return plan_workers({.cluster = cluster,
+                         .endpoints = endpoints,
+                         .program = program,
+                         .wrapped = wrapped,
+                         .options = options,
+                         .environment = environment,
+                         .log_dir = "out",
+                         .absolute_log_dir = "/run/out",
+                         .run_id = "run-1",
+                         .embedded = embedded});
+  }
+
+  ClusterSpec cluster;
+  Endpoints endpoints;
+  Program program;
+  std::map<int, Program> wrapped;
+  LaunchOptions options;
+  Environment environment;
+  std::optional<EmbeddedPlan> embedded;
+};
+
+TEST_CASE("each rank runs the program as given, with a log of its own") {
+  const std::vector<WorkerSpec> workers = Plan().workers();
+  REQUIRE(workers.size() == 2);
+  CHECK(workers[1].rank == 1);
+  CHECK(workers[1].executable == "/usr/libexec/fleetrun-worker");
+  CHECK(workers[1].argv == std::vector<std::string>{"fleetrun-worker", "job.json"});
+  CHECK(workers[1].log_path == "out/workerlog.1");
+  CHECK(workers[1].environment.get("PADDLE_TRAINER_ID") == "1");
+  CHECK(workers[1].environment.get("RANK") == "1");
+  CHECK(workers[1].environment.get("HOME") == "/home/me");
+  CHECK(workers[1].environment.get("TORCHELASTIC_ERROR_FILE") == "/run/out/error.1.json");
+  CHECK(workers[1].inherited_fds.empty());
+}
+
+TEST_CASE("the cores are shared among the ranks unless the user says otherwise") {
+  Plan plan;
+  CHECK(plan.workers()[0].environment.get("OMP_NUM_THREADS") == "4");
+  plan.cluster.cores = 1;
+  CHECK(plan.workers()[0].environment.get("OMP_NUM_THREADS") == "1");
+  plan.environment.set("OMP_NUM_THREADS", "3");
+  CHECK(plan.workers()[0].environment.get("OMP_NUM_THREADS") == "3");
+}
+
+TEST_CASE("only our own worker is told what is ours") {
+  Plan plan;
+  CHECK_FALSE(plan.workers()[0].environment.has("FLEETRUN_RANK"));
+  CHECK_FALSE(plan.workers()[0].environment.has("OMP_WAIT_POLICY"));
+  plan.embedded = EmbeddedPlan{.job_environment = {},
+                               .threads = {},
+                               .store = {"127.0.0.1", 6000},
+                               .key_fd = 20,
+                               .dump_dir = "/run/dump",
+                               .passes_dir = "/run/passes",
+                               .progress_fds = {30, 31}};
+  const WorkerSpec worker = plan.workers()[1];
+  CHECK(worker.inherited_fds == std::vector<int>{20, 31});
+  CHECK(worker.environment.get("OMP_WAIT_POLICY") == "passive");
+  CHECK(read_rank_env(worker.environment) == RankEnv{.rank = 1,
+                                                     .world_size = 2,
+                                                     .local_rank = 1,
+                                                     .local_size = 2,
+                                                     .run_id = "run-1",
+                                                     .store = {"127.0.0.1", 6000},
+                                                     .key_fd = 20,
+                                                     .progress_fd = 31,
+                                                     .log_dir = "/run/out",
+                                                     .device = "cpu",
+                                                     .dump_dir = "/run/dump",
+                                                     .passes_dir = "/run/passes",
+                                                     .threads = 4});
+}
+
+TEST_CASE("the job's variables and threads win over the launcher's environment, the contract over both") {
+  Plan plan;
+  plan.environment.set("NCCL_DEBUG", "WARN");
+  plan.embedded = EmbeddedPlan{.job_environment = {{"NCCL_DEBUG", "INFO"}, {"RANK", "77"}}, .threads = 2};
+  const WorkerSpec worker = plan.workers()[0];
+  CHECK(worker.environment.get("NCCL_DEBUG") == "INFO");
+  CHECK(worker.environment.get("RANK") == "0");
+  CHECK(worker.environment.get("OMP_NUM_THREADS") == "2");
+  CHECK(read_rank_env(worker.environment).threads == 2);
+}
+
+TEST_CASE("variables of flags win over those of the job, and a name alone is inherited") {
+  Plan plan;
+  plan.environment.set("LR", "0.1");
+  plan.embedded = EmbeddedPlan{.job_environment = {{"A", "job"}, {"B", "job"}}};
+  plan.options.env.value = {"A=flag", "LR", "EMPTY=", "EQUATION=a=b"};
+  const Environment environment = plan.workers()[0].environment;
+  CHECK(environment.get("A") == "flag");
+  CHECK(environment.get("B") == "job");
+  CHECK(environment.get("LR") == "0.1");
+  CHECK(environment.get("EMPTY") == "");
+  CHECK(environment.get("EQUATION") == "a=b");
+}
+
+TEST_CASE("torchrun's names for the run, its role and its signals reach the workers") {
+  Plan plan;
+  plan.options.rdzv_id.value = "job-42";
+  plan.options.role.value = "trainer";
+  plan.options.signals_to_handle.value = parse_signals("--signals_to_handle", "SIGTERM,SIGUSR1");
+  const Environment environment = plan.workers()[1].environment;
+  CHECK(environment.get("TORCHELASTIC_RUN_ID") == "job-42");
+  CHECK(environment.get("ROLE_NAME") == "trainer");
+  CHECK(environment.get("TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGTERM,SIGUSR1");
+}
+
+TEST_CASE(
+    "all workers of a run have one pod name of six letters, and a file for PaddlePaddle's backup each") {
+  Plan plan;
+  const std::vector<WorkerSpec> workers = plan.workers();
+  const std::string pod = workers[0].environment.get_or("POD_NAME", "");
+  CHECK(pod.size() == 6);
+  CHECK(workers[1].environment.get("POD_NAME") == pod);
+  CHECK(workers[1].environment.get("PADDLE_BACKUP_ENV_PATH") == "/run/out/backup_env.1.json");
+  CHECK(workers[1].environment.get("PADDLE_LOG_DIR") == "/run/out");
+  plan.options.dry_run.value = "text";  // nobody writes the file
+  CHECK_FALSE(plan.workers()[0].environment.has("PADDLE_BACKUP_ENV_PATH"));
+}
+
+TEST_CASE("a rank whose streams are shown differently has a log of its own for stderr") {
+  Plan plan;
+  plan.cluster.console.apart = {false, true};
+  CHECK(plan.workers()[0].error_log_path.empty());
+  CHECK(plan.workers()[1].error_log_path == "out/workerlog.1.err");
+}
+
+TEST_CASE("a GPU rank is told the index of its first GPU") {
+  Plan plan;
+  plan.cluster.device = Device::cuda;
+  plan.cluster.visible_gpus = {"4", "5", "6", "7"};
+  plan.cluster.device_ids = {{0, 1}, {2, 3}};
+  plan.embedded = EmbeddedPlan{};
+  CHECK(read_rank_env(plan.workers()[1].environment).device == "cuda:2");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::worker_plan_test

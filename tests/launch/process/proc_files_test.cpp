@@ -1,0 +1,50 @@
+#include "launch/process/proc_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::launch::proc_files_test {
+namespace {
+
+TEST_CASE("what a process has read and written is the sum of both, cached or not") {
+  CHECK(parse_process_io("rchar: 3000\nwchar: 400\nsyscr: 7\nsyscw: 9\nread_bytes: 4096\nwrite_bytes: 0\n") ==
+        3400);
+  CHECK(parse_process_io("") == 0);
+}
+
+TEST_CASE("a process has a number in each namespace that it is in, that of /proc first") {
+  CHECK(numbers_in("Name:\tsh\nNStgid:\t7\nNSpid:\t7\nNSpgid:\t7\n") == std::vector<pid_t>{7});
+  CHECK(numbers_in("Name:\tsh\nNSpid:\t4711\t23\t1\n") == std::vector<pid_t>{4711, 23, 1});
+  CHECK(numbers_in("").empty());
+}
+
+TEST_CASE("our own process is found under its number") {
+  CHECK(shows_own_processes());
+  CHECK(process_path(::getpid(), "stat") == "/proc/" + std::to_string(::getpid()) + "/stat");
+  REQUIRE(read_process_stat(::getpid()));
+  CHECK(read_process_stat(::getpid())->parent == ::getppid());
+  CHECK(list_process_tree(::getpid()).front() == ::getpid());
+}
+
+using namespace std::chrono_literals;
+
+struct stat written(std::chrono::seconds ago) {
+  const auto time = (std::chrono::system_clock::now() - ago).time_since_epoch();
+  struct stat file {};
+  file.st_mtim.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  return file;
+}
+
+TEST_CASE("how long a file was not written to does not depend on a time of day that was set meanwhile") {
+  const Moment start = {std::chrono::system_clock::now() - 100s, Clock::now() - 100s};
+  CHECK(seconds_since_write(written(10s), start) == doctest::Approx(10).epsilon(0.2));
+  CHECK(seconds_since_write(written(-3600s), start) == 0);
+  CHECK(seconds_since_write(written(3600s), start) == doctest::Approx(100).epsilon(0.01));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::proc_files_test

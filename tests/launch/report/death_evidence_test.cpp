@@ -1,0 +1,105 @@
+#include "launch/report/death_evidence.h"
+
+#include <csignal>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch::death_evidence_test {
+namespace {
+
+TEST_CASE("an error file of torch's @record is understood in both of its forms") {
+  DeathEvidence evidence;
+  read_error_file(R"({"message": {"message": "RuntimeError: boom", "extraInfo": {
+      "py_callstack": "Traceback (most recent call last):\n  File \"a.py\", line 3, in work\n    boom()\n",
+      "timestamp": "1611067852"}}})",
+                  evidence);
+  CHECK(evidence.exception == "RuntimeError: boom");
+  CHECK(evidence.exception_place == "a.py:3, in work");
+  read_error_file(R"({"message": "SignalException: 15", "timestamp": 1})", evidence);
+  CHECK(evidence.exception == "SignalException: 15");
+}
+
+TEST_CASE("an error file of another kind is no error of ours") {
+  DeathEvidence evidence;
+  for (const char* text : {"", "{", "[]", "{}", R"({"message": 3})", R"({"message": {"extraInfo": 3}})"})
+    read_error_file(text, evidence);
+  CHECK(evidence.exception.empty());
+}
+
+// Recorded of Linux 6.1, with other numbers.
+const std::string kOutOfMemory =
+    "<4>[  871.104220] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n"
+    "<6>[  871.104291] memory: usage 65536kB, limit 65536kB, failcnt 90\n"
+    "<6>[  871.104312] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
+    "oom_memcg=/job,task_memcg=/job,task=python3,pid=42,uid=0\n"
+    "<3>[  871.104330] Memory cgroup out of memory: Killed process 42 (python3) total-vm:90000kB, "
+    "anon-rss:61000kB, file-rss:5120kB, shmem-rss:0kB, UID:0 pgtables:200kB oom_score_adj:0\n"
+    "<3>[  905.000001] Out of memory: Killed process 4242 (other) total-vm:9000kB, anon-rss:6000kB\n";
+
+std::string find(const std::string& log, pid_t pid, double since) {
+  return find_oom_kill(log, {.pid = pid, .pid_namespace = "pid:[4026531836]", .since = since});
+}
+
+TEST_CASE("the kernel's line about the end of a process for want of memory is found by its number") {
+  CHECK(
+      find(kOutOfMemory, 42, 800) ==
+      "Killed process 42 (python3) total-vm:90000kB, anon-rss:61000kB, file-rss:5120kB, shmem-rss:0kB, UID:0 "
+      "pgtables:200kB oom_score_adj:0");
+  CHECK(find(kOutOfMemory, 424, 800).empty());
+}
+
+TEST_CASE("a line of the kernel's that is older than the run, or without a time, is about another process") {
+  CHECK(find(kOutOfMemory, 42, 871.2).empty());
+  CHECK_FALSE(find(kOutOfMemory, 4242, 871.2).empty());
+  CHECK(find("<3>Out of memory: Killed process 42 (python3) total-vm:9000kB\n", 42, 0).empty());
+  CHECK_FALSE(find("[    1.000000] Out of memory: Killed process 42 (python3)\n", 42, 0).empty());
+}
+
+TEST_CASE("in another namespace of processes the kernel's numbers are about others") {
+  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "pid:[4026532201]", .since = 800}).empty());
+  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "", .since = 800}).empty());
+}
+
+TEST_CASE("an exception of the log is the evidence of an exit, and none of a kill") {
+  DeathScene scene = {
+      .status = {ExitStatus::How::exited, 1},
+      .log_end =
+          "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'x'\n\n"
+          "The above exception was the direct cause of the following exception:\n\n"
+          "Traceback (most recent call last):\n  File \"a.py\", line 5, in g\nValueError: y\n"};
+  const DeathEvidence evidence = gather_evidence(scene);
+  CHECK(evidence.exception == "ValueError: y");
+  CHECK(evidence.exception_place == "a.py:5, in g");
+  REQUIRE_FALSE(evidence.facts.empty());
+  CHECK(evidence.facts.front() == "raised from KeyError: 'x' (a.py:3, in f)");
+  scene.status = {ExitStatus::How::signaled, SIGTERM};
+  CHECK(gather_evidence(scene).exception.empty());
+}
+
+TEST_CASE("an error file says no more than a line, and nothing that a terminal obeys") {
+  DeathEvidence evidence;
+  read_error_file(R"({"message": "RuntimeError: \u001b[31mred\nmore"})", evidence);
+  CHECK(evidence.exception == "RuntimeError: ?[31mred");
+  read_error_file("{\"message\": \"" + std::string(10000, 'x') + "\"}", evidence);
+  CHECK(evidence.exception.size() == 300);
+}
+
+TEST_CASE("low: a core file is a regular one, and not that of an earlier crash") {
+  const TemporaryFolder folder;
+  const auto started = std::chrono::system_clock::now();
+  std::filesystem::create_directory(folder / "core");
+  CHECK(find_core(folder / "core", 7, started).empty());
+  folder.write("core.7", "of the process");
+  CHECK(find_core(folder / "core", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core.%p", 7, started) == folder / "core.7");
+  CHECK(find_core(folder / "core", 8, started).empty());
+  CHECK(find_core(folder / "core", 7, started + std::chrono::hours(1)).empty());
+  std::filesystem::create_symlink("core.7", folder / "core.9");
+  CHECK(find_core(folder / "core", 9, started).empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::death_evidence_test

@@ -1,0 +1,89 @@
+#include "launch/serve/metrics_text.h"
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::launch::metrics_text_test {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+RunMetrics script_run() {
+  return {.run_id = "f00d",
+          .job_id = "a \"job\"\\\n",
+          .host = "here",
+          .version = "1.2.3",
+          .start_time = 1.7e9,
+          .restarts = 2,
+          .exit_code = std::nullopt,
+          .ranks = {{.up = true}, {.up = false, .exit_code = 137}}};
+}
+
+TEST_CASE("a run of any program is told with its workers, restarts and exits, and nothing of a training") {
+  CHECK(metrics_text(script_run()) ==
+        "# HELP fleetrun_info The run that these metrics are of.\n"
+        "# TYPE fleetrun_info gauge\n"
+        "fleetrun_info{run_id=\"f00d\",job_id=\"a \\\"job\\\"\\\\\\n\",host=\"here\",version=\"1.2.3\"} 1\n"
+        "# HELP fleetrun_start_time_seconds When the run began, in seconds since 1970.\n"
+        "# TYPE fleetrun_start_time_seconds gauge\n"
+        "fleetrun_start_time_seconds 1700000000\n"
+        "# HELP fleetrun_restarts_total Restarts of all ranks after a failure.\n"
+        "# TYPE fleetrun_restarts_total counter\n"
+        "fleetrun_restarts_total 2\n"
+        "# HELP fleetrun_workers Ranks that the run has.\n"
+        "# TYPE fleetrun_workers gauge\n"
+        "fleetrun_workers 2\n"
+        "# HELP fleetrun_worker_up 1 while the process of the rank runs, else 0.\n"
+        "# TYPE fleetrun_worker_up gauge\n"
+        "fleetrun_worker_up{rank=\"0\"} 1\n"
+        "fleetrun_worker_up{rank=\"1\"} 0\n"
+        "# HELP fleetrun_worker_exit_code With which code the rank ended in the present attempt, 128 and the "
+        "signal's number for one.\n"
+        "# TYPE fleetrun_worker_exit_code gauge\n"
+        "fleetrun_worker_exit_code{rank=\"1\"} 137\n");
+}
+
+TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is no UTF-8 is replaced") {
+  RunMetrics run = script_run();
+  run.job_id =
+      "a\xff"
+      "b";
+  CHECK(contains(metrics_text(run),
+                 "job_id=\"a\xEF\xBF\xBD"
+                 "b\""));
+}
+
+TEST_CASE("the code of a run that has ended is told") {
+  RunMetrics run = script_run();
+  run.exit_code = 78;
+  CHECK(contains(metrics_text(run), "\nfleetrun_exit_code 78\n"));
+}
+
+TEST_CASE("a training is told by rank") {
+  RunMetrics run = script_run();
+  RankMetrics& rank = run.ranks[1];
+  run.ranks[0].progress = Progress();
+  rank.progress = {.phase = Phase::training, .epoch = 1, .step = 12345678, .steps = 20000000, .loss = 0.25};
+  rank.communication_share = 0.125;
+  rank.spent_ns[static_cast<std::size_t>(TimeUse::checkpoint)] = 1'500'000'000;
+  const std::string text = metrics_text(run);
+  for (const char* line : {"fleetrun_step{rank=\"1\"} 12345678\n", "fleetrun_loss{rank=\"1\"} 0.25\n",
+                           "fleetrun_communication_ratio{rank=\"1\"} 0.125\n",
+                           "fleetrun_phase{rank=\"0\",phase=\"starting\"} 1\n",
+                           "fleetrun_phase{rank=\"1\",phase=\"training\"} 1\n",
+                           "fleetrun_time_seconds_total{rank=\"1\",use=\"checkpoint\"} 1.5\n"})
+    CHECK_MESSAGE(contains(text, line), line);
+}
+
+TEST_CASE("numbers that are none are written as Prometheus has them") {
+  RunMetrics run = script_run();
+  run.ranks[0].progress = Progress{.loss = std::numeric_limits<double>::quiet_NaN()};
+  run.ranks[1].progress = Progress{.loss = -std::numeric_limits<double>::infinity()};
+  const std::string text = metrics_text(run);
+  CHECK(contains(text, "fleetrun_loss{rank=\"0\"} NaN\n"));
+  CHECK(contains(text, "fleetrun_loss{rank=\"1\"} -Inf\n"));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::metrics_text_test

@@ -1,0 +1,378 @@
+#include "launch/supervise/supervisor.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::launch::supervisor_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TimePoint at(Clock::duration time) { return TimePoint(time); }
+ExitStatus exited(int code) { return {ExitStatus::How::exited, code}; }
+ExitStatus killed_by(int signal) { return {ExitStatus::How::signaled, signal}; }
+WorkerExited exit_of(int rank, ExitStatus status) { return {.rank = rank, .status = status}; }
+
+TEST_CASE("one failed worker stops the leaders of the rest, then their groups, then kills what is left") {
+  Supervisor supervisor(3, {.grace = 10s, .group_grace = 1s, .kill_wait = 30s});
+  CHECK(supervisor.start(at(0s)) == Actions{StartAttempt{0}});
+  CHECK(supervisor.on(exit_of(1, exited(7)), at(0s)) == Actions{Terminate{0}, Terminate{2}, WakeAt{at(10s)}});
+  CHECK(supervisor.on(Woke{}, at(10s)) == Actions{TerminateGroup{0}, TerminateGroup{2}, WakeAt{at(11s)}});
+  CHECK(supervisor.on(Woke{}, at(11s)) == Actions{Kill{0}, Kill{2}, WakeAt{at(41s)}});
+  supervisor.on(exit_of(0, killed_by(SIGKILL)), at(11s));
+  CHECK_FALSE(supervisor.done());
+  supervisor.on(exit_of(2, killed_by(SIGKILL)), at(11s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::exited);
+  CHECK(supervisor.verdict().rank == 1);
+  CHECK(supervisor.verdict().exit_code == 7);
+}
+
+TEST_CASE("the run is done when every rank has ended with 0") {
+  Supervisor supervisor(2, {});
+  CHECK(supervisor.on(exit_of(1, exited(0)), at(1s)).empty());
+  CHECK_FALSE(supervisor.done());
+  CHECK(supervisor.on(exit_of(0, exited(0)), at(9s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::finished);
+  CHECK(supervisor.verdict().exit_code == 0);
+}
+
+TEST_CASE("a worker that dies of a signal gives 128 and the signal's number") {
+  Supervisor supervisor(1, {});
+  CHECK(supervisor.on(exit_of(0, killed_by(SIGSEGV)), at(1s)).empty());
+  CHECK(supervisor.verdict().cause == Cause::killed);
+  CHECK(supervisor.verdict().exit_code == 139);
+}
+
+TEST_CASE("the first failure is the cause, later ones are consequences") {
+  Supervisor supervisor(4, {.grace = 10s});
+  supervisor.on(exit_of(3, exited(0)), at(1s));
+  supervisor.on(exit_of(2, exited(5)), at(2s));
+  supervisor.on(exit_of(0, exited(9)), at(2s));
+  supervisor.on(exit_of(1, killed_by(SIGTERM)), at(3s));
+  const Verdict& verdict = supervisor.verdict();
+  CHECK(verdict.exit_code == 5);
+  CHECK(verdict.ranks[0].role == Role::failed_after);
+  CHECK(verdict.ranks[1].role == Role::stopped);
+  CHECK(verdict.ranks[2].role == Role::cause);
+  CHECK(verdict.ranks[3].role == Role::finished);
+  CHECK(verdict.ranks[2].ended == at(2s));
+}
+
+TEST_CASE("a rank that cannot be started stops those before it and never starts those after it") {
+  Supervisor supervisor(3, {.grace = 1s});
+  CHECK(supervisor.on(SpawnFailed{1, EAGAIN}, at(0s)) == Actions{Terminate{0}, WakeAt{at(1s)}});
+  CHECK_FALSE(supervisor.done());
+  supervisor.on(exit_of(0, killed_by(SIGTERM)), at(0s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::spawn);
+  CHECK(supervisor.verdict().exit_code == 71);
+  CHECK(supervisor.verdict().ranks[2].role == Role::never_started);
+}
+
+TEST_CASE("why the first rank cannot be started decides the exit code") {
+  const auto code_for = [](int error) {
+    Supervisor supervisor(2, {});
+    CHECK(supervisor.on(SpawnFailed{0, error}, at(0s)).empty());
+    CHECK(supervisor.done());
+    return supervisor.verdict().exit_code;
+  };
+  CHECK(code_for(ENOENT) == 127);
+  CHECK(code_for(EACCES) == 126);
+  CHECK(code_for(ENOEXEC) == 126);
+  CHECK(code_for(ENOMEM) == 71);
+}
+
+TEST_CASE("Ctrl-C stops politely, a second one kills at once") {
+  Supervisor supervisor(2, {.grace = 10s, .kill_wait = 30s});
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(0s)) ==
+        Actions{Terminate{0}, Terminate{1}, WakeAt{at(10s)}});
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(1s)) == Actions{Kill{0}, Kill{1}, WakeAt{at(31s)}});
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(2s)).empty());
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+  CHECK(supervisor.verdict().exit_code == 130);
+}
+
+TEST_CASE("a second SIGTERM does not shorten the grace") {
+  Supervisor supervisor(1, {.grace = 10s});
+  supervisor.on(SignalReceived{SIGTERM}, at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(1s)).empty());
+  CHECK(supervisor.on(Woke{}, at(9s)).empty());
+  CHECK(supervisor.verdict().exit_code == 143);
+}
+
+TEST_CASE("Ctrl-C while a failure is being cleaned up kills, and the failure stays the cause") {
+  Supervisor supervisor(2, {.grace = 10s, .kill_wait = 1s});
+  supervisor.on(exit_of(0, exited(3)), at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(1s)) == Actions{Kill{1}, WakeAt{at(2s)}});
+  CHECK(supervisor.verdict().exit_code == 3);
+}
+
+TEST_CASE("without the front process everything is killed at once") {
+  Supervisor supervisor(2, {.kill_wait = 30s});
+  supervisor.on(exit_of(0, exited(0)), at(0s));
+  CHECK(supervisor.on(FrontLost{}, at(1s)) == Actions{Kill{1}, WakeAt{at(31s)}});
+  CHECK(supervisor.verdict().cause == Cause::front_lost);
+  CHECK(supervisor.verdict().exit_code == 137);
+}
+
+TEST_CASE("the wait after SIGKILL has an end, too") {
+  Supervisor supervisor(1, {.grace = 1s, .group_grace = 1s, .kill_wait = 30s});
+  supervisor.on(SignalReceived{SIGTERM}, at(0s));
+  supervisor.on(Woke{}, at(1s));
+  supervisor.on(Woke{}, at(2s));
+  CHECK(supervisor.on(Woke{}, at(31s)).empty());
+  CHECK_FALSE(supervisor.done());
+  supervisor.on(Woke{}, at(32s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().ranks[0].role == Role::running);
+}
+
+TEST_CASE("a wake-up of a stop that is over changes nothing") {
+  Supervisor supervisor(1, {.grace = 1s});
+  CHECK(supervisor.on(Woke{}, at(5s)).empty());
+  supervisor.on(exit_of(0, exited(0)), at(6s));
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(7s)).empty());
+  CHECK(supervisor.verdict().exit_code == 0);
+}
+
+TEST_CASE("a failed attempt is cleared away and followed by another one after a pause") {
+  Supervisor supervisor(2, {.grace = 10s, .restart = {.most = 2, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(exit_of(1, exited(1)), at(5s)) == Actions{Terminate{0}, WakeAt{at(15s)}});
+  CHECK(supervisor.on(exit_of(0, killed_by(SIGTERM)), at(6s)) == Actions{EndAttempt{1s}, WakeAt{at(7s)}});
+  CHECK(supervisor.verdict().rank == 1);
+  CHECK(supervisor.on(Woke{}, at(7s)) == Actions{StartAttempt{1}});
+  CHECK_FALSE(supervisor.verdict().rank);
+  CHECK(supervisor.verdict().ranks[1].role == Role::running);
+  supervisor.on(exit_of(0, exited(0)), at(8s));
+  supervisor.on(exit_of(1, exited(0)), at(8s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().exit_code == 0);
+  CHECK(supervisor.verdict().attempt == 1);
+}
+
+TEST_CASE("an attempt that fails like those before is a crash loop in the end") {
+  Supervisor supervisor(1, {.restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(exit_of(0, exited(1)), at(1s)) == Actions{EndAttempt{1s}, WakeAt{at(2s)}});
+  CHECK(supervisor.on(Woke{}, at(2s)) == Actions{StartAttempt{1}});
+  CHECK(supervisor.on(exit_of(0, exited(1)), at(3s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().crash_loop);
+  CHECK(supervisor.verdict().exit_code == 93);
+}
+
+TEST_CASE("who asks for the end gets no restart any more, and the failure stays the cause") {
+  Supervisor supervisor(1, {.restart = {.most = 3, .first_delay = 10s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(4)), at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(2s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().exit_code == 4);
+}
+
+TEST_CASE("a run that was told to end is not started again") {
+  Supervisor supervisor(1, {.grace = 1s, .restart = {.most = 3}});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTERM}, at(1s));
+  CHECK(supervisor.on(exit_of(0, exited(1)), at(2s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().exit_code == 143);
+}
+
+TEST_CASE("a hang calls the roll before anything is stopped") {
+  Supervisor supervisor(2, {.grace = 5s, .roll_call_wait = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(HangFound{"silence"}, at(60s)) == Actions{WakeAt{at(70s)}, CallRoll{}});
+  CHECK(supervisor.on(RollCalled{}, at(61s)) == Actions{Terminate{0}, Terminate{1}, WakeAt{at(66s)}});
+  CHECK(supervisor.verdict().cause == Cause::hung);
+  CHECK(supervisor.verdict().why == "silence");
+  CHECK(supervisor.verdict().exit_code == 75);
+}
+
+TEST_CASE("a roll call that does not end holds nothing up") {
+  Supervisor supervisor(1, {.grace = 5s, .roll_call_wait = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(HangFound{"silence"}, at(60s));
+  CHECK(supervisor.on(Woke{}, at(69s)).empty());
+  CHECK(supervisor.on(Woke{}, at(70s)) == Actions{Terminate{0}, WakeAt{at(75s)}});
+}
+
+TEST_CASE("ranks that end while the roll is called do not end the run twice") {
+  Supervisor supervisor(1, {.restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.on(HangFound{"silence"}, at(60s));
+  CHECK(supervisor.on(exit_of(0, exited(0)), at(61s)).empty());
+  CHECK_FALSE(supervisor.done());
+  CHECK(supervisor.on(RollCalled{}, at(62s)) == Actions{EndAttempt{1s}, WakeAt{at(63s)}});
+}
+
+TEST_CASE("SIGQUIT calls the roll and stops nothing") {
+  Supervisor supervisor(1, {});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGQUIT}, at(1s)) == Actions{CallRoll{}});
+  CHECK(supervisor.on(RollCalled{}, at(2s)).empty());
+  CHECK(supervisor.verdict().cause == Cause::finished);
+}
+
+TEST_CASE("a run that takes longer than its timeout is stopped with 124") {
+  Supervisor supervisor(1, {.grace = 1s, .timeout = 10s});
+  CHECK(supervisor.start(at(5s)) == Actions{WakeAt{at(15s)}, StartAttempt{0}});
+  CHECK(supervisor.on(Woke{}, at(14s)).empty());
+  CHECK(supervisor.on(Woke{}, at(15s)) == Actions{WakeAt{at(25s)}, CallRoll{}});
+  CHECK(supervisor.verdict().cause == Cause::timed_out);
+  CHECK(supervisor.verdict().why == "--timeout: 10 s have passed");
+  CHECK(supervisor.verdict().exit_code == 124);
+}
+
+TEST_CASE("the timeout is one of all attempts together") {
+  Supervisor supervisor(1, {.timeout = 10s, .restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(8s));
+  CHECK(supervisor.on(Woke{}, at(9s)) == Actions{WakeAt{at(10s)}, StartAttempt{1}});
+  supervisor.on(Woke{}, at(10s));
+  CHECK(supervisor.verdict().cause == Cause::timed_out);
+}
+
+TEST_CASE("ranks that run on long after another has finished are an error where that was asked for") {
+  Supervisor supervisor(3, {.early_exit_wait = 60s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(exit_of(2, exited(0)), at(10s)) == Actions{WakeAt{at(70s)}});
+  CHECK(supervisor.on(exit_of(0, exited(0)), at(20s)).empty());
+  CHECK(supervisor.on(Woke{}, at(69s)).empty());
+  CHECK(supervisor.on(Woke{}, at(70s)) == Actions{WakeAt{at(80s)}, CallRoll{}});
+  CHECK(supervisor.verdict().cause == Cause::early_exit);
+  CHECK(supervisor.verdict().rank == 2);
+  CHECK(supervisor.verdict().why == "rank 2 finished 60 s ago and others still run");
+}
+
+TEST_CASE("a stopped terminal job pauses and continues its ranks") {
+  Supervisor supervisor(2, {});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(1s)) == Actions{Pause{0}, Pause{1}, WakeAt{at(2s)}});
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(1s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(2s)) == Actions{Resume{0}, Resume{1}});
+  CHECK(supervisor.on(Woke{}, at(2s)).empty());
+}
+
+TEST_CASE("row 'nested': what does not stop when it is asked to is stopped a moment later") {
+  Supervisor supervisor(1, {.hold_wait = 1s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(5500ms)).empty());
+  CHECK(supervisor.on(Woke{}, at(6s)) == Actions{Hold{}});
+  CHECK(supervisor.on(Woke{}, at(7s)).empty());
+}
+
+TEST_CASE("row '--timeout, then Ctrl-Z': while the run is suspended its timeout stands still") {
+  Supervisor supervisor(1, {.timeout = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(4s));
+  supervisor.on(Woke{}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(104s)) == Actions{Resume{0}, WakeAt{at(110s)}});
+  CHECK(supervisor.on(Woke{}, at(109s)).empty());
+  CHECK(supervisor.on(Woke{}, at(110s)) == Actions{WakeAt{at(120s)}, CallRoll{}});
+}
+
+TEST_CASE("row '--early_exit_wait, then Ctrl-Z': it stands still, also for a rank that ended meanwhile") {
+  for (const auto ended : {1s, 3s}) {
+    Supervisor supervisor(2, {.early_exit_wait = 10s});
+    supervisor.start(at(0s));
+    if (ended < 2s) supervisor.on(exit_of(0, exited(0)), at(ended));
+    supervisor.on(SignalReceived{SIGTSTP}, at(2s));
+    if (ended > 2s) supervisor.on(exit_of(0, exited(0)), at(ended));
+    CHECK(supervisor.on(Woke{}, at(90s)).size() == 1);  // Hold
+    CHECK(supervisor.on(Woke{}, at(91s)).empty());
+    const TimePoint due = at(ended < 2s ? 109s : 110s);
+    CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) == Actions{Resume{1}, WakeAt{due}});
+    CHECK(supervisor.on(Woke{}, due - 1s).empty());
+    CHECK(supervisor.on(Woke{}, due).size() == 2);
+    CHECK(supervisor.verdict().cause == Cause::early_exit);
+  }
+}
+
+TEST_CASE("row '--restart_delay, Ctrl-Z in the pause': the next attempt waits until the run goes on") {
+  Supervisor supervisor(1, {.restart = {.most = 1, .first_delay = 3s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGTSTP}, at(2s)).empty());
+  CHECK(supervisor.on(Woke{}, at(4s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(50s)) == Actions{WakeAt{at(52s)}});
+  CHECK(supervisor.on(Woke{}, at(52s)) == Actions{StartAttempt{1}});
+}
+
+TEST_CASE("a rank that fails while the run is suspended ends the attempt, and the next one waits") {
+  Supervisor supervisor(2, {.grace = 10s, .restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1s));
+  CHECK(supervisor.on(exit_of(0, killed_by(SIGKILL)), at(2s)) == Actions{Terminate{1}, WakeAt{at(12s)}});
+  CHECK(supervisor.on(Woke{}, at(12s)).size() == 2);  // the grace runs: rank 1 does
+  supervisor.on(exit_of(1, exited(0)), at(12s));
+  CHECK(supervisor.on(Woke{}, at(30s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) == Actions{WakeAt{at(101s)}});
+}
+
+TEST_CASE("the grace of a run that is suspended while it stops stands still") {
+  Supervisor supervisor(1, {.grace = 10s});
+  supervisor.on(SignalReceived{SIGTERM}, at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(4s));
+  supervisor.on(Woke{}, at(5s));
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(104s)) == Actions{Resume{0}, WakeAt{at(110s)}});
+}
+
+TEST_CASE("a suspended run can be asked to end, and its clocks go on then") {
+  Supervisor supervisor(1, {.grace = 10s, .kill_wait = 30s});
+  supervisor.start(at(0s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(5s)) == Actions{Terminate{0}, WakeAt{at(15s)}});
+  supervisor.on(SignalReceived{SIGTSTP}, at(6s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(8s)) == Actions{Resume{0}, WakeAt{at(17s)}});
+  supervisor.on(SignalReceived{SIGTSTP}, at(9s));
+  CHECK(supervisor.on(FrontLost{}, at(10s)) == Actions{Kill{0}, WakeAt{at(40s)}});
+}
+
+TEST_CASE("a roll that was called before a suspension ends the run only after it") {
+  Supervisor supervisor(1, {.grace = 5s, .roll_call_wait = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(HangFound{"silence"}, at(60s));
+  supervisor.on(SignalReceived{SIGTSTP}, at(61s));
+  CHECK(supervisor.on(RollCalled{}, at(62s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(100s)) ==
+        Actions{Resume{0}, WakeAt{at(109s)}, Terminate{0}, WakeAt{at(105s)}});
+}
+
+TEST_CASE("USR1 and USR2 are the workers', not ours") {
+  Supervisor supervisor(2, {});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(0)), at(1s));
+  CHECK(supervisor.on(SignalReceived{SIGUSR1}, at(1s)) == Actions{PassOn{1, SIGUSR1}});
+  CHECK(supervisor.on(SignalReceived{SIGUSR2}, at(1s)) == Actions{PassOn{1, SIGUSR2}});
+}
+
+TEST_CASE("a signal that was chosen to end the run is what the workers get") {
+  Supervisor supervisor(2, {.stop_signals = {SIGTERM, SIGUSR1}, .grace = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGUSR2}, at(1s)) == Actions{PassOn{0, SIGUSR2}, PassOn{1, SIGUSR2}});
+  CHECK(supervisor.on(SignalReceived{SIGUSR1}, at(2s)) ==
+        Actions{Terminate{0, SIGUSR1}, Terminate{1, SIGUSR1}, WakeAt{at(12s)}});
+  supervisor.on(exit_of(0, {ExitStatus::How::signaled, SIGUSR1}), at(3s));
+  CHECK(supervisor.verdict().ranks[0].role == Role::stopped);
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+  CHECK(supervisor.verdict().exit_code == 128 + SIGUSR1);
+}
+
+TEST_CASE("SIGTERM ends a run as it always does, also when it was chosen") {
+  Supervisor supervisor(1, {.stop_signals = {SIGTERM}, .grace = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(2s)) == Actions{Terminate{0}, WakeAt{at(12s)}});
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::supervisor_test

@@ -1,0 +1,91 @@
+#include "runtime/training/agreement.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+
+#include "base/error.h"
+#include "comm/rendezvous/memory_store.h"
+#include "support/run_world.h"
+
+namespace fleetrun::runtime::agreement_test {
+namespace {
+
+// A rank's view of a world that meets in `store`; communicators are not needed to agree.
+class SharedStore : public comm::Store {
+ public:
+  explicit SharedStore(comm::Store& store) : store_(store) {}
+  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
+  std::string get(const std::string& key, comm::Deadline deadline) override {
+    return store_.get(key, deadline);
+  }
+  std::optional<std::string> look(const std::string& key) override { return store_.look(key); }
+
+ private:
+  comm::Store& store_;
+};
+
+comm::World world_of(comm::Store& store, int rank, int size) {
+  comm::World world;
+  world.env.rank = rank;
+  world.env.world_size = size;
+  world.store = std::make_unique<SharedStore>(store);
+  return world;
+}
+
+TEST_CASE("ranks with one program agree") {
+  comm::MemoryStore store;
+  const auto device = make_cpu_device();
+  testing::run_ranks(3, [&](int rank) { agree_on_program(world_of(store, rank, 3), *device, "the same"); });
+}
+
+TEST_CASE("ranks with different programs all stop and say which line differs, and how") {
+  const auto device = make_cpu_device();
+  const auto refusals_of = [&](const std::string& of_rank_1, const std::string& words) {
+    comm::MemoryStore store;
+    std::atomic<int> refusals = 0;
+    testing::run_ranks(2, [&](int rank) {
+      try {
+        agree_on_program(world_of(store, rank, 2), *device, rank == 0 ? "image\nfc 8\nloss\n" : of_rank_1);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::protocol && error.message() == words) ++refusals;
+      }
+    });
+    return refusals.load();
+  };
+  CHECK(refusals_of("image\nfc 9\nloss\n",
+                    "ranks differ in program line 2: rank 0 has fc 8, rank 1 has fc 9") == 2);
+  CHECK(refusals_of("image\nfc 8\n",
+                    "ranks differ in fact 3: rank 0 has program line 3 loss, rank 1 has no such fact") == 2);
+}
+
+TEST_CASE("programs that differ behind what is sent of them are told by their hashes") {
+  const auto device = make_cpu_device();
+  comm::MemoryStore store;
+  std::atomic<int> refusals = 0;
+  testing::run_ranks(2, [&](int rank) {
+    try {
+      agree_on_program(world_of(store, rank, 2), *device, std::string(300'000, 'x') + std::to_string(rank));
+    } catch (const Error& error) {
+      if (error.message().starts_with("ranks differ in program: rank 0 has ")) ++refusals;
+    }
+  });
+  CHECK(refusals.load() == 2);
+}
+
+TEST_CASE("ranks settle on one instruction set and get their device") {
+  comm::MemoryStore store;
+  testing::run_ranks(2, [&](int rank) {
+    if (make_agreed_device(world_of(store, rank, 2)) == nullptr) throw std::runtime_error("no device");
+  });
+}
+
+TEST_CASE("a device of no known kind is refused") {
+  comm::World world;
+  world.env.device = "tpu:0";
+  CHECK_THROWS_WITH_AS(make_agreed_device(world), "device is \"tpu:0\", must be cpu or cuda:INDEX", Error);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::agreement_test

@@ -1,0 +1,176 @@
+// Data parallel is exact: a batch split over ranks trains the same network as the whole batch on one rank.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "runtime/kernels/device.h"
+#include "runtime/tensor/philox.h"
+#include "runtime/training/trainer.h"
+#include "support/run_world.h"
+
+namespace fleetrun::runtime::data_parallel_test {
+namespace {
+
+constexpr int kGlobalBatch = 64;
+constexpr int kSteps = 20;
+constexpr ModelFacts kFacts = {.input_shape = {3, 12, 12}, .classes = 10};
+
+using Parameters = std::map<std::string, std::vector<float>>;
+
+struct GlobalBatch {
+  std::vector<float> images;
+  std::vector<std::int32_t> labels;
+};
+
+GlobalBatch make_batch(int step) {
+  const std::size_t pixels = 3 * 12 * 12;
+  GlobalBatch batch = {std::vector<float>(kGlobalBatch * pixels), std::vector<std::int32_t>(kGlobalBatch)};
+  for (std::size_t i = 0; i < batch.images.size(); ++i)
+    batch.images[i] = unit_float(philox(1, static_cast<std::uint64_t>(step), i)[0]) - 0.5F;
+  for (std::size_t i = 0; i < batch.labels.size(); ++i)
+    batch.labels[i] = static_cast<std::int32_t>(philox(2, static_cast<std::uint64_t>(step), i)[0] % 10);
+  return batch;
+}
+
+Parameters parameters_of(const Trainer& trainer) {
+  Parameters parameters;
+  for (const Value& value : trainer.executor().program().values)
+    if (value.kind == ValueKind::parameter) parameters[value.name] = trainer.storage().read(value.name);
+  return parameters;
+}
+
+// The parameters of rank 0 after kSteps steps on `ranks` ranks.
+Parameters train(job::JobSpec job, int ranks) {
+  job.strategy.cudnn_exhaustive_search = false;  // other batches, other algorithms, other roundings
+  job.data.batch_size = kGlobalBatch / ranks;
+  Parameters parameters;
+  testing::run_world(ranks, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    Trainer trainer(job, kFacts, *device, communicator, 1);
+    trainer.share_parameters();
+    for (int step = 0; step < kSteps; ++step) {
+      const GlobalBatch batch = make_batch(step);
+      const auto first = static_cast<std::size_t>(communicator.rank() * job.data.batch_size);
+      trainer.step({batch.images.data() + first * 3 * 12 * 12, batch.labels.data() + first}, 0.05);
+    }
+    if (communicator.rank() == 0) parameters = parameters_of(trainer);
+  });
+  return parameters;
+}
+
+double norm(const std::vector<float>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> difference(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) difference[i] = a[i] - b[i];
+  return norm(difference) / norm(a);
+}
+
+void check_exact(const job::JobSpec& job) {
+  const Parameters whole = train(job, 1);
+  for (const int ranks : {2, 4}) {
+    const Parameters split = train(job, ranks);
+    for (const auto& [name, values] : whole) {
+      CAPTURE(name);
+      CAPTURE(ranks);
+      CHECK(relative_difference(values, split.at(name)) < 1e-5);
+    }
+  }
+}
+
+job::JobSpec job_of(job::ModelName model, job::OptimizerName optimizer) {
+  job::JobSpec job;
+  job.model.name = model;
+  job.model.hidden = {48, 32};
+  job.optimizer.name = optimizer;
+  job.optimizer.weight_decay = 1e-4;
+  return job;
+}
+
+TEST_CASE("20 steps of 1 rank x 64, 2 x 32 and 4 x 16 give the same mlp") {
+  check_exact(job_of(job::ModelName::mlp, job::OptimizerName::momentum));
+}
+
+TEST_CASE("20 steps of 1 rank x 64, 2 x 32 and 4 x 16 give the same lenet") {
+  check_exact(job_of(job::ModelName::lenet, job::OptimizerName::sgd));
+}
+
+TEST_CASE("20 steps of Adam on 1 rank x 64, 2 x 32 and 4 x 16 give the same mlp") {
+  job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::adam);
+  job.optimizer.epsilon = 0.1;  // a smaller one turns rounding of gradients near 0 into whole steps
+  check_exact(job);
+}
+
+TEST_CASE("several ops in flight change nothing") {
+  job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
+  const Parameters one = train(job, 2);
+  job.strategy.execution_strategy.num_threads = 3;
+  CHECK(train(job, 2) == one);
+}
+
+TEST_CASE("values in place of others change nothing") {
+  job::JobSpec job = job_of(job::ModelName::lenet, job::OptimizerName::momentum);
+  job.model.dropout = 0.5;
+  const Parameters in_place = train(job, 2);
+  job.strategy.build_strategy.enable_inplace = false;
+  CHECK(train(job, 2) == in_place);
+}
+
+TEST_CASE("values in place of others change nothing in a network with batch_norm") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  const Parameters in_place = train(job, 1);
+  CHECK(train(job, 1) == in_place);
+  job.strategy.build_strategy.enable_inplace = false;
+  CHECK(train(job, 1) == in_place);
+}
+
+TEST_CASE("fusions on one device change nothing in a residual network") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  job::BuildStrategySpec& build = job.strategy.build_strategy;
+  build.fuse_bn_add_act_ops = false;
+  const Parameters plain = train(job, 2);
+  build.fuse_bn_act_ops = true;
+  CHECK(train(job, 2) == plain);
+  build.fuse_bn_add_act_ops = true;
+  CHECK(train(job, 2) == plain);
+  build.fuse_bn_act_ops = false;
+  CHECK(train(job, 2) == plain);
+  build.fuse_bn_add_act_ops = false;
+  build.fuse_elewise_add_act_ops = true;
+  CHECK(train(job, 2) == plain);
+  build.fuse_elewise_add_act_ops = false;
+  build.enable_auto_fusion = true;
+  CHECK(train(job, 2) == plain);
+}
+
+TEST_CASE("after 20 steps of a residual network all ranks hold the same bits") {
+  job::JobSpec job = job_of(job::ModelName::resnet20, job::OptimizerName::momentum);
+  job.data.batch_size = 8;
+  std::vector<Parameters> of_rank(2);
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    Trainer trainer(job, kFacts, *device, communicator, 1);
+    trainer.share_parameters();
+    for (int step = 0; step < kSteps; ++step) {
+      const GlobalBatch batch = make_batch(step);
+      const auto first = static_cast<std::size_t>(communicator.rank() * job.data.batch_size);
+      trainer.step({batch.images.data() + first * 3 * 12 * 12, batch.labels.data() + first}, 0.05);
+    }
+    of_rank[static_cast<std::size_t>(communicator.rank())] = parameters_of(trainer);
+  });
+  CHECK(of_rank[0].size() == 65);
+  CHECK(of_rank[0] == of_rank[1]);
+}
+
+TEST_CASE("training again with the same seed gives the same bits") {
+  const job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
+  CHECK(train(job, 2) == train(job, 2));
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::data_parallel_test
