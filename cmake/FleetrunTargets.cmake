@@ -128,7 +128,7 @@ function(fleetrun_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE FLEETRUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
-  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARGN} fleetrun_test_main doctest::doctest)
+  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARGN} fleetrun_test_worlds fleetrun_test_main doctest::doctest)
   # Halves the time to compile: the tests check the libraries, which stay optimised and sanitized.
   target_compile_options(${name} PRIVATE -O0)
   if(FLEETRUN_SANITIZE MATCHES "undefined")

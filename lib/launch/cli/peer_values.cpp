@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/plan/gpu_mapping.h"
+#include "base/split_list.h"
 #include "launch/cli/option_values.h"
 
 namespace fleetrun::launch {

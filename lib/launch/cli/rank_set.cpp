@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/plan/gpu_mapping.h"
+#include "base/split_list.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,16 +7,21 @@
 
 #include <fmt/format.h>
 
-#include "launch/report/death_evidence.h"
-
 namespace fleetrun::launch {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::seconds(10);
 constexpr std::uintmax_t kAmple = 20'000'000'000;  // bytes; more than ranks write between two looks
 constexpr auto kTellEvery = std::chrono::minutes(1);
+constexpr std::uintmax_t kPageOfLog = 64 * 1024;  // bytes
 
 }  // namespace
+
+bool is_disk_full(const std::string& path) {
+  std::error_code problem;
+  const std::filesystem::space_info space = std::filesystem::space(path, problem);
+  return !problem && space.available < kPageOfLog;
+}
 
 LogDisk::LogDisk(EventLoop& loop, const LogFolder& logs, std::function<void(std::string_view line)> say)
     : loop_(loop), logs_(logs), say_(std::move(say)) {

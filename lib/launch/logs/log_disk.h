@@ -2,12 +2,16 @@
 // themselves, so that we can only look now and then.
 #pragma once
 #include <functional>
+#include <string>
 #include <string_view>
 
-#include "launch/loop/event_loop.h"
 #include "launch/logs/log_folder.h"
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {
+
+// Whether the disk of a file has less room than one page of a log takes. False when the disk cannot be asked.
+bool is_disk_full(const std::string& path);
 
 class LogDisk {
  public:

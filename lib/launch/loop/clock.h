@@ -7,6 +7,8 @@ namespace fleetrun::launch {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
+inline double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
 // By both clocks: the time of day for people, the steady one for how long something took.
 struct Moment {
   std::chrono::system_clock::time_point wall;
@@ -16,7 +18,7 @@ struct Moment {
 };
 
 inline double seconds_between(const Moment& start, const Moment& end) {
-  return std::chrono::duration<double>(end.steady - start.steady).count();
+  return in_seconds(end.steady - start.steady);
 }
 inline double seconds_since(const Moment& start) { return seconds_between(start, Moment::now()); }
 

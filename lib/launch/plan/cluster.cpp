@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/split_list.h"
 #include "launch/plan/gpu_mapping.h"
 
 namespace fleetrun::launch {

@@ -8,17 +8,18 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/split_list.h"
 
 namespace fleetrun::launch {
 namespace {
 
-Error usage(const std::string& message) { return Error(ErrorKind::usage, message); }
+Error bad_gpus(const std::string& message) { return Error(ErrorKind::usage, message); }
 
 void check_distinct(const std::vector<std::string>& ids) {
   std::set<std::string> seen;
   for (const std::string& id : ids) {
-    if (id.empty()) throw usage("--gpus has an empty item, must be ids like 0,1,2,3");
-    if (!seen.insert(id).second) throw usage(fmt::format("--gpus lists {} twice", id));
+    if (id.empty()) throw bad_gpus("--gpus has an empty item, must be ids like 0,1,2,3");
+    if (!seen.insert(id).second) throw bad_gpus(fmt::format("--gpus lists {} twice", id));
   }
 }
 
@@ -28,14 +29,14 @@ void check_present(const std::vector<std::string>& ids, int present) {
     const auto [stop, problem] = std::from_chars(id.data(), id.data() + id.size(), number);
     if (problem != std::errc{} || stop != id.data() + id.size()) continue;  // a UUID: the driver's business
     if (number < 0 || number >= present)
-      throw usage(fmt::format("--gpus lists {}, this machine has the GPUs 0 to {}", id, present - 1));
+      throw bad_gpus(fmt::format("--gpus lists {}, this machine has the GPUs 0 to {}", id, present - 1));
   }
 }
 
 void check_visible(const std::vector<std::string>& ids, const std::vector<std::string>& visible) {
   for (const std::string& id : ids)
     if (std::find(visible.begin(), visible.end(), id) == visible.end())
-      throw usage(
+      throw bad_gpus(
           fmt::format("--gpus lists {}, but CUDA_VISIBLE_DEVICES is {}", id, fmt::join(visible, ",")));
 }
 
@@ -48,23 +49,10 @@ std::vector<std::string> numbers_below(int count) {
 
 }  // namespace
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> items;
-  std::size_t start = 0;
-  while (true) {
-    const std::size_t comma = std::min(text.find(',', start), text.size());
-    std::string item = text.substr(start, comma - start);
-    item.erase(0, item.find_first_not_of(' '));
-    item.erase(item.find_last_not_of(' ') + 1);
-    items.push_back(item);
-    if (comma == text.size()) return items;
-    start = comma + 1;
-  }
-}
-
 std::vector<std::vector<int>> deal_out(int items, int workers) {
   if (items % workers != 0)
-    throw usage(fmt::format("--nproc_per_node is {}, which does not divide the {} devices", workers, items));
+    throw bad_gpus(
+        fmt::format("--nproc_per_node is {}, which does not divide the {} devices", workers, items));
   std::vector<std::vector<int>> shares(static_cast<std::size_t>(workers));
   for (int item = 0; item < items; ++item)
     shares[static_cast<std::size_t>(item / (items / workers))].push_back(item);

@@ -20,8 +20,6 @@ struct GpuMapping {
   std::string note;                         // what the original says when ids become relative, or ""
 };
 
-std::vector<std::string> split_list(const std::string& text);  // at commas, spaces around items dropped
-
 // Items 0..items-1 dealt out evenly to `workers`. Throws Error(usage) when they do not divide.
 std::vector<std::vector<int>> deal_out(int items, int workers);
 

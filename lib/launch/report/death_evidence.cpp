@@ -20,10 +20,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "launch/process/cgroup_files.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/traceback.h"
 #include "launch/logs/last_lines.h"
+#include "launch/logs/log_disk.h"
+#include "launch/process/cgroup_files.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
@@ -34,7 +35,6 @@ constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
 constexpr std::size_t kLongestException = 300;  // bytes of a sentence
 constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // by which their times may be behind
-constexpr std::uint64_t kAlmostFull = 64 * 1024;                // bytes left, fewer than a page of log
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
 // The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
 // at most (adjtimex(2)).
@@ -185,11 +185,6 @@ MemoryCgroup read_memory_cgroup() {
   group.peak = as_number(read(version_2 ? "/memory.peak" : "/memory.max_usage_in_bytes"));
   if (group.limit >= kNoLimit) group.limit = 0;
   return group;
-}
-
-bool is_disk_full(const std::string& path) {
-  const auto space = space_of(path);
-  return space && space->free < kAlmostFull;
 }
 
 DeathEvidence gather_evidence(const DeathScene& scene) {

@@ -39,8 +39,6 @@ struct DeathEvidence {
   std::vector<std::string> facts;  // one sentence each
 };
 
-bool is_disk_full(const std::string& path);  // less room than a page of log takes
-
 DeathEvidence gather_evidence(const DeathScene& scene);
 
 // What torch.distributed.elastic's @record wrote: the exception and its place.

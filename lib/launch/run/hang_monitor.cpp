@@ -10,8 +10,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kMostNewBytes = 1024 * 1024;  // of one log and look: of a flood only the end is read
-constexpr std::size_t kLongestLine = 64 * 1024;     // of which a rule sees the start
+constexpr std::size_t kMostNewBytes = 1024 * 1024;   // of one log and look: of a flood only the end is read
+constexpr std::size_t kLongestRuleLine = 64 * 1024;  // of which a rule sees the start
 
 // What the process tree below `root` has done so far.
 void add_work(pid_t root, RankSample& sample) {
@@ -99,12 +99,12 @@ void HangMonitor::match_rules(LogTail& tail, std::vector<bool>& matched) const {
   const std::string text = std::exchange(tail.unfinished, "") + tail.file.read_end(kMostNewBytes);
   std::size_t start = 0;
   for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    const std::string line = text.substr(start, std::min(end - start, kLongestLine));
+    const std::string line = text.substr(start, std::min(end - start, kLongestRuleLine));
     for (std::size_t i = 0; i < matched.size(); ++i)
       matched[i] = matched[i] || options_.rules[i].pattern.is_in(line);
     start = end + 1;
   }
-  tail.unfinished = text.substr(start, kLongestLine);
+  tail.unfinished = text.substr(start, kLongestRuleLine);
 }
 
 }  // namespace fleetrun::launch

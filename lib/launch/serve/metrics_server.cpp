@@ -17,8 +17,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestRequest = 8192;                       // bytes; Prometheus sends about 300
-constexpr std::size_t kMostPeers = 16;                              // at a time
+constexpr std::size_t kLongestScrape = 8192;                        // bytes; Prometheus sends about 300
+constexpr std::size_t kMostScrapers = 16;                           // at a time
 constexpr auto kAcceptRetryPause = std::chrono::milliseconds(100);  // when descriptors have run out
 constexpr auto kPeerTime = std::chrono::seconds(10);  // from its coming to its end; Prometheus waits as long
 
@@ -34,7 +34,8 @@ UniqueFd listen_on(Endpoint& endpoint) {
   socklen_t size = sizeof address;
   if (fd) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (!fd || ::bind(fd.get(), generic, size) != 0 || ::listen(fd.get(), static_cast<int>(kMostPeers)) != 0 ||
+  if (!fd || ::bind(fd.get(), generic, size) != 0 ||
+      ::listen(fd.get(), static_cast<int>(kMostScrapers)) != 0 ||
       ::getsockname(fd.get(), generic, &size) != 0) {
     const int problem = errno;
     const std::string owner = problem == EADDRINUSE ? describe_port_owner(endpoint.port) : "";
@@ -83,7 +84,7 @@ MetricsServer::~MetricsServer() {
 void MetricsServer::welcome() {
   UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) return welcome_later();
-  if (!fd || peers_.size() >= kMostPeers) return;
+  if (!fd || peers_.size() >= kMostScrapers) return;
   const int number = fd.get();
   const PeerId id = ++last_id_;
   peers_[id].fd = std::move(fd);
@@ -100,7 +101,7 @@ void MetricsServer::welcome_later() {
 
 void MetricsServer::read_from(PeerId id) {
   Peer& peer = peers_.at(id);
-  std::array<char, kLongestRequest> buffer;
+  std::array<char, kLongestScrape> buffer;
   const ssize_t count = ::read(peer.fd.get(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count <= 0) return drop(id);
@@ -109,7 +110,7 @@ void MetricsServer::read_from(PeerId id) {
   if (peer.request.find("\r\n\r\n") != std::string::npos) {
     peer.answer = answer_http(peer.request, text_);
     write_to(id);
-  } else if (peer.request.size() >= kLongestRequest) {
+  } else if (peer.request.size() >= kLongestScrape) {
     drop(id);
   }
 }

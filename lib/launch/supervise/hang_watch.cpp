@@ -14,8 +14,6 @@ constexpr std::size_t kStepTimes = 500;       // enough for a 99th percentile
 constexpr int kStepFactor = 5;
 constexpr auto kTick = std::chrono::milliseconds(10);  // in which the kernel counts processor time
 
-double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
 bool works(const RankSample& before, const RankSample& now, Clock::duration between) {
   const auto idle = std::chrono::duration_cast<Clock::duration>(kIdleShare * between);
   if (now.worked - before.worked > std::max<Clock::duration>(idle, kTick)) return true;

@@ -32,8 +32,6 @@ bool obeyed(const ExitStatus& status, int stop_signal) {
   return status.ok() || status.exit_code() == 128 + stop_signal || status.exit_code() == 128 + SIGKILL;
 }
 
-double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
 Supervisor::Supervisor(int ranks, SupervisorOptions options)

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/training/trainer.h"
+#include "runtime/metrics/score.h"
 
 namespace fleetrun::runtime {
 

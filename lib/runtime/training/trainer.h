@@ -15,17 +15,11 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/exec/storage.h"
+#include "runtime/metrics/score.h"
 #include "runtime/models/model.h"
 #include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
-
-struct Score {
-  double loss = 0;  // mean over the samples
-  double acc1 = 0;  // share of the samples whose label has the highest logit
-  double acc5 = 0;  // ... is among the five highest
-  std::int64_t samples = 0;
-};
 
 // One batch in plain memory, kept by its owner until the step is done.
 struct BatchView {

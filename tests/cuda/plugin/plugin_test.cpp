@@ -7,31 +7,19 @@
 #include <string>
 
 #include "base/error.h"
-#include "runtime/kernels/load_plugin.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/kernels/load_plugin.h"
 
 namespace fleetrun::runtime::plugin_test {
 namespace {
 
 // Made by passes, which leave a program alone whose device lacks them, or for strategy.amp, which such a device refuses.
-const std::set<std::string> kOnCpuOnly = {"check_finite_and_unscale",
-                                          "scale_loss",
-                                          "update_loss_scaling",
-                                          "zero_on_overflow",
-                                          "batch_norm_act",
-                                          "batch_norm_act_grad",
-                                          "batch_norm_add_act",
-                                          "batch_norm_add_act_grad",
-                                          "elementwise_add_act",
-                                          "sync_batch_norm",
-                                          "sync_batch_norm_grad",
-                                          "sync_batch_norm_grad_sums",
-                                          "elementwise_add_act_grad",
-                                          "elementwise_group",
-                                          "sync_batch_norm_sums",
-                                          "relu_depthwise",
-                                          "relu_depthwise_grad_input",
-                                          "relu_depthwise_grad_weights"};
+const std::set<std::string> kOnCpuOnly = {
+#define EVERYWHERE(op)
+#define ON_CPU(op) #op,
+#define COLLECTIVE(op)
+#include "runtime/ops/ops.def"
+};
 
 TEST_CASE("the CUDA plug-in loads, and has a kernel for every op but some that passes make") {
   const KernelTable kernels = load_plugin(cuda_plugin_path()).kernels();
