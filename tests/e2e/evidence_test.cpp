@@ -98,14 +98,15 @@ TEST_CASE("a log rule that a line could keep busy for ever holds up nothing") {
   CHECK(result.seconds < 20);
 }
 
-// Lines come every 50 ms; the log is emptied when it is much longer than what comes after that.
+// Lines come every 50 ms. The log is emptied when it is much longer than what comes after that, and when the rule's time
+// has passed once, so that the rule and the console have read it.
 TEST_CASE(
     "truncated_log_rule.py, truncated_log.py: a log that is emptied goes on, on the console and for rules") {
   const Launch launch;
   launch.folder.write("lines.sh",
-                      "printf 'loss: start %01000d\\n' 0 1 2 3 4 5 6 7 8 9; : > up\n"
-                      "while [ ! -e over ]; do echo 'loss: goes on'; sleep 0.05; done\n"
-                      "echo the end\n");
+                      "printf 'loss: start %01000d\\n' 0 1 2 3 4 5 6 7 8 9; n=0\n"
+                      "while [ ! -e over ]; do echo 'loss: goes on'; n=$((n+1)); [ $n = 30 ] && : > up; "
+                      "sleep 0.05; done\necho the end\n");
   ChildProcess process(
       {FLEETRUN_BINARY, "--log_rule=loss: within 1.5s", "--grace=0.1", "/bin/sh", "lines.sh"},
       launch.options());
