@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,6 +100,17 @@ void sync_folder(const std::string& path) {
   // EINVAL: a file system that has no such thing.
   if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
     throw Error(ErrorKind::io, fmt::format("syncing folder {}: {}", path, describe_errno(errno)));
+}
+
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (stream == nullptr) return names;
+  while (const dirent* entry = ::readdir(stream))  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
+  ::closedir(stream);
+  return names;
 }
 
 void make_directories(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fleetrun {
 
@@ -24,6 +25,9 @@ void replace_file(const std::string& path, std::string_view content,
 
 // What was created, renamed or removed in the folder reaches the disk. Throws Error(io).
 void sync_folder(const std::string& path);
+
+// What is in a folder that is open, but for "." and ".."; nothing when it cannot be read.
+std::vector<std::string> names_in(int folder);
 
 // Creates the folder and its parents. Throws Error(create) that names the folder.
 void make_directories(const std::string& path);

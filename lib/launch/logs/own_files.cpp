@@ -40,7 +40,7 @@ std::string_view describe(FileFacts::Kind kind) {
 }
 
 std::string name_of_user(uid_t user) {
-  const passwd* const entry = ::getpwuid(user);
+  const passwd* const entry = ::getpwuid(user);  // NOLINT(concurrency-mt-unsafe): one thread
   return entry == nullptr ? fmt::format("user {}", user) : fmt::format("user {}", entry->pw_name);
 }
 
@@ -256,7 +256,7 @@ std::vector<std::string> OwnFiles::names(const std::string& folder) const {
   const int fd = ::openat(folder_, folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
   if (stream == nullptr) return found;
-  while (const dirent* entry = ::readdir(stream))
+  while (const dirent* entry = ::readdir(stream))  // NOLINT(concurrency-mt-unsafe): ours alone
     if (const std::string name = entry->d_name; name != "." && name != "..") found.push_back(name);
   ::closedir(stream);
   return found;

@@ -74,8 +74,8 @@ void mark(const UniqueFd& group) {
 // A new one, whose name is the launcher's number; "" where none can be made.
 std::string make_group(const std::string& parent) {
   for (int attempt = 0; attempt < kMostNames; ++attempt) {
-    const std::string path = fmt::format("{}/{}{}{}", parent, kOurPrefix, ::getpid(),
-                                         attempt == 0 ? "" : fmt::format("-{}", attempt));
+    std::string path = fmt::format("{}/{}{}{}", parent, kOurPrefix, ::getpid(),
+                                   attempt == 0 ? "" : fmt::format("-{}", attempt));
     if (::mkdir(path.c_str(), 0755) == 0) return path;
     if (errno != EEXIST) break;
   }
@@ -85,7 +85,7 @@ std::string make_group(const std::string& parent) {
 void end_abandoned(const std::string& parent) {
   DIR* folder = ::opendir(parent.c_str());
   if (folder == nullptr) return;
-  while (const dirent* entry = ::readdir(folder)) {
+  while (const dirent* entry = ::readdir(folder)) {  // NOLINT(concurrency-mt-unsafe): ours alone
     if (!std::string_view(entry->d_name).starts_with(kOurPrefix)) continue;
     const std::string path = parent + "/" + entry->d_name;
     const UniqueFd group(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

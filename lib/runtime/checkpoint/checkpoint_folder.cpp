@@ -1,6 +1,5 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -84,11 +83,7 @@ class Contents {
  public:
   explicit Contents(const std::string& path)
       : folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
-    DIR* const stream = folder_ ? ::fdopendir(::dup(folder_.get())) : nullptr;
-    if (stream == nullptr) return;
-    while (const dirent* entry = ::readdir(stream))
-      if (const std::string name = entry->d_name; name != "." && name != "..") names_.push_back(name);
-    ::closedir(stream);
+    if (folder_) names_ = names_in(folder_.get());
   }
 
   bool all_ours() const { return folder_ && std::all_of(names_.begin(), names_.end(), is_ours); }
