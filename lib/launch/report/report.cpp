@@ -117,7 +117,7 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
       break;
   }
   const auto& status = verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status;
-  const std::string text = fmt::format("rank {} {}", *verdict.rank, status->describe());
+  std::string text = fmt::format("rank {} {}", *verdict.rank, status->describe());
   if (verdict.cause == Cause::exited) return text;
   if (verdict.sender.empty()) return text + ", not by fleetrun";
   return fmt::format("{}, which {} sent with fleetrun signal", text, verdict.sender);

@@ -65,20 +65,20 @@ TEST_CASE("a time of day that is set back lets no timeout come late") {
     const char* flag;
     int code;
   };
-  for (const auto& [flag, code] :
+  for (const Case& one :
        {Case{"--timeout=0.5", 124}, Case{"--hang_timeout=0.5", 75}, Case{"--log_rule=step within 0.5s", 75},
         Case{"--early_exit_wait=0.5", 75}, Case{"--grace=0.5", 9}}) {
     const ClockLaunch launch;
     const ChildResult result =
-        run_child(launch.script_command({"--nproc_per_node=2", "--grace=0.1", flag},
+        run_child(launch.script_command({"--nproc_per_node=2", "--grace=0.1", one.flag},
                                         "trap '' TERM; echo -3600 > moved\n"
                                         "[ $RANK = 0 ] && { " +
-                                            std::string(code == 9 ? "exit 9" : "exit 0") +
+                                            std::string(one.code == 9 ? "exit 9" : "exit 0") +
                                             "; }\n"
                                             "exec $FAKE sleep 100\n"),
                   launch.options());
-    CHECK_MESSAGE(result.code == code, flag << result.err);
-    CHECK_MESSAGE(result.seconds < seconds_within(6s), flag);
+    CHECK_MESSAGE(result.code == one.code, one.flag << result.err);
+    CHECK_MESSAGE(result.seconds < seconds_within(6s), one.flag);
   }
 }
 

@@ -68,6 +68,7 @@ class TerminalChild {
   [[noreturn]] static void become(const std::vector<std::string>& command, const std::string& folder) {
     if (::chdir(folder.c_str()) != 0) ::_exit(120);
     std::vector<char*> argv;
+    argv.reserve(command.size() + 1);
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     ::execv(argv[0], argv.data());
