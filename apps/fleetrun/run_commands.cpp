@@ -112,7 +112,7 @@ int parse_signal(const std::string& text) {
 }
 
 std::string chosen_ranks(const FoundFlags& found) {
-  const std::string text = found.value("--rank").value_or("all");
+  std::string text = found.value("--rank").value_or("all");
   const launch::RankSet ranks = launch::parse_ranks("--rank", text);
   if (!ranks.all && ranks.ranges.empty())
     throw Error(ErrorKind::usage, "--rank is none: no rank to send the signal to");

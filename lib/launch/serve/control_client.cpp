@@ -38,8 +38,10 @@ Error no_answer(const std::string& folder, const std::string& why) {
 std::string owner_of(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return "another user";
-  const passwd* user = ::getpwuid(facts.st_uid);
-  return user == nullptr ? fmt::format("user {}", facts.st_uid) : fmt::format("user {}", user->pw_name);
+  passwd user{}, *found = nullptr;
+  std::array<char, 4096> room;
+  ::getpwuid_r(facts.st_uid, &user, room.data(), room.size(), &found);
+  return found == nullptr ? fmt::format("user {}", facts.st_uid) : fmt::format("user {}", found->pw_name);
 }
 
 Error foreign_run(const std::string& folder) {
