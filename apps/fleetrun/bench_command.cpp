@@ -12,9 +12,9 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/cli/bench_table.h"
-#include "launch/launch.h"
 #include "launch/cli/option_help.h"
 #include "launch/cli/subcommands.h"
+#include "launch/launch.h"
 
 namespace fleetrun {
 namespace {

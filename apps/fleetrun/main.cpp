@@ -11,8 +11,8 @@
 #include "base/standard_descriptors.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/launch.h"
 #include "launch/cli/options.h"
+#include "launch/launch.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun {

@@ -13,10 +13,10 @@
 #include "base/printable.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/serve/control_client.h"
 #include "launch/cli/option_help.h"
 #include "launch/cli/rank_set.h"
 #include "launch/cli/subcommands.h"
+#include "launch/serve/control_client.h"
 #include "run_folder.h"
 
 namespace fleetrun {

@@ -11,8 +11,8 @@
 #include "base/progress_page.h"
 #include "base/rank_env.h"
 #include "comm/collective/hierarchical.h"
-#include "comm/make_communicator.h"
 #include "comm/collective/measure.h"
+#include "comm/make_communicator.h"
 
 namespace fleetrun {
 namespace {

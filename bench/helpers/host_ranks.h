@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
+#include "comm/collective/solo.h"
 #include "comm/make_communicator.h"
 #include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "folder_store.h"
 
 namespace fleetrun::bench {

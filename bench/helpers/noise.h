@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/training/model_facts.h"
 #include "runtime/tensor/philox.h"
+#include "runtime/training/model_facts.h"
 #include "runtime/training/trainer.h"
 
 namespace fleetrun::bench {

@@ -31,9 +31,9 @@
 #include <omp.h>
 
 #include "job/parse_job.h"
+#include "runtime/ops/window.h"
 #include "runtime/training/build_program.h"
 #include "runtime/training/model_facts.h"
-#include "runtime/ops/window.h"
 
 namespace {
 

@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/run_key.h"
+#include "comm/collective/solo.h"
 #include "comm/gloo/gloo.h"
 #include "comm/rendezvous/host_id.h"
 #include "comm/rendezvous/memory_store.h"
-#include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "comm/rendezvous/store_client.h"
+#include "comm/shared/shared_memory.h"
 
 namespace fleetrun::comm {
 namespace {

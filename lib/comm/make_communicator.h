@@ -6,8 +6,8 @@
 
 #include "base/rank_env.h"
 #include "comm/collective/communicator.h"
-#include "comm/rendezvous/exchange.h"
 #include "comm/collective/hierarchical.h"
+#include "comm/rendezvous/exchange.h"
 #include "comm/rendezvous/store.h"
 
 namespace fleetrun::comm {

@@ -13,16 +13,16 @@
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
-#include "launch/plan/cluster.h"
 #include "launch/host/core_binding.h"
-#include "launch/run/dry_run.h"
-#include "launch/process/guardian.h"
 #include "launch/host/host_facts.h"
+#include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
+#include "launch/plan/cluster.h"
 #include "launch/plan/preflight.h"
 #include "launch/plan/program.h"
+#include "launch/process/guardian.h"
+#include "launch/run/dry_run.h"
 #include "launch/run/run_node.h"
-#include "launch/host/surroundings.h"
 
 namespace fleetrun::launch {
 namespace {

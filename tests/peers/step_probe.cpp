@@ -13,15 +13,15 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "comm/rendezvous/memory_store.h"
 #include "comm/collective/solo.h"
+#include "comm/rendezvous/memory_store.h"
 #include "job/parse_job.h"
 #include "job/schedule.h"
-#include "runtime/training/build_program.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
+#include "runtime/training/build_program.h"
 #include "support/test_device.h"
 
 namespace {

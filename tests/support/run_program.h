@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "runtime/exec/propagate_layouts.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/graph/program.h"
 #include "runtime/kernels/device.h"
-#include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime::test {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/run_key.h"
+#include "comm/gloo/gloo_watch.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/exchange.h"
-#include "comm/gloo/gloo_watch.h"
 
 namespace gloo {
 class Context;

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "launch/loop/clock.h"
 #include "launch/cli/pattern.h"
+#include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
 

@@ -9,8 +9,8 @@
 #include "base/endpoint.h"
 #include "base/error.h"
 #include "job/job_spec.h"
-#include "launch/loop/clock.h"
 #include "launch/cli/options.h"
+#include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
 

@@ -9,12 +9,12 @@
 #include "base/endpoint.h"
 #include "base/environment.h"
 #include "job/job_spec.h"
-#include "launch/loop/clock.h"
 #include "launch/cli/log_prefix.h"
 #include "launch/cli/log_rule.h"
 #include "launch/cli/option.h"
 #include "launch/cli/peer_values.h"
 #include "launch/cli/rank_set.h"
+#include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
-#include "launch/console/banner.h"
 #include "launch/cli/option_values.h"
+#include "launch/console/banner.h"
 
 namespace fleetrun::launch {
 

@@ -3,9 +3,9 @@
 #include <functional>
 #include <string_view>
 
-#include "launch/loop/event_loop.h"
 #include "launch/cli/options.h"
 #include "launch/console/output_stream.h"
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {
 

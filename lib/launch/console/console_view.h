@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/loop/event_loop.h"
-#include "launch/console/log_follower.h"
 #include "launch/cli/log_prefix.h"
+#include "launch/console/log_follower.h"
 #include "launch/console/output_stream.h"
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {
 

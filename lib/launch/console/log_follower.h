@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "launch/loop/event_loop.h"
+#include "launch/console/output_stream.h"
 #include "launch/logs/growing_file.h"
 #include "launch/logs/log_text.h"
-#include "launch/console/output_stream.h"
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {
 

@@ -6,9 +6,9 @@
 
 #include "base/environment.h"
 #include "base/progress_page.h"
+#include "launch/console/output_stream.h"
 #include "launch/loop/clock.h"
 #include "launch/loop/event_loop.h"
-#include "launch/console/output_stream.h"
 
 namespace fleetrun::launch {
 

@@ -6,8 +6,8 @@
 
 #include "base/environment.h"
 #include "job/parse_job.h"
-#include "launch/plan/cluster.h"
 #include "launch/cli/options.h"
+#include "launch/plan/cluster.h"
 
 namespace fleetrun::launch {
 

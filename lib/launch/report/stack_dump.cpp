@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "launch/plan/program.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
-#include "launch/plan/program.h"
 #include "launch/process/spawn.h"
 
 namespace fleetrun::launch {

@@ -5,8 +5,8 @@
 #include "base/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
-#include "launch/report/report.h"
 #include "launch/process/signals.h"
+#include "launch/report/report.h"
 
 namespace fleetrun::launch {
 

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "launch/plan/cluster.h"
-#include "launch/console/console.h"
 #include "launch/cli/options.h"
+#include "launch/console/console.h"
+#include "launch/plan/cluster.h"
+#include "launch/plan/worker_plan.h"
 #include "launch/report/report.h"
 #include "launch/supervise/supervisor.h"
-#include "launch/plan/worker_plan.h"
 
 namespace fleetrun::launch {
 

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "launch/plan/backup_environment.h"
 #include "launch/host/limits.h"
+#include "launch/plan/backup_environment.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "launch/logs/log_folder.h"
 #include "launch/plan/port_guard.h"
-#include "launch/supervise/process_group.h"
 #include "launch/run/run_node.h"
 #include "launch/run/runtime_support.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 

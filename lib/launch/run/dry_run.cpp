@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/json_value.h"
-#include "launch/run/attempts.h"
+#include "launch/cli/shell_words.h"
 #include "launch/host/core_binding.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/port_guard.h"
+#include "launch/run/attempts.h"
 #include "launch/run/runtime_support.h"
-#include "launch/cli/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "launch/run/run_node.h"
 #include "launch/plan/worker_plan.h"
+#include "launch/run/run_node.h"
 
 namespace fleetrun::launch {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/progress_page.h"
-#include "launch/loop/event_loop.h"
-#include "launch/logs/growing_file.h"
-#include "launch/supervise/hang_watch.h"
 #include "launch/cli/log_rule.h"
+#include "launch/logs/growing_file.h"
+#include "launch/loop/event_loop.h"
+#include "launch/supervise/hang_watch.h"
 #include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {

@@ -6,11 +6,11 @@
 
 #include "base/environment.h"
 #include "base/progress_page.h"
-#include "launch/report/collectives.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_folder.h"
-#include "launch/supervise/process_group.h"
+#include "launch/report/collectives.h"
 #include "launch/report/stack_dump.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 

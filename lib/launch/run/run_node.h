@@ -7,8 +7,8 @@
 
 #include "base/environment.h"
 #include "job/parse_job.h"
-#include "launch/plan/cluster.h"
 #include "launch/cli/options.h"
+#include "launch/plan/cluster.h"
 #include "launch/plan/program.h"
 
 namespace fleetrun::launch {

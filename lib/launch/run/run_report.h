@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "base/progress_page.h"
-#include "launch/report/collectives.h"
 #include "launch/logs/log_folder.h"
-#include "launch/supervise/process_group.h"
+#include "launch/report/collectives.h"
 #include "launch/report/report.h"
 #include "launch/run/run_node.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 

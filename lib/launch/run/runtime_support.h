@@ -11,8 +11,8 @@
 #include "base/unique_fd.h"
 #include "job/job_spec.h"
 #include "launch/loop/event_loop.h"
-#include "launch/store/store_server.h"
 #include "launch/plan/worker_plan.h"
+#include "launch/store/store_server.h"
 
 namespace fleetrun::launch {
 

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/run/announcements.h"
 #include "launch/host/limits.h"
-#include "launch/run/run_report.h"
 #include "launch/process/signals.h"
+#include "launch/run/announcements.h"
+#include "launch/run/run_report.h"
 
 namespace fleetrun::launch {
 namespace {

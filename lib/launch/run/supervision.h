@@ -6,25 +6,25 @@
 #include <vector>
 
 #include "base/progress_page.h"
-#include "launch/run/attempts.h"
 #include "launch/console/console.h"
 #include "launch/console/console_view.h"
-#include "launch/serve/control_requests.h"
-#include "launch/serve/control_server.h"
-#include "launch/loop/event_loop.h"
+#include "launch/console/progress_line.h"
 #include "launch/logs/folder_watch.h"
-#include "launch/run/hang_monitor.h"
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_times.h"
-#include "launch/serve/metrics.h"
-#include "launch/supervise/process_group.h"
-#include "launch/console/progress_line.h"
+#include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
+#include "launch/run/attempts.h"
+#include "launch/run/hang_monitor.h"
 #include "launch/run/roll_caller.h"
 #include "launch/run/run_node.h"
 #include "launch/run/runtime_support.h"
 #include "launch/run/wait_notice.h"
+#include "launch/serve/control_requests.h"
+#include "launch/serve/control_server.h"
+#include "launch/serve/metrics.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "launch/process/proc_files.h"
-#include "launch/console/progress_line.h"
 #include "launch/cli/rank_set.h"
+#include "launch/console/progress_line.h"
+#include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {

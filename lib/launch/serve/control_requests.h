@@ -5,8 +5,8 @@
 
 #include "base/progress_page.h"
 #include "launch/logs/log_folder.h"
-#include "launch/supervise/process_group.h"
 #include "launch/report/report.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "launch/loop/event_loop.h"
 #include "launch/logs/log_folder.h"
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {
 

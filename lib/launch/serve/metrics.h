@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/progress_page.h"
+#include "launch/cli/options.h"
 #include "launch/loop/event_loop.h"
+#include "launch/report/report.h"
 #include "launch/serve/metrics_server.h"
 #include "launch/serve/metrics_text.h"
-#include "launch/cli/options.h"
 #include "launch/supervise/process_group.h"
-#include "launch/report/report.h"
 
 namespace fleetrun::launch {
 

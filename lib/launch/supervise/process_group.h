@@ -10,12 +10,12 @@
 
 #include "base/unique_fd.h"
 #include "launch/loop/clock.h"
-#include "launch/process/death_watch.h"
 #include "launch/loop/event_loop.h"
+#include "launch/plan/worker_plan.h"
+#include "launch/process/death_watch.h"
 #include "launch/process/run_cgroup.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/supervisor.h"
-#include "launch/plan/worker_plan.h"
 
 namespace fleetrun::launch {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/graph/program.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 

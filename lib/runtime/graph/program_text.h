@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/graph/program.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 

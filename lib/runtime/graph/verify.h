@@ -1,7 +1,7 @@
 // Checks that a program can run: after building it and after every pass.
 #pragma once
-#include "runtime/graph/program.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 

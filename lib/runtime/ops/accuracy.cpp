@@ -2,8 +2,8 @@
 //   hits = (top-1 hits, top-5 hits, samples counted)      x [N, classes] f32;  label [N] i32;  hits f32 [3]
 // A label below 0 is not counted. Of equal scores the one with the lower index is higher. No gradient.
 // Throws Error(config) when label is not i32 [N].
-#include "runtime/ops/label_checks.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/ops/label_checks.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

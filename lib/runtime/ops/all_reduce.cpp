@@ -3,8 +3,8 @@
 //   x: a list of any shapes and layouts and one dtype, alike on every rank; several must lie one behind the other
 //   (Program::contiguous) and travel as one message
 // Throws Error(config) for another op than "sum" and for several dtypes.
-#include "runtime/ops/message_checks.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/ops/message_checks.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -6,8 +6,8 @@
 // Throws Error(config) for several dtypes, and unless there is a root, 0 or above, for each of x.
 #include <fmt/format.h>
 
-#include "runtime/ops/message_checks.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/ops/message_checks.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -5,8 +5,8 @@
 // Throws Error(config) for another op than "sum", for several dtypes and for a root below 0.
 #include <fmt/format.h>
 
-#include "runtime/ops/message_checks.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/ops/message_checks.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -7,8 +7,8 @@
 // a label of `classes` or more is an Error(data) in the run.
 #include <fmt/format.h>
 
-#include "runtime/ops/label_checks.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/ops/label_checks.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/graph/program.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "job/job_spec.h"
-#include "runtime/graph/program.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 

@@ -1,10 +1,10 @@
 #include "runtime/training/export_weights.h"
 
 #include "comm/collective/solo.h"
-#include "runtime/training/build_program.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/exec/storage.h"
 #include "runtime/kernels/device.h"
+#include "runtime/training/build_program.h"
 #include "runtime/training/model_facts.h"
 
 namespace fleetrun::runtime {

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "comm/collective/solo.h"
 #include "comm/gloo/gloo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "support/allocation_count.h"
 #include "support/run_world.h"
 

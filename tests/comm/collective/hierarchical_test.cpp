@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "comm/collective/solo.h"
 #include "comm/communicator_cases.h"
 #include "comm/gloo/gloo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "support/counting_communicator.h"
 #include "support/run_world.h"
 

@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/flight_record.h"
 #include "comm/collective/collective.h"
-#include "comm/gloo/gloo.h"
 #include "comm/collective/hierarchical.h"
+#include "comm/collective/solo.h"
+#include "comm/gloo/gloo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "support/run_world.h"
 
 namespace fleetrun::comm::recording_test {

@@ -5,11 +5,11 @@
 #include <barrier>
 #include <memory>
 
-#include "comm/gloo/gloo.h"
 #include "comm/collective/hierarchical.h"
+#include "comm/collective/solo.h"
+#include "comm/gloo/gloo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared/shared_memory.h"
-#include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/trainer.h"
 #include "support/counting_malloc.h"

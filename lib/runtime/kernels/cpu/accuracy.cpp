@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/labels.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "base/half.h"
 #include "base/vector_clones.h"
-#include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/cpu/update_pieces.h"
 
 namespace fleetrun::runtime::cpu {

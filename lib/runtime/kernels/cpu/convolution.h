@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernels/cpu/onednn/primitive.h"
 #include "runtime/graph/op_def.h"
+#include "runtime/kernels/cpu/onednn/primitive.h"
 #include "runtime/ops/window.h"
 
 namespace fleetrun::runtime::cpu {

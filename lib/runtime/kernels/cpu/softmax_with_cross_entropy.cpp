@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/labels.h"
+#include "runtime/kernels/cpu/loops/elementwise.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "base/half.h"
 #include "runtime/graph/builder.h"
+#include "runtime/graph/op_def.h"
 #include "runtime/kernels/cpu/loops/channel_rows.h"
 #include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/kernels/device.h"
-#include "runtime/graph/op_def.h"
 #include "runtime/tensor/philox.h"
 #include "support/vector_levels.h"
 

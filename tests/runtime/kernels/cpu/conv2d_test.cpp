@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/kernels/cpu/loops/instruction_set.h"
+#include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/tensor/philox.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
