@@ -14,8 +14,9 @@
 namespace fleetrun::launch {
 namespace {
 
-// Seconds: the kernel compares the limit with its own sum of ticks, which differs a little from the time that wait4(2) tells.
-constexpr double kLimitPrecision = 0.05;
+// The kernel compares the limit with a sum of clock ticks. The processor time that wait4(2) tells may be some percent less.
+constexpr double kShareOfLimit = 0.95;
+constexpr double kTickSeconds = 0.2;  // of a short limit
 
 // Two sockets that hold a port, log, the same log read, pidfd, progress page, connection to the store.
 constexpr rlim_t kDescriptorsPerRank = 7;
@@ -108,8 +109,9 @@ DeadlyLimits read_deadly_limits() {
 std::string describe_death_limit(const ExitStatus& status, double cpu_seconds, const DeadlyLimits& limits) {
   if (status.how != ExitStatus::How::signaled) return "";
   if (status.value == SIGXFSZ) return fmt::format("files may have {} bytes (ulimit -f)", limits.file_bytes);
-  const bool killed = status.value == SIGKILL &&
-                      cpu_seconds + kLimitPrecision >= static_cast<double>(limits.hard_cpu_seconds);
+  const bool killed =
+      status.value == SIGKILL &&
+      cpu_seconds >= kShareOfLimit * static_cast<double>(limits.hard_cpu_seconds) - kTickSeconds;
   if (status.value != SIGXCPU && !killed) return "";
   return fmt::format("a process may take {} s of processor time (ulimit -t)",
                      killed ? limits.hard_cpu_seconds : limits.cpu_seconds);

@@ -43,7 +43,8 @@ TEST_CASE("a process that a limit ended is told with that limit") {
         "a process may take 1000 s of processor time (ulimit -t)");
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 2000, limits) ==
         "a process may take 2000 s of processor time (ulimit -t)");
-  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1999, limits).empty());
+  CHECK_FALSE(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1950, limits).empty());  // by ticks
+  CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1800, limits).empty());
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXFSZ}, 0, limits) ==
         "files may have 4096 bytes (ulimit -f)");
 }
