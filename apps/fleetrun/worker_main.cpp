@@ -68,10 +68,11 @@ void run_export(const std::vector<std::string>& arguments) {
   std::_Exit(code);
 }
 
-// Nothing is there, or what an attempt of this run before ours wrote.
+// Nothing is there, or what an attempt of this run before ours wrote. A folder that cannot be read fails when we write to it.
 bool may_write(const std::string& path, const std::string& run_id) {
-  const auto found = std::filesystem::symlink_status(path).type();
-  if (found == std::filesystem::file_type::not_found) return true;
+  std::error_code problem;
+  const auto found = std::filesystem::symlink_status(path, problem).type();
+  if (problem || found == std::filesystem::file_type::not_found) return true;
   if (found != std::filesystem::file_type::regular) return false;
   const JsonDocument report = read_json(read_file(path, kMostReportBytes));
   const JsonMember* const written_by = report.root.find("run_id");

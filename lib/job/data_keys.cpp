@@ -103,7 +103,7 @@ Key data_keys() {
           make_key("prefetch", data(&DataSpec::prefetch), "batches ready ahead",
                    {.range = Range::between(1, kMostPrefetched)}),
           make_key("bad_sample", data(&DataSpec::bad_sample),
-                   "a file that cannot be decoded ends the run, or is left out and told",
+                   "fail: a file that cannot be decoded ends the run; skip: it is left out with a warning",
                    {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali), "decode on the GPU",
                    {.support = Support::default_only}),

@@ -69,7 +69,7 @@ Key build_strategy_keys() {
           make_key("enable_backward_optimizer_op_deps", build(&Build::enable_backward_optimizer_op_deps),
                    "updates wait for the whole backward pass"),
           make_key("cache_runtime_context", build(&Build::cache_runtime_context),
-                   "where values lie is not looked up by their names in each step"),
+                   "look up the places of values once, not by name in each step"),
           make_key("reduce_strategy", build(&Build::reduce_strategy),
                    "who updates a parameter: all or one rank",
                    {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
@@ -95,7 +95,7 @@ Key execution_strategy_keys() {
           make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
                    "steps after which activation memory is given back, 0: never", {.range = Range::from(0)}),
           make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
-                   "steps of one run: what is fetched, saved and asked for is so behind its last",
+                   "steps of one run; fetches, saves and requests wait for its last step",
                    {.range = Range::from(1)}),
           make_key("use_thread_barrier", execution(&Execution::use_thread_barrier), "parameter servers only",
                    {.note = "has no effect in collective mode"}),
@@ -142,10 +142,10 @@ std::vector<Key> memory_keys(const Section<StrategySpec>& strategy) {
   const Section<RecomputeSpec> recompute{
       [](JobSpec& spec) -> RecomputeSpec& { return spec.strategy.recompute_configs; }};
   return {make_key("recompute", strategy(&StrategySpec::recompute),
-                   "what the backward pass needs of the forward pass is made again, not kept"),
+                   "recompute what the backward pass needs of the forward pass instead of keeping it"),
           make_object_key("recompute_configs", "recomputation in detail",
                           {make_key("checkpoints", recompute(&RecomputeSpec::checkpoints),
-                                    "values that are kept; none: those that let least memory be held")})};
+                                    "values to keep; none: those that need the least memory")})};
 }
 
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {

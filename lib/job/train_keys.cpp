@@ -36,7 +36,7 @@ Key train_keys() {
               "steps between comparisons of all ranks' weights, 0: never; a difference ends the run with 81",
               {.range = Range::from(0)}),
           make_key("profile", train(&TrainSpec::profile),
-                   "steps behind the first whose time is told by kind of op, 0: none",
+                   "steps after the first whose time rank 0 prints by kind of op, 0: none",
                    {.range = Range::from(0)}),
       });
 }

@@ -27,7 +27,7 @@
 namespace fleetrun::launch {
 namespace {
 
-// All that can be wrong with a job is told before a process or a file is made.
+// Reports everything wrong with a job before a process is started or a file created.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   if (kind_of(requested_program(options)) != ProgramKind::job) {
     for (const auto& [flag, folder] : {std::pair("--dump_program", &options.dump_program),
@@ -47,7 +47,7 @@ ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
   return {.embedded_runtime = true, .device = job->spec.device};
 }
 
-// Rank 0 says what it comes to; that it comes to nothing is told before a start.
+// Throws before anything starts when the strategy cannot work. Rank 0 prints the settled one later.
 void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
                     const Environment& environment) {
   if (!job) return;
@@ -76,6 +76,15 @@ std::string make_temporary_folder(std::string path) {
     throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)),
                 "--log_dir chooses another folder for the logs");
   return path;
+}
+
+// A run that has succeeded does not fail because of what it leaves behind.
+void try_to_remove(const std::string& folder) {
+  try {
+    remove_log_folder(folder);
+  } catch (const Error& error) {
+    log_line("fleetrun", "warning: " + error.message());
+  }
 }
 
 // A program that knows its way by absolute paths runs without one.
@@ -111,7 +120,7 @@ int launch(LaunchOptions options, const Environment& environment) {
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
   const int code = run_guarded([&](int front_fd) { return run_node(run, front_fd); });
-  if (temporary && code == 0) remove_log_folder(options.log_dir.value);
+  if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }
 

@@ -68,12 +68,11 @@ std::vector<Option> worker_options(LaunchOptions& options) {
       one_of({"cores", "none"},
              with_optional_value(
                  value("--bind", "WHAT", "", options.bind, parse_binding,
-                       "cores: each rank gets its share of the cores that we may use, and they are "
-                       "printed; none: all ranks share all"))),
+                       "cores: give each rank its share of the usable cores, and print them; none: "
+                       "all ranks share all cores"))),
       list("--debug_rank", "RANK=COMMAND", options.debug_rank, parse_debug_rank,
-           "Puts a command in front of the program of one rank: 3='gdbserver :2345', 0='valgrind -q'; it has "
-           "the "
-           "rank's log as output"),
+           "Run the program of one rank under a command: 3='gdbserver :2345', 0='valgrind -q'; the command "
+           "writes to the rank's log"),
       list("--nccl", "NAME=VALUE", options.nccl, parse_nccl_setting,
            "An NCCL variable of the workers; it wins over the job's env, which wins over the environment"),
       list("--env,-x", "NAME=VALUE", options.env, parse_variable,
@@ -92,7 +91,7 @@ std::vector<Option> address_options(LaunchOptions& options) {
       value("--host,--local_addr", "ADDRESS", "POD_IP", options.host, as_text,
             "Address of this host that the workers are told, and where the ranks of a job meet"),
       value("--start_port", "PORT", "PADDLE_START_PORT", options.start_port, parse_port,
-            "First port of the workers, the others follow it; without it free ones are taken"),
+            "First port of the workers, who use the ports from there on; without it free ports"),
       value("--master", "HOST:PORT", "", options.master, as_endpoint,
             "For MASTER_ADDR and MASTER_PORT, on this host"),
       on_or_off(
@@ -128,39 +127,37 @@ std::vector<Option> log_options(LaunchOptions& options) {
                        "picture")),
       value(
           "--metrics_port", "PORT", "", options.metrics_port, parse_metrics_port,
-          "Tell Prometheus of the run at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT for "
-          "another address than this host's own, where nobody is asked who they are"),
+          "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT "
+          "listens on that address instead, for everybody who can reach it"),
       completing(
           Option::Completes::files,
           value("--metrics_file", "FILE", "", options.metrics_file, as_text,
-                "The same as a file that is replaced every 5 s, for node_exporter's textfile collector")),
+                "Write the same metrics to a file every 5 s, for node_exporter's textfile collector")),
   };
 }
 
 std::vector<Option> supervision_options(LaunchOptions& options) {
   return {
       value("--grace,--shutdown_timeout", "SECONDS", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", options.grace,
-            parse_seconds, "Between SIGTERM and SIGKILL for workers that are stopped"),
+            parse_seconds, "Seconds to wait after SIGTERM before sending SIGKILL"),
       value("--kill_wait", "SECONDS", "", options.kill_wait, parse_seconds,
-            "How long to wait for workers to be gone after SIGKILL"),
+            "Seconds to wait for killed workers to disappear"),
       value("--timeout", "SECONDS", "", options.timeout, parse_deadline,
-            "Time after which the run is ended with code 124; without it there is none"),
+            "Seconds after which the run is stopped with exit code 124; without it no limit"),
       value("--max_restart,--max_restarts", "N", "PADDLE_MAX_RESTART", options.max_restart, parse_restarts,
-            "Restarts of all ranks after a failure"),
+            "How often to restart all ranks after a failure"),
       value("--restart_delay", "SECONDS", "", options.restart_delay, parse_seconds,
-            "Before the first restart, doubled while restarts do not help"),
+            "Seconds to wait before the first restart, doubled while restarts do not help"),
       value("--hang_timeout", "SECONDS", "", options.hang_timeout, parse_deadline,
-            "Time without output and work of any rank that counts as a hang, 0 for never; without it never, "
-            "and "
-            "for a job.json max(30 s, 5 times its 99th percentile step)"),
+            "Seconds without output or work of any rank that count as a hang, 0: never; without it never, "
+            "but for a job.json max(30 s, 5 times its 99th percentile step)"),
       value("--log_rule", "RULE", "", options.log_rule, parse_log_rule,
-            "'REGEX within 60s': without a log line that matches for so long the run hangs"),
+            "'REGEX within 60s': the run hangs when no log line matches for that long"),
       value("--early_exit_wait", "SECONDS", "", options.early_exit_wait, parse_deadline,
-            "Time that ranks may run on when one has finished; without it for ever"),
+            "Seconds that other ranks may run after the first has finished; without it no limit"),
       one_of({"auto", "none"},
              value("--cgroup", "CHOICE", "", options.cgroup, parse_cgroup,
-                   "auto or none: whether the workers get a cgroup of their own, where one can "
-                   "be made")),
+                   "auto: give the workers a cgroup of their own where possible; none: do not")),
   };
 }
 
@@ -173,7 +170,7 @@ std::vector<Option> look_options(LaunchOptions& options) {
                        "as json, and start nothing"))),
       one_of({"text", "json"},
              with_optional_value(value("--show_config", "FORMAT", "", options.show_config, parse_text_or_json,
-                                       "Show what each flag is and where that comes from, as text or json"))),
+                                       "Show each flag's value and where it was set, as text or json"))),
       completing(
           Option::Completes::files,
           value("--config", "FILE", "FLEETRUN_CONFIG", options.config, as_text,

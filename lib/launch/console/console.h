@@ -1,6 +1,5 @@
 // Our stdout and stderr, as the middle process uses them: never blocking, the progress line out of the way.
 #pragma once
-#include <functional>
 #include <string_view>
 
 #include "launch/cli/options.h"

@@ -20,6 +20,7 @@ constexpr double kTickSeconds = 0.2;  // of a short limit
 
 // Two sockets that hold a port, log, the same log read, pidfd, progress page, connection to the store.
 constexpr rlim_t kDescriptorsPerRank = 7;
+constexpr rlim_t kMostPerRank = 11;             // the log read for hangs, too, and a log of stderr as often
 constexpr rlim_t kOtherDescriptors = 40;        // the loop, consoles, pipes, a roll call
 constexpr std::size_t kLongestString = 131071;  // MAX_ARG_STRLEN of Linux less the final NUL
 
@@ -62,14 +63,15 @@ std::string describe_process_limit() {
 
 void raise_descriptor_limit(int ranks) {
   const rlim_t needed = kDescriptorsPerRank * static_cast<rlim_t>(ranks) + kOtherDescriptors;
+  const rlim_t most = kMostPerRank * static_cast<rlim_t>(ranks) + kOtherDescriptors;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most) return;
   if (limit.rlim_max < needed)
     throw Error(
         ErrorKind::os,
         fmt::format("{} ranks need {} open descriptors, the hard limit is {}", ranks, needed, limit.rlim_max),
         "ulimit -Hn shows it; the administrator can raise it in limits.conf");
-  limit.rlim_cur = needed;
+  limit.rlim_cur = std::min(most, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -23,12 +24,14 @@ sockaddr_un address_in(const UniqueFd& folder) {
   return address;
 }
 
+// EAGAIN: a run that is stopped takes no more connections, and would keep us waiting.
 bool is_answered(const std::string& folder) {
   const UniqueFd opened = open_control_folder(folder);
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = address_in(opened);
   return opened && socket &&
-         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+         (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+          errno == EAGAIN);
 }
 
 }  // namespace fleetrun::launch

@@ -1,12 +1,12 @@
 #include "launch/logs/own_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -37,11 +37,6 @@ std::string_view describe(FileFacts::Kind kind) {
       break;
   }
   return "a device or a pipe";
-}
-
-std::string name_of_user(uid_t user) {
-  const passwd* const entry = ::getpwuid(user);  // NOLINT(concurrency-mt-unsafe): one thread
-  return entry == nullptr ? fmt::format("user {}", user) : fmt::format("user {}", entry->pw_name);
 }
 
 // A name as the kernel takes it without following a link on the way.
@@ -79,6 +74,13 @@ int rename_to_free_name(const Place& from, const Place& to) {
 }
 
 }  // namespace
+
+std::string name_of_user(uid_t user) {
+  passwd entry{}, *found = nullptr;
+  std::array<char, 4096> room;
+  ::getpwuid_r(user, &entry, room.data(), room.size(), &found);
+  return found == nullptr ? fmt::format("user {}", user) : fmt::format("user {}", found->pw_name);
+}
 
 Error in_the_way(const std::string& path, const FileFacts& found, bool changed) {
   const std::string owner = found.owner == ::geteuid() ? "" : " of " + name_of_user(found.owner);
@@ -252,14 +254,8 @@ void OwnFiles::move(const std::string& name, const std::string& to) const {
 }
 
 std::vector<std::string> OwnFiles::names(const std::string& folder) const {
-  std::vector<std::string> found;
-  const int fd = ::openat(folder_, folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR* const stream = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (stream == nullptr) return found;
-  while (const dirent* entry = ::readdir(stream))  // NOLINT(concurrency-mt-unsafe): ours alone
-    if (const std::string name = entry->d_name; name != "." && name != "..") found.push_back(name);
-  ::closedir(stream);
-  return found;
+  const UniqueFd fd(::openat(folder_, folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return names_in(fd.get());
 }
 
 }  // namespace fleetrun::launch

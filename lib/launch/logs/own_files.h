@@ -13,6 +13,8 @@
 
 namespace fleetrun::launch {
 
+std::string name_of_user(uid_t user);  // "user alice"; "user 1234" when that one has no name
+
 // "log/report.json is in the way: a link that no run of fleetrun left there".
 Error in_the_way(const std::string& path, const FileFacts& found, bool changed = false);
 Error cannot_create(const std::string& path, int code);

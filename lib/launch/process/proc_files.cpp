@@ -127,7 +127,7 @@ std::uint64_t parse_process_io(const std::string& text) {
 }
 
 std::uint64_t read_process_io(pid_t pid) {
-  return parse_process_io(read_kernel_file(fmt::format("/proc/{}/io", pid)));
+  return parse_process_io(read_kernel_file(process_path(pid, "io")));
 }
 
 std::vector<pid_t> list_process_tree(pid_t root) {
@@ -135,8 +135,12 @@ std::vector<pid_t> list_process_tree(pid_t root) {
   for (std::size_t i = 0; i < tree.size(); ++i) {
     const pid_t number = number_in_proc(tree[i]);
     if (number == 0) continue;
-    const std::vector<pid_t> children = read_children(fmt::format("/proc/{0}/task/{0}/children", number));
-    tree.insert(tree.end(), children.begin(), children.end());
+    std::error_code gone;  // each thread has a list of the children that it started
+    std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", number), gone);
+    for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+      const std::vector<pid_t> children = read_children(thread->path() / "children");
+      tree.insert(tree.end(), children.begin(), children.end());
+    }
   }
   return tree;
 }

@@ -3,7 +3,6 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -29,13 +28,6 @@ std::string_view describe(Role role) {
   constexpr std::array<std::string_view, 6> kNames = {"running", "finished",     "primary",
                                                       "stopped", "failed_after", "never_started"};
   return kNames.at(static_cast<std::size_t>(role));
-}
-
-std::vector<int> ranks_with(const Verdict& verdict, Role role) {
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (verdict.ranks[i].role == role) ranks.push_back(static_cast<int>(i));
-  return ranks;
 }
 
 std::string_view cause_word(const ExitReport& report) {
@@ -136,12 +128,12 @@ std::string describe(const ExitReport& report) {
   const bool failed = verdict.rank && verdict.cause != Cause::early_exit;
   std::string text = failed ? failed_rank_text(report)
                             : fmt::format("fleetrun: {}\n", describe_cause(verdict, report.command));
-  for (const int rank : ranks_with(verdict, Role::failed_after))
-    text += fmt::format("fleetrun: rank {} {} after it was told to stop\n", rank,
+  for (const int rank : ranks_that(verdict, Role::failed_after))
+    text += fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
                         verdict.ranks[static_cast<std::size_t>(rank)].status->describe());
-  if (const auto stopped = ranks_with(verdict, Role::stopped); !stopped.empty())
+  if (const auto stopped = ranks_that(verdict, Role::stopped); !stopped.empty())
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
-  if (const auto left = ranks_with(verdict, Role::running); !left.empty())
+  if (const auto left = ranks_that(verdict, Role::running); !left.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
   if (failed)  // of a hang the roll call has told
     for (const std::string& line : describe_collectives(report.collectives))

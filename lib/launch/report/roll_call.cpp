@@ -7,7 +7,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/name_ranks.h"
 #include "base/progress_page.h"

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "launch/plan/program.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"

@@ -1,6 +1,5 @@
 // What each attempt at the run needs anew: ports, logs, progress pages, and the workers planned with them.
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,5 @@
 // Looks at the ranks again and again and asks the HangWatch what it thinks.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 

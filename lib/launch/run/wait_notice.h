@@ -10,9 +10,10 @@
 
 namespace fleetrun::launch {
 
-// "waiting for rank 3 to end, 15 s so far; --grace allows 60 s". Behind the grace: "rank 3 is still there, 12 s after
-// SIGKILL".
+// "waiting for rank 3 to end, 15 s so far; --grace allows 60 s".
 std::string describe_wait(const std::vector<int>& ranks, Clock::duration waited, Clock::duration grace);
+// "rank 3 is still there, 12 s after SIGKILL".
+std::string describe_survivors(const std::vector<int>& ranks, Clock::duration since_kill);
 
 class WaitNotice {
  public:
@@ -25,7 +26,7 @@ class WaitNotice {
   void begin_attempt();  // all ranks anew
 
  private:
-  void say_end(unsigned attempt, TimePoint began);
+  void say_end(unsigned attempt);
   void say_finished(unsigned attempt);
 
   EventLoop& loop_;

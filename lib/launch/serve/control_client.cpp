@@ -1,7 +1,6 @@
 #include "launch/serve/control_client.h"
 
 #include <poll.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -15,6 +14,7 @@
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
+#include "launch/logs/own_files.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -37,11 +37,7 @@ Error no_answer(const std::string& folder, const std::string& why) {
 
 std::string owner_of(const std::string& path) {
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return "another user";
-  passwd user{}, *found = nullptr;
-  std::array<char, 4096> room;
-  ::getpwuid_r(facts.st_uid, &user, room.data(), room.size(), &found);
-  return found == nullptr ? fmt::format("user {}", facts.st_uid) : fmt::format("user {}", found->pw_name);
+  return ::stat(path.c_str(), &facts) == 0 ? name_of_user(facts.st_uid) : "another user";
 }
 
 Error foreign_run(const std::string& folder) {

@@ -111,11 +111,15 @@ void ProcessGroup::on_signal(const ReceivedSignal& signal) {
   reap_orphans(leaders);
 }
 
+// A run that goes on, with another attempt, handles the signals when the loop comes to them.
 bool ProcessGroup::stop_requested() {
-  const std::vector<ReceivedSignal> signals = read_signals(signals_.get());
-  return std::any_of(signals.begin(), signals.end(), [this](const ReceivedSignal& signal) {
-    return ends_a_run(signal.number) && !repeats_.is_repeat(signal, Clock::now());
-  });
+  bool requested = false;
+  for (const ReceivedSignal& signal : read_signals(signals_.get())) {
+    const bool ends = ends_a_run(signal.number);
+    requested = requested || (ends && !(supervisor_.done() && repeats_.is_repeat(signal, Clock::now())));
+    if (!supervisor_.done()) loop_.call_at(Clock::now(), [this, signal] { on_signal(signal); });
+  }
+  return requested;
 }
 
 void ProcessGroup::watch_front() {

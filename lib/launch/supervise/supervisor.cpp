@@ -158,6 +158,7 @@ void Supervisor::start_clocks(TimePoint now) {
   hold_at_.reset();
   started_ += stood;
   deadline_ += stood;
+  if (verdict_.asked_to_end) *verdict_.asked_to_end += stood;
   if (timeout_at_) *timeout_at_ += stood;
   if (early_exit_at_) *early_exit_at_ += stood;
 }
@@ -244,6 +245,7 @@ Actions Supervisor::diagnose(Cause cause, ErrorKind kind, std::string why, TimeP
 Actions Supervisor::stop(TimePoint now) {
   start_clocks(now);
   decide_restart(now);
+  verdict_.asked_to_end = now;
   phase_ = Phase::stopping;
   deadline_ = now + options_.grace;
   Actions actions = for_each_running<Terminate>(stop_signal_);
@@ -272,6 +274,7 @@ Actions Supervisor::stop_groups(TimePoint now) {
 
 Actions Supervisor::kill(TimePoint now) {
   start_clocks(now);
+  verdict_.killed = now;
   phase_ = Phase::killing;
   deadline_ = now + options_.kill_wait;
   Actions actions = for_each_running<Kill>();
@@ -304,6 +307,13 @@ Actions Supervisor::for_each_running(More... more) const {
   for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
     if (verdict_.ranks[i].role == Role::running) actions.push_back(Act{static_cast<int>(i), more...});
   return actions;
+}
+
+std::vector<int> ranks_that(const Verdict& verdict, Role role) {
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
+    if (verdict.ranks[i].role == role) ranks.push_back(static_cast<int>(i));
+  return ranks;
 }
 
 }  // namespace fleetrun::launch

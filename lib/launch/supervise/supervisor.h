@@ -121,9 +121,11 @@ struct Verdict {
   std::string why;      // hung, timed_out, early_exit: in words
   int exit_code = 0;
   int attempt = 0;
+  std::optional<TimePoint> asked_to_end, killed;  // when the ranks were: by SIGTERM, by SIGKILL
   bool crash_loop = false;  // starting again had no use: exit_code says so, not what the worker said
   std::vector<RankVerdict> ranks;
 };
+std::vector<int> ranks_that(const Verdict& verdict, Role role);  // have this one
 
 struct SupervisorOptions {
   std::vector<int>

@@ -128,7 +128,6 @@ class ArgumentPlaces {
   };
   Range of(int argument) const;              // by its index
   int argument_at(std::size_t place) const;  // the reverse
-  std::size_t list_length() const { return list_length_; }
 
  private:
   std::vector<Range> ranges_;

@@ -203,9 +203,10 @@ void Checkpoints::keep(const TrainingState& state) {
   const std::int64_t start = monotonic_ns();
   Snapshot snapshot =
       take_snapshot(state, trainer_.whole_program(), trainer_.storage(), *world_.communicator);
+  waited_ns_ += monotonic_ns() - start;
+  wait_for_writer();  // with signs of life, should an earlier save still be under way
   if (writer_) writer_->write(std::move(snapshot));
   saved_steps_ = state.steps;
-  waited_ns_ += monotonic_ns() - start;
 }
 
 void Checkpoints::tell_results() {

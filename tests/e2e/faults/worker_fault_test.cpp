@@ -176,7 +176,7 @@ TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its he
   const ChildResult result = process.wait();
   CHECK(result.code == 143);
   CHECK(contains(launch.folder.read("log/workerlog.0"), "helper lives\n"));
-  CHECK(contains(result.err, "fleetrun: rank 0 exited with code 9 after it was told to stop\n"));
+  CHECK(contains(result.err, "fleetrun: rank 0 exited with code 9 after fleetrun asked it to stop\n"));
   CHECK_FALSE(is_alive(helper));
 }
 

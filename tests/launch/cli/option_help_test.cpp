@@ -62,7 +62,7 @@ TEST_CASE("a default that is shown is one that the flag takes") {
 TEST_CASE(
     "help says for each flag what it takes, its default, its variable and its other names, in 100 columns") {
   const std::string help = answer_to({"--help"});
-  CHECK(contains(help, "  --grace SECONDS         Between SIGTERM and SIGKILL"));
+  CHECK(contains(help, "  --grace SECONDS         Seconds to wait after SIGTERM"));
   CHECK(contains(help, "(default: 10;\n"));
   CHECK(contains(help, "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT; also --shutdown_timeout)"));
   CHECK(contains(help, "$PADDLE_DEVICES; also --selected_gpus, --devices)"));

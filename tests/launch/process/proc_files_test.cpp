@@ -1,9 +1,13 @@
 #include "launch/process/proc_files.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <future>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -28,6 +32,25 @@ TEST_CASE("our own process is found under its number") {
   REQUIRE(read_process_stat(::getpid()));
   CHECK(read_process_stat(::getpid())->parent == ::getppid());
   CHECK(list_process_tree(::getpid()).front() == ::getpid());
+}
+
+TEST_CASE("children of any thread belong to the tree") {
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe(ends) == 0);
+  std::promise<pid_t> started;
+  std::thread parent([&] {
+    const pid_t child = ::fork();
+    char nothing = 0;
+    if (child == 0) ::_exit(::close(ends[1]) == 0 && ::read(ends[0], &nothing, 1) == 0 ? 0 : 1);
+    started.set_value(child);
+    ::waitpid(child, nullptr, 0);
+  });
+  const pid_t child = started.get_future().get();
+  const std::vector<pid_t> tree = list_process_tree(::getpid());
+  CHECK(std::find(tree.begin(), tree.end(), child) != tree.end());
+  ::close(ends[1]);
+  parent.join();
+  ::close(ends[0]);
 }
 
 using namespace std::chrono_literals;

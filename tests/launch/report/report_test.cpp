@@ -51,7 +51,7 @@ TEST_CASE("a failure is told in one block: who, how, where, what it said, who wa
         "fleetrun: the last lines of log/workerlog.1:\n"
         "    almost\n"
         "    there\n"
-        "fleetrun: rank 2 exited with code 9 after it was told to stop\n"
+        "fleetrun: rank 2 exited with code 9 after fleetrun asked it to stop\n"
         "fleetrun: stopped by fleetrun: rank 0\n");
 }
 

@@ -15,8 +15,8 @@ TEST_CASE("a long stop says for whom it waits, and until when") {
 }
 
 TEST_CASE("what SIGKILL does not end is named") {
-  CHECK(describe_wait({3}, 22s, 10s) == "rank 3 is still there, 12 s after SIGKILL");
-  CHECK(describe_wait({1, 2}, 22s, 10s) == "ranks 1, 2 are still there, 12 s after SIGKILL");
+  CHECK(describe_survivors({3}, 12s) == "rank 3 is still there, 12 s after SIGKILL");
+  CHECK(describe_survivors({1, 2}, 12s) == "ranks 1, 2 are still there, 12 s after SIGKILL");
 }
 
 TEST_CASE("of many ranks some are named") {
@@ -26,7 +26,7 @@ TEST_CASE("of many ranks some are named") {
         "waiting for ranks 0, 1, 2, 3, 4, 5, 6, 7 and 1192 more to end, 5 s so far; --grace allows 10 s");
 }
 
-// Runs the loop until somebody has said something, with clocks that really go.
+// Runs the loop until somebody has said something.
 std::string first_words(const Verdict& verdict, Clock::duration at_most) {
   EventLoop loop;
   std::string words;
@@ -42,13 +42,18 @@ std::string first_words(const Verdict& verdict, Clock::duration at_most) {
   return words;
 }
 
-TEST_CASE("a run that ends says so after 5 s, one that goes on says nothing") {
+TEST_CASE("a run that ends says so after 5 s, one that goes on or calls the roll says nothing") {
   Verdict verdict = {.ranks = std::vector<RankVerdict>(2)};
   CHECK(first_words(verdict, 10ms).empty());
   verdict.cause = Cause::exited;
   verdict.ranks[0].role = Role::cause;
   CHECK(first_words(verdict, 10ms).empty());
+  verdict.asked_to_end = Clock::now();
+  CHECK(first_words(verdict, 10ms).empty());
+  verdict.asked_to_end = Clock::now() - 5s;
   CHECK(first_words(verdict, 20s) == "waiting for rank 1 to end, 5 s so far; --grace allows 60 s");
+  verdict.killed = Clock::now() - 12s;
+  CHECK(first_words(verdict, 20s) == "rank 1 is still there, 12 s after SIGKILL");
 }
 
 }  // namespace

@@ -33,9 +33,8 @@ auto with_server(const TemporaryFolder& folder, std::size_t times, Work work) {
   REQUIRE(server.listens());
   std::atomic<bool> done = false;
   auto result = std::async(std::launch::async, [&] {
-    auto value = work();
-    done = true;
-    return value;
+    const std::shared_ptr<void> at_end(nullptr, [&](void*) { done = true; });  // also when it throws
+    return work();
   });
   const std::function<void()> look = [&] {
     if (done) return loop.stop();
