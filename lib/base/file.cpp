@@ -107,7 +107,7 @@ std::vector<std::string> names_in(int folder) {
   UniqueFd fd(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const stream = fd ? ::fdopendir(fd.get()) : nullptr;
   if (stream == nullptr) return names;
-  fd.release();  // closedir closes it
+  fd.release();                                    // closedir closes it
   while (const dirent* entry = ::readdir(stream))  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
     if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
   ::closedir(stream);

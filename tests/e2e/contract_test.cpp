@@ -153,6 +153,29 @@ TEST_CASE("logs are of this run only") {
   CHECK_FALSE(launch.folder.has("log/workerlog.2"));
 }
 
+TEST_CASE(
+    "a run whose log folder got another name keeps to it, and takes nothing from the next run in log/") {
+  const Launch launch;
+  launch.folder.write("first.sh",
+                      "touch up$TORCHELASTIC_RESTART_COUNT\nwhile ! test -e go; do sleep 0.02; done\n"
+                      "echo 'ValueError: of the first' >&2; exit 3\n");
+  launch.folder.write("second.sh",
+                      "printf 'Traceback (most recent call last):\n  File \"x.py\", line 1, in <module>\n"
+                      "KeyError: of the second\n'\n");
+  ChildProcess first({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "/bin/sh", "first.sh"},
+                     launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up0"); }, 60s));
+  std::filesystem::rename(launch.folder / "log", launch.folder / "old");
+  CHECK(launch.run_words({"/bin/sh", "second.sh"}).code == 0);
+  launch.folder.write("go", "");
+  const ChildResult result = first.wait();
+  CHECK(result.code == 93);         // it failed twice
+  CHECK(launch.folder.has("up1"));  // it was restarted
+  CHECK(contains(result.err, "ValueError: of the first"));
+  CHECK_FALSE(contains(result.out + result.err, "of the second"));
+  CHECK(contains(launch.folder.read("old/report.json"), "of the first"));
+}
+
 TEST_CASE("every line of the first rank reaches a pipe, whatever its amount") {
   const Launch launch;
   const ChildResult result = launch.run({}, {"flood", "5000000", "print", "end"});

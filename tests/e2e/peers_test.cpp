@@ -26,7 +26,7 @@ ChildResult run_with(const Launch& launch, const std::string& folder, const Word
   for (int runs = 1; runs <= kMostRuns; ++runs) {
     ChildProcess process(command, options);
     result = process.wait(kImportTime);
-    if (!contains(result.err, "terminate called without an active exception")) break;
+    if (!contains(result.out + result.err, "terminate called without an active exception")) break;
     MESSAGE("run " << runs << ": PyTorch aborted in a destructor of its own");
   }
   return result;

@@ -125,14 +125,12 @@ std::vector<Option> log_options(LaunchOptions& options) {
                  value("--dump_passes", "FOLDER", "", options.dump_passes, as_text,
                        "Where rank 0 of a job.json writes its program after each pass, as text and Graphviz "
                        "picture")),
-      value(
-          "--metrics_port", "PORT", "", options.metrics_port, parse_metrics_port,
-          "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT "
-          "listens on that address instead, for everybody who can reach it"),
-      completing(
-          Option::Completes::files,
-          value("--metrics_file", "FILE", "", options.metrics_file, as_text,
-                "Write the same metrics to a file every 5 s, for node_exporter's textfile collector")),
+      value("--metrics_port", "PORT", "", options.metrics_port, parse_metrics_port,
+            "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics, 0: at a free port; ADDRESS:PORT "
+            "listens on that address instead, for everybody who can reach it"),
+      completing(Option::Completes::files,
+                 value("--metrics_file", "FILE", "", options.metrics_file, as_text,
+                       "Write the same metrics to a file every 5 s, for node_exporter's textfile collector")),
   };
 }
 

@@ -13,7 +13,7 @@ ConsoleView::ConsoleView(EventLoop& loop, const std::vector<ConsoleSource>& sour
     if (!source.prefix.text.empty() || beside > 1)
       front = [prefix = source.prefix, place = source.place] { return expand(prefix, place); };
     followers_.push_back(
-        std::make_unique<LogFollower>(loop, *source.stream, source.path, LogText(std::move(front))));
+        std::make_unique<LogFollower>(loop, *source.stream, source.log, LogText(std::move(front))));
   }
 }
 

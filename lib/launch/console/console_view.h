@@ -12,7 +12,7 @@
 namespace fleetrun::launch {
 
 struct ConsoleSource {
-  std::string path;  // of a log
+  LogFile log;
   LogPrefix prefix;  // "": the lines stand as they are
   LinePlace place;
   OutputStream* stream = nullptr;  // that shows it

@@ -11,9 +11,9 @@ constexpr std::size_t kChunk = 64 * 1024;  // bytes; what a pipe holds by defaul
 
 }  // namespace
 
-LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text)
-    : loop_(loop), stream_(stream), file_(path), text_(std::move(text)) {
-  if (!file_.is_open()) throw file_error(errno, "following", path);
+LogFollower::LogFollower(EventLoop& loop, OutputStream& stream, const LogFile& file, LogText text)
+    : loop_(loop), stream_(stream), file_(file), text_(std::move(text)) {
+  if (!file_.is_open()) throw file_error(errno, "following", file.path);
 }
 
 void LogFollower::start_at(std::int64_t place) { file_.go_to(place); }

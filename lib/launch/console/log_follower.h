@@ -14,7 +14,7 @@ namespace fleetrun::launch {
 class LogFollower {
  public:
   // The file exists. Throws Error(io) when it cannot be read.
-  LogFollower(EventLoop& loop, OutputStream& stream, const std::string& path, LogText text = LogText());
+  LogFollower(EventLoop& loop, OutputStream& stream, const LogFile& file, LogText text = LogText());
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 

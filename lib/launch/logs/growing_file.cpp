@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-GrowingFile::GrowingFile(const std::string& path)
-    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+GrowingFile::GrowingFile(const LogFile& file)
+    : fd_(::openat(file.folder, file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
 
 off_t GrowingFile::size() const {
   struct stat facts {};

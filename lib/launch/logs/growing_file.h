@@ -1,18 +1,31 @@
 // A file that others append to. Whoever empties it meanwhile (`: > log`) makes it begin anew, and so does its reader.
 #pragma once
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
 
 namespace fleetrun::launch {
 
+// A file that is found even when its folder got another name. A run's logs are: `mv log old` while it goes on is no reason to
+// read what another run writes to a new log/ since.
+struct LogFile {
+  LogFile(std::string whole) : path(std::move(whole)), name(path) {}
+  LogFile(int open_folder, std::string name_there, std::string shown)
+      : path(std::move(shown)), folder(open_folder), name(std::move(name_there)) {}
+
+  std::string path;       // as the user knows it
+  int folder = AT_FDCWD;  // open
+  std::string name;       // in that folder
+};
+
 class GrowingFile {
  public:
-  explicit GrowingFile(
-      const std::string& path);  // without a descriptor when it cannot be opened; errno says why
+  explicit GrowingFile(const LogFile& file);  // without a descriptor when it cannot be opened; errno says why
 
   bool is_open() const { return static_cast<bool>(fd_); }
   void close() { fd_.reset(); }

@@ -4,7 +4,6 @@
 
 #include "base/printable.h"
 #include "base/utf8.h"
-#include "launch/logs/growing_file.h"
 #include "launch/logs/log_text.h"
 
 namespace fleetrun::launch {
@@ -22,9 +21,7 @@ std::string shorten(std::string text, std::size_t most) {
   return text.append(kCut);
 }
 
-std::string read_log_end(const std::string& path, std::size_t most) {
-  return GrowingFile(path).read_end(most);
-}
+std::string read_log_end(const LogFile& file, std::size_t most) { return GrowingFile(file).read_end(most); }
 
 std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   std::vector<std::string> lines;
@@ -39,8 +36,8 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   return lines;
 }
 
-std::vector<std::string> read_last_lines(const std::string& path, std::size_t count) {
-  return last_lines(read_log_end(path, kTailBytes), count);
+std::vector<std::string> read_last_lines(const LogFile& file, std::size_t count) {
+  return last_lines(read_log_end(file, kTailBytes), count);
 }
 
 }  // namespace fleetrun::launch

@@ -5,16 +5,18 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/logs/growing_file.h"
+
 namespace fleetrun::launch {
 
 // The end of a file, at most so many bytes; "" when it cannot be read.
-std::string read_log_end(const std::string& path, std::size_t most);
+std::string read_log_end(const LogFile& file, std::size_t most);
 
 // The last lines of a text as people can read them: of a progress bar its last state, no escape sequences, and no line
 // longer than a screen takes.
 std::vector<std::string> last_lines(std::string_view text, std::size_t count);
 
-std::vector<std::string> read_last_lines(const std::string& path, std::size_t count);
+std::vector<std::string> read_last_lines(const LogFile& file, std::size_t count);
 
 // Not longer than `most` bytes; what is cut off is "...".
 std::string shorten(std::string text, std::size_t most);

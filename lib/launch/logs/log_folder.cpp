@@ -137,10 +137,14 @@ void LogFolder::keep_attempt(int attempt) const {
     if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
 }
 
-std::string LogFolder::log_of_end(int rank) const {
-  std::error_code none;
-  const auto bytes = std::filesystem::file_size(error_log(rank), none);
-  return none || bytes == 0 ? worker_log(rank) : error_log(rank);
+LogFile LogFolder::find_log_of_end(int rank) const {
+  LogFile errors = find_error_log(rank);
+  const auto found = look(errors.name);
+  return found && found->size > 0 ? errors : find_worker_log(rank);
+}
+
+std::string LogFolder::read_error_file(int rank) const {
+  return files_->read(fmt::format("error.{}.json", rank), kMostErrorBytes);
 }
 
 UniqueFd LogFolder::open_worker_log(int rank) const {

@@ -2,12 +2,16 @@
 // stays as it is (own_files.h).
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/endpoint.h"
 #include "base/unique_fd.h"
+#include "launch/logs/growing_file.h"
 #include "launch/logs/own_files.h"
 
 namespace fleetrun::launch {
@@ -42,7 +46,14 @@ class LogFolder {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
   std::string error_log(int rank) const { return worker_log(rank) + ".err"; }  // of stderr, where it is apart
-  std::string log_of_end(int rank) const;  // the one that says why the rank failed
+
+  // For reading, whatever the folder is called by now. They live no longer than we.
+  LogFile find(const std::string& name) const { return {folder_.get(), name, file(name)}; }
+  LogFile find_worker_log(int rank) const { return find(fmt::format("workerlog.{}", rank)); }
+  LogFile find_error_log(int rank) const { return find(fmt::format("workerlog.{}.err", rank)); }
+  LogFile find_log_of_end(int rank) const;  // the one that says why the rank failed
+  std::optional<FileFacts> look(const std::string& name) const { return files_->look(name); }
+  std::string read_error_file(int rank) const;  // of PyTorch's @record; "" when there is none
 
   // Moves what the ranks wrote to attempt-K/. Throws Error(create).
   void keep_attempt(int attempt) const;

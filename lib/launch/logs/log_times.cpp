@@ -1,7 +1,5 @@
 #include "launch/logs/log_times.h"
 
-#include <sys/stat.h>
-
 #include <fstream>
 
 #include <fmt/format.h>
@@ -40,11 +38,10 @@ void LogTimes::look() {
 void LogTimes::write() {
   std::string entries;
   for (std::size_t i = 0; i < logs_.size(); ++i) {
-    struct stat facts {};
-    if (::stat(folder_.file("workerlog." + logs_[i]).c_str(), &facts) != 0) continue;
-    if (facts.st_size == sizes_[i]) continue;
-    sizes_[i] = facts.st_size;
-    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], facts.st_size);
+    const auto found = folder_.look("workerlog." + logs_[i]);
+    if (!found || found->size == sizes_[i]) continue;
+    sizes_[i] = found->size;
+    entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], found->size);
   }
   // Of a full disk others complain.
   if (!entries.empty()) [[maybe_unused]]

@@ -37,7 +37,7 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-[[noreturn]] void run_middle(Pipe pipe, const std::function<int(int)>& middle) {
+[[noreturn]] void run_middle(pid_t front, Pipe pipe, const std::function<int(int)>& middle) {
   pipe.write_end.reset();
   ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
   ::signal(SIGTTOU, SIG_IGN);  // in the background of the terminal, and allowed to write there
@@ -53,6 +53,8 @@ Pipe make_pipe() {
     log_line("fleetrun", std::string("internal error: ") + error.what());
     code = static_cast<int>(ErrorKind::internal);
   }
+  // A front that Ctrl-Z stopped would never learn of an end that came meanwhile: by `fleetrun stop`, or a rank that was killed.
+  if (::getppid() == front) ::kill(front, SIGCONT);
   ::_exit(code);
 }
 
@@ -109,7 +111,8 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
         earlier.look(middle, pidfd);  // as process 1 of a container we get those of everybody
       else
         pass_signal(pidfd, signal);
-      if (signal.number == SIGTSTP) ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
+      if (signal.number == SIGTSTP && !has_ended(pidfd))
+        ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
     }
     if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier);
   }
@@ -126,9 +129,10 @@ int run_guarded(const std::function<int(int front_fd)>& middle) {
   const UniqueFd signals = open_signal_fd(handled);
   become_subreaper();
   std::fflush(nullptr);  // or both processes would write it
+  const pid_t front = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(ErrorKind::os, fmt::format("fork: {}", describe_errno(errno)));
-  if (pid == 0) run_middle(std::move(pipe), middle);
+  if (pid == 0) run_middle(front, std::move(pipe), middle);
   ::setpgid(pid, pid);  // whoever comes first
   pipe.read_end.reset();
   return wait_in_front(pid, signals);

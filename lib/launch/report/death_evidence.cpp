@@ -28,7 +28,6 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kMostErrorBytes = 1024 * 1024;  // of an error file
 constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
 constexpr std::size_t kLongestException = 300;  // bytes of a sentence
@@ -150,14 +149,6 @@ void look_at_log(const DeathScene& scene, DeathEvidence& evidence) {
     if (!fact->empty()) evidence.facts.push_back(std::move(*fact));
 }
 
-void look_at_error_file(const DeathScene& scene, DeathEvidence& evidence) {
-  try {
-    read_error_file(read_file(scene.error_file, kMostErrorBytes), evidence);
-  } catch (const Error&) {
-    // Most programs write none.
-  }
-}
-
 // Of a text from elsewhere.
 std::string first_line(const std::string& text) {
   return shorten(printable(text.substr(0, text.find('\n'))), kLongestException);
@@ -189,7 +180,7 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
   DeathEvidence evidence;
   look_at_log(scene, evidence);
   const bool killed = scene.status.how == ExitStatus::How::signaled;
-  if (!killed) look_at_error_file(scene, evidence);
+  if (!killed && !scene.error_file.empty()) read_error_file(scene.error_file, evidence);
   if (killed && scene.status.value == SIGKILL) look_for_oom(scene, evidence);
   if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);

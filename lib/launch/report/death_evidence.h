@@ -26,7 +26,7 @@ struct DeathScene {  // what is looked at
   pid_t pid = -1;
   ExitStatus status;
   std::string log;                                // files
-  std::string error_file;                         // as TORCHELASTIC_ERROR_FILE names it
+  std::string error_file;                         // what is in the one that TORCHELASTIC_ERROR_FILE names
   std::string log_end;                            // what stands at the end of the log
   MemoryCgroup memory_before;                     // as the run began
   std::chrono::system_clock::time_point started;  // the rank

@@ -42,7 +42,7 @@ void HangMonitor::follow_new_logs() {
   watch_.forgive();
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     tails_[i].clear();
-    for (const std::string& log : options_.logs[i]) tails_[i].push_back({GrowingFile(log), ""});
+    for (const LogFile& log : options_.logs[i]) tails_[i].push_back({GrowingFile(log), ""});
   }
 }
 

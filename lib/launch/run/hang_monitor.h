@@ -16,8 +16,8 @@ class HangMonitor {
  public:
   struct Options {
     HangOptions watch;
-    std::vector<LogRule> rules;                  // in the order of watch.rules
-    std::vector<std::vector<std::string>> logs;  // of each rank
+    std::vector<LogRule> rules;              // in the order of watch.rules
+    std::vector<std::vector<LogFile>> logs;  // of each rank
   };
 
   // `group` and `pages` (none, or one per rank) outlive it. Does nothing when there is nothing to watch.

@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::size_t kLongestShown = 100;  // of a log, shown beside the other facts of a rank
 
-double seconds_silent(const std::string& log, const Moment& started) {
+double seconds_silent(const LogFile& log, const Moment& started) {
   struct stat facts {};
-  return ::stat(log.c_str(), &facts) == 0 ? seconds_since_write(facts, started) : seconds_since(started);
+  return ::fstatat(log.folder, log.name.c_str(), &facts, 0) == 0 ? seconds_since_write(facts, started)
+                                                                 : seconds_since(started);
 }
 
 std::string ending_of(const RankVerdict& verdict) {
@@ -28,7 +29,7 @@ std::string ending_of(const RankVerdict& verdict) {
 RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const CollectiveRecords& collectives) {
   const RankVerdict& verdict = sources.group.verdict().ranks.at(rank);
   const WorkerRecord& record = sources.group.records().at(rank);
-  const std::string log = sources.logs.worker_log(static_cast<int>(rank));
+  const LogFile log = sources.logs.find_worker_log(static_cast<int>(rank));
   RankFacts facts = {.rank = static_cast<int>(rank), .pid = record.pid};
   facts.running = verdict.role == Role::running && record.pid > 0;
   if (!facts.running) {

@@ -56,18 +56,19 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
     report.logs[rank] = logs.worker_log(static_cast<int>(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
-  report.logs.at(static_cast<std::size_t>(rank)) = logs.log_of_end(rank);
+  const LogFile log = logs.find_log_of_end(rank);
+  report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  std::string log_end = read_log_end(logs.log_of_end(rank), kLogEnd);
+  std::string log_end = read_log_end(log, kLogEnd);
   report.last_lines = last_lines(log_end, kLastLines);
   if (!status || status->ok()) return;
   report.evidence =
       gather_evidence({.rank = rank,
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                        .status = *status,
-                       .log = logs.log_of_end(rank),
-                       .error_file = logs.file(fmt::format("error.{}.json", rank)),
+                       .log = log.path,
+                       .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),
                        .memory_before = report.memory_before,
                        .started = report.workers.at(static_cast<std::size_t>(rank)).started.wall});

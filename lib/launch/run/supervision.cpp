@@ -39,8 +39,8 @@ HangMonitor::Options hang_options(const NodeRun& run, const LogFolder& logs) {
     watch.look_every = std::clamp<Clock::duration>(bound / kLooks, kLookOften, watch.look_every);
   for (int rank = 0; rank < run.cluster.local_size(); ++rank) {
     const bool apart = run.cluster.console.apart.at(static_cast<std::size_t>(rank));
-    options.logs.push_back({logs.worker_log(rank)});
-    if (apart) options.logs.back().push_back(logs.error_log(rank));
+    options.logs.push_back({logs.find_worker_log(rank)});
+    if (apart) options.logs.back().push_back(logs.find_error_log(rank));
   }
   return options;
 }
@@ -163,14 +163,15 @@ std::unique_ptr<ConsoleView> Supervision::view_logs(int attempt) {
   std::vector<ConsoleSource> sources;
   for (const ShownLog& log : plan.logs) {
     const bool errors = log.stream == LogStream::err;
-    sources.push_back({.path = errors ? logs_.error_log(log.local_rank) : logs_.worker_log(log.local_rank),
-                       .prefix = log.tagged ? tagged : plain,
-                       .place = {.rank = log.local_rank,
-                                 .local_rank = log.local_rank,
-                                 .host = report_.host,
-                                 .attempt = attempt,
-                                 .role = options.role.value},
-                       .stream = errors ? &console_.err : &console_.out});
+    sources.push_back(
+        {.log = errors ? logs_.find_error_log(log.local_rank) : logs_.find_worker_log(log.local_rank),
+         .prefix = log.tagged ? tagged : plain,
+         .place = {.rank = log.local_rank,
+                   .local_rank = log.local_rank,
+                   .host = report_.host,
+                   .attempt = attempt,
+                   .role = options.role.value},
+         .stream = errors ? &console_.err : &console_.out});
   }
   return std::make_unique<ConsoleView>(loop_, sources);
 }

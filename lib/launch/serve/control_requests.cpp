@@ -29,9 +29,9 @@ double resident_mib(pid_t pid) {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
 }
 
-void add_log(const std::string& path, const Moment& started, Json& json) {
+void add_log(const LogFile& log, const Moment& started, Json& json) {
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return;
+  if (::fstatat(log.folder, log.name.c_str(), &facts, 0) != 0) return;
   json["log_bytes"] = facts.st_size;
   json["log_seconds_ago"] = seconds_since_write(facts, started);
 }
@@ -57,7 +57,7 @@ Json describe_rank(const RunControl& run, std::size_t rank) {
     json["epoch"] = progress.epoch;
     json["step"] = progress.step;
   }
-  add_log(run.logs.worker_log(static_cast<int>(rank)), record.started, json);
+  add_log(run.logs.find_worker_log(static_cast<int>(rank)), record.started, json);
   return json;
 }
 

@@ -193,6 +193,14 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
   }
   if (still_since_) return {};
   if (phase_ == Phase::running) return wake_while_running(now);
+  if (phase_ == Phase::pausing && timeout_at_ && now >= *timeout_at_) {  // no rank is left to be stopped
+    verdict_.cause = Cause::timed_out;
+    verdict_.why = fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
+    verdict_.exit_code = static_cast<int>(ErrorKind::timeout);
+    restart_in_.reset();
+    phase_ = Phase::ended;
+    return {};
+  }
   if (now < deadline_) return {};
   switch (phase_) {
     case Phase::diagnosing:

@@ -199,11 +199,13 @@ TEST_CASE("row '--restart_delay 3, Ctrl-Z in the pause': the next attempt waits 
 
 TEST_CASE("row 'nested': Ctrl-Z stops the ranks of a launcher below us, and its timeout stands still") {
   const Launch launch;
-  Words words = {FLEETRUN_BINARY, FLEETRUN_BINARY, "--log_dir=inner", "--nproc_per_node=2", "--timeout=2"};
+  const auto timeout = within(2s);
+  Words words = {FLEETRUN_BINARY, FLEETRUN_BINARY, "--log_dir=inner", "--nproc_per_node=2",
+                 "--timeout=" + std::to_string(timeout.count() / 1000)};
   words.insert(words.end(), {FAKE_WORKER, "pid", "pid.%r", "sleep", "0.5", "exit", "0"});
   ChildProcess outer(words, launch.options());
   const pid_t first = launch.pid_in("pid.0"), second = launch.pid_in("pid.1");
-  stand_still(outer, first, 2500ms);
+  stand_still(outer, first, timeout + 500ms);
   CHECK(state_of(second) == 'T');
   outer.send(SIGCONT);
   CHECK(outer.wait().code == 0);

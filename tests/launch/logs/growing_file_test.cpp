@@ -39,7 +39,7 @@ TEST_CASE("of a flood only the end is read") {
 }
 
 TEST_CASE("a file that is not there is empty") {
-  GrowingFile file("/no/such/file");
+  GrowingFile file(std::string("/no/such/file"));
   CHECK_FALSE(file.is_open());
   CHECK_FALSE(file.begins_anew());
   CHECK(file.read(10).empty());

@@ -239,6 +239,18 @@ TEST_CASE("the timeout is one of all attempts together") {
   CHECK(supervisor.verdict().cause == Cause::timed_out);
 }
 
+TEST_CASE("the timeout ends the pause before a restart, too") {
+  Supervisor supervisor(1, {.timeout = 10s, .restart = {.most = 2, .first_delay = 30s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(8s));
+  CHECK(supervisor.on(Woke{}, at(9s)).empty());
+  CHECK_FALSE(supervisor.done());
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::timed_out);
+  CHECK(supervisor.verdict().exit_code == 124);
+}
+
 TEST_CASE("ranks that run on long after another has finished are an error where that was asked for") {
   Supervisor supervisor(3, {.early_exit_wait = 60s});
   supervisor.start(at(0s));
