@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <future>
-#include <thread>
 
 #include "e2e/launcher.h"
 
@@ -128,17 +127,6 @@ TEST_CASE("stop waits for the run that it stopped, not for the next one in the s
     CHECK(runs.wait().code == 0);
     CHECK(launch.folder.has("second"));
   }
-}
-
-TEST_CASE("stop ends a run that Ctrl-Z suspended, its front process, too") {
-  const Launch launch;
-  ChildProcess run(Launch::command({"--nproc_per_node=2"}, {"ready", "up", "sleep", "600"}),
-                   launch.options());
-  launch.pid_in("up");
-  run.send(SIGTSTP);
-  std::this_thread::sleep_for(1500ms);
-  CHECK(launch.run_words({"stop"}).code == 0);
-  CHECK(run.wait().code == 143);  // and not never
 }
 
 TEST_CASE("behind stop the folder is free for the next run") {

@@ -197,6 +197,14 @@ TEST_CASE("row '--restart_delay 3, Ctrl-Z in the pause': the next attempt waits 
   CHECK(launch.folder.has("again"));
 }
 
+TEST_CASE("stop ends a run that Ctrl-Z suspended, its front process, too") {
+  const Launch launch;
+  ChildProcess run(Launch::command({}, {"pid", "pid", "sleep", "600"}), launch.options());
+  stand_still(run, launch.pid_in("pid"), 100ms);
+  CHECK(run_child({FLEETRUN_BINARY, "stop"}, launch.options()).code == 0);
+  CHECK(run.wait().code == 143);  // and not never
+}
+
 TEST_CASE("row 'nested': Ctrl-Z stops the ranks of a launcher below us, and its timeout stands still") {
   if (testing::kSlowdown > 1)
     LEAVE_OUT("with sanitizers the inner launcher sometimes reads Ctrl-Z too late, and its timeout goes on");
