@@ -149,11 +149,10 @@ void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vec
   const int wanted = settled.strategy.nccl_comm_num + 1;
   const bool holds = settled.strategy.sync_nccl_allreduce && !settled.strategy.sync_batch_norm;
   if (ranks.all == 1 || !holds || threads >= wanted) return;
-  notes.push_back(
-      fmt::format("strategy.execution_strategy.num_threads is {}: with sync_nccl_allreduce each of {} "
-                  "communicators holds "
-                  "one thread more, which is no compute thread",
-                  threads, wanted - 1));
+  const int added = wanted - threads;
+  notes.push_back(fmt::format(
+      "strategy.execution_strategy.num_threads is {}; sync_nccl_allreduce adds {} thread{} for communication",
+      threads, added, added == 1 ? "" : "s"));
 }
 
 }  // namespace

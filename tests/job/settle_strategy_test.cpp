@@ -58,8 +58,8 @@ TEST_CASE("groups of 1 stand for the ranks of a node, on one node for all of the
 TEST_CASE("with sync_nccl_allreduce there is a thread for each communicator besides the one that computes") {
   const Ranks two = {.all = 2, .of_node = 2};
   CHECK(settle_strategy({.nccl_comm_num = 2}, two).notes ==
-        Notes{"strategy.execution_strategy.num_threads is 1: with sync_nccl_allreduce each of 2 "
-              "communicators holds one thread more, which is no compute thread"});
+        Notes{"strategy.execution_strategy.num_threads is 1; sync_nccl_allreduce adds 2 threads for "
+              "communication"});
   CHECK(settle_strategy({.sync_nccl_allreduce = false}, two).notes.empty());
 }
 

@@ -23,6 +23,7 @@ constexpr std::size_t kLarge = 100'000;
 constexpr std::size_t kSizes[] = {0, 1, 7, 1009, kLarge};
 constexpr DType kReducible[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
 constexpr DType kAll[] = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+constexpr std::size_t kPeriod = 11;  // of the elements' values
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
 
 // Elements of any dtype, written and read as small whole numbers, which every dtype holds exactly.
@@ -71,6 +72,22 @@ class Elements {
     return -1;
   }
 
+  // Sets `count` elements from `start` on to value(0), value(1), ..., which repeat after kPeriod of them. Copies whole periods:
+  // under sanitizers a call for each element takes minutes.
+  template <typename Value>
+  void fill(std::size_t start, std::size_t count, const Value& value) {
+    for (std::size_t i = 0; i < std::min(count, kPeriod); ++i) set(start + i, value(i));
+    const std::size_t bytes = count * size_of(view_.dtype);
+    std::byte* const first = bytes_.data() + start * size_of(view_.dtype);
+    for (std::size_t done = kPeriod * size_of(view_.dtype); done < bytes; done *= 2)
+      std::memcpy(first + done, first, std::min(done, bytes - done));
+  }
+  bool has_same_bytes(const Elements& other, std::size_t start, std::size_t count) const {
+    return std::memcmp(bytes_.data() + start * size_of(view_.dtype), other.bytes_.data(),
+                       count * size_of(view_.dtype)) == 0;
+  }
+  DType dtype() const { return view_.dtype; }
+
  private:
   template <typename T>
   void put(std::size_t i, T value) {
@@ -89,7 +106,7 @@ class Elements {
 
 // What rank r has at place i: small enough for the sum of four ranks to be exact in bf16.
 int value_of(int rank, std::size_t i) {
-  return static_cast<int>((i + 3 * static_cast<std::size_t>(rank)) % 11);
+  return static_cast<int>((i + 3 * static_cast<std::size_t>(rank)) % kPeriod);
 }
 
 int reduced(int size, std::size_t i, ReduceOp op) {
@@ -110,25 +127,40 @@ void expect(int found, int wanted, const Communicator& comm, const char* where, 
                                          where, index, found, wanted));
 }
 
+// The elements from `start` on are value(0), value(1), ..., which repeat after kPeriod of them.
+template <typename Value>
+void expect_elements(const Elements& found, std::size_t start, std::size_t count, const Value& value,
+                     const Communicator& comm) {
+  Elements wanted(found.dtype(), count);
+  wanted.fill(0, count, value);
+  if (found.has_same_bytes(wanted, start, count)) return;
+  for (std::size_t i = 0; i < count; ++i) expect(found.get(start + i), value(i), comm, "element", start + i);
+  throw std::runtime_error(
+      fmt::format("rank {} of {}: values are right, their bits are not", comm.rank(), comm.size()));
+}
+
 Elements make_own(const Communicator& comm, DType dtype, std::size_t count) {
   Elements elements(dtype, count);
-  for (std::size_t i = 0; i < count; ++i) elements.set(i, value_of(comm.rank(), i));
+  elements.fill(0, count, [&comm](std::size_t i) { return value_of(comm.rank(), i); });
   return elements;
+}
+
+// What a reduction has at `first` and the places after it.
+auto reduced_from(std::size_t first, const Communicator& comm, ReduceOp op) {
+  return [first, size = comm.size(), op](std::size_t i) { return reduced(size, first + i, op); };
 }
 
 void all_reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
   Elements own = make_own(comm, dtype, count);
   comm.all_reduce(own.view(), op);
-  for (std::size_t i = 0; i < count; ++i) expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
+  expect_elements(own, 0, count, reduced_from(0, comm, op), comm);
 }
 
 void reduce_case(Communicator& comm, DType dtype, std::size_t count, ReduceOp op) {
   for (int root = 0; root < comm.size(); ++root) {
     Elements own = make_own(comm, dtype, count);
     comm.reduce(own.view(), op, root);
-    if (comm.rank() != root) continue;
-    for (std::size_t i = 0; i < count; ++i)
-      expect(own.get(i), reduced(comm.size(), i, op), comm, "element", i);
+    if (comm.rank() == root) expect_elements(own, 0, count, reduced_from(0, comm, op), comm);
   }
 }
 
@@ -136,32 +168,31 @@ void reduce_scatter_case(Communicator& comm, DType dtype, std::size_t count, Red
   Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
   Elements mine(dtype, count);
   comm.reduce_scatter(own.view(), mine.view(), op);
-  for (std::size_t i = 0; i < count; ++i)
-    expect(mine.get(i), reduced(comm.size(), count * static_cast<std::size_t>(comm.rank()) + i, op), comm,
-           "element of the slice", i);
+  expect_elements(mine, 0, count, reduced_from(count * static_cast<std::size_t>(comm.rank()), comm, op),
+                  comm);
 }
 
 void reduce_scatter_in_place_case(Communicator& comm, DType dtype, std::size_t count) {
   Elements own = make_own(comm, dtype, count * static_cast<std::size_t>(comm.size()));
   comm.reduce_scatter(own.view(), own.slice(comm.rank(), count), ReduceOp::sum);
   const std::size_t start = count * static_cast<std::size_t>(comm.rank());
-  for (std::size_t i = start; i < start + count; ++i)
-    expect(own.get(i), reduced(comm.size(), i, ReduceOp::sum), comm, "element", i);
+  expect_elements(own, start, count, reduced_from(start, comm, ReduceOp::sum), comm);
 }
 
 void broadcast_case(Communicator& comm, DType dtype, std::size_t count) {
   for (int root = 0; root < comm.size(); ++root) {
     Elements own = make_own(comm, dtype, count);
     comm.broadcast(own.view(), root);
-    for (std::size_t i = 0; i < count; ++i) expect(own.get(i), value_of(root, i), comm, "element", i);
+    expect_elements(
+        own, 0, count, [root](std::size_t i) { return value_of(root, i); }, comm);
   }
 }
 
 void expect_gathered(Elements& all, std::size_t count, const Communicator& comm) {
   for (int rank = 0; rank < comm.size(); ++rank)
-    for (std::size_t i = 0; i < count; ++i)
-      expect(all.get(static_cast<std::size_t>(rank) * count + i), value_of(rank, i), comm,
-             "element of a slice", i);
+    expect_elements(
+        all, static_cast<std::size_t>(rank) * count, count,
+        [rank](std::size_t i) { return value_of(rank, i); }, comm);
 }
 
 void all_gather_case(Communicator& comm, DType dtype, std::size_t count) {
@@ -174,7 +205,7 @@ void all_gather_case(Communicator& comm, DType dtype, std::size_t count) {
 void all_gather_in_place_case(Communicator& comm, DType dtype, std::size_t count) {
   Elements all(dtype, count * static_cast<std::size_t>(comm.size()));
   const std::size_t start = count * static_cast<std::size_t>(comm.rank());
-  for (std::size_t i = 0; i < count; ++i) all.set(start + i, value_of(comm.rank(), i));
+  all.fill(start, count, [&comm](std::size_t i) { return value_of(comm.rank(), i); });
   comm.all_gather(all.slice(comm.rank(), count), all.view());
   expect_gathered(all, count, comm);
 }
