@@ -25,46 +25,50 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                                         choice("random_resized_crop", Augment::random_resized_crop),
                                         choice("resize_crop", Augment::resize_crop)};
   return {
-      make_key("format", set(&DataSetSpec::format), "how the samples are stored",
+      make_key("format", set(&DataSetSpec::format),
+               "format of the samples; synthetic: fleetrun generates them",
                {.choices = formats, .required = true}),
-      make_path_key(
-          "path", set(&DataSetSpec::path),
-          "image_folder: folder with a folder of JPEG or PNG files for each class; cifar_bin: CIFAR-10 "
-          "binary batches",
-          {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
-      make_path_key("list", set(&DataSetSpec::list), "file with a line `path label` for each image",
+      make_path_key("path", set(&DataSetSpec::path),
+                    "image_folder: a folder with one subfolder of JPEG or PNG files per class; cifar_bin: "
+                    "CIFAR-10 binary batches",
+                    {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
+      make_path_key("list", set(&DataSetSpec::list), "file with one line `path label` per image",
                     {.required = true, .only_with = with({"image_list"})}),
-      make_path_key("root", set(&DataSetSpec::root), "folder where the paths of the list start",
+      make_path_key("root", set(&DataSetSpec::root), "folder that the paths in the list are relative to",
                     {.required = true, .only_with = with({"image_list"})}),
-      make_path_key("images", set(&DataSetSpec::images), "IDX file of the images, gzip too",
+      make_path_key("images", set(&DataSetSpec::images), "IDX file of the images, plain or gzip",
                     {.required = true, .only_with = with({"idx"})}),
-      make_path_key("labels", set(&DataSetSpec::labels), "IDX file of the labels, gzip too",
+      make_path_key("labels", set(&DataSetSpec::labels), "IDX file of the labels, plain or gzip",
                     {.required = true, .only_with = with({"idx"})}),
-      make_key("samples", set(&DataSetSpec::samples), "generated samples",
+      make_key("samples", set(&DataSetSpec::samples), "number of generated samples",
                {.range = Range::from(1), .required = true, .only_with = with({"synthetic"})}),
       make_key(
           "shape", set(&DataSetSpec::shape), "[channels, height, width] of a generated sample",
           {.range = Range::between(1, kLargestSide), .required = true, .only_with = with({"synthetic"})}),
       make_key(
-          "classes", set(&DataSetSpec::classes), "classes of the generated samples",
+          "classes", set(&DataSetSpec::classes), "number of classes of the generated samples",
           {.range = Range::between(2, kMostClasses), .required = true, .only_with = with({"synthetic"})}),
-      make_key("seed", set(&DataSetSpec::seed), "of the generated samples",
+      make_key("seed", set(&DataSetSpec::seed), "random seed of the generated samples",
                {.only_with = with({"synthetic"})}),
-      make_key("image_size", set(&DataSetSpec::image_size), "side in pixels that images are brought to",
+      make_key("image_size", set(&DataSetSpec::image_size),
+               "height and width of every image in pixels, after resizing",
                {.range = Range::between(1, kLargestSide),
                 .only_with = with(kStored),
-                .absent = "the size of the images when all agree, otherwise 224"}),
-      make_key("channels", set(&DataSetSpec::channels), "3 for colour, 1 for grey; images are converted",
-               {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3, for idx 1"}),
-      make_key(
-          "augment", set(&DataSetSpec::augment),
-          "change of each image; crop_flip: pad by 4, crop at random, flip half of them; "
-          "random_resized_crop: a random "
-          "part of 8 to 100 %, resized, half of them flipped; resize_crop: short side to 256, the middle",
-          {.choices = augments}),
-      make_key("mean", set(&DataSetSpec::mean), "taken from each pixel (0..255) of a channel",
+                .absent = "size of the images if all have the same size, otherwise 224"}),
+      make_key("channels", set(&DataSetSpec::channels), "3: colour, 1: grey; fleetrun converts the images",
+               {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3; idx: 1"}),
+      make_key("augment", set(&DataSetSpec::augment),
+               "augmentation; crop_flip: pads by 4 pixels, crops at random, flips half of the images; "
+               "random_resized_crop: "
+               "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the "
+               "short side to 256, "
+               "crops the centre",
+               {.choices = augments}),
+      make_key("mean", set(&DataSetSpec::mean),
+               "value to subtract from each pixel (0 to 255), one per channel",
                {.least_items = 1, .absent = pixels.mean}),
-      make_key("std", set(&DataSetSpec::deviation), "divides each pixel of a channel after that",
+      make_key("std", set(&DataSetSpec::deviation),
+               "divisor of each pixel after the subtraction, one per channel",
                {.range = Range::above(0), .least_items = 1, .absent = pixels.deviation}),
   };
 }
@@ -78,7 +82,7 @@ Key data_keys() {
     return spec.data.test ? *spec.data.test : spec.data.test.emplace();
   }};
   Key test_keys = make_object_key("test", "the samples to evaluate on",
-                                  data_set_keys(test, {"as data.train has it", "as data.train has it"}),
+                                  data_set_keys(test, {"same as data.train", "same as data.train"}),
                                   {.absent = "none, no evaluation"});
   test_keys.present = [](const JobSpec& spec) { return spec.data.test.has_value(); };
   return make_object_key(
@@ -86,26 +90,27 @@ Key data_keys() {
       {
           make_object_key("train", "the samples to train on",
                           data_set_keys(train, {"0 for each channel",
-                                                "255 for each channel, so that pixels become 0..1"}),
+                                                "255 for each channel, which scales pixels to 0..1"}),
                           {.required = true}),
           std::move(test_keys),
-          make_key("batch_size", data(&DataSpec::batch_size), "samples of one step, per rank",
+          make_key("batch_size", data(&DataSpec::batch_size), "samples per rank in each step",
                    {.range = Range::from(1)}),
           make_key("shuffle", data(&DataSpec::shuffle),
-                   "a new order each epoch, from train.seed and the epoch"),
+                   "shuffles the samples before each epoch, seeded by train.seed and the epoch"),
           make_key("uneven", data(&DataSpec::uneven),
-                   "so that all ranks see the same number of batches: repeat random samples, or leave the "
-                   "rest out",
+                   "gives all ranks the same number of batches; pad: repeats random samples; drop: leaves "
+                   "samples out",
                    {.choices = {choice("pad", Uneven::pad), choice("drop", Uneven::drop)}}),
           make_key("loader_threads", data(&DataSpec::loader_threads),
-                   "threads that read and decode, per rank",
+                   "threads per rank that read and decode samples",
                    {.range = Range::between(1, kMostLoaderThreads)}),
-          make_key("prefetch", data(&DataSpec::prefetch), "batches ready ahead",
+          make_key("prefetch", data(&DataSpec::prefetch), "batches to load ahead, per rank",
                    {.range = Range::between(1, kMostPrefetched)}),
           make_key("bad_sample", data(&DataSpec::bad_sample),
-                   "fail: a file that cannot be decoded ends the run; skip: it is left out with a warning",
+                   "for files that fleetrun cannot decode; fail: ends the run; skip: skips the file with a "
+                   "warning",
                    {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
-          make_key("use_dali", data(&DataSpec::use_dali), "decode on the GPU",
+          make_key("use_dali", data(&DataSpec::use_dali), "decodes images on the GPU",
                    {.support = Support::default_only}),
       },
       {.required = true});

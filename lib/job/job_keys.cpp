@@ -8,18 +8,19 @@ namespace {
 Key checkpoint_keys() {
   const Section<CheckpointSpec> checkpoint{[](JobSpec& spec) -> CheckpointSpec& { return spec.checkpoint; }};
   return make_object_key(
-      "checkpoint", "when and where the state of the training is kept",
+      "checkpoint", "when and where to save the training",
       {
-          make_path_key("dir", checkpoint(&CheckpointSpec::dir), "where checkpoints go, inside output.dir",
-                        {.absent = "none, no checkpoints"}),
+          make_path_key("dir", checkpoint(&CheckpointSpec::dir),
+                        "folder of the checkpoints, inside output.dir", {.absent = "none, no checkpoints"}),
           make_key("every_epochs", checkpoint(&CheckpointSpec::every_epochs),
-                   "epochs between checkpoints; 0: none by epochs", {.range = Range::from(0)}),
+                   "epochs between checkpoints; 0: none at the end of epochs", {.range = Range::from(0)}),
           make_key("every_steps", checkpoint(&CheckpointSpec::every_steps), "steps between checkpoints",
                    {.range = Range::from(1), .absent = "off"}),
-          make_key("keep", checkpoint(&CheckpointSpec::keep), "checkpoints that are kept, the newest ones",
+          make_key("keep", checkpoint(&CheckpointSpec::keep), "number of newest checkpoints to keep",
                    {.range = Range::from(1)}),
           make_key("resume", checkpoint(&CheckpointSpec::resume),
-                   "auto: go on from the newest complete checkpoint in dir; never; or the path of one"),
+                   "auto: resumes from the newest valid checkpoint in dir; never: starts from the beginning; "
+                   "or the path of a checkpoint"),
       });
 }
 
@@ -28,13 +29,13 @@ Key output_keys() {
   return make_object_key(
       "output", "what the job writes",
       {
-          make_path_key(
-              "dir", output(&OutputSpec::dir),
-              "everything that the job writes is in here; inside the folder of the job file, another "
-              "folder only by output.dir=... on the command line"),
-          make_key("tensorboard", output(&OutputSpec::tensorboard), "event files in output.dir/tensorboard"),
+          make_path_key("dir", output(&OutputSpec::dir),
+                        "folder for everything that the job writes, inside the folder of the job file; "
+                        "output.dir=... on the command line may name any folder"),
+          make_key("tensorboard", output(&OutputSpec::tensorboard),
+                   "writes TensorBoard event files to output.dir/tensorboard"),
           make_key("trace", output(&OutputSpec::trace),
-                   "first and last step of a Chrome trace of all ranks, output.dir/trace.json",
+                   "first and last step of the Chrome trace of all ranks in output.dir/trace.json",
                    {.range = Range::from(1), .absent = "off"}),
       });
 }
@@ -48,7 +49,7 @@ Section<JobSpec> whole_job() {
 Key job_keys() {
   const Section<JobSpec> job = whole_job();
   return make_object_key(
-      "", "what to train, on what, how",
+      "", "a training job",
       {
           model_keys(),
           data_keys(),
@@ -56,11 +57,12 @@ Key job_keys() {
           train_keys(),
           checkpoint_keys(),
           strategy_keys(),
-          later(make_path_key("strategy_file", job(&JobSpec::strategy_file),
-                              "Fleet's DistributedStrategy as protobuf text; keys under strategy win",
-                              {.absent = "none"})),
-          make_key("env", job(&JobSpec::env), "variables that are exported to the workers"),
-          make_key("device", job(&JobSpec::device), "where to train; --device wins",
+          later(make_path_key(
+              "strategy_file", job(&JobSpec::strategy_file),
+              "file with Fleet's DistributedStrategy as protobuf text; keys under strategy override it",
+              {.absent = "none"})),
+          make_key("env", job(&JobSpec::env), "environment variables of the workers"),
+          make_key("device", job(&JobSpec::device), "device to train on; --device overrides it",
                    {.choices = {choice("auto", DeviceChoice::automatic), choice("cpu", DeviceChoice::cpu),
                                 choice("cuda", DeviceChoice::cuda)}}),
           output_keys(),

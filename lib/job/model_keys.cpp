@@ -26,17 +26,19 @@ Key model_keys() {
   return make_object_key(
       "model", "the network",
       {
-          make_key("name", model(&ModelSpec::name), "which network", {.choices = models(), .required = true}),
-          make_key("class_dim", model(&ModelSpec::class_dim), "classes that it tells apart",
+          make_key("name", model(&ModelSpec::name), "network to train",
+                   {.choices = models(), .required = true}),
+          make_key("class_dim", model(&ModelSpec::class_dim), "number of classes",
                    {.range = Range::between(2, kMostClasses), .absent = "from the data set"}),
           make_key("input_shape", model(&ModelSpec::input_shape), "[channels, height, width] of an image",
                    {.range = Range::between(1, kLargestSide), .absent = "from the data set"}),
           make_key("hidden", model(&ModelSpec::hidden), "widths of the hidden layers",
                    {.range = Range::between(1, kLargestSide), .only_with = Condition{"name", {"mlp"}}}),
-          make_key("dropout", model(&ModelSpec::dropout), "share of values dropped before the last layer",
+          make_key("dropout", model(&ModelSpec::dropout),
+                   "probability of dropping a value before the last layer",
                    {.range = {.least = 0, .most = 1, .below_most = true}}),
           make_path_key("pretrained", model(&ModelSpec::pretrained),
-                        "safetensors file with PyTorch's parameter names that the weights start from",
+                        "safetensors file with the initial weights, under PyTorch's parameter names",
                         {.absent = "none"}),
       },
       {.required = true});

@@ -16,35 +16,34 @@ Key learning_rate_keys() {
       [](JobSpec& spec) -> ScheduleSpec& { return spec.optimizer.learning_rate; }};
   const auto with = [](std::vector<std::string> names) { return Condition{"name", std::move(names)}; };
   return make_object_key(
-      "learning_rate", "a number, or an object when it changes during the training",
+      "learning_rate", "a number, or an object for a rate that changes",
       {
-          make_key(
-              "name", rate(&ScheduleSpec::name),
-              "constant; piecewise: values between boundaries; cosine and polynomial: from base down to end "
-              "over the training, along half a cosine or a line",
-              {.choices = {choice("constant", ScheduleName::constant),
-                           choice("piecewise", ScheduleName::piecewise),
-                           choice("cosine", ScheduleName::cosine),
-                           choice("polynomial", ScheduleName::polynomial)}}),
-          make_key("base", rate(&ScheduleSpec::base), "the rate after the warm-up",
+          make_key("name", rate(&ScheduleSpec::name),
+                   "schedule; piecewise: one value per interval between boundaries; cosine: from base to end "
+                   "along half a cosine; polynomial: from base to end in a straight line",
+                   {.choices = {choice("constant", ScheduleName::constant),
+                                choice("piecewise", ScheduleName::piecewise),
+                                choice("cosine", ScheduleName::cosine),
+                                choice("polynomial", ScheduleName::polynomial)}}),
+          make_key("base", rate(&ScheduleSpec::base), "learning rate after the warm-up",
                    {.range = Range::above(0), .only_with = with({"constant", "cosine", "polynomial"})}),
-          make_key("warmup_steps", rate(&ScheduleSpec::warmup_steps),
-                   "steps in which the rate first grows evenly", {.range = Range::from(0)}),
-          make_key("unit", rate(&ScheduleSpec::unit), "of the boundaries",
+          make_key("warmup_steps", rate(&ScheduleSpec::warmup_steps), "steps of linear warm-up at the start",
+                   {.range = Range::from(0)}),
+          make_key("unit", rate(&ScheduleSpec::unit), "unit of the boundaries",
                    {.choices = {choice("step", ScheduleUnit::step), choice("epoch", ScheduleUnit::epoch)},
                     .only_with = with({"piecewise"})}),
           make_key("boundaries", rate(&ScheduleSpec::boundaries),
-                   "where the next of the values begins, ascending",
+                   "steps or epochs at which the next value starts, ascending",
                    {.range = Range::from(1),
                     .least_items = 1,
                     .required = true,
                     .only_with = with({"piecewise"})}),
-          make_key("values", rate(&ScheduleSpec::values), "the rates, one more than boundaries",
+          make_key("values", rate(&ScheduleSpec::values), "learning rates, one more than boundaries",
                    {.range = Range::above(0),
                     .least_items = 1,
                     .required = true,
                     .only_with = with({"piecewise"})}),
-          make_key("end", rate(&ScheduleSpec::end), "the rate at the end of the training",
+          make_key("end", rate(&ScheduleSpec::end), "learning rate at the end of the training",
                    {.range = Range::from(0), .only_with = with({"cosine", "polynomial"})}),
       },
       {.shorthand = "base"});
@@ -59,27 +58,29 @@ Key optimizer_keys() {
   const Condition with_velocity{"name", {"momentum", "lars"}};
   const Condition with_moments{"name", {"adam", "lamb"}};
   return make_object_key(
-      "optimizer", "how gradients change the parameters",
+      "optimizer", "how gradients update the parameters",
       {
           make_key(
-              "name", optimizer(&OptimizerSpec::name), "which rule",
+              "name", optimizer(&OptimizerSpec::name), "update rule of the parameters",
               {.choices = {choice("sgd", OptimizerName::sgd), choice("momentum", OptimizerName::momentum),
                            choice("adam", OptimizerName::adam),
                            choice("lars", OptimizerName::lars, Support::later),
                            choice("lamb", OptimizerName::lamb, Support::later)}}),
           learning_rate_keys(),
-          make_key("momentum", optimizer(&OptimizerSpec::momentum), "v = momentum * v + g; p -= rate * v",
+          make_key("momentum", optimizer(&OptimizerSpec::momentum),
+                   "momentum factor: v = momentum * v + g; p -= rate * v",
                    {.range = below_one, .only_with = with_velocity}),
-          make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov), "p -= rate * (g + momentum * v)",
-                   {.only_with = with_velocity}),
-          make_key("beta1", optimizer(&OptimizerSpec::beta1), "decay of Adam's first moment",
+          make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov),
+                   "Nesterov update: p -= rate * (g + momentum * v)", {.only_with = with_velocity}),
+          make_key("beta1", optimizer(&OptimizerSpec::beta1), "decay rate of Adam's first moment",
                    {.range = beta, .only_with = with_moments}),
-          make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay of Adam's second moment",
+          make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay rate of Adam's second moment",
                    {.range = beta, .only_with = with_moments}),
-          make_key("epsilon", optimizer(&OptimizerSpec::epsilon), "keeps Adam's divisor above 0",
+          make_key("epsilon", optimizer(&OptimizerSpec::epsilon),
+                   "small number that keeps Adam's divisor above 0",
                    {.range = Range::from(kLeastEpsilon), .only_with = with_moments}),
-          make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay), "L2: g += weight_decay * p",
-                   {.range = Range::from(0)}),
+          make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay),
+                   "L2 penalty: g += weight_decay * p", {.range = Range::from(0)}),
       });
 }
 

@@ -19,25 +19,29 @@ KeyRules fusion(const std::string& name) { return {.aliases = {"strategy." + nam
 Key amp_keys() {
   const Section<AmpSpec> amp{[](JobSpec& spec) -> AmpSpec& { return spec.strategy.amp_configs; }};
   return make_object_key(
-      "amp_configs", "mixed precision in detail",
+      "amp_configs", "settings of mixed precision",
       {
-          make_key("init_loss_scaling", amp(&AmpSpec::init_loss_scaling), "first loss scale",
+          make_key("init_loss_scaling", amp(&AmpSpec::init_loss_scaling), "initial loss scale",
                    {.range = {.least = 0, .most = kMostScale, .above_least = true}}),
           make_key("incr_every_n_steps", amp(&AmpSpec::incr_every_n_steps),
-                   "good steps before the scale grows", {.range = Range::between(1, kMostSteps)}),
+                   "steps in a row without overflow before the loss scale grows",
+                   {.range = Range::between(1, kMostSteps)}),
           make_key("decr_every_n_nan_or_inf", amp(&AmpSpec::decr_every_n_nan_or_inf),
-                   "bad steps before the scale shrinks", {.range = Range::between(1, kMostSteps)}),
-          make_key("incr_ratio", amp(&AmpSpec::incr_ratio), "growth of the scale",
+                   "overflows in a row before the loss scale shrinks",
+                   {.range = Range::between(1, kMostSteps)}),
+          make_key("incr_ratio", amp(&AmpSpec::incr_ratio), "factor by which the loss scale grows",
                    {.range = Range::above(1)}),
-          make_key("decr_ratio", amp(&AmpSpec::decr_ratio), "shrinkage of the scale",
+          make_key("decr_ratio", amp(&AmpSpec::decr_ratio), "factor by which the loss scale shrinks",
                    {.range = {.least = 0, .most = 1, .above_least = true, .below_most = true}}),
           make_key("use_dynamic_loss_scaling", amp(&AmpSpec::use_dynamic_loss_scaling),
-                   "adapt the scale at all"),
-          make_key("custom_white_list", amp(&AmpSpec::custom_white_list), "ops always in low precision"),
-          make_key("custom_black_list", amp(&AmpSpec::custom_black_list), "ops never in low precision"),
+                   "adapts the loss scale during the training"),
+          make_key("custom_white_list", amp(&AmpSpec::custom_white_list),
+                   "ops that always compute in low precision"),
+          make_key("custom_black_list", amp(&AmpSpec::custom_black_list),
+                   "ops that never compute in low precision"),
           make_key("custom_black_varnames", amp(&AmpSpec::custom_black_varnames),
-                   "values never in low precision"),
-          make_key("dtype", amp(&AmpSpec::dtype), "the narrow type; auto: bf16 on a CPU, fp16 on CUDA",
+                   "values that are never in low precision"),
+          make_key("dtype", amp(&AmpSpec::dtype), "low-precision type; auto: bf16 on a CPU, fp16 on CUDA",
                    {.choices = {choice("auto", AmpType::automatic), choice("bf16", AmpType::bf16),
                                 choice("fp16", AmpType::fp16)}}),
       });
@@ -47,31 +51,35 @@ Key build_strategy_keys() {
   using Build = BuildStrategySpec;
   const Section<Build> build{[](JobSpec& spec) -> Build& { return spec.strategy.build_strategy; }};
   return make_object_key(
-      "build_strategy", "how the graph is rewritten",
+      "build_strategy", "how to rewrite the graph",
       {
           make_key("enable_sequential_execution", build(&Build::enable_sequential_execution),
-                   "program order"),
+                   "runs ops in the order of the program"),
           make_key("fuse_elewise_add_act_ops", build(&Build::fuse_elewise_add_act_ops),
-                   "additions with their activations", fusion("fuse_elewise_add_act_ops")),
-          make_key("fuse_bn_act_ops", build(&Build::fuse_bn_act_ops), "batch norms with their activations",
-                   fusion("fuse_bn_act_ops")),
+                   "fuses additions with their activations", fusion("fuse_elewise_add_act_ops")),
+          make_key("fuse_bn_act_ops", build(&Build::fuse_bn_act_ops),
+                   "fuses batch norms with their activations", fusion("fuse_bn_act_ops")),
           make_key("fuse_bn_add_act_ops", build(&Build::fuse_bn_add_act_ops),
-                   "batch norms with the addition and activation after them", fusion("fuse_bn_add_act_ops")),
+                   "fuses batch norms with the addition and activation after them",
+                   fusion("fuse_bn_add_act_ops")),
           make_key("fuse_relu_depthwise_conv", build(&Build::fuse_relu_depthwise_conv),
-                   "ReLUs with the depthwise convolution after them", fusion("fuse_relu_depthwise_conv")),
-          make_key("fuse_broadcast_ops", build(&Build::fuse_broadcast_ops), "broadcasts of parameters",
-                   fusion("fuse_broadcast_ops")),
+                   "fuses ReLUs with the depthwise convolution after them",
+                   fusion("fuse_relu_depthwise_conv")),
+          make_key("fuse_broadcast_ops", build(&Build::fuse_broadcast_ops),
+                   "fuses the broadcasts of parameters", fusion("fuse_broadcast_ops")),
           make_key("fuse_all_optimizer_ops", build(&Build::fuse_all_optimizer_ops),
-                   "all updates of parameters", fusion("fuse_all_optimizer_ops")),
-          make_key("enable_auto_fusion", build(&Build::enable_auto_fusion), "chains of elementwise ops",
+                   "fuses the updates of all parameters", fusion("fuse_all_optimizer_ops")),
+          make_key("enable_auto_fusion", build(&Build::enable_auto_fusion), "fuses groups of elementwise ops",
                    fusion("enable_auto_fusion")),
-          make_key("enable_inplace", build(&Build::enable_inplace), "outputs may share their input's buffer"),
+          make_key("enable_inplace", build(&Build::enable_inplace),
+                   "lets an op write its output into the buffer of an input"),
           make_key("enable_backward_optimizer_op_deps", build(&Build::enable_backward_optimizer_op_deps),
-                   "updates wait for the whole backward pass"),
+                   "delays updates until the whole backward pass is done"),
           make_key("cache_runtime_context", build(&Build::cache_runtime_context),
-                   "look up the places of values once, not by name in each step"),
+                   "looks up the addresses of values once instead of in each step"),
           make_key("reduce_strategy", build(&Build::reduce_strategy),
-                   "who updates a parameter: all or one rank",
+                   "AllReduce: every rank updates every parameter; Reduce: one rank updates it and sends it "
+                   "to the others",
                    {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
                                 choice("Reduce", ReduceStrategy::Reduce)}}),
           make_key("gradient_scale_strategy", build(&Build::gradient_scale_strategy),
@@ -87,54 +95,56 @@ Key execution_strategy_keys() {
   const Section<Execution> execution{
       [](JobSpec& spec) -> Execution& { return spec.strategy.execution_strategy; }};
   return make_object_key(
-      "execution_strategy", "how the graph is run",
+      "execution_strategy", "how to run the graph",
       {
           make_key("num_threads", execution(&Execution::num_threads),
-                   "ops in flight, 0: 2 on the CPU and 4 on a GPU",
+                   "ops that run at the same time; 0: 2 on the CPU, 4 on a GPU",
                    {.range = Range::between(0, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
           make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
-                   "steps after which activation memory is given back, 0: never", {.range = Range::from(0)}),
+                   "steps between frees of activation memory; 0: never", {.range = Range::from(0)}),
           make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
-                   "steps of one run; fetches, saves and requests wait for its last step",
+                   "steps to run in a row before losses are read, lines printed and checkpoints saved",
                    {.range = Range::from(1)}),
-          make_key("use_thread_barrier", execution(&Execution::use_thread_barrier), "parameter servers only",
-                   {.note = "has no effect in collective mode"}),
+          make_key("use_thread_barrier", execution(&Execution::use_thread_barrier),
+                   "for parameter servers only", {.note = "has no effect in collective mode"}),
       });
 }
 
 std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("sync_nccl_allreduce", strategy(&StrategySpec::sync_nccl_allreduce),
-               "a thread waits for its all-reduce; false: their communicators' own threads do"),
-      make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num), "communicators, used in turn",
+               "true: the thread that starts an all-reduce waits for it; false: a thread of the communicator "
+               "runs it"),
+      make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num),
+               "number of communicators, which all-reduces use in turn",
                {.range = Range::between(1, kMostCommunicators)}),
       make_key("use_hierarchical_allreduce", strategy(&StrategySpec::use_hierarchical_allreduce),
-               "inside each node first, then between nodes"),
+               "sums inside groups of ranks first, then between groups"),
       make_key("hierarchical_allreduce_inter_nranks",
                strategy(&StrategySpec::hierarchical_allreduce_inter_nranks),
-               "ranks of a group, 1: those of a node", {.range = Range::from(1)}),
+               "ranks per group; 1: the ranks of a node", {.range = Range::from(1)}),
       make_key("hierarchical_allreduce_algorithm", strategy(&StrategySpec::hierarchical_allreduce_algorithm),
-               "by one leader of each group, or by all ranks with a slice each",
+               "leader: one rank per group sums between groups; scatter: all ranks do, each for its slice",
                {.choices = {choice("leader", HierarchicalAlgorithm::leader),
                             choice("scatter", HierarchicalAlgorithm::scatter)}}),
       make_key("sync_batch_norm", strategy(&StrategySpec::sync_batch_norm),
-               "batch statistics over all ranks"),
+               "computes the statistics of batch norms over all ranks"),
   };
 }
 
 std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("fuse_all_reduce_ops", strategy(&StrategySpec::fuse_all_reduce_ops),
-               "gradients travel in groups"),
+               "sums gradients in groups, one all-reduce per group"),
       make_key("fuse_grad_size_in_MB", strategy(&StrategySpec::fuse_grad_size_in_MB),
-               "size of a group, 0: all in one, below 0: one for each layer",
+               "size of a group in MB; 0: one group, below 0: one group per layer",
                {.absent = "32, or FLAGS_fuse_parameter_memory_size"}),
       make_key("fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
-               "gradients in a group, whatever its name says; 1 or less: any number",
+               "most gradients in a group (the name is misleading); 1 or less: no limit",
                {.absent = "50, or FLAGS_fuse_parameter_groups_size",
                 .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
       make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
-               "size of the last group", {.range = Range::above(0), .absent = "off"}),
+               "size of the last group in MB", {.range = Range::above(0), .absent = "off"}),
   };
 }
 
@@ -142,22 +152,23 @@ std::vector<Key> memory_keys(const Section<StrategySpec>& strategy) {
   const Section<RecomputeSpec> recompute{
       [](JobSpec& spec) -> RecomputeSpec& { return spec.strategy.recompute_configs; }};
   return {make_key("recompute", strategy(&StrategySpec::recompute),
-                   "recompute what the backward pass needs of the forward pass instead of keeping it"),
-          make_object_key("recompute_configs", "recomputation in detail",
-                          {make_key("checkpoints", recompute(&RecomputeSpec::checkpoints),
-                                    "values to keep; none: those that need the least memory")})};
+                   "recomputes activations in the backward pass instead of keeping them"),
+          make_object_key(
+              "recompute_configs", "settings of recomputation",
+              {make_key("checkpoints", recompute(&RecomputeSpec::checkpoints),
+                        "names of values to keep; none: fleetrun chooses values that keep memory small")})};
 }
 
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
-               "time the algorithms of each convolution and keep the fastest, also on the CPU"),
+               "times the algorithms of each convolution and uses the fastest, also on the CPU"),
       make_key("conv_workspace_size_limit", strategy(&StrategySpec::conv_workspace_size_limit),
-               "MB of scratch memory that a convolution may ask for",
+               "most scratch memory of a convolution in MB",
                {.range = Range::between(0, kMostScratchMegabytes)}),
-      make_key("cudnn_batchnorm_spatial_persistent",
-               strategy(&StrategySpec::cudnn_batchnorm_spatial_persistent),
-               "cuDNN's persistent mode of batch norms, CUDA only", {.note = "has no effect on the CPU"}),
+      make_key(
+          "cudnn_batchnorm_spatial_persistent", strategy(&StrategySpec::cudnn_batchnorm_spatial_persistent),
+          "uses cuDNN's persistent mode for batch norms, CUDA only", {.note = "has no effect on the CPU"}),
   };
 }
 
@@ -166,8 +177,8 @@ std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
 Key strategy_keys() {
   const Section<StrategySpec> strategy{[](JobSpec& spec) -> StrategySpec& { return spec.strategy; }};
   std::vector<Key> members = {
-      later(make_key("auto", strategy(&StrategySpec::auto_tune), "measure and choose the switches")),
-      make_key("a_sync", strategy(&StrategySpec::a_sync), "parameter servers only",
+      later(make_key("auto", strategy(&StrategySpec::auto_tune), "measures and chooses the switches")),
+      make_key("a_sync", strategy(&StrategySpec::a_sync), "for parameter servers only",
                {.note = "has no effect in collective mode"}),
       build_strategy_keys(),
       execution_strategy_keys(),
@@ -176,14 +187,14 @@ Key strategy_keys() {
   for (Key& key : fusion_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : memory_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : kernel_keys(strategy)) members.push_back(std::move(key));
-  members.push_back(make_key("amp", strategy(&StrategySpec::amp), "mixed precision"));
+  members.push_back(make_key("amp", strategy(&StrategySpec::amp), "computes in mixed precision"));
   members.push_back(amp_keys());
   for (const std::string name :
        {"gradient_merge", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
-    members.push_back(make_later_key(name, "as in Fleet"));
-    members.push_back(make_later_key(name + "_configs", "as in Fleet"));
+    members.push_back(make_later_key(name, "Fleet's strategy of this name"));
+    members.push_back(make_later_key(name + "_configs", "settings of Fleet's " + name));
   }
-  members.push_back(make_later_key("fp16_allreduce", "gradients travel in half precision"));
+  members.push_back(make_later_key("fp16_allreduce", "sums gradients in half precision"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members));
 }
 

@@ -11,33 +11,33 @@ constexpr double kMostThreads = 1024;  // compute threads of a rank; more than a
 Key train_keys() {
   const Section<TrainSpec> train{[](JobSpec& spec) -> TrainSpec& { return spec.train; }};
   return make_object_key(
-      "train", "how long, and what is said meanwhile",
+      "train", "how long to train, and what to print",
       {
           make_key("epochs", train(&TrainSpec::epochs), "passes over the samples",
-                   {.range = Range::from(1),
-                    .excludes = "max_steps",
-                    .absent = "1, unless train.max_steps is given"}),
+                   {.range = Range::from(1), .excludes = "max_steps", .absent = "1 without train.max_steps"}),
           make_key("max_steps", train(&TrainSpec::max_steps),
-                   "steps of the whole training, instead of epochs",
-                   {.range = Range::from(1), .excludes = "epochs", .absent = "none, train.epochs counts"}),
-          make_key("seed", train(&TrainSpec::seed), "of parameters, shuffling, augmentation and dropout"),
-          make_key("threads", train(&TrainSpec::threads), "compute threads of a rank",
+                   "steps of the whole training, instead of train.epochs",
+                   {.range = Range::from(1), .excludes = "epochs", .absent = "off"}),
+          make_key("seed", train(&TrainSpec::seed),
+                   "random seed of parameters, shuffling, augmentation and dropout"),
+          make_key("threads", train(&TrainSpec::threads), "compute threads per rank",
                    {.range = Range::between(1, kMostThreads), .absent = "cores / local ranks"}),
-          make_key("log_every", train(&TrainSpec::log_every), "steps between lines",
+          make_key("log_every", train(&TrainSpec::log_every), "steps between printed lines",
                    {.range = Range::from(1)}),
-          make_key("fetch_every", train(&TrainSpec::fetch_every),
-                   "steps between fetches of loss and accuracy", {.range = Range::from(1)}),
-          make_key("print_format", train(&TrainSpec::print_format), "which of the two formats the lines have",
+          make_key("fetch_every", train(&TrainSpec::fetch_every), "steps between reads of loss and accuracy",
+                   {.range = Range::from(1)}),
+          make_key("print_format", train(&TrainSpec::print_format),
+                   "format of the printed lines; epoch: `[Epoch 0, batch 5] loss: ...`; worker: "
+                   "`worker_index: 0, step5 cost = ...`",
                    {.choices = {choice("epoch", PrintFormat::epoch), choice("worker", PrintFormat::worker)}}),
           make_key("eval_every", train(&TrainSpec::eval_every),
-                   "epochs between evaluations on data.test, 0: never", {.range = Range::from(0)}),
-          make_key(
-              "check_weights_every", train(&TrainSpec::check_weights_every),
-              "steps between comparisons of all ranks' weights, 0: never; a difference ends the run with 81",
-              {.range = Range::from(0)}),
-          make_key("profile", train(&TrainSpec::profile),
-                   "steps after the first whose time rank 0 prints by kind of op, 0: none",
+                   "epochs between evaluations on data.test; 0: never", {.range = Range::from(0)}),
+          make_key("check_weights_every", train(&TrainSpec::check_weights_every),
+                   "steps between comparisons of all ranks' weights; 0: never; a difference ends the run "
+                   "with code 81",
                    {.range = Range::from(0)}),
+          make_key("profile", train(&TrainSpec::profile),
+                   "number of steps to profile, from the second step on; 0: none", {.range = Range::from(0)}),
       });
 }
 

@@ -87,10 +87,10 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
   const JsonValue schema = job_schema();
   CHECK(
       to_json(property(schema, "data.batch_size")) ==
-      R"({"description": "samples of one step, per rank", "type": "integer", "minimum": 1, "maximum": 2147483647, "default": 32})");
+      R"({"description": "samples per rank in each step", "type": "integer", "minimum": 1, "maximum": 2147483647, "default": 32})");
   CHECK(
       to_json(property(schema, "model.dropout")) ==
-      R"({"description": "share of values dropped before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
+      R"({"description": "probability of dropping a value before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
   CHECK(
       to_json(at(property(schema, "model.name"), "enum")) ==
       R"(["mlp", "lenet", "resnet20", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1"])");
@@ -160,7 +160,7 @@ TEST_CASE("the table for people has a line for each key") {
       table.find(
           "| `model.hidden` | a list of whole numbers from 1 to 65536 | `[512, 256]` | widths of the hidden "
           "layers (with name mlp) |\n") != std::string::npos);
-  CHECK(table.find("| `strategy.auto` | true or false | `false` | measure and choose the switches (not "
+  CHECK(table.find("| `strategy.auto` | true or false | `false` | measures and chooses the switches (not "
                    "supported by this "
                    "build) |\n") != std::string::npos);
 }

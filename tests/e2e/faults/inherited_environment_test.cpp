@@ -1,4 +1,4 @@
-// What fleetrun inherits from whoever starts it: docs/supervision.md has the table. Descriptors, umask and folders that
+// What fleetrun inherits from whoever starts it: docs/files-and-processes.md has the table. Descriptors, umask and folders that
 // are gone have cases of their own.
 #include <sys/resource.h>
 
