@@ -51,7 +51,8 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                             "aborted. Please check its log.",
                             verdict.ranks.size(), *verdict.rank));
   if (const auto* signal = std::get_if<SignalReceived>(&event))
-    if (verdict.cause == Cause::stopped && (ends_a_run(signal->signal) || signal->signal == verdict.signal))
+    if (verdict.cause == Cause::stopped && !ranks_that(verdict, Role::running).empty() &&
+        (ends_a_run(signal->signal) || signal->signal == verdict.signal))
       console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
                               describe_cause(verdict, command)));
 }

@@ -25,10 +25,7 @@ Attempts::Attempts(const NodeRun& run, const LogFolder& logs, const std::string&
     : run_(run), logs_(logs), run_id_(run_id), support_(support) {}
 
 Attempt Attempts::prepare(int attempt) {
-  if (attempt > 0) {
-    logs_.keep_attempt(attempt - 1);
-    if (support_ != nullptr) support_->begin_attempt(attempt);
-  }
+  if (attempt > 0 && support_ != nullptr) support_->begin_attempt(attempt);
   ports_ = {};  // before new ones: a port that the user named is to be held again
   ports_ = hold_ports(run_.cluster);
   logs_.write_endpoints(ports_.endpoints.ranks);

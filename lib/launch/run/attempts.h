@@ -21,7 +21,6 @@ class Attempts {
   // All outlive it; `support` is null without the embedded runtime.
   Attempts(const NodeRun& run, const LogFolder& logs, const std::string& run_id, RuntimeSupport* support);
 
-  // Keeps the logs of the attempt before in log/attempt-K/.
   Attempt prepare(int attempt);
   const Environment& environment() const { return environment_; }  // of rank 0, as last planned
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -92,6 +94,18 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
                              .ended = WallClock::now()});
+  logs.keep_attempt(report.verdict.attempt);
+  for (std::string& log : report.logs)
+    log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());
+}
+
+bool is_kept(const ExitReport& report) { return std::ssize(report.attempts) > report.verdict.attempt; }
+
+void report_end_of_pause(const Verdict& verdict, ExitReport& report) {
+  report.verdict = verdict;
+  report.evidence = {};
+  report.last_lines.clear();
+  report.step.reset();
 }
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {

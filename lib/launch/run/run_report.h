@@ -21,8 +21,12 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
 // Where its ranks were in their collectives, if it went wrong; in files beside the logs, too.
 void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);
 
-// The attempt that was reported is followed by another one.
+// The attempt that was reported is to be followed by another one: its logs move to log/attempt-K/. Throws Error(create).
 void keep_attempt(const LogFolder& logs, ExitReport& report);
+bool is_kept(const ExitReport& report);  // the attempt that was reported
+
+// The run ended in the pause after an attempt that was kept: what was found out about its failure stays with it.
+void report_end_of_pause(const Verdict& verdict, ExitReport& report);
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report);
 

@@ -107,7 +107,10 @@ void Supervision::run() {
   group_.run_until_done();
   control_server_.close();
   disk_.look();
-  report_present_attempt();
+  if (is_kept(report_))
+    report_end_of_pause(group_.verdict(), report_);
+  else
+    report_present_attempt();
   end_report(logs_, roll_.lines(), report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
@@ -216,9 +219,9 @@ std::string Supervision::limit_behind_failure() const {
 
 void Supervision::end_attempt(Clock::duration delay) {
   report_present_attempt();
-  keep_attempt(logs_, report_);
   views_.back()->finish(patience());
   console_.show(describe(report_));
+  keep_attempt(logs_, report_);
   announce_restart(group_.verdict().attempt + 1, run_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
@@ -235,7 +238,10 @@ void Supervision::try_to_write_report() {
 
 void Supervision::show_end() {
   const bool all_shown = views_.back()->finish(patience());
-  console_.show(describe(report_));
+  if (is_kept(report_))  // what its ranks did was shown before the pause
+    console_.say(describe_cause(report_.verdict, report_.command));
+  else
+    console_.show(describe(report_));
   if (!all_shown)
     console_.say(fmt::format("nobody reads our output; the rest of it is in {}", report_.logs.front()));
   if (report_.verdict.cause == Cause::finished) console_.log(LogLevel::info, "Local processes completed.");

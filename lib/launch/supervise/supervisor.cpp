@@ -122,7 +122,10 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     return stop(now);
   }
   if (phase_ == Phase::diagnosing) return stop(now);
-  if (phase_ == Phase::pausing) phase_ = Phase::ended;
+  if (phase_ == Phase::pausing) {
+    verdict_.signal = signal;
+    return end_pause(Cause::stopped, 128 + signal);
+  }
   const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
   if (stopping && signal == SIGINT) return kill(now);
   return still_since_ ? go_on(now) : Actions();  // what does not run will never end
@@ -179,6 +182,7 @@ Actions Supervisor::handle(const FrontLost&, TimePoint now) {
   no_restart_ = true;
   suspended_ = false;
   restart_in_.reset();
+  if (phase_ == Phase::pausing) return end_pause(Cause::front_lost, 128 + SIGKILL);
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::front_lost;
     verdict_.exit_code = 128 + SIGKILL;
@@ -193,13 +197,9 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
   }
   if (still_since_) return {};
   if (phase_ == Phase::running) return wake_while_running(now);
-  if (phase_ == Phase::pausing && timeout_at_ && now >= *timeout_at_) {  // no rank is left to be stopped
-    verdict_.cause = Cause::timed_out;
-    verdict_.why = fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
-    verdict_.exit_code = static_cast<int>(ErrorKind::timeout);
-    restart_in_.reset();
-    phase_ = Phase::ended;
-    return {};
+  if (phase_ == Phase::pausing && timeout_at_ && now >= *timeout_at_) {
+    verdict_.why = describe_timeout();
+    return end_pause(Cause::timed_out, static_cast<int>(ErrorKind::timeout));
   }
   if (now < deadline_) return {};
   switch (phase_) {
@@ -220,9 +220,22 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
 
 Actions Supervisor::wake_while_running(TimePoint now) {
   if (timeout_at_ && now >= *timeout_at_)
-    return diagnose(Cause::timed_out, ErrorKind::timeout,
-                    fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout)), now);
+    return diagnose(Cause::timed_out, ErrorKind::timeout, describe_timeout(), now);
   if (early_exit_at_ && now >= *early_exit_at_) return fail_early_exit(now);
+  return {};
+}
+
+std::string Supervisor::describe_timeout() const {
+  return fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
+}
+
+// No rank is left to be stopped. The failure before the pause was that of an attempt; this is the end of the run.
+Actions Supervisor::end_pause(Cause cause, int exit_code) {
+  restart_in_.reset();
+  verdict_.cause = cause;
+  verdict_.rank.reset();
+  verdict_.exit_code = exit_code;
+  phase_ = Phase::ended;
   return {};
 }
 

@@ -6,6 +6,7 @@
 //   stopping.. --that is over, or Ctrl-C again--------------> killing: what is left is killed
 //   killing    --the kill wait is over----------------------> ended: somebody did not even die of SIGKILL
 //   any        --no rank runs, and there may be a restart---> pausing, then running again
+//   pausing    --we are asked to end, --timeout--------------> ended, and that is the cause
 //   any        --no rank runs-------------------------------> ended
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
@@ -169,6 +170,8 @@ class Supervisor {
   Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
+  Actions end_pause(Cause cause, int exit_code);
+  std::string describe_timeout() const;
   Actions stop(TimePoint now);
   void decide_restart(TimePoint now);
   Actions stop_groups(TimePoint now);
