@@ -22,7 +22,7 @@
 #include "launch/plan/program.h"
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,7 +7,7 @@
 #include "launch/host/core_binding.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/port_guard.h"
-#include "launch/run/attempts.h"
+#include "launch/run/prepare_attempt.h"
 #include "launch/run/runtime_support.h"
 
 namespace fleetrun::launch {

@@ -5,7 +5,7 @@
 
 #include "base/environment.h"
 #include "launch/plan/worker_plan.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 
 namespace fleetrun::launch {
 

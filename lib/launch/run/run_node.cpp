@@ -1,4 +1,4 @@
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "launch/host/limits.h"
 #include "launch/logs/log_folder.h"
-#include "launch/run/run_report.h"
-#include "launch/run/supervision.h"
+#include "launch/run/fill_report.h"
+#include "launch/run/run_loop.h"
 
 namespace fleetrun::launch {
 namespace {

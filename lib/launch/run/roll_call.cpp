@@ -1,4 +1,4 @@
-#include "launch/run/roll_caller.h"
+#include "launch/run/roll_call.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "launch/logs/last_lines.h"
 #include "launch/process/proc_files.h"
-#include "launch/report/roll_call.h"
+#include "launch/report/describe_roll_call.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,7 +7,7 @@
 #include "launch/cli/log_rule.h"
 #include "launch/logs/growing_file.h"
 #include "launch/loop/event_loop.h"
-#include "launch/supervise/hang_watch.h"
+#include "launch/supervise/hang_rules.h"
 #include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {

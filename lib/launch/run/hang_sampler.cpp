@@ -1,4 +1,4 @@
-#include "launch/run/hang_monitor.h"
+#include "launch/run/hang_sampler.h"
 
 #include <unistd.h>
 

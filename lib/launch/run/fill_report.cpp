@@ -1,4 +1,4 @@
-#include "launch/run/run_report.h"
+#include "launch/run/fill_report.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
-#include "launch/report/roll_call.h"
+#include "launch/report/describe_roll_call.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/run/attempts.h"
+#include "launch/run/prepare_attempt.h"
 
 #include <filesystem>
 

@@ -7,7 +7,7 @@
 #include "launch/logs/log_folder.h"
 #include "launch/report/collectives.h"
 #include "launch/report/report.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 #include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {

@@ -1,4 +1,4 @@
-#include "launch/supervise/hang_watch.h"
+#include "launch/supervise/hang_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/run/supervision.h"
+#include "launch/run/run_loop.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include "launch/host/limits.h"
 #include "launch/process/signals.h"
 #include "launch/run/announcements.h"
-#include "launch/run/run_report.h"
+#include "launch/run/fill_report.h"
 
 namespace fleetrun::launch {
 namespace {

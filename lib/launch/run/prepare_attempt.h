@@ -6,7 +6,7 @@
 
 #include "launch/logs/log_folder.h"
 #include "launch/plan/port_guard.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 #include "launch/run/runtime_support.h"
 #include "launch/supervise/process_group.h"
 
