@@ -46,8 +46,7 @@ std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
   return *options.host.value;
 }
 
-Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                    bool asked) {
+Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, bool needs_plugin, bool asked) {
   if (host.gpus == 0 && asked) {
     const std::string who = options.device.source.empty() ? "the job's device" : options.device.source;
     throw usage(fmt::format("{} is cuda, but this machine has no CUDA device", who), kCpuHint);
@@ -57,7 +56,7 @@ Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const P
                             *options.gpus.value),
                 "with --device=cpu the ids are CPU worker slots");
   if (host.gpus == 0) return Device::cpu;
-  if (needs.embedded_runtime && !host.cuda_plugin)
+  if (needs_plugin && !host.cuda_plugin)
     throw usage(fmt::format("this machine has {} CUDA device{}, but this installation has no CUDA plug-in "
                             "(libfleetrun_cuda.so)",
                             host.gpus, host.gpus == 1 ? "" : "s"),
@@ -65,13 +64,15 @@ Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const P
   return Device::cuda;
 }
 
-Device resolve_device(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs) {
+Device resolve_device(const LaunchOptions& options, const HostFacts& host,
+                      const std::optional<EmbeddedRuntime>& embedded) {
   const bool by_flag = options.device.origin != Origin::fallback;
   const auto& workers = options.nproc_per_node.value;
   if (!by_flag && workers && workers->of == WorkerCount::Of::cores) return Device::cpu;
-  const DeviceChoice choice = by_flag ? options.device.value : needs.device;
+  const DeviceChoice of_job = embedded ? embedded->device : DeviceChoice::automatic;
+  const DeviceChoice choice = by_flag ? options.device.value : of_job;
   if (choice == DeviceChoice::cpu) return Device::cpu;
-  return resolve_cuda(options, host, needs, choice == DeviceChoice::cuda);
+  return resolve_cuda(options, host, embedded.has_value(), choice == DeviceChoice::cuda);
 }
 
 // --hosts: all of them are this one. The slots of all, nothing when none has any.
@@ -162,12 +163,12 @@ std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostF
 
 }  // namespace
 
-ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                            const Environment& environment) {
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment) {
   ClusterSpec cluster;
   cluster.host = resolve_host(options, host);
   cluster.cores = host.cores;
-  cluster.device = resolve_device(options, host, needs);
+  cluster.device = resolve_device(options, host, embedded);
   if (cluster.device == Device::cuda)
     place_on_gpus(cluster, options, host, environment);
   else

@@ -7,10 +7,10 @@
 
 #include "base/endpoint.h"
 #include "base/environment.h"
-#include "job/job_spec.h"
 #include "launch/cli/options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
+#include "launch/plan/embedded_runtime.h"
 
 namespace fleetrun::launch {
 
@@ -38,14 +38,9 @@ struct ClusterSpec {
   int world_size() const { return nodes * local_size(); }
 };
 
-// What the program brings to the decision: a job file names a device and needs the plug-in for CUDA.
-struct ProgramNeeds {
-  bool embedded_runtime = false;
-  job::DeviceChoice device = job::DeviceChoice::automatic;
-};
-
-// Throws Error(usage) when the options contradict the facts.
-ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                            const Environment& environment);
+// A job file may name a device, and the embedded runtime needs the plug-in for CUDA; none: the ranks run another program. Throws
+// Error(usage) when the options contradict the facts.
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment);
 
 }  // namespace fleetrun::launch

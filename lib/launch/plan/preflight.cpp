@@ -18,8 +18,8 @@ std::map<std::string, std::string> nccl_variables(const PreflightRequest& reques
     if (name.starts_with("NCCL_")) variables[name] = value;
   };
   for (const auto& [name, value] : request.environment.variables()) add(name, value);
-  if (request.job)
-    for (const auto& [name, value] : request.job->spec.env) add(name, value);
+  if (request.embedded)
+    for (const auto& [name, value] : request.embedded->environment) add(name, value);
   for (const std::string& setting : request.options.nccl.value) {
     const auto equals = setting.find('=');
     add(setting.substr(0, equals), setting.substr(equals + 1));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/name_ranks.h"
 #include "base/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
@@ -55,6 +56,14 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
         (ends_a_run(signal->signal) || signal->signal == verdict.signal))
       console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
                               describe_cause(verdict, command)));
+}
+
+void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
+  if (signals.empty()) return;
+  std::vector<int> ranks;
+  for (const PassOn& one : signals) ranks.push_back(one.rank);
+  console.say(fmt::format("{} was not passed on to {}, which it would end",
+                          describe_signal(signals.front().signal), name_ranks(ranks)));
 }
 
 void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,

@@ -3,32 +3,38 @@
 #include <string>
 #include <vector>
 
-#include "base/progress_page.h"
+#include "base/environment.h"
+#include "base/error.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/collectives.h"
 #include "launch/report/report.h"
 #include "launch/run/run_plan.h"
-#include "launch/supervise/process_group.h"
+#include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
 
-ExitReport begin_report(const NodeRun& run);
+ExitReport begin_report(const RunPlan& plan);
 
-// What is known of the present attempt; before its logs are moved. `pages` are those of the embedded runtime.
-void report_attempt(const ProcessGroup& group, const LogFolder& logs,
-                    const std::vector<ProgressPagePtr>& pages, ExitReport& report);
+// What is known of the present attempt; before its logs are moved.
+void fill_attempt(const RunState& state, const LogFolder& logs, ExitReport& report);
 
 // Where its ranks were in their collectives, if it went wrong; in files beside the logs, too.
-void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);
+void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);
+
+// The limit of this machine that explains the failure, if there is one. `environment` is that of rank 0.
+void fill_limit(const Environment& environment, ExitReport& report);
 
 // The attempt that was reported is to be followed by another one: its logs move to log/attempt-K/. Throws Error(create).
 void keep_attempt(const LogFolder& logs, ExitReport& report);
 bool is_kept(const ExitReport& report);  // the attempt that was reported
 
 // The run ended in the pause after an attempt that was kept: what was found out about its failure stays with it.
-void report_end_of_pause(const Verdict& verdict, ExitReport& report);
+void fill_end_of_pause(const Verdict& verdict, ExitReport& report);
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report);
+
+// fleetrun itself could not go on. A failure that was to be followed by another attempt stays the cause.
+void end_report(const Error& error, ExitReport& report);
 
 // As log/report.json. Throws Error(io).
 void write_report(const LogFolder& logs, const ExitReport& report);

@@ -1,52 +1,45 @@
-// Looks at the ranks again and again and asks the HangWatch what it thinks.
+// Measures what the ranks do and asks the HangRules what they think of it.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/progress_page.h"
 #include "launch/cli/log_rule.h"
 #include "launch/logs/growing_file.h"
-#include "launch/loop/event_loop.h"
+#include "launch/logs/log_folder.h"
+#include "launch/run/run_plan.h"
 #include "launch/supervise/hang_rules.h"
-#include "launch/supervise/process_group.h"
+#include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
 
-class HangMonitor {
+class HangSampler {
  public:
-  struct Options {
-    HangOptions watch;
-    std::vector<LogRule> rules;              // in the order of watch.rules
-    std::vector<std::vector<LogFile>> logs;  // of each rank
-  };
+  HangSampler(const RunPlan& plan, const LogFolder& logs);  // both outlive it
 
-  // `group` and `pages` (none, or one per rank) outlive it. Does nothing when there is nothing to watch.
-  HangMonitor(EventLoop& loop, Options options, ProcessGroup& group,
-              const std::vector<ProgressPagePtr>& pages);
+  // How often look() is to be called; none: there is nothing to look at.
+  std::optional<Clock::duration> pause() const;
+  // Why the run hangs; none: it does not, so far.
+  std::optional<std::string> look(const RunState& state, TimePoint now);
 
-  void follow_new_logs();  // a new attempt has begun
-  void pause() { paused_ = true; }
-  void resume();
+  void follow_new_logs();               // a new attempt has begun
+  void forgive() { rules_.forgive(); }  // time has passed in which the ranks could not work
 
  private:
-  struct LogTail {  // what the rules have not seen yet
+  struct LogTail {  // what the log rules have not seen yet
     GrowingFile file;
     std::string unfinished;
   };
 
-  void look_later();
-  void look();
-  HangSample sample();
-  RankSample sample_rank(std::size_t rank) const;
+  RankSample sample_rank(std::size_t rank, const RunState& state) const;
   void match_rules(LogTail& tail, std::vector<bool>& matched) const;
 
-  EventLoop& loop_;
-  Options options_;
-  ProcessGroup& group_;
-  const std::vector<ProgressPagePtr>& pages_;
-  HangWatch watch_;
+  const RunPlan& plan_;
+  const LogFolder& logs_;
+  HangOptions options_;
+  std::vector<LogRule> log_rules_;  // in the order of options_.rules
+  HangRules rules_;
   std::vector<std::vector<LogTail>> tails_;  // of each rank
-  bool paused_ = false;
 };
 
 }  // namespace fleetrun::launch

@@ -1,75 +1,78 @@
-// One run from its first attempt to its report: everything that lives as long as the run, and what happens between
-// the parts.
+// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do about it, and does it.
 #pragma once
-#include <memory>
-#include <string>
-#include <vector>
+#include <functional>
+#include <string_view>
 
-#include "base/progress_page.h"
+#include "base/environment.h"
 #include "launch/console/console.h"
-#include "launch/console/console_view.h"
-#include "launch/console/progress_line.h"
-#include "launch/logs/folder_watch.h"
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_folder.h"
-#include "launch/logs/log_times.h"
 #include "launch/loop/event_loop.h"
+#include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
-#include "launch/run/prepare_attempt.h"
 #include "launch/run/roll_call.h"
+#include "launch/run/run_display.h"
 #include "launch/run/run_plan.h"
 #include "launch/run/runtime_support.h"
-#include "launch/run/wait_notice.h"
-#include "launch/serve/control_requests.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/metrics.h"
+#include "launch/supervise/event_queue.h"
 #include "launch/supervise/process_group.h"
+#include "launch/supervise/signal_watch.h"
+#include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
 
-class Supervision {
- public:
-  // All outlive it. `front_fd` reaches its end when the front process is gone.
-  Supervision(const NodeRun& run, int front_fd, const LogFolder& logs, ExitReport& report);
+// The exit code of the run, whose report is written. `front_fd` reaches its end when the front process is gone.
+// Throws Error when the run cannot begin.
+int run_until_done(const RunPlan& plan, int front_fd);
 
+// It has more than ten members because the parts of a run meet here. Each part lives as long as the run, knows at most the parts before
+// it, and says what it notices by an event in the queue.
+class RunLoop {
+ public:
+  // All outlive it.
+  RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report);
   void run();  // to its end; what is known of it stands in the report, which is written
 
  private:
-  std::unique_ptr<RuntimeSupport> make_support();
-  ProcessGroupOptions group_options(int front_fd);
-  const std::vector<ProgressPagePtr>& pages() const { return support_ ? support_->pages() : no_pages_; }
-  Patience patience();
-  Attempt prepare(int number);
-  std::unique_ptr<ConsoleView> view_logs(int attempt);
-  void look_at_logs();
-  void observe(const Event& event, const Verdict& verdict);
-  void report_present_attempt();
-  std::string limit_behind_failure() const;
-  void end_attempt(Clock::duration delay);
-  void try_to_write_report();
-  void show_end();
+  std::function<void(std::string_view line)> say();
+  void watch_front(int front_fd);
+  void begin_ticks();
+  void look_for_hang();
 
-  const NodeRun& run_;
+  void perform(const Actions& actions);
+  void begin_attempt(int number);
+  void end_attempt(Clock::duration delay);
+  void end();
+
+  void report_attempt();
+  void try_to_write_report();
+  Patience patience();
+
+  const RunPlan& plan_;
   const LogFolder& logs_;
   ExitReport& report_;
-  const std::vector<ProgressPagePtr> no_pages_;
+
   EventLoop loop_;
+  EventQueue events_{loop_};
   Console console_;
-  std::unique_ptr<RuntimeSupport> support_;
-  Attempts attempts_;
-  ProgressLine progress_;
-  LogTimes times_;
+  RuntimeSupport support_;
+
+  Supervisor supervisor_;  // decides
+  ProcessGroup group_;     // does
+  SignalWatch signals_;
+  const RunState state_;     // for those who read
+  HeldPorts ports_;          // of the present attempt
+  Environment environment_;  // of its rank 0
+
+  HangSampler hangs_;
+  RollCall roll_call_;
+  RunDisplay display_;
   LogDisk disk_;
-  FolderWatch folder_;
-  ProcessGroup group_;
-  WaitNotice waits_;
-  RollCaller roll_;
-  HangMonitor hangs_;
-  RunControl control_;
-  ControlServer control_server_;
+  ControlServer control_;
   Metrics metrics_;
-  std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
 };
 
 }  // namespace fleetrun::launch

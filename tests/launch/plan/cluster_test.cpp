@@ -18,14 +18,14 @@ LaunchOptions options_of(std::vector<std::string> words) {
 }
 
 ClusterSpec resolve(const std::vector<std::string>& words, const HostFacts& host,
-                    const ProgramNeeds& needs = {}) {
-  return resolve_cluster(options_of(words), host, needs, {});
+                    const std::optional<EmbeddedRuntime>& embedded = {}) {
+  return resolve_cluster(options_of(words), host, embedded, {});
 }
 
 std::string error_of(const std::vector<std::string>& words, const HostFacts& host,
-                     const ProgramNeeds& needs = {}) {
+                     const std::optional<EmbeddedRuntime>& embedded = {}) {
   try {
-    resolve(words, host, needs);
+    resolve(words, host, embedded);
   } catch (const Error& error) {
     CHECK(error.exit_code() == 2);
     return error.message() + (error.hint().empty() ? "" : " | " + error.hint());
@@ -48,7 +48,7 @@ TEST_CASE("GPUs that are asked for and not there are an error that names the way
       "--gpus is 0,1, but this machine has no CUDA device | with --device=cpu the ids are CPU worker slots");
   CHECK(error_of({"--device=cuda"}, kCpuHost) ==
         "--device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
-  CHECK(error_of({}, kCpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cuda}) ==
+  CHECK(error_of({}, kCpuHost, EmbeddedRuntime{.device = job::DeviceChoice::cuda}) ==
         "the job's device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
 }
 
@@ -77,17 +77,16 @@ TEST_CASE("a job on a GPU machine needs the plug-in, a script does not") {
   HostFacts host = kGpuHost;
   host.cuda_plugin = false;
   CHECK(resolve({}, host).device == Device::cuda);
-  CHECK(error_of({}, host, {.embedded_runtime = true}) ==
+  CHECK(error_of({}, host, EmbeddedRuntime()) ==
         "this machine has 4 CUDA devices, but this installation has no CUDA plug-in (libfleetrun_cuda.so) | "
         "--device=cpu runs on the CPU");
-  CHECK(resolve({"--device=cpu"}, host, {.embedded_runtime = true}).device == Device::cpu);
-  CHECK(resolve({}, host, {.embedded_runtime = true, .device = job::DeviceChoice::cpu}).device ==
-        Device::cpu);
+  CHECK(resolve({"--device=cpu"}, host, EmbeddedRuntime()).device == Device::cpu);
+  CHECK(resolve({}, host, EmbeddedRuntime{.device = job::DeviceChoice::cpu}).device == Device::cpu);
 }
 
 TEST_CASE("the command line's device wins over the job's") {
-  CHECK(resolve({"--device=cuda"}, kGpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cpu})
-            .device == Device::cuda);
+  CHECK(resolve({"--device=cuda"}, kGpuHost, EmbeddedRuntime{.device = job::DeviceChoice::cpu}).device ==
+        Device::cuda);
 }
 
 TEST_CASE("addresses must be this host's") {
