@@ -23,6 +23,7 @@
 #include "launch/process/exit_status.h"
 #include "launch/supervise/events.h"
 #include "launch/supervise/restart_policy.h"
+#include "launch/supervise/run_clocks.h"
 
 namespace fleetrun::launch {
 
@@ -78,8 +79,8 @@ class Supervisor {
   Actions start(TimePoint now);
   Actions on(const Event& event, TimePoint now);
   bool done() const { return phase_ == Phase::ended; }
-  bool suspended() const { return still_since_.has_value(); }  // the clocks stand still
-  const Verdict& verdict() const { return verdict_; }          // of the present attempt
+  bool suspended() const { return clocks_.stand_still(); }
+  const Verdict& verdict() const { return verdict_; }  // of the present attempt
 
  private:
   enum class Phase { running, diagnosing, stopping, stopping_groups, killing, pausing, ended };
@@ -116,14 +117,10 @@ class Supervisor {
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
-  bool no_restart_ = false;                    // we were asked to end
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
   bool roll_called_ = false;                   // while suspended, when that must not end the run yet
-  std::optional<TimePoint> still_since_;       // the clocks stand still
-  std::optional<TimePoint> hold_at_;           // real time, unlike the next ones
-  TimePoint deadline_;                         // of every phase but running
-  TimePoint started_;                          // the present attempt
-  std::optional<TimePoint> timeout_at_, early_exit_at_;
+  std::optional<TimePoint> hold_at_;           // real time, unlike the clocks
+  RunClocks clocks_;
   Verdict verdict_;
 };
 
