@@ -14,14 +14,14 @@
 
 namespace fleetrun::launch {
 
-enum class Device { cpu, cuda };
+enum class DeviceKind { cpu, cuda };
 
 struct ClusterSpec {
   std::string host = "127.0.0.1";  // the address in every endpoint of this node
   int nodes = 1;
   int node_rank = 0;
   int cores = 1;  // of this node, for all its ranks
-  Device device = Device::cpu;
+  DeviceKind device = DeviceKind::cpu;
   bool device_ids_given = false;             // FLAGS_selected_gpus is set on CUDA, and on CPU with --gpus
   bool hide_gpus = false;                    // --device=cpu on a machine with GPUs
   std::vector<std::string> visible_gpus;     // CUDA_VISIBLE_DEVICES

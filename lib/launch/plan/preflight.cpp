@@ -33,7 +33,7 @@ std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
   if (const auto variables = nccl_variables(request); !variables.empty())
     warnings = lint_nccl(variables, probe_network(), request.cluster.nodes);
-  if (request.cluster.device == Device::cuda)
+  if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
       for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))
         warnings.push_back(std::move(warning));

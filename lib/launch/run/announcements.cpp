@@ -15,7 +15,7 @@ namespace {
 
 void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
                         const std::vector<WorkerSpec>& workers, Console& console) {
-  const bool cuda = cluster.device == Device::cuda;
+  const bool cuda = cluster.device == DeviceKind::cuda;
   console.out.write(printable_lines(configuration_banner(options)));
   if (!options.mode_flags.empty())
     console.log(LogLevel::info,
