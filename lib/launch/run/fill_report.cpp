@@ -112,7 +112,7 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
     log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());
 }
 
-bool is_kept(const ExitReport& report) { return std::ssize(report.attempts) > report.verdict.attempt; }
+bool is_kept(int attempt, const ExitReport& report) { return std::ssize(report.attempts) > attempt; }
 
 void fill_end_of_pause(const Verdict& verdict, ExitReport& report) {
   report.verdict = verdict;

@@ -181,7 +181,7 @@ void RunLoop::end() {
   group_.end();
   control_.close();
   disk_.look();
-  if (is_kept(report_))
+  if (is_kept(state_.verdict.attempt, report_))
     fill_end_of_pause(state_.verdict, report_);
   else
     report_attempt();

@@ -352,6 +352,8 @@ TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
   CHECK(report["exit_code"] == 93);
   CHECK(report["crash_loop"] == true);
   CHECK(report["ranks"][report["first_failed_rank"].get<int>()]["code"] == 3);
+  CHECK(report["ranks"][1]["log"] == "log/workerlog.1");  // of the last attempt
+  CHECK(report["last_lines"] == nlohmann::json::array({"start"}));
   CHECK(report["earlier_attempts"].size() == 2);
   for (const char* log : {"log/attempt-0/workerlog.1", "log/attempt-1/workerlog.1", "log/workerlog.1"})
     CHECK(launch.folder.read(log) == "start\n");
