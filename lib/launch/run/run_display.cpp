@@ -12,7 +12,7 @@ namespace fleetrun::launch {
 RunDisplay::RunDisplay(EventLoop& loop, const Sources& sources)
     : sources_(sources),
       progress_(loop, sources.state.pages, sources.plan.environment),
-      log_views_(loop, sources.plan, sources.logs, sources.console),
+      attempt_logs_(loop, sources.plan, sources.logs, sources.console),
       waits_(loop, sources.plan.options.grace.value, sources.state.verdict,
              [this](std::string_view line) { sources_.console.say(line); }) {
   sources_.console.out.before_write([this] { progress_.clear(); });
@@ -32,7 +32,7 @@ void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
 
 void RunDisplay::begin_attempt(int attempt, const std::string& host) {
   waits_.begin_attempt();
-  log_views_.begin_attempt(attempt, host);
+  attempt_logs_.begin_attempt(attempt, host);
 }
 
 void RunDisplay::show(const Event& event) {
@@ -44,7 +44,7 @@ void RunDisplay::show(const Event& event) {
 }
 
 bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
-  const bool all_shown = log_views_.finish(patience);
+  const bool all_shown = attempt_logs_.finish(patience);
   if (is_kept(report.verdict.attempt, report))  // what its ranks did was shown before the pause
     sources_.console.say(describe_cause(report.verdict, report.command));
   else

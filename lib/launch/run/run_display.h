@@ -8,7 +8,7 @@
 #include "launch/console/progress_line.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/report.h"
-#include "launch/run/log_views.h"
+#include "launch/run/attempt_logs.h"
 #include "launch/run/run_plan.h"
 #include "launch/run/wait_notice.h"
 #include "launch/supervise/run_state.h"
@@ -40,7 +40,7 @@ class RunDisplay {
  private:
   Sources sources_;
   ProgressLine progress_;
-  LogViews log_views_;
+  AttemptLogs attempt_logs_;
   WaitNotice waits_;
 };
 

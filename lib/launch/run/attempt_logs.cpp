@@ -1,4 +1,4 @@
-#include "launch/run/log_views.h"
+#include "launch/run/attempt_logs.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -23,7 +23,7 @@ Clock::duration pause_between_looks(const ConsolePlan& plan) {
 
 }  // namespace
 
-LogViews::LogViews(EventLoop& loop, const RunPlan& plan, const LogFolder& logs, Console& console)
+AttemptLogs::AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& logs, Console& console)
     : loop_(loop),
       plan_(plan),
       logs_(logs),
@@ -31,19 +31,19 @@ LogViews::LogViews(EventLoop& loop, const RunPlan& plan, const LogFolder& logs, 
       times_(loop, logs, log_names(plan.cluster.console)),
       folder_(loop, logs.path(), pause_between_looks(plan.cluster.console), [this] { look(); }) {}
 
-void LogViews::begin_attempt(int attempt, const std::string& host) {
+void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
   times_.begin_attempt();
   views_.push_back(std::make_unique<ConsoleView>(loop_, sources(attempt, host)));
 }
 
-void LogViews::look() {
+void AttemptLogs::look() {
   times_.look();
   views_.back()->look();
 }
 
-bool LogViews::finish(const Patience& patience) { return views_.back()->finish(patience); }
+bool AttemptLogs::finish(const Patience& patience) { return views_.back()->finish(patience); }
 
-std::vector<ConsoleSource> LogViews::sources(int attempt, const std::string& host) const {
+std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& host) const {
   const LaunchOptions& options = plan_.options;
   const ConsolePlan& shown = plan_.cluster.console;
   const LogPrefix usual = {shown.shows_many() ? kUsualPrefix : ""};

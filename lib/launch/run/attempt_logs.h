@@ -1,4 +1,4 @@
-// Follows the logs of the ranks while they grow: shows on the terminal those that the user wants to see, and keeps how long each was when.
+// The logs of the present attempt while they grow: shows on the terminal those that the user wants to see, and records how long each was when.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,9 +13,10 @@
 
 namespace fleetrun::launch {
 
-class LogViews {
+class AttemptLogs {
  public:
-  LogViews(EventLoop& loop, const RunPlan& plan, const LogFolder& logs, Console& console);  // all outlive it
+  AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& logs,
+              Console& console);  // all outlive it
 
   void begin_attempt(int attempt, const std::string& host);  // its logs exist
   // Shows everything up to the present ends. False: the reader of our output did not take all of it.
