@@ -16,6 +16,7 @@
 #include "launch/console/output_stream.h"
 #include "launch/logs/folder_watch.h"
 #include "launch/logs/log_folder.h"
+#include "launch/logs/log_names.h"
 #include "launch/logs/log_times.h"
 #include "launch/loop/event_loop.h"
 #include "run_folder.h"
@@ -32,12 +33,13 @@ constexpr auto kReaderTime = std::chrono::hours(1000);  // a reader may read as 
 class LogViewer {
  public:
   explicit LogViewer(const LogQuery& query) : query_(query), out_(loop_, STDOUT_FILENO) {
-    for (const RankLog& log : find_logs(query.folder))
+    const std::string newest = newest_logs(query.folder);
+    for (const RankLog& log : find_logs(newest))
       if (!query.ranks || query.ranks->contains(log.rank)) logs_.push_back({.log = log});
     if (logs_.empty())
       throw Error(ErrorKind::missing,
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
-    for (Log& log : logs_) open(log, path_of(log));
+    for (Log& log : logs_) open(log, fmt::format("{}/workerlog.{}", newest, log.log.name()));
     if (!query.since) return;
     for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.log.name(), *query.since));
   }

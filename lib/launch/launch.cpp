@@ -22,7 +22,7 @@
 #include "launch/plan/program.h"
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_loop.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -42,12 +42,16 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   return job;
 }
 
-ProgramNeeds needs_of(const std::optional<job::ParsedJob>& job) {
-  if (!job) return {};
-  return {.embedded_runtime = true, .device = job->spec.device};
+std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& job) {
+  if (!job) return std::nullopt;
+  return EmbeddedRuntime{.device = job->spec.device,
+                         .environment = job->spec.env,
+                         .threads = job->spec.train.threads,
+                         .notes = job->notes};
 }
 
-// Throws before anything starts when the strategy cannot work. Rank 0 prints the settled one later.
+// Throws before anything starts when the strategy cannot work. Each rank settles it once more, because the job file and its
+// environment are all that it gets from us; rank 0 prints the result.
 void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
                     const Environment& environment) {
   if (!job) return;
@@ -107,30 +111,31 @@ int launch(LaunchOptions options, const Environment& environment) {
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   const std::optional<job::ParsedJob> job = read_job(options);
+  const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const Program program = find_program(requested_program(options), environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
-  const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(job), environment);
+  const ClusterSpec cluster = resolve_cluster(options, probe(options), embedded, environment);
   check_strategy(job, cluster, environment);
-  const std::vector<std::string> warnings = preflight({options, environment, job, cluster});
-  const NodeRun run = {options, environment, program, job, wrapped, cluster, warnings};
+  const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
+  const RunPlan plan = {options, environment, program, embedded, wrapped, cluster, warnings};
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
-    print_answer(dry_run(run));
+    print_answer(dry_run(plan));
     return 0;
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
-  const int code = run_guarded([&](int front_fd) { return run_node(run, front_fd); });
+  const int code = run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); });
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }
 
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
                           const Environment& environment) {
-  const std::optional<job::ParsedJob> nothing_said = job::ParsedJob();
+  const std::optional<EmbeddedRuntime> embedded = EmbeddedRuntime{.device = options.device.value};
   const Program program = find_worker(words);
-  const ClusterSpec cluster = resolve_cluster(options, probe(options), needs_of(nothing_said), environment);
-  const NodeRun run = {options, environment, program, nothing_said, {}, cluster, {}, true};
-  return run_guarded([&](int front_fd) { return run_node(run, front_fd); });
+  const ClusterSpec cluster = resolve_cluster(options, probe(options), embedded, environment);
+  const RunPlan plan = {options, environment, program, embedded, {}, cluster, {}, true};
+  return run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); });
 }
 
 }  // namespace fleetrun::launch

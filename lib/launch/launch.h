@@ -11,8 +11,7 @@ namespace fleetrun::launch {
 // The exit code of the run. Throws Error when it cannot begin.
 int launch(LaunchOptions options, const Environment& environment);
 
-// The same for our own worker program with these words, which is given what the ranks of a job file are given; no
-// banner is printed.
+// The same for our own worker program with these words. The ranks get what those of a job file get. Prints no banner.
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
                           const Environment& environment);
 

@@ -68,21 +68,16 @@ std::string progress_text(const std::vector<Progress>& ranks, std::size_t width)
 
 ProgressLine::ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages,
                            const Environment& environment)
-    : loop_(loop),
-      pages_(pages),
+    : pages_(pages),
       terminal_(loop, STDERR_FILENO),
       may_redraw_(can_erase_lines(environment)),
-      next_line_(Clock::now() + kLinePause) {
-  if (terminal_.is_terminal() && !pages_.empty()) draw_again_later();
-}
+      next_line_(Clock::now() + kLinePause) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
-void ProgressLine::draw_again_later() {
-  loop_.call_at(Clock::now() + kDrawPause, [this] {
-    draw();
-    draw_again_later();
-  });
+std::optional<Clock::duration> ProgressLine::pause() const {
+  if (!terminal_.is_terminal() || pages_.empty()) return std::nullopt;
+  return kDrawPause;
 }
 
 void ProgressLine::draw() {

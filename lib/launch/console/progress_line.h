@@ -1,6 +1,7 @@
 // One line on the terminal that says how far the embedded runtime is, drawn from the ranks' progress pages.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,15 +40,14 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  std::optional<Clock::duration> pause() const;  // between two draws; none: nothing is shown
+  void draw();
   void clear();  // before anything else is written to the terminal
 
  private:
-  void draw_again_later();
-  void draw();
   void redraw(const std::string& text);
   void add_line(const std::string& text);
 
-  EventLoop& loop_;
   const std::vector<ProgressPagePtr>& pages_;
   OutputStream terminal_;
   bool may_redraw_;

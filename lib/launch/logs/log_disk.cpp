@@ -10,7 +10,6 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::seconds(10);
 constexpr std::uintmax_t kAmple = 20'000'000'000;  // bytes; more than ranks write between two looks
 constexpr auto kTellEvery = std::chrono::minutes(1);
 constexpr std::uintmax_t kPageOfLog = 64 * 1024;  // bytes
@@ -23,10 +22,9 @@ bool is_disk_full(const std::string& path) {
   return !problem && space.available < kPageOfLog;
 }
 
-LogDisk::LogDisk(EventLoop& loop, const LogFolder& logs, std::function<void(std::string_view line)> say)
-    : loop_(loop), logs_(logs), say_(std::move(say)) {
+LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say)
+    : logs_(logs), say_(std::move(say)) {
   keep_room();
-  look_later();
 }
 
 void LogDisk::look() {
@@ -42,13 +40,6 @@ void LogDisk::keep_room() const {
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(logs_.path(), problem);
   if (!problem && space.available < kAmple) logs_.reserve();
-}
-
-void LogDisk::look_later() {
-  loop_.call_at(Clock::now() + kLookEvery, [this] {
-    look();
-    look_later();
-  });
 }
 
 }  // namespace fleetrun::launch

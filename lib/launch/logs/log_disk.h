@@ -1,12 +1,13 @@
 // Tells when the disk of the logs is full, and keeps room for the report when it may become so. Workers write their logs
 // themselves, so that we can only look now and then.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "launch/logs/log_folder.h"
-#include "launch/loop/event_loop.h"
+#include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
 
@@ -15,16 +16,16 @@ bool is_disk_full(const std::string& path);
 
 class LogDisk {
  public:
-  LogDisk(EventLoop& loop, const LogFolder& logs, std::function<void(std::string_view line)> say);
+  static constexpr auto kPause = std::chrono::seconds(10);  // between two looks
+
+  LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say);
 
   void look();
   bool was_full() const { return was_full_; }  // some time since the beginning
 
  private:
   void keep_room() const;
-  void look_later();
 
-  EventLoop& loop_;
   const LogFolder& logs_;
   std::function<void(std::string_view line)> say_;
   bool was_full_ = false;

@@ -4,7 +4,11 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
 
 namespace fleetrun::launch {
 namespace {
@@ -64,6 +68,17 @@ int number_in(std::string_view name) {
   int number = -1;
   std::from_chars(start, name.end(), number);
   return number;
+}
+
+std::string newest_logs(const std::string& folder) {
+  int newest = -1;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem)) {
+    const std::string name = entry.path().filename();
+    if (is_numbered(name, "workerlog.", "")) return folder;
+    if (is_attempt(name)) newest = std::max(newest, number_in(name));
+  }
+  return newest < 0 ? folder : fmt::format("{}/attempt-{}", folder, newest);
 }
 
 }  // namespace fleetrun::launch

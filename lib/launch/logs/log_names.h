@@ -1,5 +1,6 @@
 // The names of the files in a log folder.
 #pragma once
+#include <string>
 #include <string_view>
 
 namespace fleetrun::launch {
@@ -16,5 +17,8 @@ bool is_of_a_run(
     std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
 bool is_temporary(std::string_view name);  // such a one
 int number_in(std::string_view name);      // of the rank
+
+// Where the newest logs of the ranks are: in the folder, or in its attempt-K/ when no attempt has begun after that one.
+std::string newest_logs(const std::string& folder);
 
 }  // namespace fleetrun::launch

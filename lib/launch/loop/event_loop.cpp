@@ -7,6 +7,8 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/error.h"
+
 namespace fleetrun::launch {
 namespace asio = boost::asio;
 using Descriptor = asio::posix::stream_descriptor;
@@ -82,6 +84,17 @@ void EventLoop::call_at(TimePoint time, Callback callback) {
   });
 }
 
+void EventLoop::call_every(Clock::duration pause, const Callback& callback) {
+  call_at(Clock::now() + pause, [this, pause, callback] {
+    callback();
+    call_every(pause, callback);
+  });
+}
+
+void EventLoop::run_one() {
+  if (implementation_->context.run_one() == 0)
+    throw Error(ErrorKind::internal, "the event loop has nothing left to wait for");
+}
 void EventLoop::run() { implementation_->context.run(); }
 void EventLoop::stop() { implementation_->context.stop(); }
 boost::asio::io_context& EventLoop::context() { return implementation_->context; }

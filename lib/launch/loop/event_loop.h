@@ -25,9 +25,11 @@ class EventLoop {
   void when_writable(int fd, Callback callback);   // once
   void forget(int fd);
   void call_at(TimePoint time, Callback callback);
+  void call_every(Clock::duration pause, const Callback& callback);  // first after one pause
 
-  void run();   // until stop()
-  void stop();  // from a callback
+  void run_one();  // waits until a callback is due, and calls it
+  void run();      // until stop()
+  void stop();     // from a callback
   boost::asio::io_context& context();
 
  private:

@@ -46,8 +46,7 @@ std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
   return *options.host.value;
 }
 
-Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                    bool asked) {
+DeviceKind resolve_cuda(const LaunchOptions& options, const HostFacts& host, bool needs_plugin, bool asked) {
   if (host.gpus == 0 && asked) {
     const std::string who = options.device.source.empty() ? "the job's device" : options.device.source;
     throw usage(fmt::format("{} is cuda, but this machine has no CUDA device", who), kCpuHint);
@@ -56,22 +55,24 @@ Device resolve_cuda(const LaunchOptions& options, const HostFacts& host, const P
     throw usage(fmt::format("{} is {}, but this machine has no CUDA device", options.gpus.source,
                             *options.gpus.value),
                 "with --device=cpu the ids are CPU worker slots");
-  if (host.gpus == 0) return Device::cpu;
-  if (needs.embedded_runtime && !host.cuda_plugin)
+  if (host.gpus == 0) return DeviceKind::cpu;
+  if (needs_plugin && !host.cuda_plugin)
     throw usage(fmt::format("this machine has {} CUDA device{}, but this installation has no CUDA plug-in "
                             "(libfleetrun_cuda.so)",
                             host.gpus, host.gpus == 1 ? "" : "s"),
                 kCpuHint);
-  return Device::cuda;
+  return DeviceKind::cuda;
 }
 
-Device resolve_device(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs) {
+DeviceKind resolve_device(const LaunchOptions& options, const HostFacts& host,
+                          const std::optional<EmbeddedRuntime>& embedded) {
   const bool by_flag = options.device.origin != Origin::fallback;
   const auto& workers = options.nproc_per_node.value;
-  if (!by_flag && workers && workers->of == WorkerCount::Of::cores) return Device::cpu;
-  const DeviceChoice choice = by_flag ? options.device.value : needs.device;
-  if (choice == DeviceChoice::cpu) return Device::cpu;
-  return resolve_cuda(options, host, needs, choice == DeviceChoice::cuda);
+  if (!by_flag && workers && workers->of == WorkerCount::Of::cores) return DeviceKind::cpu;
+  const DeviceChoice of_job = embedded ? embedded->device : DeviceChoice::automatic;
+  const DeviceChoice choice = by_flag ? options.device.value : of_job;
+  if (choice == DeviceChoice::cpu) return DeviceKind::cpu;
+  return resolve_cuda(options, host, embedded.has_value(), choice == DeviceChoice::cuda);
 }
 
 // --hosts: all of them are this one. The slots of all, nothing when none has any.
@@ -91,7 +92,7 @@ std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& 
 }
 
 // How many workers the user asked for; nothing: as many as there are devices.
-std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts& host, Device device) {
+std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts& host, DeviceKind device) {
   if (const auto slots = resolve_slots(options, host)) return slots;
   const auto& workers = options.nproc_per_node.value;
   if (!workers) return std::nullopt;
@@ -101,14 +102,14 @@ std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts
     case WorkerCount::Of::cores:
       return host.cores;
     case WorkerCount::Of::gpus:
-      if (device == Device::cuda) return std::nullopt;
+      if (device == DeviceKind::cuda) return std::nullopt;
       throw usage(fmt::format("{} is gpu, but {}", options.nproc_per_node.source,
                               host.gpus == 0 ? "this machine has no CUDA device" : "the run is on the CPU"),
                   "--nproc_per_node=cpu starts a worker per core");
     case WorkerCount::Of::automatic:
       break;
   }
-  return device == Device::cuda || options.gpus.value ? std::nullopt : std::optional(host.cores);
+  return device == DeviceKind::cuda || options.gpus.value ? std::nullopt : std::optional(host.cores);
 }
 
 // As torchrun has it: a worker's GPU is the one of its local rank, also where workers are fewer or more than GPUs.
@@ -162,13 +163,13 @@ std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostF
 
 }  // namespace
 
-ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                            const Environment& environment) {
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment) {
   ClusterSpec cluster;
   cluster.host = resolve_host(options, host);
   cluster.cores = host.cores;
-  cluster.device = resolve_device(options, host, needs);
-  if (cluster.device == Device::cuda)
+  cluster.device = resolve_device(options, host, embedded);
+  if (cluster.device == DeviceKind::cuda)
     place_on_gpus(cluster, options, host, environment);
   else
     place_on_cpu(cluster, options, host);

@@ -7,21 +7,21 @@
 
 #include "base/endpoint.h"
 #include "base/environment.h"
-#include "job/job_spec.h"
 #include "launch/cli/options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
+#include "launch/plan/embedded_runtime.h"
 
 namespace fleetrun::launch {
 
-enum class Device { cpu, cuda };
+enum class DeviceKind { cpu, cuda };
 
 struct ClusterSpec {
   std::string host = "127.0.0.1";  // the address in every endpoint of this node
   int nodes = 1;
   int node_rank = 0;
   int cores = 1;  // of this node, for all its ranks
-  Device device = Device::cpu;
+  DeviceKind device = DeviceKind::cpu;
   bool device_ids_given = false;             // FLAGS_selected_gpus is set on CUDA, and on CPU with --gpus
   bool hide_gpus = false;                    // --device=cpu on a machine with GPUs
   std::vector<std::string> visible_gpus;     // CUDA_VISIBLE_DEVICES
@@ -38,14 +38,9 @@ struct ClusterSpec {
   int world_size() const { return nodes * local_size(); }
 };
 
-// What the program brings to the decision: a job file names a device and needs the plug-in for CUDA.
-struct ProgramNeeds {
-  bool embedded_runtime = false;
-  job::DeviceChoice device = job::DeviceChoice::automatic;
-};
-
-// Throws Error(usage) when the options contradict the facts.
-ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host, const ProgramNeeds& needs,
-                            const Environment& environment);
+// A job file may name a device, and the embedded runtime needs the plug-in for CUDA; none: the ranks run another program. Throws
+// Error(usage) when the options contradict the facts.
+ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment);
 
 }  // namespace fleetrun::launch

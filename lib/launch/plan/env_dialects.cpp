@@ -54,7 +54,7 @@ void write_devices(const ClusterSpec& cluster, int rank, Environment& environmen
     environment.erase("FLAGS_selected_gpus");
   environment.set("PADDLE_LOCAL_DEVICE_IDS", ids);
   environment.set("PADDLE_WORLD_DEVICE_IDS", describe_world_devices(cluster));
-  if (cluster.device == Device::cuda) {
+  if (cluster.device == DeviceKind::cuda) {
     environment.set("CUDA_VISIBLE_DEVICES", cluster.own_gpus_only
                                                 ? describe_own_gpus(cluster, rank)
                                                 : fmt::format("{}", fmt::join(cluster.visible_gpus, ",")));

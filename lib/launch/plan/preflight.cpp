@@ -18,8 +18,8 @@ std::map<std::string, std::string> nccl_variables(const PreflightRequest& reques
     if (name.starts_with("NCCL_")) variables[name] = value;
   };
   for (const auto& [name, value] : request.environment.variables()) add(name, value);
-  if (request.job)
-    for (const auto& [name, value] : request.job->spec.env) add(name, value);
+  if (request.embedded)
+    for (const auto& [name, value] : request.embedded->environment) add(name, value);
   for (const std::string& setting : request.options.nccl.value) {
     const auto equals = setting.find('=');
     add(setting.substr(0, equals), setting.substr(equals + 1));
@@ -33,7 +33,7 @@ std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
   if (const auto variables = nccl_variables(request); !variables.empty())
     warnings = lint_nccl(variables, probe_network(), request.cluster.nodes);
-  if (request.cluster.device == Device::cuda)
+  if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
       for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))
         warnings.push_back(std::move(warning));

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "job/parse_job.h"
 #include "launch/cli/options.h"
 #include "launch/plan/cluster.h"
+#include "launch/plan/embedded_runtime.h"
 
 namespace fleetrun::launch {
 
 struct PreflightRequest {
   const LaunchOptions& options;
   const Environment& environment;
-  const std::optional<job::ParsedJob>& job;
+  const std::optional<EmbeddedRuntime>& embedded;
   const ClusterSpec& cluster;
 };
 

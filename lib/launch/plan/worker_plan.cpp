@@ -22,7 +22,7 @@ const Program& program_of(const PlanRequest& request, int rank) {
 }
 
 std::string describe_device(const ClusterSpec& cluster, int local_rank) {
-  if (cluster.device == Device::cpu) return "cpu";
+  if (cluster.device == DeviceKind::cpu) return "cpu";
   if (cluster.own_gpus_only) return "cuda:0";
   return fmt::format("cuda:{}", cluster.device_ids.at(static_cast<std::size_t>(local_rank)).front());
 }

@@ -9,7 +9,7 @@
 #include "launch/loop/clock.h"
 #include "launch/report/collectives.h"
 #include "launch/report/death_evidence.h"
-#include "launch/supervise/process_group.h"
+#include "launch/supervise/run_state.h"
 #include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/name_ranks.h"
 #include "base/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
@@ -14,7 +15,7 @@ namespace {
 
 void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
                         const std::vector<WorkerSpec>& workers, Console& console) {
-  const bool cuda = cluster.device == Device::cuda;
+  const bool cuda = cluster.device == DeviceKind::cuda;
   console.out.write(printable_lines(configuration_banner(options)));
   if (!options.mode_flags.empty())
     console.log(LogLevel::info,
@@ -51,9 +52,18 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                             "aborted. Please check its log.",
                             verdict.ranks.size(), *verdict.rank));
   if (const auto* signal = std::get_if<SignalReceived>(&event))
-    if (verdict.cause == Cause::stopped && (ends_a_run(signal->signal) || signal->signal == verdict.signal))
+    if (verdict.cause == Cause::stopped && !ranks_that(verdict, Role::running).empty() &&
+        (ends_a_run(signal->signal) || signal->signal == verdict.signal))
       console.say(fmt::format("{}, waiting for the ranks to end; Ctrl-C kills them now",
                               describe_cause(verdict, command)));
+}
+
+void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
+  if (signals.empty()) return;
+  std::vector<int> ranks;
+  for (const PassOn& one : signals) ranks.push_back(one.rank);
+  console.say(fmt::format("{} was not passed on to {}, which it would end",
+                          describe_signal(signals.front().signal), name_ranks(ranks)));
 }
 
 void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,

@@ -20,6 +20,9 @@ void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
 void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,
                     Console& console);
 
+// These signals were not passed on to the ranks, as they would have ended them.
+void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
+
 // The attempt before has ended, attempt number `attempt` begins after `delay`.
 void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
                       Console& console);

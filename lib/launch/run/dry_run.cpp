@@ -7,7 +7,7 @@
 #include "launch/host/core_binding.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/port_guard.h"
-#include "launch/run/attempts.h"
+#include "launch/run/prepare_attempt.h"
 #include "launch/run/runtime_support.h"
 
 namespace fleetrun::launch {
@@ -77,16 +77,14 @@ std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Enviro
   return to_json_lines(JsonValue::of_list(std::move(values)));
 }
 
-std::string dry_run(const NodeRun& run) {
+std::string dry_run(const RunPlan& plan) {
   EventLoop loop;
-  std::optional<RuntimeSupport> support;
-  if (run.job)
-    support.emplace(loop, run.cluster.host, run.cluster.local_size(), kDryRunId, [](std::string_view) {});
-  const HeldPorts ports = hold_ports(run.cluster);
-  const std::vector<WorkerSpec> workers =
-      plan_attempt(run, 0, ports.endpoints, kDryRunId, support ? &*support : nullptr);
-  return run.options.dry_run.value == "json" ? workers_as_json(workers, run.environment)
-                                             : workers_as_shell_lines(workers, run.environment);
+  const RuntimeSupport support(loop, plan.cluster.host, plan.embedded ? plan.cluster.local_size() : 0,
+                               kDryRunId, [](std::string_view) {});
+  const HeldPorts ports = hold_ports(plan.cluster);
+  const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, ports.endpoints, support);
+  return plan.options.dry_run.value == "json" ? workers_as_json(workers, plan.environment)
+                                              : workers_as_shell_lines(workers, plan.environment);
 }
 
 }  // namespace fleetrun::launch

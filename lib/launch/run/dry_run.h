@@ -5,7 +5,7 @@
 
 #include "base/environment.h"
 #include "launch/plan/worker_plan.h"
-#include "launch/run/run_node.h"
+#include "launch/run/run_plan.h"
 
 namespace fleetrun::launch {
 
@@ -14,6 +14,6 @@ std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const
 std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own);
 
 // What --dry_run prints for this run. Ports are the ones that are free now.
-std::string dry_run(const NodeRun& run);
+std::string dry_run(const RunPlan& plan);
 
 }  // namespace fleetrun::launch

@@ -10,7 +10,7 @@ RuntimeSupport::RuntimeSupport(EventLoop& loop, const std::string& address, int 
   make_pages(ranks);
   for (const ProgressPagePtr& page : pages_)
     page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  if (ranks == 1) return;
+  if (ranks <= 1) return;
   StoreServerOptions options;
   if (address != "localhost") options.address = address;
   options.key = make_run_key();
@@ -38,9 +38,9 @@ void RuntimeSupport::begin_attempt(int attempt) {
   if (store_) store_->begin_attempt(attempt, ranks);
 }
 
-EmbeddedPlan RuntimeSupport::plan(const job::JobSpec& job) const {
-  EmbeddedPlan plan = {.job_environment = job.env,
-                       .threads = job.train.threads,
+EmbeddedPlan RuntimeSupport::plan(const EmbeddedRuntime& embedded) const {
+  EmbeddedPlan plan = {.job_environment = embedded.environment,
+                       .threads = embedded.threads,
                        .store = store_ ? store_->endpoint() : Endpoint(),
                        .key_fd = key_fd_.get(),
                        .progress_fds = {}};

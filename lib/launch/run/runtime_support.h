@@ -9,8 +9,8 @@
 
 #include "base/progress_page.h"
 #include "base/unique_fd.h"
-#include "job/job_spec.h"
 #include "launch/loop/event_loop.h"
+#include "launch/plan/embedded_runtime.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/store/store_server.h"
 
@@ -18,13 +18,13 @@ namespace fleetrun::launch {
 
 class RuntimeSupport {
  public:
-  // The ranks meet at that address, of this host. A single rank meets nobody: it gets no store and no key. `say` takes
-  // lines for people.
+  // `ranks`: of the embedded runtime, 0 for any other program. They meet at that address, of this host. A single rank meets nobody:
+  // it gets no store and no key. `say` takes lines for people.
   RuntimeSupport(EventLoop& loop, const std::string& address, int ranks, const std::string& run_id,
                  std::function<void(std::string_view line)> say);
 
   void begin_attempt(int attempt);  // new pages; the store lets in ranks of this attempt only
-  EmbeddedPlan plan(const job::JobSpec& job) const;
+  EmbeddedPlan plan(const EmbeddedRuntime& embedded) const;
   const std::vector<ProgressPagePtr>& pages() const { return pages_; }
 
  private:

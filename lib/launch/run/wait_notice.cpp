@@ -37,9 +37,8 @@ std::string describe_survivors(const std::vector<int>& ranks, Clock::duration si
                      ranks.size() == 1 ? "is" : "are", whole_seconds(since_kill).count());
 }
 
-WaitNotice::WaitNotice(EventLoop& loop, Clock::duration grace, std::function<const Verdict&()> verdict,
-                       Say say)
-    : loop_(loop), grace_(grace), verdict_(std::move(verdict)), say_(std::move(say)) {}
+WaitNotice::WaitNotice(EventLoop& loop, Clock::duration grace, const Verdict& verdict, Say say)
+    : loop_(loop), grace_(grace), verdict_(verdict), say_(std::move(say)) {}
 
 void WaitNotice::begin_attempt() {
   ++attempt_;
@@ -48,28 +47,27 @@ void WaitNotice::begin_attempt() {
 
 void WaitNotice::look() {
   const unsigned attempt = attempt_;
-  const auto& began = verdict_().killed ? verdict_().killed : verdict_().asked_to_end;
+  const auto& began = verdict_.killed ? verdict_.killed : verdict_.asked_to_end;
   if (began && !std::exchange(ending_, true))
     loop_.call_at(*began + kFirstNotice, [this, attempt] { say_end(attempt); });
-  if (!ranks_that(verdict_(), Role::finished).empty() && !std::exchange(finishing_, true))
+  if (!ranks_that(verdict_, Role::finished).empty() && !std::exchange(finishing_, true))
     loop_.call_at(Clock::now() + kFinishedNotice, [this, attempt] { say_finished(attempt); });
 }
 
 void WaitNotice::say_end(unsigned attempt) {
-  const Verdict& verdict = verdict_();
-  const std::vector<int> ranks = ranks_that(verdict, Role::running);
+  const std::vector<int> ranks = ranks_that(verdict_, Role::running);
   if (attempt != attempt_ || ranks.empty()) return;
   const TimePoint now = Clock::now();
-  say_(verdict.killed ? describe_survivors(ranks, now - *verdict.killed)
-                      : describe_wait(ranks, now - *verdict.asked_to_end, grace_));
+  say_(verdict_.killed ? describe_survivors(ranks, now - *verdict_.killed)
+                       : describe_wait(ranks, now - *verdict_.asked_to_end, grace_));
   loop_.call_at(now + kNextNotices, [this, attempt] { say_end(attempt); });
 }
 
 // Once: a rank may have more to do than others.
 void WaitNotice::say_finished(unsigned attempt) {
-  const std::vector<int> ranks = ranks_that(verdict_(), Role::running);
-  if (attempt != attempt_ || ranks.empty() || verdict_().cause != Cause::finished) return;
-  const std::vector<int> finished = ranks_that(verdict_(), Role::finished);
+  const std::vector<int> ranks = ranks_that(verdict_, Role::running);
+  if (attempt != attempt_ || ranks.empty() || verdict_.cause != Cause::finished) return;
+  const std::vector<int> finished = ranks_that(verdict_, Role::finished);
   say_(fmt::format("{} finished, waiting for {}", name_some(finished), name_some(ranks)));
 }
 

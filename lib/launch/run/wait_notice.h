@@ -19,8 +19,8 @@ class WaitNotice {
  public:
   using Say = std::function<void(std::string_view line)>;
 
-  // `verdict` is asked for the present one.
-  WaitNotice(EventLoop& loop, Clock::duration grace, std::function<const Verdict&()> verdict, Say say);
+  // `verdict` is the present one whenever it is looked at.
+  WaitNotice(EventLoop& loop, Clock::duration grace, const Verdict& verdict, Say say);
 
   void look();           // something happened to the ranks
   void begin_attempt();  // all ranks anew
@@ -31,7 +31,7 @@ class WaitNotice {
 
   EventLoop& loop_;
   Clock::duration grace_;
-  std::function<const Verdict&()> verdict_;
+  const Verdict& verdict_;
   Say say_;
   bool ending_ = false, finishing_ = false;  // is waited for already
   unsigned attempt_ = 0;                     // of what the loop still calls

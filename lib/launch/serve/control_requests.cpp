@@ -37,8 +37,8 @@ void add_log(const LogFile& log, const Moment& started, Json& json) {
 }
 
 Json describe_rank(const RunControl& run, std::size_t rank) {
-  const WorkerRecord& record = run.group.records().at(rank);
-  const auto& status = run.group.verdict().ranks.at(rank).status;
+  const WorkerRecord& record = run.state.workers.at(rank);
+  const auto& status = run.state.verdict.ranks.at(rank).status;
   Json json = {{"rank", rank}};
   if (record.pid <= 0) {
     json["state"] = "not started";
@@ -52,8 +52,8 @@ Json describe_rank(const RunControl& run, std::size_t rank) {
     json["cpu_seconds"] = static_cast<double>(stat->cpu_ticks) / kTicksPerSecond;
     json["memory_mib"] = resident_mib(record.pid);
   }
-  if (rank < run.pages.size()) {
-    const Progress progress = read_progress(*run.pages[rank]);
+  if (rank < run.state.pages.size()) {
+    const Progress progress = read_progress(*run.state.pages[rank]);
     json["epoch"] = progress.epoch;
     json["step"] = progress.step;
   }
@@ -65,24 +65,24 @@ Json describe_run(const RunControl& run) {
   Json json = {{"run_id", run.report.run_id},
                {"job_id", run.report.job_id},
                {"pid", ::getppid()},  // the front process: the one that people signal
-               {"attempt", run.group.verdict().attempt},
+               {"attempt", run.state.verdict.attempt},
                {"seconds", seconds_since(run.report.started)},
                {"command", run.report.command},
                {"ranks", Json::array()}};
-  for (std::size_t rank = 0; rank < run.group.records().size(); ++rank)
+  for (std::size_t rank = 0; rank < run.state.workers.size(); ++rank)
     json["ranks"].push_back(describe_rank(run, rank));
   return json;
 }
 
 Json stop_run(const RunControl& run, const Json& request) {
-  run.group.tell(SignalReceived{SIGTERM});
-  if (request.value("now", false)) run.group.tell(SignalReceived{SIGINT});  // as Ctrl-C while it stops
+  run.events.push(SignalReceived{SIGTERM});
+  if (request.value("now", false)) run.events.push(SignalReceived{SIGINT});  // as Ctrl-C while it stops
   return {{"run_id", run.report.run_id}};
 }
 
 Json send_signal_to(const RunControl& run, const Json& request, const std::string& sender) {
   const int signal = request.value("signal", 0);
-  const auto ranks = static_cast<int>(run.group.records().size());
+  const auto ranks = static_cast<int>(run.state.workers.size());
   const RankSet wanted = parse_ranks("ranks", request.value("ranks", "all"));
   for (const auto& [first, last] : wanted.ranges)
     if (last >= ranks)

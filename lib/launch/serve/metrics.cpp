@@ -38,21 +38,21 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
 }  // namespace
 
 RunMetrics measure_run(const MetricsSource& source) {
-  const auto& [group, pages, report] = source;
+  const auto& [state, report] = source;
   RunMetrics run = {.run_id = report.run_id,
                     .job_id = report.job_id,
                     .host = report.host,
                     .version = FLEETRUN_VERSION,
                     .start_time = seconds_since_1970(report.started.wall),
-                    .restarts = group.verdict().attempt,
+                    .restarts = state.verdict.attempt,
                     .exit_code = std::nullopt,
                     .ranks = {}};
-  for (std::size_t i = 0; i < group.records().size(); ++i) {
+  for (std::size_t i = 0; i < state.workers.size(); ++i) {
     RankMetrics rank;
-    const auto& verdicts = group.verdict().ranks;
+    const auto& verdicts = state.verdict.ranks;
     if (i < verdicts.size() && verdicts[i].status) rank.exit_code = code_of(*verdicts[i].status);
-    rank.up = group.records()[i].pid > 0 && !rank.exit_code;
-    if (i < pages.size()) read_page(*pages[i], rank);
+    rank.up = state.workers[i].pid > 0 && !rank.exit_code;
+    if (i < state.pages.size()) read_page(*state.pages[i], rank);
     run.ranks.push_back(rank);
   }
   return run;

@@ -3,22 +3,19 @@
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <vector>
 
-#include "base/progress_page.h"
 #include "launch/cli/options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
 #include "launch/serve/metrics_server.h"
 #include "launch/serve/metrics_text.h"
-#include "launch/supervise/process_group.h"
+#include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
 
 // Where the numbers come from.
 struct MetricsSource {
-  const ProcessGroup& group;
-  const std::vector<ProgressPagePtr>& pages;  // of the embedded runtime
+  RunState state;
   const ExitReport& report;
 };
 

@@ -12,12 +12,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/signals.h"
 #include "launch/process/spawn.h"
 
 namespace fleetrun::launch {
@@ -64,105 +64,28 @@ bool can_be_stopped(const ProcessStat& stat) {
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(EventLoop& loop, int ranks, ProcessGroupOptions options)
+ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options)
     : loop_(loop),
-      options_(std::move(options)),
-      supervisor_(ranks, options_.supervisor),
-      records_(static_cast<std::size_t>(ranks)),
-      pidfds_(static_cast<std::size_t>(ranks)),
-      sent_(static_cast<std::size_t>(ranks)) {
+      events_(events),
+      options_(options),
+      records_(static_cast<std::size_t>(options.ranks)),
+      leaders_(static_cast<std::size_t>(options.ranks)) {
   loop_.watch_readable(deaths_.fd(), [this] {
     for (const std::size_t rank : deaths_.take()) on_exit(rank);
   });
 }
 
 ProcessGroup::~ProcessGroup() {
-  end_processes();
+  end();
   loop_.forget(deaths_.fd());
-  if (signals_) loop_.forget(signals_.get());
-  if (options_.front_fd >= 0) loop_.forget(options_.front_fd);
 }
 
-const Verdict& ProcessGroup::run_until_done() {
-  watch_signals();
-  watch_front();
-  perform(supervisor_.start(Clock::now()));
-  if (!supervisor_.done()) loop_.run();
-  end_processes();
-  return supervisor_.verdict();
-}
-
-void ProcessGroup::watch_signals() {
-  const std::vector<int> signals = handled_signals();
-  block_signals(signals);
-  signals_ = open_signal_fd(signals);
-  loop_.watch_readable(signals_.get(), [this] {
-    for (const ReceivedSignal& signal : read_signals(signals_.get())) on_signal(signal);
-  });
-}
-
-void ProcessGroup::on_signal(const ReceivedSignal& signal) {
-  if (signal.number != SIGCHLD) {
-    if (!repeats_.is_repeat(signal, Clock::now())) tell(SignalReceived{signal.number});
-    return;
-  }
-  std::vector<pid_t> leaders;
-  for (const WorkerRecord& record : records_) leaders.push_back(record.pid);
-  reap_orphans(leaders);
-}
-
-// A run that goes on, with another attempt, handles the signals when the loop comes to them.
-bool ProcessGroup::stop_requested() {
-  bool requested = false;
-  for (const ReceivedSignal& signal : read_signals(signals_.get())) {
-    const bool ends = ends_a_run(signal.number);
-    requested = requested || (ends && !(supervisor_.done() && repeats_.is_repeat(signal, Clock::now())));
-    if (!supervisor_.done()) loop_.call_at(Clock::now(), [this, signal] { on_signal(signal); });
-  }
-  return requested;
-}
-
-void ProcessGroup::watch_front() {
-  if (options_.front_fd < 0) return;
-  loop_.watch_readable(options_.front_fd, [this] {  // nobody writes there: it can only be the end
-    loop_.forget(options_.front_fd);
-    tell(FrontLost{});
-  });
-}
-
-void ProcessGroup::tell(const Event& event) {
-  if (supervisor_.done()) return;
-  const Actions actions = supervisor_.on(event, Clock::now());
-  if (options_.observe) options_.observe(event, supervisor_.verdict());
-  perform(actions);
-  if (supervisor_.done()) loop_.stop();
-}
-
-bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
-  const auto index = static_cast<std::size_t>(rank);
-  const UniqueFd& pidfd = pidfds_.at(index);
-  if (!pidfd || !send_signal(pidfd, signal)) return false;
-  sent_.at(index) = {signal, sender};
-  return true;
-}
-
-void ProcessGroup::perform(const Actions& actions) {
-  for (const Action& action : actions) std::visit([this](const auto& what) { act(what); }, action);
-  if (left_alone_.empty()) return;
-  std::vector<int> ranks;
-  for (const PassOn& left : left_alone_) ranks.push_back(left.rank);
-  options_.say(fmt::format("{} was not passed on to {} {}, which it would end",
-                           describe_signal(std::exchange(left_alone_, {}).front().signal),
-                           ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
-}
-
-void ProcessGroup::act(const StartAttempt& action) {
-  Attempt attempt = options_.prepare(action.attempt);
+void ProcessGroup::start(const Attempt& attempt) {
   const UniqueFd input = worker_input();
   may_have_processes_ = true;
   if (options_.use_cgroup) cgroup_ = RunCgroup::make();
   records_.assign(records_.size(), {});
-  sent_.assign(sent_.size(), {});
+  leaders_ = std::vector<Leader>(leaders_.size());
   const Moment started = Moment::now();
   std::vector<SpawnResult> results =
       spawn_all(spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1), &deaths_);
@@ -170,43 +93,59 @@ void ProcessGroup::act(const StartAttempt& action) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     records_[i].started = started;
     if (results[i].error != 0) {
-      tell(SpawnFailed{static_cast<int>(i), results[i].error});
+      events_.push(SpawnFailed{static_cast<int>(i), results[i].error});
       return;
     }
     records_[i].pid = results[i].pid;
-    pidfds_[i] = std::move(results[i].pidfd);
+    leaders_[i].pidfd = std::move(results[i].pidfd);
   }
 }
 
-void ProcessGroup::act(const EndAttempt& action) {
-  end_processes();
+void ProcessGroup::end() {
+  if (!std::exchange(may_have_processes_, false)) return;
+  for (Leader& leader : leaders_) {
+    deaths_.forget(leader.pidfd);
+    leader.pidfd.reset();
+  }
+  held_.clear();
+  if (cgroup_) cgroup_->kill_all();
+  for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
+  survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.kill_wait),
+                                cgroup_ ? std::vector{cgroup_->guard()} : std::vector<pid_t>());
   cgroup_.reset();
-  options_.attempt_ended(action.delay);
 }
 
-// The leader stays a zombie until end_processes, so that its number still means its process group.
+// The leader stays a zombie until end(), so that its number still means its process group.
 void ProcessGroup::on_exit(std::size_t rank) {
-  if (!pidfds_[rank]) return;
+  Leader& leader = leaders_[rank];
+  if (!leader.pidfd) return;
   siginfo_t info{};
   rusage used{};  // which libc's waitid does not give
-  if (::syscall(SYS_waitid, P_PIDFD, pidfds_[rank].get(), &info, WEXITED | WNOHANG | WNOWAIT, &used) != 0)
+  if (::syscall(SYS_waitid, P_PIDFD, leader.pidfd.get(), &info, WEXITED | WNOHANG | WNOWAIT, &used) != 0)
     throw Error(ErrorKind::internal,
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
   if (info.si_pid == 0) return;
   records_[rank].ended = Moment::now();
   records_[rank].cpu_seconds = processor_seconds(used);
-  deaths_.forget(pidfds_[rank]);
-  pidfds_[rank].reset();
+  deaths_.forget(leader.pidfd);
+  leader.pidfd.reset();
   const ExitStatus status = ExitStatus::from_siginfo(info);
-  const bool asked = status.how == ExitStatus::How::signaled && status.value == sent_[rank].signal;
-  tell(WorkerExited{static_cast<int>(rank), status, asked ? sent_[rank].sender : ""});
+  const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent;
+  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.sender : ""});
+}
+
+bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
+  Leader& leader = leaders_.at(static_cast<std::size_t>(rank));
+  if (!leader.pidfd || !send_signal(leader.pidfd, signal)) return false;
+  leader.sent = signal;
+  leader.sender = sender;
+  return true;
 }
 
 // A stopped process gets its SIGTERM only when it goes on.
 void ProcessGroup::act(const Terminate& action) {
-  const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(action.rank));
-  if (!pidfd) return;
-  send_signal(pidfd, action.signal);
+  const UniqueFd& pidfd = leaders_.at(static_cast<std::size_t>(action.rank)).pidfd;
+  if (pidfd) send_signal(pidfd, action.signal);
   signal_group(action.rank, SIGCONT);
   release();
 }
@@ -218,18 +157,18 @@ void ProcessGroup::act(const TerminateGroup& action) {
 }
 
 void ProcessGroup::act(const Kill& action) {
-  const UniqueFd& pidfd = pidfds_.at(static_cast<std::size_t>(action.rank));
+  const UniqueFd& pidfd = leaders_.at(static_cast<std::size_t>(action.rank)).pidfd;
   if (pidfd) send_signal(pidfd, SIGKILL);
   signal_group(action.rank, SIGKILL);
 }
 
-void ProcessGroup::act(const PassOn& action) {
-  const auto rank = static_cast<std::size_t>(action.rank);
-  if (!pidfds_.at(rank)) return;
-  if (would_end(records_[rank].pid, action.signal))
-    left_alone_.push_back(action);
-  else
-    send_signal(pidfds_[rank], action.signal);
+bool ProcessGroup::pass_on(int rank, int signal) {
+  const auto index = static_cast<std::size_t>(rank);
+  const UniqueFd& pidfd = leaders_.at(index).pidfd;
+  if (!pidfd) return true;
+  if (would_end(records_[index].pid, signal)) return false;
+  send_signal(pidfd, signal);
+  return true;
 }
 
 // A launcher below us stops its ranks at this signal, and its clocks.
@@ -262,28 +201,9 @@ void ProcessGroup::act(const Resume& action) {
   release();
 }
 
-void ProcessGroup::act(const CallRoll&) { options_.call_roll(); }
-
-void ProcessGroup::act(const WakeAt& action) {
-  loop_.call_at(action.time, [this] { tell(Woke{}); });
-}
-
 void ProcessGroup::signal_group(int rank, int signal) const {
   const pid_t leader = records_.at(static_cast<std::size_t>(rank)).pid;
   if (leader > 0) ::killpg(leader, signal);  // unreaped: see on_exit
-}
-
-void ProcessGroup::end_processes() {
-  if (!std::exchange(may_have_processes_, false)) return;
-  for (UniqueFd& pidfd : pidfds_) {
-    deaths_.forget(pidfd);
-    pidfd.reset();
-  }
-  held_.clear();
-  if (cgroup_) cgroup_->kill_all();
-  for (int rank = 0; rank < std::ssize(records_); ++rank) signal_group(rank, SIGKILL);
-  survivors_ = end_all_children(std::min<Clock::duration>(kSweepPatience, options_.supervisor.kill_wait),
-                                cgroup_ ? std::vector{cgroup_->guard()} : std::vector<pid_t>());
 }
 
 }  // namespace fleetrun::launch

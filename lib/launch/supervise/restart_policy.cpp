@@ -22,6 +22,7 @@ bool worth_restarting(int exit_code) {
 }
 
 std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived) {
+  if (forbidden_) return std::nullopt;
   fruitless_ = lived < policy_.settled ? fruitless_ + 1 : 0;
   if (!worth_restarting(exit_code)) return std::nullopt;
   if (restarts_ >= policy_.most || fruitless_ >= kMostFruitless) {

@@ -22,6 +22,7 @@ class RestartCounter {
 
   // An attempt has failed after `lived`. The delay until the next one; none: it was the last.
   std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
+  void forbid() { forbidden_ = true; }  // we were asked to end
   // Restarts were made, and the last attempt was no better for it.
   bool crash_loop() const { return crash_loop_; }
 
@@ -30,6 +31,7 @@ class RestartCounter {
   int restarts_ = 0;
   int fruitless_ = 0;  // attempts in a row that made no progress
   bool crash_loop_ = false;
+  bool forbidden_ = false;
 };
 
 }  // namespace fleetrun::launch

@@ -40,7 +40,7 @@ Supervisor::Supervisor(int ranks, SupervisorOptions options)
 }
 
 Actions Supervisor::start(TimePoint now) {
-  if (options_.timeout) timeout_at_ = now + *options_.timeout;
+  if (options_.timeout) clocks_.timeout = now + *options_.timeout;
   return begin_attempt(now);
 }
 
@@ -52,10 +52,10 @@ Actions Supervisor::on(const Event& event, TimePoint now) {
 Actions Supervisor::begin_attempt(TimePoint now) {
   phase_ = Phase::running;
   restart_in_.reset();
-  early_exit_at_.reset();
-  started_ = now;
-  if (!timeout_at_) return {StartAttempt{verdict_.attempt}};
-  return {WakeAt{*timeout_at_}, StartAttempt{verdict_.attempt}};
+  clocks_.early_exit.reset();
+  clocks_.started = now;
+  if (!clocks_.timeout) return {StartAttempt{verdict_.attempt}};
+  return {WakeAt{*clocks_.timeout}, StartAttempt{verdict_.attempt}};
 }
 
 Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
@@ -68,9 +68,9 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   }
   if (event.status.ok()) {
     rank.role = Role::finished;
-    if (!any_running() || !options_.early_exit_wait || early_exit_at_) return end_of_ranks(now);
-    early_exit_at_ = still_since_.value_or(now) + *options_.early_exit_wait;
-    return {WakeAt{*early_exit_at_}};
+    if (!any_running() || !options_.early_exit_wait || clocks_.early_exit) return end_of_ranks(now);
+    clocks_.early_exit = clocks_.time(now) + *options_.early_exit_wait;
+    return {WakeAt{*clocks_.early_exit}};
   }
   rank.role = Role::cause;
   verdict_.cause = event.status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
@@ -112,7 +112,7 @@ Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
 }
 
 Actions Supervisor::end_by_signal(int signal, TimePoint now) {
-  no_restart_ = true;
+  restarts_.forbid();
   suspended_ = false;
   restart_in_.reset();
   if (phase_ == Phase::running) {
@@ -122,16 +122,19 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     return stop(now);
   }
   if (phase_ == Phase::diagnosing) return stop(now);
-  if (phase_ == Phase::pausing) phase_ = Phase::ended;
+  if (phase_ == Phase::pausing) {
+    verdict_.signal = signal;
+    return end_pause(Cause::stopped, 128 + signal);
+  }
   const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
   if (stopping && signal == SIGINT) return kill(now);
-  return still_since_ ? go_on(now) : Actions();  // what does not run will never end
+  return clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
 }
 
 Actions Supervisor::suspend(TimePoint now) {
   suspended_ = true;
-  if (still_since_) return {};
-  still_since_ = now;
+  if (clocks_.stand_still()) return {};
+  clocks_.standing_since = now;
   Actions actions = for_each_running<Pause>();
   if (actions.empty()) return actions;
   hold_at_ = now + options_.hold_wait;
@@ -142,25 +145,21 @@ Actions Supervisor::suspend(TimePoint now) {
 Actions Supervisor::go_on(TimePoint now) {
   suspended_ = false;
   Actions actions = for_each_running<Resume>();
-  if (!still_since_) return actions;
+  if (!clocks_.stand_still()) return actions;
   start_clocks(now);
-  for (const auto& time : {timeout_at_, early_exit_at_})
+  for (const auto& time : {clocks_.timeout, clocks_.early_exit})
     if (time) actions.push_back(WakeAt{*time});
-  if (phase_ != Phase::running) actions.push_back(WakeAt{deadline_});
+  if (phase_ != Phase::running) actions.push_back(WakeAt{clocks_.deadline});
   if (phase_ != Phase::diagnosing || !std::exchange(roll_called_, false)) return actions;
   for (const Action& action : stop(now)) actions.push_back(action);
   return actions;
 }
 
 void Supervisor::start_clocks(TimePoint now) {
-  if (!still_since_) return;
-  const Clock::duration stood = now - *std::exchange(still_since_, std::nullopt);
-  hold_at_.reset();
-  started_ += stood;
-  deadline_ += stood;
+  if (!clocks_.stand_still()) return;
+  const Clock::duration stood = clocks_.go_on(now);
   if (verdict_.asked_to_end) *verdict_.asked_to_end += stood;
-  if (timeout_at_) *timeout_at_ += stood;
-  if (early_exit_at_) *early_exit_at_ += stood;
+  hold_at_.reset();
 }
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
@@ -170,15 +169,16 @@ Actions Supervisor::handle(const HangFound& event, TimePoint now) {
 
 Actions Supervisor::handle(const RollCalled&, TimePoint now) {
   if (phase_ != Phase::diagnosing) return {};
-  if (!still_since_) return stop(now);
+  if (!clocks_.stand_still()) return stop(now);
   roll_called_ = true;
   return {};
 }
 
 Actions Supervisor::handle(const FrontLost&, TimePoint now) {
-  no_restart_ = true;
+  restarts_.forbid();
   suspended_ = false;
   restart_in_.reset();
+  if (phase_ == Phase::pausing) return end_pause(Cause::front_lost, 128 + SIGKILL);
   if (phase_ == Phase::running) {
     verdict_.cause = Cause::front_lost;
     verdict_.exit_code = 128 + SIGKILL;
@@ -191,17 +191,13 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
     hold_at_.reset();
     return {Hold{}};
   }
-  if (still_since_) return {};
+  if (clocks_.stand_still()) return {};
   if (phase_ == Phase::running) return wake_while_running(now);
-  if (phase_ == Phase::pausing && timeout_at_ && now >= *timeout_at_) {  // no rank is left to be stopped
-    verdict_.cause = Cause::timed_out;
-    verdict_.why = fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
-    verdict_.exit_code = static_cast<int>(ErrorKind::timeout);
-    restart_in_.reset();
-    phase_ = Phase::ended;
-    return {};
+  if (phase_ == Phase::pausing && clocks_.timeout && now >= *clocks_.timeout) {
+    verdict_.why = describe_timeout();
+    return end_pause(Cause::timed_out, static_cast<int>(ErrorKind::timeout));
   }
-  if (now < deadline_) return {};
+  if (now < clocks_.deadline) return {};
   switch (phase_) {
     case Phase::diagnosing:
       return stop(now);
@@ -219,10 +215,23 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
 }
 
 Actions Supervisor::wake_while_running(TimePoint now) {
-  if (timeout_at_ && now >= *timeout_at_)
-    return diagnose(Cause::timed_out, ErrorKind::timeout,
-                    fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout)), now);
-  if (early_exit_at_ && now >= *early_exit_at_) return fail_early_exit(now);
+  if (clocks_.timeout && now >= *clocks_.timeout)
+    return diagnose(Cause::timed_out, ErrorKind::timeout, describe_timeout(), now);
+  if (clocks_.early_exit && now >= *clocks_.early_exit) return fail_early_exit(now);
+  return {};
+}
+
+std::string Supervisor::describe_timeout() const {
+  return fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
+}
+
+// No rank is left to be stopped. The failure before the pause was that of an attempt; this is the end of the run.
+Actions Supervisor::end_pause(Cause cause, int exit_code) {
+  restart_in_.reset();
+  verdict_.cause = cause;
+  verdict_.rank.reset();
+  verdict_.exit_code = exit_code;
+  phase_ = Phase::ended;
   return {};
 }
 
@@ -245,8 +254,8 @@ Actions Supervisor::diagnose(Cause cause, ErrorKind kind, std::string why, TimeP
   verdict_.exit_code = static_cast<int>(kind);
   phase_ = Phase::diagnosing;
   roll_called_ = false;
-  deadline_ = now + options_.roll_call_wait;
-  return {WakeAt{deadline_}, CallRoll{}};
+  clocks_.deadline = now + options_.roll_call_wait;
+  return {WakeAt{clocks_.deadline}, CallRoll{}};
 }
 
 // Ends a rank's suspension, too: it is to end, and then to have its grace.
@@ -255,18 +264,18 @@ Actions Supervisor::stop(TimePoint now) {
   decide_restart(now);
   verdict_.asked_to_end = now;
   phase_ = Phase::stopping;
-  deadline_ = now + options_.grace;
+  clocks_.deadline = now + options_.grace;
   Actions actions = for_each_running<Terminate>(stop_signal_);
   if (actions.empty()) return end_of_ranks(now);
-  actions.push_back(WakeAt{deadline_});
+  actions.push_back(WakeAt{clocks_.deadline});
   return actions;
 }
 
 void Supervisor::decide_restart(TimePoint now) {
   const bool failed = verdict_.cause == Cause::exited || verdict_.cause == Cause::killed ||
                       verdict_.cause == Cause::hung || verdict_.cause == Cause::early_exit;
-  if (!failed || no_restart_) return;
-  restart_in_ = restarts_.after(verdict_.exit_code, now - started_);
+  if (!failed) return;
+  restart_in_ = restarts_.after(verdict_.exit_code, now - clocks_.started);
   if (restart_in_ || !restarts_.crash_loop()) return;
   verdict_.crash_loop = true;
   verdict_.exit_code = static_cast<int>(ErrorKind::gave_up);
@@ -274,9 +283,9 @@ void Supervisor::decide_restart(TimePoint now) {
 
 Actions Supervisor::stop_groups(TimePoint now) {
   phase_ = Phase::stopping_groups;
-  deadline_ = now + options_.group_grace;
+  clocks_.deadline = now + options_.group_grace;
   Actions actions = for_each_running<TerminateGroup>();
-  actions.push_back(WakeAt{deadline_});
+  actions.push_back(WakeAt{clocks_.deadline});
   return actions;
 }
 
@@ -284,10 +293,10 @@ Actions Supervisor::kill(TimePoint now) {
   start_clocks(now);
   verdict_.killed = now;
   phase_ = Phase::killing;
-  deadline_ = now + options_.kill_wait;
+  clocks_.deadline = now + options_.kill_wait;
   Actions actions = for_each_running<Kill>();
   if (actions.empty()) return end_of_ranks(now);
-  actions.push_back(WakeAt{deadline_});
+  actions.push_back(WakeAt{clocks_.deadline});
   return actions;
 }
 
@@ -299,9 +308,9 @@ Actions Supervisor::end_of_ranks(TimePoint now) {
     return {};
   }
   phase_ = Phase::pausing;
-  if (suspended_) still_since_ = now;
-  deadline_ = now + *restart_in_;
-  return {EndAttempt{*restart_in_}, WakeAt{deadline_}};
+  if (suspended_) clocks_.standing_since = now;
+  clocks_.deadline = now + *restart_in_;
+  return {EndAttempt{*restart_in_}, WakeAt{clocks_.deadline}};
 }
 
 bool Supervisor::any_running() const {

@@ -6,6 +6,7 @@
 //   stopping.. --that is over, or Ctrl-C again--------------> killing: what is left is killed
 //   killing    --the kill wait is over----------------------> ended: somebody did not even die of SIGKILL
 //   any        --no rank runs, and there may be a restart---> pausing, then running again
+//   pausing    --we are asked to end, --timeout--------------> ended, and that is the cause
 //   any        --no rank runs-------------------------------> ended
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
@@ -15,85 +16,16 @@
 #include <csignal>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "launch/loop/clock.h"
 #include "launch/process/exit_status.h"
+#include "launch/supervise/events.h"
 #include "launch/supervise/restart_policy.h"
+#include "launch/supervise/run_clocks.h"
 
 namespace fleetrun::launch {
-
-// Events.
-struct WorkerExited {
-  int rank = 0;
-  ExitStatus status;
-  std::string sender;  // who had the signal sent that killed it, if that went through us
-};
-struct SpawnFailed {  // this rank; the ranks after it are never started
-  int rank = 0;
-  int error = 0;  // errno
-};
-struct SignalReceived {  // somebody sent us this signal
-  int signal = 0;
-};
-struct HangFound {  // by the HangWatch
-  std::string why;  // "no output and no work for 60 s"
-};
-struct RollCalled {};  // the roll that CallRoll asked for is complete
-struct FrontLost {};   // the front process is gone: nobody waits for us any more
-struct Woke {};        // a time given by WakeAt has come
-using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke>;
-
-// Actions.
-struct StartAttempt {  // all ranks, with new ports
-  int attempt = 0;
-  bool operator==(const StartAttempt&) const = default;
-};
-struct EndAttempt {  // nothing of it may be left; `delay` until the next one
-  Clock::duration delay;
-  bool operator==(const EndAttempt&) const = default;
-};
-struct Terminate {  // ask the leader of the rank to end
-  int rank = 0;
-  int signal = SIGTERM;
-  bool operator==(const Terminate&) const = default;
-};
-struct TerminateGroup {  // ask every process of the rank's group to end
-  int rank = 0;
-  bool operator==(const TerminateGroup&) const = default;
-};
-struct Kill {  // end the whole process group of the rank
-  int rank = 0;
-  bool operator==(const Kill&) const = default;
-};
-struct PassOn {  // to the leader of the rank, if that would not end it
-  int rank = 0;
-  int signal = 0;
-  bool operator==(const PassOn&) const = default;
-};
-struct Pause {  // asks the whole group of the rank to stop, as Ctrl-Z does
-  int rank = 0;
-  bool operator==(const Pause&) const = default;
-};
-struct Hold {  // stops every process below the ranks that has not stopped yet
-  bool operator==(const Hold&) const = default;
-};
-struct Resume {  // what Pause and Hold stopped
-  int rank = 0;
-  bool operator==(const Resume&) const = default;
-};
-struct CallRoll {  // find out what each rank is doing; RollCalled answers
-  bool operator==(const CallRoll&) const = default;
-};
-struct WakeAt {
-  TimePoint time;
-  bool operator==(const WakeAt&) const = default;
-};
-using Action = std::variant<StartAttempt, EndAttempt, Terminate, TerminateGroup, Kill, PassOn, Pause, Hold,
-                            Resume, CallRoll, WakeAt>;
-using Actions = std::vector<Action>;
 
 enum class Cause { finished, exited, killed, spawn, stopped, front_lost, hung, timed_out, early_exit };
 enum class Role {
@@ -147,7 +79,7 @@ class Supervisor {
   Actions start(TimePoint now);
   Actions on(const Event& event, TimePoint now);
   bool done() const { return phase_ == Phase::ended; }
-  bool running() const { return phase_ == Phase::running; }
+  bool suspended() const { return clocks_.stand_still(); }
   const Verdict& verdict() const { return verdict_; }  // of the present attempt
 
  private:
@@ -169,6 +101,8 @@ class Supervisor {
   Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
+  Actions end_pause(Cause cause, int exit_code);
+  std::string describe_timeout() const;
   Actions stop(TimePoint now);
   void decide_restart(TimePoint now);
   Actions stop_groups(TimePoint now);
@@ -183,14 +117,10 @@ class Supervisor {
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
-  bool no_restart_ = false;                    // we were asked to end
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
   bool roll_called_ = false;                   // while suspended, when that must not end the run yet
-  std::optional<TimePoint> still_since_;       // the clocks stand still
-  std::optional<TimePoint> hold_at_;           // real time, unlike the next ones
-  TimePoint deadline_;                         // of every phase but running
-  TimePoint started_;                          // the present attempt
-  std::optional<TimePoint> timeout_at_, early_exit_at_;
+  std::optional<TimePoint> hold_at_;           // real time, unlike the clocks
+  RunClocks clocks_;
   Verdict verdict_;
 };
 

@@ -352,6 +352,8 @@ TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
   CHECK(report["exit_code"] == 93);
   CHECK(report["crash_loop"] == true);
   CHECK(report["ranks"][report["first_failed_rank"].get<int>()]["code"] == 3);
+  CHECK(report["ranks"][1]["log"] == "log/workerlog.1");  // of the last attempt
+  CHECK(report["last_lines"] == nlohmann::json::array({"start"}));
   CHECK(report["earlier_attempts"].size() == 2);
   for (const char* log : {"log/attempt-0/workerlog.1", "log/attempt-1/workerlog.1", "log/workerlog.1"})
     CHECK(launch.folder.read(log) == "start\n");
@@ -374,16 +376,38 @@ TEST_CASE("W20: an attempt that goes well ends the restarts, with new ports and 
   CHECK(contains(result.out, second));
 }
 
-TEST_CASE("W20: Ctrl-C during the pause ends the run at once with the code of the failure") {
+TEST_CASE(
+    "W20: Ctrl-C during the pause ends the run at once with 130, and the failure is that of an attempt") {
   const Launch launch;
   ChildProcess process(
-      Launch::command({"--max_restart=3", "--restart_delay=100"}, {"ready", "up", "exit", "5"}),
+      Launch::command({"--max_restart=3", "--restart_delay=100"}, {"print", "so", "exit", "5"}),
       launch.options());
-  REQUIRE(
-      comes_true([&] { return launch.folder.has("log/attempt-0") || launch.folder.has("up"); }, within(5s)));
-  CHECK_FALSE(comes_true([] { return false; }, 100ms));
+  REQUIRE(comes_true([&] { return launch.folder.has("log/attempt-0/workerlog.0"); }, within(5s)));
   process.send(SIGINT);
-  CHECK(process.wait().code == 5);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 130);
+  CHECK(result.err.ends_with("fleetrun: stopped by SIGINT (2)\n"));
+  CHECK_FALSE(contains(result.err, "waiting for the ranks to end"));
+  const auto report = launch.report();
+  CHECK(report["exit_code"] == 130);
+  CHECK(report["cause"] == "stopped");
+  CHECK(report["message"] == "stopped by SIGINT (2)");
+  CHECK(report["stop_signal"] == SIGINT);
+  CHECK(report["first_failed_rank"].is_null());
+  CHECK(report["ranks"][0]["code"] == 5);
+  CHECK(report["ranks"][0]["log"] == "log/attempt-0/workerlog.0");
+  REQUIRE(report["earlier_attempts"].size() == 1);
+  CHECK(report["earlier_attempts"][0]["exit_code"] == 5);
+  CHECK(launch.folder.read("log/attempt-0/workerlog.0") == "so\n");
+}
+
+TEST_CASE("W20: --timeout in the pause ends the run with 124") {
+  const Launch launch;
+  const ChildResult result =
+      launch.run({"--max_restart=3", "--restart_delay=100", "--timeout=0.5"}, {"exit", "5"});
+  CHECK(result.code == 124);
+  CHECK(result.err.ends_with("fleetrun: --timeout: 0.5 s have passed\n"));
+  CHECK(launch.report()["cause"] == "timed_out");
 }
 
 TEST_CASE("W21: a rank that not even SIGKILL ends is waited for no longer than was said, and named") {

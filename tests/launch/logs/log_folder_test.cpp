@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "launch/logs/log_names.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::log_folder_test {
@@ -307,6 +309,15 @@ TEST_CASE("a log that cannot be written is named") {
   const UniqueFd fd = logs.open_worker_log(0);
   CHECK(::write(fd.get(), "x", 1) == 1);
   CHECK(folder.read("log/workerlog.0") == "x");
+}
+
+TEST_CASE("the newest logs are in the folder, and in its last attempt while no other has begun") {
+  const TemporaryFolder folder;
+  CHECK(newest_logs(folder.path()) == folder.path());
+  for (const char* attempt : {"attempt-9", "attempt-10"}) std::filesystem::create_directory(folder / attempt);
+  CHECK(newest_logs(folder.path()) == folder / "attempt-10");
+  folder.write("workerlog.0", "");
+  CHECK(newest_logs(folder.path()) == folder.path());
 }
 
 }  // namespace

@@ -18,14 +18,14 @@ LaunchOptions options_of(std::vector<std::string> words) {
 }
 
 ClusterSpec resolve(const std::vector<std::string>& words, const HostFacts& host,
-                    const ProgramNeeds& needs = {}) {
-  return resolve_cluster(options_of(words), host, needs, {});
+                    const std::optional<EmbeddedRuntime>& embedded = {}) {
+  return resolve_cluster(options_of(words), host, embedded, {});
 }
 
 std::string error_of(const std::vector<std::string>& words, const HostFacts& host,
-                     const ProgramNeeds& needs = {}) {
+                     const std::optional<EmbeddedRuntime>& embedded = {}) {
   try {
-    resolve(words, host, needs);
+    resolve(words, host, embedded);
   } catch (const Error& error) {
     CHECK(error.exit_code() == 2);
     return error.message() + (error.hint().empty() ? "" : " | " + error.hint());
@@ -37,7 +37,7 @@ TEST_CASE("on a CPU machine there is one worker, or as many as asked for") {
   CHECK(resolve({}, kCpuHost).world_size() == 1);
   const ClusterSpec cluster = resolve({"--nproc_per_node=3"}, kCpuHost);
   CHECK(cluster.world_size() == 3);
-  CHECK(cluster.device == Device::cpu);
+  CHECK(cluster.device == DeviceKind::cpu);
   CHECK_FALSE(cluster.device_ids_given);
   CHECK(cluster.cores == 8);
 }
@@ -48,7 +48,7 @@ TEST_CASE("GPUs that are asked for and not there are an error that names the way
       "--gpus is 0,1, but this machine has no CUDA device | with --device=cpu the ids are CPU worker slots");
   CHECK(error_of({"--device=cuda"}, kCpuHost) ==
         "--device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
-  CHECK(error_of({}, kCpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cuda}) ==
+  CHECK(error_of({}, kCpuHost, EmbeddedRuntime{.device = job::DeviceChoice::cuda}) ==
         "the job's device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
 }
 
@@ -56,12 +56,12 @@ TEST_CASE("with --device=cpu the ids are worker slots") {
   const ClusterSpec cluster = resolve({"--gpus=0,1,2", "--device=cpu"}, kCpuHost);
   CHECK(cluster.world_size() == 3);
   CHECK(cluster.device_ids_given);
-  CHECK(cluster.device == Device::cpu);
+  CHECK(cluster.device == DeviceKind::cpu);
 }
 
 TEST_CASE("on a GPU machine each GPU gets a worker") {
   const ClusterSpec cluster = resolve({}, kGpuHost);
-  CHECK(cluster.device == Device::cuda);
+  CHECK(cluster.device == DeviceKind::cuda);
   CHECK(cluster.world_size() == 4);
   CHECK(cluster.visible_gpus.size() == 4);
   CHECK(cluster.device_ids_given);
@@ -69,25 +69,24 @@ TEST_CASE("on a GPU machine each GPU gets a worker") {
 
 TEST_CASE("the CPU of a GPU machine can be chosen, and then no worker sees a GPU") {
   const ClusterSpec cluster = resolve({"--device=cpu", "--nproc_per_node=2"}, kGpuHost);
-  CHECK(cluster.device == Device::cpu);
+  CHECK(cluster.device == DeviceKind::cpu);
   CHECK(cluster.hide_gpus);
 }
 
 TEST_CASE("a job on a GPU machine needs the plug-in, a script does not") {
   HostFacts host = kGpuHost;
   host.cuda_plugin = false;
-  CHECK(resolve({}, host).device == Device::cuda);
-  CHECK(error_of({}, host, {.embedded_runtime = true}) ==
+  CHECK(resolve({}, host).device == DeviceKind::cuda);
+  CHECK(error_of({}, host, EmbeddedRuntime()) ==
         "this machine has 4 CUDA devices, but this installation has no CUDA plug-in (libfleetrun_cuda.so) | "
         "--device=cpu runs on the CPU");
-  CHECK(resolve({"--device=cpu"}, host, {.embedded_runtime = true}).device == Device::cpu);
-  CHECK(resolve({}, host, {.embedded_runtime = true, .device = job::DeviceChoice::cpu}).device ==
-        Device::cpu);
+  CHECK(resolve({"--device=cpu"}, host, EmbeddedRuntime()).device == DeviceKind::cpu);
+  CHECK(resolve({}, host, EmbeddedRuntime{.device = job::DeviceChoice::cpu}).device == DeviceKind::cpu);
 }
 
 TEST_CASE("the command line's device wins over the job's") {
-  CHECK(resolve({"--device=cuda"}, kGpuHost, {.embedded_runtime = true, .device = job::DeviceChoice::cpu})
-            .device == Device::cuda);
+  CHECK(resolve({"--device=cuda"}, kGpuHost, EmbeddedRuntime{.device = job::DeviceChoice::cpu}).device ==
+        DeviceKind::cuda);
 }
 
 TEST_CASE("addresses must be this host's") {
@@ -119,7 +118,7 @@ TEST_CASE("as many workers as the host has GPUs or cores") {
   CHECK(resolve({"--nproc_per_node=auto"}, kGpuHost).world_size() == 4);
   CHECK(resolve({"--nproc_per_node=gpu"}, kGpuHost).world_size() == 4);
   CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).world_size() == 8);
-  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).device == Device::cpu);
+  CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).device == DeviceKind::cpu);
   CHECK(resolve({"--nproc_per_node=auto", "--gpus=0,1", "--device=cpu"}, kCpuHost).world_size() == 2);
   CHECK(error_of({"--nproc_per_node=gpu"}, kCpuHost) ==
         "--nproc_per_node is gpu, but this machine has no CUDA device | --nproc_per_node=cpu starts a worker "

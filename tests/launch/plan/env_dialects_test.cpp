@@ -18,7 +18,7 @@ ClusterSpec cpu_cluster() {
 
 ClusterSpec gpu_cluster() {
   ClusterSpec cluster = cpu_cluster();
-  cluster.device = Device::cuda;
+  cluster.device = DeviceKind::cuda;
   cluster.device_ids_given = true;
   cluster.visible_gpus = {"4", "5"};
   return cluster;

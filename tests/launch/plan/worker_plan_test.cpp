@@ -146,7 +146,7 @@ TEST_CASE("a rank whose streams are shown differently has a log of its own for s
 
 TEST_CASE("a GPU rank is told the index of its first GPU") {
   Plan plan;
-  plan.cluster.device = Device::cuda;
+  plan.cluster.device = DeviceKind::cuda;
   plan.cluster.visible_gpus = {"4", "5", "6", "7"};
   plan.cluster.device_ids = {{0, 1}, {2, 3}};
   plan.embedded = EmbeddedPlan{};

@@ -30,12 +30,10 @@ TEST_CASE("of many ranks some are named") {
 std::string first_words(const Verdict& verdict, Clock::duration at_most) {
   EventLoop loop;
   std::string words;
-  WaitNotice notice(
-      loop, 60s, [&]() -> const Verdict& { return verdict; },
-      [&](std::string_view line) {
-        words = line;
-        loop.stop();
-      });
+  WaitNotice notice(loop, 60s, verdict, [&](std::string_view line) {
+    words = line;
+    loop.stop();
+  });
   notice.look();
   loop.call_at(Clock::now() + at_most, [&] { loop.stop(); });
   loop.run();

@@ -167,13 +167,42 @@ TEST_CASE("an attempt that fails like those before is a crash loop in the end") 
   CHECK(supervisor.verdict().exit_code == 93);
 }
 
-TEST_CASE("who asks for the end gets no restart any more, and the failure stays the cause") {
+TEST_CASE(
+    "a run that is asked to end in the pause before a restart was stopped: the failure is that of an "
+    "attempt") {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Supervisor supervisor(2, {.restart = {.most = 3, .first_delay = 10s}});
+    supervisor.start(at(0s));
+    supervisor.on(exit_of(0, exited(4)), at(1s));
+    supervisor.on(exit_of(1, killed_by(SIGTERM)), at(1s));
+    CHECK(supervisor.on(SignalReceived{signal}, at(2s)).empty());
+    CHECK(supervisor.done());
+    CHECK(supervisor.verdict().cause == Cause::stopped);
+    CHECK(supervisor.verdict().signal == signal);
+    CHECK(supervisor.verdict().exit_code == 128 + signal);
+    CHECK_FALSE(supervisor.verdict().rank);
+    CHECK(supervisor.verdict().ranks[0].status == exited(4));
+  }
+}
+
+TEST_CASE("a suspended run that is asked to end in the pause before a restart ends at once") {
   Supervisor supervisor(1, {.restart = {.most = 3, .first_delay = 10s}});
   supervisor.start(at(0s));
   supervisor.on(exit_of(0, exited(4)), at(1s));
-  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(2s)).empty());
+  supervisor.on(SignalReceived{SIGTSTP}, at(2s));
+  CHECK(supervisor.on(SignalReceived{SIGTERM}, at(3s)).empty());
   CHECK(supervisor.done());
-  CHECK(supervisor.verdict().exit_code == 4);
+  CHECK(supervisor.verdict().exit_code == 143);
+}
+
+TEST_CASE("without the front process no restart is waited for") {
+  Supervisor supervisor(1, {.restart = {.most = 3, .first_delay = 10s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(4)), at(1s));
+  CHECK(supervisor.on(FrontLost{}, at(2s)).empty());
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::front_lost);
+  CHECK(supervisor.verdict().exit_code == 137);
 }
 
 TEST_CASE("a run that was told to end is not started again") {
@@ -249,6 +278,7 @@ TEST_CASE("the timeout ends the pause before a restart, too") {
   CHECK(supervisor.done());
   CHECK(supervisor.verdict().cause == Cause::timed_out);
   CHECK(supervisor.verdict().exit_code == 124);
+  CHECK_FALSE(supervisor.verdict().rank);
 }
 
 TEST_CASE("ranks that run on long after another has finished are an error where that was asked for") {

@@ -1,4 +1,4 @@
-#include "launch/supervise/hang_watch.h"
+#include "launch/supervise/hang_rules.h"
 
 #include <algorithm>
 
@@ -22,12 +22,12 @@ bool works(const RankSample& before, const RankSample& now, Clock::duration betw
 
 }  // namespace
 
-HangWatch::HangWatch(HangOptions options, int ranks)
+HangRules::HangRules(HangOptions options, int ranks)
     : options_(std::move(options)),
       ranks_(static_cast<std::size_t>(ranks)),
       matched_(options_.rules.size()) {}
 
-std::optional<std::string> HangWatch::look(const HangSample& sample, TimePoint now) {
+std::optional<std::string> HangRules::look(const HangSample& sample, TimePoint now) {
   const bool debugged = std::any_of(sample.ranks.begin(), sample.ranks.end(),
                                     [](const RankSample& rank) { return rank.running && rank.debugged; });
   if (!last_look_ || debugged || now - *last_look_ > kMissedLooks * options_.look_every) {
@@ -44,14 +44,14 @@ std::optional<std::string> HangWatch::look(const HangSample& sample, TimePoint n
   return judge_silence(now);
 }
 
-void HangWatch::begin(const HangSample& sample, TimePoint now) {
+void HangRules::begin(const HangSample& sample, TimePoint now) {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     ranks_[i] = {.last = sample.ranks.at(i), .active = now, .not_stopped = now, .stepped = now, .alive = now};
   std::fill(matched_.begin(), matched_.end(), now);
   last_look_ = now;
 }
 
-void HangWatch::remember(RankMemory& memory, const RankSample& sample, TimePoint now) {
+void HangRules::remember(RankMemory& memory, const RankSample& sample, TimePoint now) {
   const RankSample& before = memory.last;
   const bool beats = sample.beat != before.beat;
   if (beats || sample.log_bytes != before.log_bytes || works(before, sample, now - *last_look_))
@@ -67,7 +67,7 @@ void HangWatch::remember(RankMemory& memory, const RankSample& sample, TimePoint
   memory.last = sample;
 }
 
-void HangWatch::excuse_others(TimePoint now) {
+void HangRules::excuse_others(TimePoint now) {
   const bool disk_is_slow = std::any_of(ranks_.begin(), ranks_.end(), [&](const RankMemory& rank) {
     return rank.last.running && rank.last.on_disk && now - rank.alive < disk_bound();
   });
@@ -76,7 +76,7 @@ void HangWatch::excuse_others(TimePoint now) {
     if (!rank.last.on_disk) rank.alive = now;
 }
 
-std::optional<std::string> HangWatch::judge_silence(TimePoint now) const {
+std::optional<std::string> HangRules::judge_silence(TimePoint now) const {
   if (!options_.silence) return std::nullopt;
   bool all_silent = true;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -90,7 +90,7 @@ std::optional<std::string> HangWatch::judge_silence(TimePoint now) const {
   return fmt::format("no rank writes anything or works for {:g} s", in_seconds(*options_.silence));
 }
 
-std::optional<std::string> HangWatch::judge_rules(const HangSample& sample, TimePoint now) {
+std::optional<std::string> HangRules::judge_rules(const HangSample& sample, TimePoint now) {
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     if (sample.rules_matched.at(i)) matched_[i] = now;
     if (now - matched_[i] >= options_.rules[i].time)
@@ -99,7 +99,7 @@ std::optional<std::string> HangWatch::judge_rules(const HangSample& sample, Time
   return std::nullopt;
 }
 
-std::optional<std::string> HangWatch::judge_steps(TimePoint now) const {
+std::optional<std::string> HangRules::judge_steps(TimePoint now) const {
   if (!options_.steps) return std::nullopt;
   const Clock::duration of_step = step_bound(), of_disk = std::max(of_step, disk_bound());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
@@ -112,9 +112,9 @@ std::optional<std::string> HangWatch::judge_steps(TimePoint now) const {
   return std::nullopt;
 }
 
-Clock::duration HangWatch::disk_bound() const { return options_.step_bound.value_or(options_.disk_bound); }
+Clock::duration HangRules::disk_bound() const { return options_.step_bound.value_or(options_.disk_bound); }
 
-Clock::duration HangWatch::step_bound() const {
+Clock::duration HangRules::step_bound() const {
   if (options_.step_bound) return *options_.step_bound;
   if (step_times_.empty()) return options_.first_step_bound;
   std::vector<Clock::duration> times(step_times_.begin(), step_times_.end());

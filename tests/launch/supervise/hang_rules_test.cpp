@@ -1,18 +1,18 @@
-#include "launch/supervise/hang_watch.h"
+#include "launch/supervise/hang_rules.h"
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch::hang_watch_test {
+namespace fleetrun::launch::hang_rules_test {
 namespace {
 
 using namespace std::chrono_literals;
 
 // Two ranks that are looked at once a second.
 struct Scene {
-  explicit Scene(HangOptions options) : watch(std::move(options), 2) {
+  explicit Scene(HangOptions options) : rules(std::move(options), 2) {
     sample.ranks = {{.running = true}, {.running = true}};
     sample.rules_matched = {false};
-    watch.look(sample, now);
+    rules.look(sample, now);
   }
 
   // The first verdict within `time`, with `change` before each look; "" when there is none.
@@ -21,7 +21,7 @@ struct Scene {
     for (const TimePoint end = now + time; now < end;) {
       now += 1s;
       change(sample);
-      if (const auto why = watch.look(sample, now)) return *why;
+      if (const auto why = rules.look(sample, now)) return *why;
     }
     return "";
   }
@@ -29,7 +29,7 @@ struct Scene {
     return pass(time, [](HangSample&) {});
   }
 
-  HangWatch watch;
+  HangRules rules;
   HangSample sample;
   TimePoint now{};
 };
@@ -97,7 +97,7 @@ TEST_CASE("when we were stopped ourselves all clocks start anew") {
 TEST_CASE("forgiving starts all clocks anew") {
   Scene scene({.silence = 10s});
   CHECK(scene.pass(9s).empty());
-  scene.watch.forgive();
+  scene.rules.forgive();
   CHECK(scene.pass(10s).empty());
 }
 
@@ -222,4 +222,4 @@ TEST_CASE("without a rule nothing is a hang") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::hang_watch_test
+}  // namespace fleetrun::launch::hang_rules_test

@@ -1,4 +1,4 @@
-#include "launch/run/roll_caller.h"
+#include "launch/run/roll_call.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "launch/logs/last_lines.h"
 #include "launch/process/proc_files.h"
-#include "launch/report/roll_call.h"
+#include "launch/report/describe_roll_call.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -26,9 +26,9 @@ std::string ending_of(const RankVerdict& verdict) {
   return verdict.status ? verdict.status->describe() : "was never started";
 }
 
-RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const CollectiveRecords& collectives) {
-  const RankVerdict& verdict = sources.group.verdict().ranks.at(rank);
-  const WorkerRecord& record = sources.group.records().at(rank);
+RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const CollectiveRecords& collectives) {
+  const RankVerdict& verdict = sources.state.verdict.ranks.at(rank);
+  const WorkerRecord& record = sources.state.workers.at(rank);
   const LogFile log = sources.logs.find_worker_log(static_cast<int>(rank));
   RankFacts facts = {.rank = static_cast<int>(rank), .pid = record.pid};
   facts.running = verdict.role == Role::running && record.pid > 0;
@@ -40,8 +40,8 @@ RankFacts gather(std::size_t rank, const RollCaller::Sources& sources, const Col
   facts.silent_for = seconds_silent(log, record.started);
   if (const auto lines = read_last_lines(log, 1); !lines.empty())
     facts.last_line = shorten(lines.front(), kLongestShown);
-  if (rank < sources.pages.size()) {
-    const ProgressPage& page = *sources.pages[rank];
+  if (rank < sources.state.pages.size()) {
+    const ProgressPage& page = *sources.state.pages[rank];
     facts.step = {.phase = std::string(describe(page.phase.load())),
                   .step = page.step.load(),
                   .place = describe_place(collectives.ranks.at(rank), collectives.now_ns)};
@@ -61,28 +61,29 @@ StackTarget target_of(int rank, pid_t pid, const LogFolder& logs) {
 
 }  // namespace
 
-RollCaller::RollCaller(EventLoop& loop, const Environment& environment, Sources sources)
-    : sources_(sources), stacks_(loop, environment) {}
+RollCall::RollCall(EventLoop& loop, EventQueue& events, const Environment& environment,
+                   const Sources& sources)
+    : events_(events), sources_(sources), stacks_(loop, environment) {}
 
-void RollCaller::forget() {
+void RollCall::forget() {
   lines_.clear();
   collectives_ = {};
 }
 
-void RollCaller::call(std::function<void()> done) {
-  collectives_ = read_collectives(sources_.pages);
+void RollCall::call() {
+  collectives_ = read_collectives(sources_.state.pages);
   std::vector<RankFacts> ranks;
   std::vector<StackTarget> targets;
-  for (std::size_t rank = 0; rank < sources_.group.records().size(); ++rank) {
+  for (std::size_t rank = 0; rank < sources_.state.workers.size(); ++rank) {
     ranks.push_back(gather(rank, sources_, collectives_));
     if (ranks.back().running)
       targets.push_back(target_of(static_cast<int>(rank), ranks.back().pid, sources_.logs));
   }
   lines_ = describe_roll_call(ranks, collectives_);
-  const std::string& why = sources_.group.verdict().why;
+  const std::string& why = sources_.state.verdict.why;
   sources_.console.say(fmt::format("{}{}what the ranks are doing:", why, why.empty() ? "" : "; "));
   for (const std::string& line : lines_) sources_.console.show(fmt::format("    {}\n", line));
-  const std::vector<std::string> files = stacks_.begin(targets, std::move(done));
+  const std::vector<std::string> files = stacks_.begin(targets, [this] { events_.push(RollCalled{}); });
   if (!files.empty()) sources_.console.say(fmt::format("their stacks: {}", fmt::join(files, ", ")));
 }
 

@@ -1,31 +1,29 @@
 // Calls the roll: says what each rank is doing, and has the stacks written beside the logs.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/environment.h"
-#include "base/progress_page.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/collectives.h"
 #include "launch/report/stack_dump.h"
-#include "launch/supervise/process_group.h"
+#include "launch/supervise/event_queue.h"
+#include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
 
-class RollCaller {
+class RollCall {
  public:
   struct Sources {  // all outlive it
-    const ProcessGroup& group;
+    RunState state;
     const LogFolder& logs;
-    const std::vector<ProgressPagePtr>& pages;
     Console& console;
   };
 
-  RollCaller(EventLoop& loop, const Environment& environment, Sources sources);
+  RollCall(EventLoop& loop, EventQueue& events, const Environment& environment, const Sources& sources);
 
-  void call(std::function<void()> done);
+  void call();    // RollCalled follows when the stacks are written
   void forget();  // a new attempt has begun
 
   // Of the last call, if there was one.
@@ -33,6 +31,7 @@ class RollCaller {
   const CollectiveRecords& collectives() const { return collectives_; }
 
  private:
+  EventQueue& events_;
   Sources sources_;
   StackDump stacks_;
   std::vector<std::string> lines_;

@@ -53,9 +53,9 @@ struct HangOptions {
   bool any() const { return silence || steps || !rules.empty(); }
 };
 
-class HangWatch {
+class HangRules {
  public:
-  HangWatch(HangOptions options, int ranks);
+  HangRules(HangOptions options, int ranks);
 
   // Why the run hangs; none: it does not, so far.
   std::optional<std::string> look(const HangSample& sample, TimePoint now);

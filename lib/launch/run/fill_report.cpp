@@ -1,15 +1,18 @@
-#include "launch/run/run_report.h"
+#include "launch/run/fill_report.h"
 
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
-#include "launch/report/roll_call.h"
+#include "launch/report/describe_roll_call.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -32,33 +35,32 @@ std::string host_name() {
 
 }  // namespace
 
-ExitReport begin_report(const NodeRun& run) {
+ExitReport begin_report(const RunPlan& plan) {
   ExitReport report;
   report.started = Moment::now();
-  report.run_id = make_run_id(run.options);
-  report.job_id = run.options.job_id.value;
-  report.command = run.program.argv;
+  report.run_id = make_run_id(plan.options);
+  report.job_id = plan.options.job_id.value;
+  report.command = plan.program.argv;
   report.host = host_name();
   report.memory_before = read_memory_cgroup();
   return report;
 }
 
-void report_attempt(const ProcessGroup& group, const LogFolder& logs,
-                    const std::vector<ProgressPagePtr>& pages, ExitReport& report) {
-  report.verdict = group.verdict();
-  report.workers = group.records();
+void fill_attempt(const RunState& state, const LogFolder& logs, ExitReport& report) {
+  report.verdict = state.verdict;
+  report.workers = state.workers;
   report.survivors.clear();
-  for (const pid_t pid : group.survivors()) report.survivors.push_back(describe_stuck(pid));
+  for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();
-  for (std::size_t rank = 0; rank < report.logs.size(); ++rank)
-    report.logs[rank] = logs.worker_log(static_cast<int>(rank));
+  report.logs.clear();
+  for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
   const LogFile log = logs.find_log_of_end(rank);
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
-  if (!pages.empty()) report.step = pages.at(static_cast<std::size_t>(rank))->step.load();
+  if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   std::string log_end = read_log_end(log, kLogEnd);
   report.last_lines = last_lines(log_end, kLastLines);
@@ -75,7 +77,7 @@ void report_attempt(const ProcessGroup& group, const LogFolder& logs,
 }
 
 // A run does not fail because there is no room for what is said about it.
-void report_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report) {
+void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report) {
   report.collectives = {};
   if (report.verdict.cause == Cause::finished || records.empty()) return;
   report.collectives = records;
@@ -87,16 +89,47 @@ void report_collectives(const CollectiveRecords& records, const LogFolder& logs,
   }
 }
 
+void fill_limit(const Environment& environment, ExitReport& report) {
+  const Verdict& verdict = report.verdict;
+  std::string limit;
+  if (verdict.cause == Cause::spawn) {
+    limit = describe_spawn_limit(verdict.spawn_error, report.command, environment);
+  } else if (verdict.cause == Cause::killed) {
+    const auto rank = static_cast<std::size_t>(*verdict.rank);
+    limit = describe_death_limit(*verdict.ranks.at(rank).status, report.workers.at(rank).cpu_seconds,
+                                 read_deadly_limits());
+  }
+  if (!limit.empty()) report.evidence.facts.push_back(limit);
+}
+
 void keep_attempt(const LogFolder& logs, ExitReport& report) {
   report.attempts.push_back({.message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
                              .ended = WallClock::now()});
+  logs.keep_attempt(report.verdict.attempt);
+  for (std::string& log : report.logs)
+    log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());
+}
+
+bool is_kept(int attempt, const ExitReport& report) { return std::ssize(report.attempts) > attempt; }
+
+void fill_end_of_pause(const Verdict& verdict, ExitReport& report) {
+  report.verdict = verdict;
+  report.evidence = {};
+  report.last_lines.clear();
+  report.step.reset();
 }
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
   report.roll_call = roll_call;
   report.train = logs.read_train_report();
+  report.ended = Moment::now();
+}
+
+void end_report(const Error& error, ExitReport& report) {
+  report.error = error.message();
+  report.verdict.exit_code = report.attempts.empty() ? error.exit_code() : report.attempts.back().exit_code;
   report.ended = Moment::now();
 }
 

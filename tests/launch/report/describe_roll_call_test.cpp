@@ -1,4 +1,4 @@
-#include "launch/report/roll_call.h"
+#include "launch/report/describe_roll_call.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,69 @@
+#include "launch/run/attempt_logs.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr const char* kUsualPrefix = "[{rank}] ";  // when lines of several ranks are shown
+
+// "0", "1", "1.err", as LogTimes knows them.
+std::vector<std::string> log_names(const ConsolePlan& plan) {
+  std::vector<std::string> names;
+  for (std::size_t rank = 0; rank < plan.apart.size(); ++rank) {
+    names.push_back(std::to_string(rank));
+    if (plan.apart[rank]) names.push_back(names.back() + ".err");
+  }
+  return names;
+}
+
+// Ranks that nobody is shown are left in peace.
+Clock::duration pause_between_looks(const ConsolePlan& plan) {
+  if (plan.logs.empty()) return LogTimes::kPause;
+  return FolderWatch::kUnseen;
+}
+
+}  // namespace
+
+AttemptLogs::AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& logs, Console& console)
+    : loop_(loop),
+      plan_(plan),
+      logs_(logs),
+      console_(console),
+      times_(loop, logs, log_names(plan.cluster.console)),
+      folder_(loop, logs.path(), pause_between_looks(plan.cluster.console), [this] { look(); }) {}
+
+void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
+  times_.begin_attempt();
+  views_.push_back(std::make_unique<ConsoleView>(loop_, sources(attempt, host)));
+}
+
+void AttemptLogs::look() {
+  times_.look();
+  views_.back()->look();
+}
+
+bool AttemptLogs::finish(const Patience& patience) { return views_.back()->finish(patience); }
+
+std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& host) const {
+  const LaunchOptions& options = plan_.options;
+  const ConsolePlan& shown = plan_.cluster.console;
+  const LogPrefix usual = {shown.shows_many() ? kUsualPrefix : ""};
+  const LogPrefix plain = options.log_prefix.value.value_or(usual);
+  const bool chosen = options.log_prefix.origin != Origin::fallback;
+  const LogPrefix tagged = chosen ? plain : options.tee_prefix.value.prefix;
+  std::vector<ConsoleSource> sources;
+  for (const ShownLog& log : shown.logs) {
+    const bool errors = log.stream == LogStream::err;
+    sources.push_back(
+        {.log = errors ? logs_.find_error_log(log.local_rank) : logs_.find_worker_log(log.local_rank),
+         .prefix = log.tagged ? tagged : plain,
+         .place = {.rank = log.local_rank,
+                   .local_rank = log.local_rank,
+                   .host = host,
+                   .attempt = attempt,
+                   .role = options.role.value},
+         .stream = errors ? &console_.err : &console_.out});
+  }
+  return sources;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,57 @@
+#include "launch/run/prepare_attempt.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "launch/host/limits.h"
+#include "launch/plan/backup_environment.h"
+
+namespace fleetrun::launch {
+namespace {
+
+EmbeddedPlan plan_embedded(const RunPlan& plan, const RuntimeSupport& support) {
+  EmbeddedPlan embedded = support.plan(*plan.embedded);
+  const auto absolute = [](const std::string& folder) {
+    return folder.empty() ? folder : std::filesystem::absolute(folder).string();
+  };
+  embedded.dump_dir = absolute(plan.options.dump_program.value);
+  embedded.passes_dir = absolute(plan.options.dump_passes.value);
+  return embedded;
+}
+
+}  // namespace
+
+std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, const Endpoints& endpoints,
+                                     const RuntimeSupport& support) {
+  std::optional<EmbeddedPlan> embedded;
+  if (plan.embedded) embedded = plan_embedded(plan, support);
+  const std::string& log_dir = plan.options.log_dir.value;
+  return plan_workers({.cluster = plan.cluster,
+                       .endpoints = endpoints,
+                       .program = plan.program,
+                       .wrapped = plan.wrapped,
+                       .options = plan.options,
+                       .environment = plan.environment,
+                       .log_dir = log_dir,
+                       .absolute_log_dir = std::filesystem::absolute(log_dir).lexically_normal(),
+                       .run_id = id.run_id,
+                       .attempt = id.number,
+                       .embedded = std::move(embedded)});
+}
+
+Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, const LogFolder& logs,
+                        const RuntimeSupport& support) {
+  Attempt attempt = {.ports = hold_ports(plan.cluster), .workers = {}, .logs = {}, .error_logs = {}};
+  logs.write_endpoints(attempt.ports.endpoints.ranks);
+  attempt.workers = plan_attempt(plan, id, attempt.ports.endpoints, support);
+  check_argument_sizes(attempt.workers.front().argv, attempt.workers.front().environment);
+  for (int i = 0; i < plan.cluster.local_size(); ++i) {
+    const WorkerSpec& worker = attempt.workers[static_cast<std::size_t>(i)];
+    attempt.logs.push_back(logs.open_worker_log(i));
+    attempt.error_logs.push_back(worker.error_log_path.empty() ? UniqueFd() : logs.open_error_log(i));
+    write_backup_environment(worker.environment, logs);
+  }
+  return attempt;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,63 @@
+#include "launch/run/run_display.h"
+
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "launch/run/announcements.h"
+#include "launch/run/fill_report.h"
+
+namespace fleetrun::launch {
+
+RunDisplay::RunDisplay(EventLoop& loop, const Sources& sources)
+    : sources_(sources),
+      progress_(loop, sources.state.pages, sources.plan.environment),
+      attempt_logs_(loop, sources.plan, sources.logs, sources.console),
+      waits_(loop, sources.plan.options.grace.value, sources.state.verdict,
+             [this](std::string_view line) { sources_.console.say(line); }) {
+  sources_.console.out.before_write([this] { progress_.clear(); });
+  sources_.console.err.before_write([this] { progress_.clear(); });
+}
+
+void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
+  const auto& [plan, logs, state, console] = sources_;
+  if (plan.quiet) return;
+  for (const std::string& warning : plan.warnings) console.say("warning: " + warning);
+  if (!logs.warning().empty()) console.say("warning: " + logs.warning());
+  for (const std::string& note : plan.options.notes) console.say(note);
+  announce_start(plan.options, plan.cluster, workers, console);
+  if (plan.embedded)
+    for (const std::string& note : plan.embedded->notes) console.say(note);
+}
+
+void RunDisplay::begin_attempt(int attempt, const std::string& host) {
+  waits_.begin_attempt();
+  attempt_logs_.begin_attempt(attempt, host);
+}
+
+void RunDisplay::show(const Event& event) {
+  announce_event(event, sources_.state.verdict, sources_.plan.program.argv, sources_.console);
+  waits_.look();
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  if (signal != nullptr && signal->signal == SIGTSTP) sources_.console.hold();
+  if (signal != nullptr && signal->signal == SIGCONT) sources_.console.release();
+}
+
+bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
+  const bool all_shown = attempt_logs_.finish(patience);
+  if (is_kept(report.verdict.attempt, report))  // what its ranks did was shown before the pause
+    sources_.console.say(describe_cause(report.verdict, report.command));
+  else
+    sources_.console.show(describe(report));
+  return all_shown;
+}
+
+void RunDisplay::end_run(const ExitReport& report, const Patience& patience) {
+  Console& console = sources_.console;
+  if (!show_end(report, patience))
+    console.say(fmt::format("nobody reads our output; the rest of it is in {}", report.logs.front()));
+  if (report.verdict.cause == Cause::finished) console.log(LogLevel::info, "Local processes completed.");
+  console.err.drain(patience);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,47 @@
+// What people see of a run on the terminal, from its first line to its last.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/console/console.h"
+#include "launch/console/progress_line.h"
+#include "launch/logs/log_folder.h"
+#include "launch/report/report.h"
+#include "launch/run/attempt_logs.h"
+#include "launch/run/run_plan.h"
+#include "launch/run/wait_notice.h"
+#include "launch/supervise/run_state.h"
+
+namespace fleetrun::launch {
+
+class RunDisplay {
+ public:
+  struct Sources {  // all outlive it
+    const RunPlan& plan;
+    const LogFolder& logs;
+    RunState state;
+    Console& console;
+  };
+  RunDisplay(EventLoop& loop, const Sources& sources);
+
+  // How often draw() is to be called; none: there is no progress line.
+  std::optional<Clock::duration> draw_pause() const { return progress_.pause(); }
+  void draw() { progress_.draw(); }
+
+  void begin_run(const std::vector<WorkerSpec>& workers);
+  void begin_attempt(int attempt, const std::string& host);
+  // Says what has to be said the moment it happens, before anything is done about it.
+  void show(const Event& event);
+  // The rest of the logs, and how the attempt or the run ended. False: the reader of our output did not take all of it.
+  bool show_end(const ExitReport& report, const Patience& patience);
+  void end_run(const ExitReport& report, const Patience& patience);
+
+ private:
+  Sources sources_;
+  ProgressLine progress_;
+  AttemptLogs attempt_logs_;
+  WaitNotice waits_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,27 @@
+// What a run looks like right now, for those who only read it: report, roll call, hang rules, control socket, metrics.
+#pragma once
+#include <sys/types.h>
+
+#include <vector>
+
+#include "base/progress_page.h"
+#include "launch/loop/clock.h"
+#include "launch/supervise/supervisor.h"
+
+namespace fleetrun::launch {
+
+struct WorkerRecord {
+  pid_t pid = -1;  // -1: never started
+  Moment started, ended;
+  double cpu_seconds = 0;  // of processor time, once it has ended
+};
+
+// A view of the present attempt: copy it. What it shows lives as long as the run.
+struct RunState {
+  const Verdict& verdict;
+  const std::vector<WorkerRecord>& workers;   // in the order of the ranks
+  const std::vector<ProgressPagePtr>& pages;  // one per rank; none without the embedded runtime
+  const std::vector<pid_t>& survivors;        // processes that not even SIGKILL ended
+};
+
+}  // namespace fleetrun::launch

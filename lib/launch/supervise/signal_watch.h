@@ -1,0 +1,33 @@
+// The signals that people and programs send to fleetrun, as events. Also reaps the orphans that SIGCHLD tells of.
+#pragma once
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "launch/process/signals.h"
+#include "launch/supervise/event_queue.h"
+#include "launch/supervise/run_state.h"
+
+namespace fleetrun::launch {
+
+class SignalWatch {
+ public:
+  // Blocks the signals that it handles. `workers` are no orphans. All outlive it.
+  SignalWatch(EventLoop& loop, EventQueue& events, const std::vector<WorkerRecord>& workers);
+  ~SignalWatch();
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  // Puts what has arrived into the queue. True: one of the signals asks the run to end.
+  bool take();
+
+ private:
+  void reap() const;
+
+  EventLoop& loop_;
+  EventQueue& events_;
+  const std::vector<WorkerRecord>& workers_;
+  UniqueFd signals_;
+  SignalRepeats repeats_;
+};
+
+}  // namespace fleetrun::launch

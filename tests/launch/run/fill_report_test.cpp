@@ -1,0 +1,73 @@
+#include "launch/run/fill_report.h"
+
+#include <csignal>
+
+#include <doctest/doctest.h>
+
+#include "support/temporary_folder.h"
+
+namespace fleetrun::launch::fill_report_test {
+namespace {
+
+// Of one rank that ended with 3 and wrote to its log.
+ExitReport failed_attempt(const LogFolder& logs) {
+  const UniqueFd log = logs.open_worker_log(0);
+  ExitReport report;
+  report.logs = {logs.worker_log(0)};
+  report.verdict.cause = Cause::exited;
+  report.verdict.rank = 0;
+  report.verdict.exit_code = 3;
+  report.verdict.ranks = {{Role::cause, ExitStatus{ExitStatus::How::exited, 3}, {}}};
+  report.last_lines = {"ValueError: no"};
+  report.evidence.exception = "ValueError: no";
+  report.step = 7;
+  return report;
+}
+
+TEST_CASE("an attempt that is kept has its logs in a folder of its own, where the report finds them") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  ExitReport report = failed_attempt(logs);
+  CHECK_FALSE(is_kept(0, report));
+  keep_attempt(logs, report);
+  CHECK(is_kept(0, report));
+  CHECK_FALSE(is_kept(1, report));
+  CHECK(folder.has("log/attempt-0/workerlog.0"));
+  CHECK_FALSE(folder.has("log/workerlog.0"));
+  CHECK(report.logs.front() == folder / "log/attempt-0/workerlog.0");
+  REQUIRE(report.attempts.size() == 1);
+  CHECK(report.attempts.front().message == "rank 0 exited with code 3: ValueError: no");
+  CHECK(report.attempts.front().exit_code == 3);
+}
+
+TEST_CASE("a run that ends in a pause has its own cause, and none of what made the attempt fail") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  ExitReport report = failed_attempt(logs);
+  keep_attempt(logs, report);
+  Verdict verdict = report.verdict;
+  verdict.cause = Cause::stopped;
+  verdict.signal = SIGINT;
+  verdict.rank.reset();
+  fill_end_of_pause(verdict, report);
+  CHECK(describe_failure(report) == "stopped by SIGINT (2)");
+  CHECK(report.last_lines.empty());
+  CHECK_FALSE(report.step);
+}
+
+TEST_CASE("an error of fleetrun itself has its own code, but not instead of the failure before a restart") {
+  const TemporaryFolder folder;
+  const LogFolder logs(folder / "log");
+  ExitReport report = failed_attempt(logs);
+  const Error error(ErrorKind::create, "log/attempt-0 is in the way");
+  end_report(error, report);
+  CHECK(report.error == "log/attempt-0 is in the way");
+  CHECK(report.verdict.exit_code == 73);
+  report.verdict.exit_code = 3;
+  keep_attempt(logs, report);
+  end_report(error, report);
+  CHECK(report.verdict.exit_code == 3);
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::fill_report_test
