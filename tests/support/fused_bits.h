@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/graph/verify.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 #include "support/gradient_check.h"
 
 namespace fleetrun::runtime::test {

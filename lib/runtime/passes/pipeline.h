@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 
 namespace fleetrun::runtime {
 

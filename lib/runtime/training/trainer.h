@@ -15,8 +15,8 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/exec/storage.h"
-#include "runtime/metrics/score.h"
 #include "runtime/models/model.h"
+#include "runtime/observe/score.h"
 #include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/training/checkpoints.h"
+#include "runtime/training/checkpointing.h"
 
 #include <array>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "runtime/metrics/gather_texts.h"
+#include "runtime/observe/gather_texts.h"
 
 #include <cstdint>
 #include <utility>

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/metrics/score.h"
+#include "runtime/observe/score.h"
 
 namespace fleetrun::runtime {
 

@@ -1,4 +1,4 @@
-#include "runtime/metrics/trace.h"
+#include "runtime/observe/trace.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/marked_file.h"
-#include "runtime/metrics/gather_texts.h"
+#include "runtime/observe/gather_texts.h"
 
 namespace fleetrun::runtime {
 namespace {

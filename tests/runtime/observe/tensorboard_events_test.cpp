@@ -1,4 +1,4 @@
-#include "runtime/metrics/tensorboard_events.h"
+#include "runtime/observe/tensorboard_events.h"
 
 #include <doctest/doctest.h>
 

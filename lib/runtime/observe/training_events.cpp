@@ -1,4 +1,4 @@
-#include "runtime/metrics/training_events.h"
+#include "runtime/observe/training_events.h"
 
 #include <chrono>
 #include <ostream>

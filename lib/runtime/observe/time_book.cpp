@@ -1,4 +1,4 @@
-#include "runtime/metrics/time_book.h"
+#include "runtime/observe/time_book.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "runtime/metrics/train_report.h"
+#include "runtime/observe/train_report.h"
 
 #include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "runtime/metrics/time_book.h"
+#include "runtime/observe/time_book.h"
 
 namespace fleetrun::runtime {
 namespace {

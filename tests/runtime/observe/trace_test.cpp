@@ -1,4 +1,4 @@
-#include "runtime/metrics/trace.h"
+#include "runtime/observe/trace.h"
 
 #include <doctest/doctest.h>
 

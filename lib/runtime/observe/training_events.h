@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/metrics/tensorboard_events.h"
+#include "runtime/observe/tensorboard_events.h"
 
 namespace fleetrun::runtime {
 

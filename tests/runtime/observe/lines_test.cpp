@@ -1,4 +1,4 @@
-#include "runtime/metrics/lines.h"
+#include "runtime/observe/lines.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/metrics/profile.h"
+#include "runtime/observe/profile.h"
 
 #include <doctest/doctest.h>
 

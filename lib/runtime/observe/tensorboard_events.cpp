@@ -1,4 +1,4 @@
-#include "runtime/metrics/tensorboard_events.h"
+#include "runtime/observe/tensorboard_events.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
