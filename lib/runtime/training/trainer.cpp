@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
 #include "runtime/optim/loss_scaling.h"
 #include "runtime/passes/keep_own_updates.h"
-#include "runtime/training/build_program.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -12,12 +12,12 @@
 #include "comm/collective/communicator.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/compile/pipeline.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
 #include "runtime/observe/score.h"
-#include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
 

@@ -1,4 +1,4 @@
-#include "runtime/passes/pipeline.h"
+#include "runtime/compile/pipeline.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // What all passes together make of FleetX's ResNet-50, whose logs were published.
-#include "runtime/passes/pipeline.h"
+#include "runtime/compile/pipeline.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/training/build_program.h"
+#include "runtime/compile/build_program.h"
 
 #include <fmt/format.h>
 

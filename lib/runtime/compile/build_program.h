@@ -1,10 +1,10 @@
 // From a job to the programs that its ranks run.
 #pragma once
 #include "job/job_spec.h"
+#include "runtime/compile/pipeline.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/graph/program.h"
 #include "runtime/models/model.h"
-#include "runtime/passes/pipeline.h"
 
 namespace fleetrun::runtime {
 
