@@ -2,34 +2,40 @@
 // checkpoints. Every rank has one of these and calls the same functions in the same order; rank 0 reads and writes.
 #pragma once
 #include <cstdint>
-#include <iosfwd>
 #include <memory>
 #include <optional>
 
-#include "base/progress_page.h"
 #include "base/timeline.h"
-#include "comm/make_communicator.h"
-#include "job/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/requests.h"
-#include "runtime/checkpoint/training_state.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/resume.h"
 
 namespace fleetrun::runtime {
 
-class Checkpoints {
+// How saving went so far.
+struct SaveResults {
+  std::int64_t saved_steps = -1;            // of the last snapshot; -1: none yet
+  int failures = 0;                         // in a row
+  std::optional<std::string> last_problem;  // why the last save failed, if it did
+};
+
+// Waiting of the training for what is kept.
+struct SaveWait {
+  std::int64_t total_ns = 0;
+  std::int64_t start_ns = 0;  // of the wait for the writer that is under way
+  std::int64_t told_ns = 0;   // of that wait, when it was told last
+};
+
+class Checkpointing {
  public:
   // Without checkpoint.dir nothing is kept, and signals do what they do to any program.
   // Throws Error(create) when the folder cannot be used.
-  // `page` gets signs of life while the disk is waited for. `timeline`: gets spans of what is kept; null: nobody watches.
-  Checkpoints(const job::JobSpec& job, comm::World& world, Trainer& trainer, ProgressPage& page,
-              std::ostream& out, Timeline* timeline = nullptr);
-  ~Checkpoints();
+  // `timeline`: gets spans of what is kept; null: nobody watches.
+  explicit Checkpointing(const CheckpointedTraining& training, Timeline* timeline = nullptr);
+  ~Checkpointing();
 
-  // Gives every rank the parameters and states to start with, and says from where. An epoch has `batches` batches, the data set
-  // `samples` samples.
-  // Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
+  // Gives every rank the parameters and states to start with, as resume_training.
   TrainingState resume(int batches, int samples);
 
   // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it
@@ -43,17 +49,13 @@ class Checkpoints {
   void finish();
 
   // Why the last save that was tried failed; none: it did not.
-  const std::optional<std::string>& last_problem() const { return last_problem_; }
+  const std::optional<std::string>& last_problem() const { return results_.last_problem; }
 
-  std::int64_t waited_ns() const { return waited_ns_; }      // of the training, for what is kept
-  std::int64_t saved_steps() const { return saved_steps_; }  // of the last snapshot; -1: none yet
+  std::int64_t waited_ns() const { return wait_.total_ns; }          // of the training, for what is kept
+  std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
 
  private:
   bool due(const TrainingState& state) const;
-  std::optional<Checkpoint> find(std::int64_t first_own);
-  std::optional<Checkpoint> newest_good(std::int64_t least_number);
-  void check_kind(const Checkpoint& checkpoint) const;
-  TrainingState share(const Checkpoint* checkpoint, const TrainingState& start);
   void save(const TrainingState& state);
   void keep(const TrainingState& state);
   std::int64_t begin_to_wait();
@@ -62,25 +64,16 @@ class Checkpoints {
   bool is_written();
   void tell_results();
 
-  const job::JobSpec& job_;
-  comm::World& world_;
-  Trainer& trainer_;
-  ProgressPage& page_;
-  std::ostream& out_;
+  const CheckpointedTraining training_;
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
   int batches_ = 0;                           // of an epoch
-  int samples_ = 0;                           // of data.train
   SaveRequests save_requests_;
   std::int64_t looked_at_ = 0;  // steps when it was last asked what is due; several may lie between
-  std::int64_t saved_steps_ = -1;
-  int failures_ = 0;                         // in a row
-  std::optional<std::string> last_problem_;  // why the last save failed, if it did
-  std::int64_t waited_ns_ = 0;
-  std::int64_t wait_start_ns_ = 0;  // of the wait for the writer that is under way
-  std::int64_t told_ns_ = 0;        // of that wait, when it was told last
+  SaveResults results_;
+  SaveWait wait_;
+  Timeline::Label snapshot_ = 0;
   Timeline* timeline_;
-  Timeline::Label label_ = 0;
 };
 
 }  // namespace fleetrun::runtime
