@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"
-#include "runtime/optim/append_optimizer.h"
-#include "runtime/optim/loss_scaling.h"
-#include "runtime/passes/cast_forward.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -30,26 +26,6 @@ ValueId add_forward(Builder& builder, const job::JobSpec& job, const ModelFacts&
   return losses;
 }
 
-// Returns the gradients that optimizers read.
-std::vector<ValueId> add_backward(Builder& builder, const job::JobSpec& job, ValueId loss,
-                                  const PassSettings& settings) {
-  if (!job.strategy.amp) {
-    append_backward(builder, loss);
-    return builder.program().of_kind(ValueKind::gradient);
-  }
-  const job::AmpSpec& amp = job.strategy.amp_configs;
-  const CastCounts counts = cast_forward(builder.program(), builder.ops(), amp, settings.narrow);
-  if (settings.messages != nullptr)
-    settings.messages->push_back(fmt::format("amp: {} of {} ops compute in {}, {} casts; {}", counts.narrow,
-                                             counts.ops, describe(settings.narrow), counts.casts,
-                                             describe_scaling(amp)));
-  append_backward(builder, append_scaled_loss(builder, loss, amp));
-  const bool of_some = job.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
-  return append_gradient_casts(
-      builder, amp,
-      {.one_by_one = settings.world_size > 1, .zero_one_by_one = settings.world_size > 1 && of_some});
-}
-
 // The variance of one value is 0: PaddlePaddle copies x then, PyTorch refuses too.
 void check_batch_norms(const Program& program, const OpTable& ops, int ranks) {
   for (const Op& op : program.ops) {
@@ -61,26 +37,44 @@ void check_batch_norms(const Program& program, const OpTable& ops, int ranks) {
   }
 }
 
+// Returns the loss.
+ValueId add_training_forward(Program& program, const job::JobSpec& job, const ModelFacts& facts,
+                             const PassContext& context) {
+  Builder builder(program, context.ops);
+  const ValueId losses = add_forward(builder, job, facts, true);
+  const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
+  program.fetches.push_back(loss);
+  check_batch_norms(program, context.ops, job.strategy.sync_batch_norm ? context.world_size : 1);
+  return loss;
+}
+
+Programs compile(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                 const PassSettings& settings, const Target* target) {
+  const PassContext context = {.ops = ops,
+                               .strategy = job.strategy,
+                               .world_size = settings.world_size,
+                               .device_ops = settings.device_ops,
+                               .messages = settings.messages};
+  Compilation compilation = {.job = job, .context = context, .narrow = settings.narrow, .target = target};
+  compilation.loss = add_training_forward(compilation.training, job, facts, context);
+  if (target != nullptr) compilation.evaluation = build_evaluation_program(job, facts, ops);
+  run_passes(compilation, settings.watcher);
+  return {.training = std::move(compilation.training),
+          .evaluation = std::move(compilation.evaluation),
+          .whole = std::move(compilation.whole),
+          .search = std::move(compilation.search)};
+}
+
 }  // namespace
 
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings) {
-  Program program;
-  Builder builder(program, ops);
-  const ValueId losses = add_forward(builder, job, facts, true);
-  const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
-  program.fetches.push_back(loss);
-  check_batch_norms(program, ops, job.strategy.sync_batch_norm ? settings.world_size : 1);
-  append_optimizer(builder, job.optimizer, add_backward(builder, job, loss, settings));
-  verify(program, ops);
-  run_passes(program,
-             {.ops = ops,
-              .strategy = job.strategy,
-              .world_size = settings.world_size,
-              .device_ops = settings.device_ops,
-              .messages = settings.messages},
-             settings.watcher);
-  return program;
+  return compile(job, facts, ops, settings, nullptr).training;
+}
+
+Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                        const PassSettings& settings, const Target& target) {
+  return compile(job, facts, ops, settings, &target);
 }
 
 Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops) {

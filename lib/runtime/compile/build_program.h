@@ -22,6 +22,18 @@ struct PassSettings {
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings);
 
+// What the device of a target runs.
+struct Programs {
+  Program training;    // this rank's part, with its layouts
+  Program evaluation;  // with the layouts of the parameters that the two share
+  Program whole;       // the training program before each rank took its own part (reduce_strategy Reduce)
+  AlgorithmSearch search;
+};
+
+// Every rank calls it: rank 0 tells the others by which algorithms ops are done. Throws Error(config) as run_passes.
+Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                        const PassSettings& settings, const Target& target);
+
 // Model without dropout, loss and accuracy; parameters are those of the training program.
 // Feeds: image, label (-1: no sample). Fetches: losses f32[B] (0 where there is no sample), hits f32[3].
 Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops);
