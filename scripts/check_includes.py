@@ -26,7 +26,7 @@ ROOMS = {
     "lib/launch": ["loop", "process", "cli", "store", "host", "logs", "evidence", "console", "plan", "supervise", "report", "serve", "run"],
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.
-    "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "metrics", "checkpoint", "training"],
+    "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "training"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],
 }
 

@@ -40,8 +40,7 @@ int run_ranks(const BenchRequest& request, const std::string& folder) {
   options.log_level.value = launch::LogLevel::warning;
   options.console.value = {.text = "none", .ranges = {}};
   Environment environment = Environment::of_this_process();
-  if (const auto backend = launch::backend_of_all(request.backend))
-    environment.set(kCommBackendVariable, std::string(describe(*backend)));
+  if (request.backend.groups == nullptr) environment.set(kCommBackendVariable, describe(request.backend));
   std::vector<std::string> words = {"--bench", "all_reduce", std::string(describe(request.dtype)),
                                     std::to_string(request.rounds), launch::way_of(request)};
   for (const std::size_t size : request.sizes) words.push_back(std::to_string(size));
@@ -93,7 +92,7 @@ int run_bench_command(const std::vector<std::string>& arguments) {
 
   const std::vector<BenchRow> rows = rows_in(result);
   if (found.has("--json")) {
-    result.add("backend", JsonValue::of_text(std::string(describe(request.backend))));
+    result.add("backend", JsonValue::of_text(describe(request.backend)));
     if (request.group_size > 0) result.add("group_size", JsonValue::of_integer(request.group_size));
     add_bandwidths(result, request.ranks);
     print_answer(to_json_lines(result));

@@ -24,7 +24,7 @@
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
-#include "runtime/metrics/time_book.h"
+#include "runtime/observe/time_book.h"
 #include "runtime/training/export_weights.h"
 #include "runtime/training/run_job.h"
 #include "worker_bench.h"

@@ -1,9 +1,10 @@
 #include "base/rank_env.h"
 
-#include <array>
 #include <charconv>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
@@ -23,29 +24,22 @@ int required_int(const Environment& environment, const char* name) {
   throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be a number", name, text));
 }
 
-constexpr std::array kCommBackends = {CommBackend::automatic, CommBackend::gloo, CommBackend::shared_memory};
+// "auto, gloo or shm"
+std::string list_comm_backends() {
+  std::vector<std::string> names = comm_backend_names();
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
 
 CommBackend read_comm_backend(const Environment& environment) {
   const std::string text = environment.get_or(kCommBackendVariable, "auto");
-  for (const CommBackend backend : kCommBackends)
-    if (text == describe(backend)) return backend;
+  if (const auto backend = parse_comm_backend(text)) return *backend;
   throw Error(ErrorKind::usage,
-              fmt::format("{} is \"{}\", must be auto, gloo or shm", kCommBackendVariable, text));
+              fmt::format(R"({} is "{}", must be {})", kCommBackendVariable, text, list_comm_backends()));
 }
 
 }  // namespace
-
-std::string_view describe(CommBackend backend) {
-  switch (backend) {
-    case CommBackend::automatic:
-      return "auto";
-    case CommBackend::gloo:
-      return "gloo";
-    case CommBackend::shared_memory:
-      return "shm";
-  }
-  return "?";
-}
 
 void write_rank_env(const RankEnv& rank_env, Environment& environment) {
   const auto set_int = [&](const char* name, int value) { environment.set(name, std::to_string(value)); };

@@ -2,17 +2,12 @@
 // Written into environment variables (FLEETRUN_*) by the launcher, read back by the worker.
 #pragma once
 #include <string>
-#include <string_view>
 
+#include "base/comm_backend.h"
 #include "base/endpoint.h"
 #include "base/environment.h"
 
 namespace fleetrun {
-
-// How ranks reach each other; `automatic`: by shared memory when all are on one host, else by Gloo.
-enum class CommBackend { automatic, gloo, shared_memory };
-constexpr const char* kCommBackendVariable = "FLEETRUN_COMM_BACKEND";
-std::string_view describe(CommBackend backend);  // "auto", "gloo", "shm"
 
 struct RankEnv {
   int rank = 0;  // 0 .. world_size-1, over all nodes

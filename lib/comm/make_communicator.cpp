@@ -1,7 +1,7 @@
 #include "comm/make_communicator.h"
 
-#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,11 +9,10 @@
 #include "base/log.h"
 #include "base/run_key.h"
 #include "comm/collective/solo.h"
-#include "comm/gloo/gloo.h"
+#include "comm/collective/transport.h"
 #include "comm/rendezvous/host_id.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/rendezvous/store_client.h"
-#include "comm/shared/shared_memory.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -25,57 +24,83 @@ store_protocol::Identity identity_of(const RankEnv& env) {
           .world_size = static_cast<std::uint32_t>(env.world_size)};
 }
 
-// How the ranks of one run reach each other, for any number of communicators.
+// A line of comm_backends.def, with its transport.
+struct Way {
+  const CommBackendRow& backend;
+  std::unique_ptr<Transport> transport;
+};
+
+std::unique_ptr<Transport> make_transport(CommBackend backend, const TransportFacts& facts) {
+  switch (backend) {
+#define COMM_BACKEND(id, name, title, reach) \
+  case CommBackend::id:                      \
+    return make_##id##_transport(facts);
+#include "base/comm_backends.def"
+#undef COMM_BACKEND
+    case CommBackend::automatic:
+      break;
+  }
+  throw Error(ErrorKind::internal, "auto is no transport by itself");
+}
+
+// Those that `asked` allows, in the order in which they are tried: a backend for one host before those for any.
+std::vector<Way> make_ways(CommBackend asked, const TransportFacts& facts) {
+  std::vector<Way> ways;
+  for (const Reach reach : {Reach::one_host, Reach::any_host})
+    for (const CommBackendRow& row : comm_backends())
+      if (row.reach == reach && (asked == CommBackend::automatic || asked == row.backend))
+        ways.push_back({row, make_transport(row.backend, facts)});
+  return ways;
+}
+
+bool needs_hosts(CommBackend asked) {
+  return asked == CommBackend::automatic || row_of(asked).reach == Reach::one_host;
+}
+
+// How the ranks of one run reach each other, for any number of communicators. Every rank of a party comes to the same answer.
 class Transports {
  public:
-  Transports(const RankEnv& env, const StoreClient& store, const RunKey& key)
-      : backend_(env.comm_backend), key_(key), address_(store.local_address()) {}
+  // `hosts`: host_id() by rank of the world; none where no backend asks for it.
+  Transports(CommBackend asked, const TransportFacts& facts, std::vector<std::string> hosts)
+      : asked_(asked), hosts_(std::move(hosts)), ways_(make_ways(asked, facts)) {}
 
-  std::unique_ptr<Communicator> make(const Party& party, const std::string& name, Deadline deadline) {
+  std::unique_ptr<Communicator> make(const Party& party, const std::string& name, Deadline deadline) const {
     if (party.size == 1) return make_solo();
-    if (auto segments = shared_by(party, name, deadline))
-      return make_shared_memory({.party = party, .name = name, .join_deadline = deadline.remaining()},
-                                std::move(segments));
-    return make_gloo({.party = party,
-                      .key = key_,
-                      .address = address_,
-                      .name = name,
-                      .join_deadline = deadline.remaining()});
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      if (!reaches(ways_[i], party)) continue;
+      TransportJoin join = ways_[i].transport->join(party, name, deadline);
+      if (join.communicator) return std::move(join.communicator);
+      if (i + 1 == ways_.size()) throw Error(ErrorKind::os, join.problem);
+      if (party.rank == 0)
+        log_line(fmt::format("rank {}", party.name()),
+                 fmt::format("{}; using {}", join.problem, ways_[i + 1].backend.title));
+    }
+    throw Error(ErrorKind::internal, "no backend is for ranks of several hosts");
   }
 
  private:
-  // Every rank of the party comes to the same answer: nothing means Gloo.
-  std::shared_ptr<SharedSegments> shared_by(const Party& party, const std::string& name, Deadline deadline) {
-    if (backend_ == CommBackend::gloo) return nullptr;
-    for (const auto& segments : segments_)
-      if (segments->hold(party)) return segments;
-    const bool wanted = backend_ == CommBackend::shared_memory;
-    if (const auto elsewhere = first_elsewhere(party, name, deadline)) {
-      if (!wanted) return nullptr;
-      throw Error(ErrorKind::usage, fmt::format("{} is shm, but rank {} is not on the host of rank {}",
-                                                kCommBackendVariable, *elsewhere, party.name_of(0)));
-    }
-    SegmentsJoin join = join_segments(party, fmt::format("shared memory {}", name), deadline);
-    const std::string problem = "the ranks cannot share memory: " + join.problem;
-    if (!join.segments && wanted) throw Error(ErrorKind::os, problem);
-    if (!join.segments && party.rank == 0)
-      log_line(fmt::format("rank {}", party.name()), problem + "; using Gloo");
-    if (join.segments) segments_.push_back(join.segments);
-    return join.segments;
+  // Throws Error(usage) when the only backend that was asked for is for one host.
+  bool reaches(const Way& way, const Party& party) const {
+    if (way.backend.reach == Reach::any_host) return true;
+    const auto elsewhere = first_elsewhere(party);
+    if (elsewhere && asked_ != CommBackend::automatic)
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is {}, but rank {} is not on the host of rank {}", kCommBackendVariable,
+                              way.backend.name, *elsewhere, party.name_of(0)));
+    return !elsewhere;
   }
 
   // The first rank that is not on the host of the party's first, if there is one.
-  static std::optional<int> first_elsewhere(const Party& party, const std::string& name, Deadline deadline) {
-    const std::vector<std::string> hosts = exchange(party, "host " + name, host_id(), deadline);
-    const auto found = std::find_if(hosts.begin(), hosts.end(), [&](auto& host) { return host != hosts[0]; });
-    if (found == hosts.end()) return std::nullopt;
-    return party.name_of(static_cast<int>(found - hosts.begin()));
+  std::optional<int> first_elsewhere(const Party& party) const {
+    const auto host_of = [&](int rank) { return hosts_.at(static_cast<std::size_t>(party.name_of(rank))); };
+    for (int rank = 1; rank < party.size; ++rank)
+      if (host_of(rank) != host_of(0)) return party.name_of(rank);
+    return std::nullopt;
   }
 
-  const CommBackend backend_;
-  const RunKey key_;
-  const std::string address_;
-  std::vector<std::shared_ptr<SharedSegments>> segments_;  // shared with the communicators on them
+  const CommBackend asked_;
+  const std::vector<std::string> hosts_;
+  const std::vector<Way> ways_;
 };
 
 World join_alone(const RankEnv& env) {
@@ -87,9 +112,13 @@ World join_store(const RankEnv& env, Deadline deadline) {
   const RunKey key = read_run_key(env.key_fd);
   auto store = std::make_unique<StoreClient>(env.store, key, identity_of(env), deadline);
   const Party party = {*store, env.rank, env.world_size};
-  const auto transports = std::make_shared<Transports>(env, *store, key);  // shared by copies of the function
-  if (env.world_size > 1)
+  std::vector<std::string> hosts;
+  if (env.world_size > 1) {
     agree(party, "transport", {{kCommBackendVariable, std::string(describe(env.comm_backend))}}, deadline);
+    if (needs_hosts(env.comm_backend)) hosts = exchange(party, "host", host_id(), deadline);
+  }
+  const auto transports = std::make_shared<Transports>(  // shared by copies of the function
+      env.comm_backend, TransportFacts{key, store->local_address()}, std::move(hosts));
   auto communicator = transports->make(party, "0", deadline);
   return {env, std::move(store), std::move(communicator),
           [transports](const Party& some, const std::string& name) {

@@ -19,9 +19,9 @@
 #include "job/schedule.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
-#include "runtime/training/build_program.h"
 #include "support/test_device.h"
 
 namespace {

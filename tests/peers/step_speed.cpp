@@ -13,10 +13,10 @@
 #include "comm/collective/solo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "job/parse_job.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/build_program.h"
 #include "support/test_device.h"
 
 namespace {

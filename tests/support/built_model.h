@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/training/build_program.h"
+#include "runtime/compile/build_program.h"
 
 namespace fleetrun::runtime::test {
 

@@ -4,8 +4,9 @@
 #include <map>
 #include <string>
 
+#include "runtime/graph/backward.h"
 #include "runtime/graph/verify.h"
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 #include "support/gradient_check.h"
 
 namespace fleetrun::runtime::test {
@@ -45,7 +46,9 @@ struct PassRun {
   std::vector<std::string> messages;
 };
 
-inline PassRun after_pass(Program program, void (*pass)(Program&, const PassContext&)) {
+using FusionPass = void (*)(Program&, const PassContext&);
+
+inline PassRun after_pass(Program program, FusionPass pass) {
   PassRun run = {std::move(program), {}};
   const job::StrategySpec strategy;
   pass(run.program, {.ops = all_ops(), .strategy = strategy, .messages = &run.messages});
@@ -56,6 +59,35 @@ inline PassRun after_pass(Program program, void (*pass)(Program&, const PassCont
 inline int count_ops(const Program& program, const std::string& type) {
   return static_cast<int>(
       std::count_if(program.ops.begin(), program.ops.end(), [&](const Op& op) { return op.type == type; }));
+}
+
+// Appends a loss for 3 images of 9 x 7 and `channels` channels that are fetched, too, and the backward part.
+inline void end_net(Builder& builder, ValueId images, std::int64_t channels) {
+  builder.program().fetches.push_back(images);
+  const ValueId w = builder.parameter("fc.w", {2, channels * 63}, {});
+  const ValueId logits = builder.op("fc", "fc", {{"x", images}, {"w", w}});
+  const ValueId label = builder.feed("label", {3}, DType::i32);
+  const auto ce = builder.add(
+      {.type = "softmax_with_cross_entropy", .inputs = {{"logits", logits}, {"label", label}}, .name = "ce"});
+  append_backward(builder, builder.op("loss", "mean", {{"x", ce[1]}}));
+}
+
+// That a fusion leaves the bits of net(channels, convolved) as they are, for one thread and two, and for images in whole and
+// padded blocks of channels and in plain layout. `check_ops` looks at the fused program.
+template <typename Net, typename CheckOps>
+void check_fused_bits(const Net& net, FusionPass pass, const CheckOps& check_ops) {
+  const auto device = make_cpu_device();
+  for (const int team : {1, 2}) {
+    device->enter_thread(team);
+    for (const auto& images :
+         {std::pair{32, true}, std::pair{20, true}, std::pair{5, false}, std::pair{16, false}}) {
+      INFO(images.first << " channels, convolved " << images.second << ", team of " << team);
+      const Program alone = net(images.first, images.second);
+      const Program together = after_pass(alone, pass).program;
+      check_ops(together);
+      CHECK(bits_of(together, *device) == bits_of(alone, *device));
+    }
+  }
 }
 
 }  // namespace fleetrun::runtime::test

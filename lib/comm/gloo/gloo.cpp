@@ -143,8 +143,8 @@ class GlooCommunicator : public CollectiveCommunicator {
     const std::string what = describe(collective_, options_.party.name_of(collective_.root));
     const Failing ours = {.where = fmt::format("collective {}, {}", number_, what),
                           .lost = watch_->first_lost()};
-    const auto answers = roll_call(options_.party, fmt::format("gloo {} failed", options_.name), pack(ours),
-                                   Deadline(kRollCallDeadline));
+    const auto answers = collect_states(options_.party, fmt::format("gloo {} failed", options_.name),
+                                        pack(ours), Deadline(kRollCallDeadline));
     return Error(ErrorKind::temporary, fmt::format("rank {}: {}: {} ({})", options_.party.name(), ours.where,
                                                    find_cause(answers, ours, options_.party), gloo_says));
   }

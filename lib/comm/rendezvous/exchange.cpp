@@ -97,8 +97,8 @@ void agree(const Party& party, const std::string& name, const Facts& facts, Dead
       throw_difference(party, unpack(all[0]), unpack(all[static_cast<std::size_t>(rank)]), rank);
 }
 
-std::vector<std::optional<std::string>> roll_call(const Party& party, const std::string& name,
-                                                  const std::string& state, Deadline deadline) {
+std::vector<std::optional<std::string>> collect_states(const Party& party, const std::string& name,
+                                                       const std::string& state, Deadline deadline) {
   std::vector<std::optional<std::string>> states(static_cast<std::size_t>(party.size));
   const auto take = [&](int rank) -> std::optional<std::string> {
     try {

@@ -37,10 +37,10 @@ void agree(const Party& party, const std::string& name, const Facts& facts, Dead
 
 // For the time after something went wrong: leaves our state and takes what the others leave within the
 // deadline. Never throws; a rank that says nothing has no value, and all have none when the store is gone.
-std::vector<std::optional<std::string>> roll_call(const Party& party, const std::string& name,
-                                                  const std::string& state, Deadline deadline);
+std::vector<std::optional<std::string>> collect_states(const Party& party, const std::string& name,
+                                                       const std::string& state, Deadline deadline);
 
-// Which rank a failure of ours comes from, by a roll call: one that does not answer is the one that was waited for; else
+// Which rank a failure of ours comes from, by their collected states: one that does not answer is the one that was waited for; else
 // one that is somewhere else than we are. "waited for rank 2"
 std::string blame(const std::vector<std::optional<std::string>>& states, const Party& party);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -43,6 +44,15 @@ void extend(int fd, std::uint64_t start, std::size_t bytes) {
   do done = ::fallocate(fd, 0, static_cast<off_t>(start), static_cast<off_t>(bytes));
   while (done != 0 && errno == EINTR);
   if (done != 0) throw_os(fmt::format("finding {} bytes of shared memory", bytes));
+}
+
+// What the /proc that is mounted here calls the process of a pidfd; 0 or less: it does not show it. That /proc may belong to
+// another process namespace (unshare --pid without --mount-proc), in which our numbers are those of strangers.
+int number_in_proc(int pidfd) {
+  std::ifstream facts(fmt::format("/proc/self/fdinfo/{}", pidfd));
+  for (std::string word; facts >> word;)
+    if (int number = 0; word == "Pid:" && facts >> number) return number;
+  return 0;
 }
 
 }  // namespace
@@ -152,7 +162,9 @@ PeerSegment::PeerSegment(const std::string& address, std::size_t front_bytes) {
     throw Error(ErrorKind::os, fmt::format("\"{}\" is no process and descriptor", address));
   process_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process_) throw_os(fmt::format("watching process {}", pid));
-  const std::string path = fmt::format("/proc/{}/fd/{}", pid, address.substr(space + 1));
+  const int number = number_in_proc(process_.get());
+  if (number <= 0) throw Error(ErrorKind::os, fmt::format("/proc does not show process {}", pid));
+  const std::string path = fmt::format("/proc/{}/fd/{}", number, address.substr(space + 1));
   fd_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd_) throw_os(fmt::format("opening {}", path));
   struct stat facts {};

@@ -83,8 +83,8 @@ void DeviceCommunicator::fail(const std::string& problem) {
   const std::string what =
       number_ == 0 ? "joining" : fmt::format("collective {}, {}", number_, comm::describe(collective_));
   const auto states =
-      comm::roll_call(options_.party, fmt::format("device communicator {} failed", options_.name), what,
-                      comm::Deadline(kRollCallDeadline));
+      comm::collect_states(options_.party, fmt::format("device communicator {} failed", options_.name), what,
+                           comm::Deadline(kRollCallDeadline));
   throw Error(ErrorKind::temporary, fmt::format("rank {}: {}: {} ({})", options_.party.name(), what,
                                                 comm::blame(states, options_.party), problem));
 }

@@ -16,8 +16,7 @@ namespace {
 constexpr const char* kUsualSizes = "8,256,4K,64K,1M,16M";
 constexpr std::size_t kMostBytes = std::size_t{16} << 30;  // of one buffer
 constexpr std::array kDTypes = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64};
-constexpr std::array kBackends = {BenchBackend::automatic, BenchBackend::gloo, BenchBackend::shared_memory,
-                                  BenchBackend::leader, BenchBackend::scatter};
+constexpr std::array kGroupAlgorithms = {"leader", "scatter"};
 constexpr int kUsualGroup = 2;
 
 [[noreturn]] void refuse_size(const std::string& source, const std::string& text) {
@@ -50,6 +49,13 @@ auto choose(const std::string& source, const std::string& text, const Choices& c
   throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be one of {}", source, text, names));
 }
 
+std::vector<BenchBackend> bench_backends() {
+  std::vector<BenchBackend> backends = {{.flat = CommBackend::automatic}};
+  for (const CommBackendRow& row : comm_backends()) backends.push_back({.flat = row.backend});
+  for (const char* algorithm : kGroupAlgorithms) backends.push_back({.groups = algorithm});
+  return backends;
+}
+
 void check_sizes(const BenchRequest& request) {
   for (const std::size_t bytes : request.sizes)
     if (bytes % size_of(request.dtype) != 0)
@@ -60,7 +66,7 @@ void check_sizes(const BenchRequest& request) {
 
 // 0 for a backend without groups.
 int parse_group_size(const BenchRequest& request, const std::optional<std::string>& text) {
-  const bool in_groups = !backend_of_all(request.backend);
+  const bool in_groups = request.backend.groups != nullptr;
   if (text && !in_groups)
     throw Error(ErrorKind::usage,
                 fmt::format("--group_size is for hierarchical backends, and --backend is {}",
@@ -76,39 +82,20 @@ int parse_group_size(const BenchRequest& request, const std::optional<std::strin
 
 }  // namespace
 
-std::string_view describe(BenchBackend backend) {
-  switch (backend) {
-    case BenchBackend::automatic:
-    case BenchBackend::gloo:
-    case BenchBackend::shared_memory:
-      return fleetrun::describe(*backend_of_all(backend));
-    case BenchBackend::leader:
-      return "hierarchical-leader";
-    case BenchBackend::scatter:
-      return "hierarchical-scatter";
-  }
-  return "?";
+std::string describe(const BenchBackend& backend) {
+  if (backend.groups != nullptr) return fmt::format("hierarchical-{}", backend.groups);
+  return std::string(fleetrun::describe(backend.flat));
 }
 
-std::optional<CommBackend> backend_of_all(BenchBackend backend) {
-  switch (backend) {
-    case BenchBackend::automatic:
-      return CommBackend::automatic;
-    case BenchBackend::gloo:
-      return CommBackend::gloo;
-    case BenchBackend::shared_memory:
-      return CommBackend::shared_memory;
-    case BenchBackend::leader:
-    case BenchBackend::scatter:
-      break;
-  }
-  return std::nullopt;
+std::vector<std::string> bench_backend_names() {
+  std::vector<std::string> names;
+  for (const BenchBackend& backend : bench_backends()) names.push_back(describe(backend));
+  return names;
 }
 
 std::string way_of(const BenchRequest& request) {
-  if (backend_of_all(request.backend)) return "flat";
-  return fmt::format("{}:{}", request.backend == BenchBackend::leader ? "leader" : "scatter",
-                     request.group_size);
+  if (request.backend.groups == nullptr) return "flat";
+  return fmt::format("{}:{}", request.backend.groups, request.group_size);
 }
 
 std::vector<std::size_t> parse_sizes(const std::string& source, const std::string& text) {
@@ -131,7 +118,8 @@ BenchRequest parse_bench_request(const FoundFlags& found) {
   if (const auto text = found.value("--nproc_per_node"))
     request.ranks = parse_count("--nproc_per_node", *text);
   if (const auto text = found.value("--dtype")) request.dtype = choose("--dtype", *text, kDTypes);
-  if (const auto text = found.value("--backend")) request.backend = choose("--backend", *text, kBackends);
+  if (const auto text = found.value("--backend"))
+    request.backend = choose("--backend", *text, bench_backends());
   request.group_size = parse_group_size(request, found.value("--group_size"));
   if (const auto text = found.value("--iters")) request.rounds = parse_count("--iters", *text);
   request.sizes = parse_sizes("--sizes", found.value("--sizes").value_or(kUsualSizes));

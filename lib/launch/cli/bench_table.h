@@ -13,22 +13,24 @@
 
 namespace fleetrun::launch {
 
-// By one communicator of a backend; or in groups, by communicators as the environment says.
-enum class BenchBackend { automatic, gloo, shared_memory, leader, scatter };
-std::string_view describe(
-    BenchBackend backend);  // "auto", "gloo", "shm", "hierarchical-leader", "hierarchical-scatter"
+// By one communicator of a backend, or in groups of ranks by communicators that the environment chooses.
+struct BenchBackend {
+  CommBackend flat = CommBackend::automatic;
+  const char* groups = nullptr;  // "leader" or "scatter": how groups sum; null: there are none
+};
+std::string describe(
+    const BenchBackend& backend);  // "auto", "gloo", ..., "hierarchical-leader", "hierarchical-scatter"
+std::vector<std::string> bench_backend_names();  // all of these
 
 struct BenchRequest {
   int ranks = 2;
   std::vector<std::size_t> sizes;  // bytes
   DType dtype = DType::f32;
-  BenchBackend backend = BenchBackend::automatic;
+  BenchBackend backend;
   int group_size = 0;  // 0: no groups
   int rounds = 0;      // 0: by time
 };
 
-// Of a hierarchical one nothing: its parts are of the backend that the environment asks for.
-std::optional<CommBackend> backend_of_all(BenchBackend backend);
 // How the worker program is told: "flat", "leader:2", "scatter:2".
 std::string way_of(const BenchRequest& request);
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "launch/cli/bench_table.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -62,7 +63,7 @@ std::vector<Subcommand> make_subcommands() {
        {with_value({"--sizes"}, "SIZES",
                    "Bytes: 8,4K,1M, or 8-128M for all from the first to the last, each twice the one before"),
         with_value({"--nproc_per_node"}, "N", "Ranks, 2 without it"),
-        with_choices({"--backend"}, {"auto", "gloo", "shm", "hierarchical-leader", "hierarchical-scatter"},
+        with_choices({"--backend"}, bench_backend_names(),
                      "How the ranks reach each other; in groups first, whose parts choose as "
                      "FLEETRUN_COMM_BACKEND says"),
         with_value({"--group_size"}, "N", "Ranks of a group of a hierarchical backend, 2 without it"),

@@ -54,14 +54,14 @@ Executor::Executor(Program program, const OpTable& ops, Device& device, const St
     : program_(std::move(program)), device_(device), options_(options), communicators_(communicators) {
   device_.enter_thread(options_.team);  // kernels are made for the team that runs them
   make_kernels(ops);
-  op_ns_.resize(program_.ops.size());
+  measured_.op_ns.resize(program_.ops.size());
   schedule_ = plan_schedule(program_, memory_of_ops(ops));
-  addresses_.resize(program_.values.size(), nullptr);
+  places_.by_id.resize(program_.values.size(), nullptr);
   fill_scope(storage);
   place_activations();
   look_up_addresses();
-  lookups_ = 0;  // those of the steps are counted
-  context_ = {.data = addresses_.data(), .seed = options_.seed};
+  measured_.lookups = 0;  // those of the steps are counted
+  context_ = {.data = places_.by_id.data(), .seed = options_.seed};
   if (options_.timeline != nullptr) label_spans();
   TaskGraph graph = schedule_.graph;
   if (Streams* streams = device_.streams()) {
@@ -92,16 +92,16 @@ RunnerOptions Executor::runner_options(const TaskGraph& graph) {
   const int communicators = static_cast<int>(communicators_.size());
   if (options_.wait_for_collectives)
     how.substitutes = std::max(0, communicators + 1 - options_.threads);
-  else if (!order_)
+  else if (!on_streams_.order)
     how.lanes = communicators;
   return how;
 }
 
 void Executor::label_spans() {
-  drop_label_ = options_.timeline->add(
+  measured_.drop_label = options_.timeline->add(
       {.lane = Lane::compute, .name = "drop_scope", .category = "memory", .value = ""});
   for (const Op& op : program_.ops)
-    labels_.push_back(
+    measured_.labels.push_back(
         options_.timeline->add({.lane = op.role == Role::communication ? Lane::communication : Lane::compute,
                                 .name = op.type,
                                 .category = std::string(runtime::describe(op.role)),
@@ -136,23 +136,24 @@ std::vector<OpMemory> Executor::memory_of_ops(const OpTable& ops) const {
 void Executor::fill_scope(const Storage& storage) {
   for (const Value& value : program_.values)
     if (value.kind != ValueKind::activation && value.kind != ValueKind::feed)
-      scope_[value.name] = storage.data(value.name);
+      places_.by_name[value.name] = storage.data(value.name);
 }
 
 void Executor::place_activations() {
-  arena_ = device_.allocate(schedule_.arena_bytes);
-  auto* arena = static_cast<std::byte*>(arena_->data());
+  places_.arena = device_.allocate(schedule_.arena_bytes);
+  auto* arena = static_cast<std::byte*>(places_.arena->data());
   for (std::size_t i = 0; i < program_.values.size(); ++i)
-    if (schedule_.value_offsets[i]) scope_[program_.values[i].name] = arena + *schedule_.value_offsets[i];
+    if (schedule_.value_offsets[i])
+      places_.by_name[program_.values[i].name] = arena + *schedule_.value_offsets[i];
 }
 
 void Executor::look_up_addresses() {
   const auto look_up = [this](const std::vector<ValueId>& ids) {
     for (const ValueId id : ids) {
       if (id == kNone) continue;
-      const auto found = scope_.find(program_.value(id).name);
-      if (found != scope_.end()) addresses_[static_cast<std::size_t>(id)] = found->second;
-      ++lookups_;
+      const auto found = places_.by_name.find(program_.value(id).name);
+      if (found != places_.by_name.end()) places_.by_id[static_cast<std::size_t>(id)] = found->second;
+      ++measured_.lookups;
     }
   };
   for (const Op& op : program_.ops) {
@@ -165,18 +166,18 @@ void Executor::look_up_addresses() {
 void Executor::drop_activations() {
   const std::int64_t start = monotonic_ns();
   if (Streams* streams = device_.streams()) streams->synchronise();
-  arena_.reset();
+  places_.arena.reset();
   place_activations();
   look_up_addresses();
-  ++drops_;
-  if (options_.timeline != nullptr) options_.timeline->note(drop_label_, start, monotonic_ns());
+  ++measured_.drops;
+  if (options_.timeline != nullptr) options_.timeline->note(measured_.drop_label, start, monotonic_ns());
 }
 
 void Executor::use_streams(Streams& streams) {
-  order_ = std::make_unique<StreamOrder>(plan_streams(program_, schedule_.graph), streams);
-  feeds_ = std::make_unique<Feeds>(program_, device_);
+  on_streams_.order = std::make_unique<StreamOrder>(plan_streams(program_, schedule_.graph), streams);
+  on_streams_.feeds = std::make_unique<Feeds>(program_, device_);
   for (const ValueId id : program_.fetches)
-    fetched_[id] = streams.allocate_staging(program_.value(id).bytes());
+    on_streams_.fetched[id] = streams.allocate_staging(program_.value(id).bytes());
 }
 
 void Executor::bind(const std::string& name, const void* data) {
@@ -184,23 +185,23 @@ void Executor::bind(const std::string& name, const void* data) {
   if (id == kNone || program_.value(id).kind != ValueKind::feed)
     throw Error(ErrorKind::internal, fmt::format("{} is no feed of the program", name));
   // No op writes a feed: verify() saw to it.
-  void* const place = feeds_ ? feeds_->put(id, data) : const_cast<void*>(data);
-  addresses_[static_cast<std::size_t>(id)] = scope_[name] = place;
+  void* const place = on_streams_.feeds ? on_streams_.feeds->put(id, data) : const_cast<void*>(data);
+  places_.by_id[static_cast<std::size_t>(id)] = places_.by_name[name] = place;
 }
 
 void Executor::begin_run() {
   device_.enter_thread(options_.team);
-  if (options_.drop_every > 0 && runs_ > 0 && runs_ % options_.drop_every == 0)
+  if (options_.drop_every > 0 && measured_.runs > 0 && measured_.runs % options_.drop_every == 0)
     drop_activations();
   else if (!options_.keep_addresses)
     look_up_addresses();
-  ++runs_;
-  if (order_) order_->begin();
+  ++measured_.runs;
+  if (on_streams_.order) on_streams_.order->begin();
 }
 
 void Executor::end_run() {
-  if (order_) order_->end();
-  if (feeds_) feeds_->release();
+  if (on_streams_.order) on_streams_.order->end();
+  if (on_streams_.feeds) on_streams_.feeds->release();
   ++context_.step;
 }
 
@@ -259,14 +260,15 @@ void Executor::run_op(OpId id) {
   const int communicator = schedule_.graph.lane[at];
   if (communicator != TaskGraph::kNoLane)
     context.communicator = communicators_[static_cast<std::size_t>(communicator)];
-  context.scratch = static_cast<std::byte*>(arena_->data()) + schedule_.scratch_offsets[at];
+  context.scratch = static_cast<std::byte*>(places_.arena->data()) + schedule_.scratch_offsets[at];
   try {
-    Measured measured(exposure_, communicator != TaskGraph::kNoLane && !order_);
-    if (order_) order_->before(id);
-    if (order_) context.stream = order_->stream_of(id);
+    Measured measured(measured_.exposure, communicator != TaskGraph::kNoLane && !on_streams_.order);
+    if (on_streams_.order) on_streams_.order->before(id);
+    if (on_streams_.order) context.stream = on_streams_.order->stream_of(id);
     kernels_[at]->run(context);
-    if (order_) order_->after(id);
-    op_ns_[at] += measured.end(options_.timeline, options_.timeline != nullptr ? labels_[at] : 0);
+    if (on_streams_.order) on_streams_.order->after(id);
+    measured_.op_ns[at] +=
+        measured.end(options_.timeline, options_.timeline != nullptr ? measured_.labels[at] : 0);
   } catch (const Error& error) {
     throw error.with(fmt::format("running {}", name_of(program_, program_.op(id))));
   }
@@ -277,11 +279,11 @@ const void* Executor::fetch(const std::string& name) const {
   if (id == kNone || !program_.value(id).layout.plain())
     throw Error(ErrorKind::internal,
                 fmt::format("{} cannot be fetched: there is no such value in plain layout", name));
-  const void* const found = addresses_[static_cast<std::size_t>(id)];
+  const void* const found = places_.by_id[static_cast<std::size_t>(id)];
   Streams* const streams = device_.streams();
   if (streams == nullptr) return found;
-  const auto host = fetched_.find(id);
-  if (host == fetched_.end())
+  const auto host = on_streams_.fetched.find(id);
+  if (host == on_streams_.fetched.end())
     throw Error(ErrorKind::internal, fmt::format("{} is not fetched by the program", name));
   streams->download(found, host->second->data(), program_.value(id).bytes());
   return host->second->data();

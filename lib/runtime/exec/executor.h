@@ -40,6 +40,31 @@ struct ExecutorOptions {
   Timeline* timeline = nullptr;  // gets a span of each op; it outlives the executor
 };
 
+// Where the values of a program lie.
+struct Places {
+  std::unique_ptr<comm::Memory> arena;             // activations and scratch memory
+  std::unordered_map<std::string, void*> by_name;  // every value
+  std::vector<void*> by_id;                        // the same by ValueId, as looked up
+};
+
+// What is counted and measured of the runs so far.
+struct Measurements {
+  std::int64_t runs = 0;
+  std::int64_t drops = 0;    // of activation memory
+  std::int64_t lookups = 0;  // of where values lie
+  Exposure exposure;
+  std::vector<std::int64_t> op_ns;      // by OpId
+  std::vector<Timeline::Label> labels;  // by OpId, with a timeline
+  Timeline::Label drop_label = 0;
+};
+
+// On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
+struct OnStreams {
+  std::unique_ptr<StreamOrder> order;
+  std::unique_ptr<Feeds> feeds;
+  std::map<ValueId, std::unique_ptr<comm::Memory>> fetched;
+};
+
 class Executor {
  public:
   // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name. Its
@@ -68,12 +93,12 @@ class Executor {
 
   const Program& program() const { return program_; }
   const Schedule& schedule() const { return schedule_; }
-  std::int64_t drops() const { return drops_; }           // of activation memory, so far
-  std::int64_t name_lookups() const { return lookups_; }  // so far
+  std::int64_t drops() const { return measured_.drops; }           // of activation memory, so far
+  std::int64_t name_lookups() const { return measured_.lookups; }  // so far
   // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
-  std::int64_t communication_ns() const { return exposure_.nanoseconds(); }
+  std::int64_t communication_ns() const { return measured_.exposure.nanoseconds(); }
   // How long the runs so far were in each op, by OpId. With streams the host's side of it.
-  const std::vector<std::int64_t>& op_ns() const { return op_ns_; }
+  const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
 
   std::string describe_kernels() const;  // one line per op: its type, first output, implementation;
                                          // "fleetrun" where the code is our own
@@ -98,20 +123,11 @@ class Executor {
   ExecutorOptions options_;
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by OpId
   Schedule schedule_;
-  std::unique_ptr<comm::Memory> arena_;
-  std::unordered_map<std::string, void*> scope_;  // where every value lies, by its name
-  std::vector<void*> addresses_;                  // the same by ValueId, as looked up
-  std::int64_t runs_ = 0, drops_ = 0, lookups_ = 0;
-  Timeline::Label drop_label_ = 0;
+  Places places_;
   std::vector<comm::Communicator*> communicators_;
   RunContext context_;
-  Exposure exposure_;
-  std::vector<std::int64_t> op_ns_;
-  std::vector<Timeline::Label> labels_;  // by OpId, with a timeline
-  // On a device with streams: their order, the feeds there, and the host's copies of what is fetched, by ValueId.
-  std::unique_ptr<StreamOrder> order_;
-  std::unique_ptr<Feeds> feeds_;
-  std::map<ValueId, std::unique_ptr<comm::Memory>> fetched_;
+  Measurements measured_;
+  OnStreams on_streams_;
   std::unique_ptr<GraphRunner> runner_;  // last: its threads use all of the above
 };
 

@@ -6,7 +6,7 @@
 // Throws Error(config) when p is outside.
 #include <fmt/format.h>
 
-#include "runtime/graph/op_def.h"
+#include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -19,14 +19,10 @@ void check_attributes(const OpView& op) {
 
 void infer_dropout(Inference& op) {
   check_attributes(op);
-  op.set_output("y", op.input("x").shape, op.input("x").dtype);
+  infer_y_like_x(op);
 }
 
-void grad_dropout(GradientRule& rule) {
-  const ValueId dy = rule.output_gradient("y");
-  if (dy == kNone || !rule.wants("x")) return;
-  rule.set_gradient("x", rule.emit("dropout_grad", {{"dy", dy}}, rule.forward().op().attributes).front());
-}
+void grad_dropout(GradientRule& rule) { set_gradient_by(rule, "dropout_grad", {}); }
 
 std::vector<Sample> dropout_samples() {
   return {{.inputs = {{"x", {{5, 7}}}}, .attributes = {{"p", 0.3}, {"key", std::int64_t{1}}}},

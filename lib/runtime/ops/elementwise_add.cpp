@@ -1,19 +1,14 @@
 // Sum of two tensors of one shape.
 //   sum = x + y         x, y f32, any shape;  both gradients are that of the sum
 // Throws Error(config) when the shapes differ.
-#include <fmt/format.h>
-
-#include "runtime/graph/op_def.h"
+#include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
 
 void infer_add(Inference& op) {
-  const Value& x = op.input("x");
-  const Value& y = op.input("y");
-  if (x.shape != y.shape)
-    op.fail(fmt::format("x is {}, y is {}; they must be alike", describe(x.shape), describe(y.shape)));
-  op.set_output("sum", x.shape, x.dtype);
+  expect_alike(op, "x", "y");
+  op.set_output("sum", op.input("x").shape, op.input("x").dtype);
 }
 
 void grad_add(GradientRule& rule) {

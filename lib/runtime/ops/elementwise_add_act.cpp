@@ -8,17 +8,10 @@
 // Throws Error(config) when the shapes differ, or an attribute is another word.
 #include <fmt/format.h>
 
-#include "runtime/graph/op_def.h"
+#include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
-
-void expect_alike(const OpView& op, const char* a, const char* b) {
-  const Shape& left = op.input(a).shape;
-  const Shape& right = op.input(b).shape;
-  if (left != right)
-    op.fail(fmt::format("{} is {}, {} is {}; they must be alike", a, describe(left), b, describe(right)));
-}
 
 void infer_add_act(Inference& op) {
   expect_alike(op, "x", "y");

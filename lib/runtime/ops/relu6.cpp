@@ -5,7 +5,7 @@
 // Throws Error(config) when threshold is not above 0.
 #include <fmt/format.h>
 
-#include "runtime/graph/op_def.h"
+#include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -17,15 +17,11 @@ void check_threshold(const OpView& op) {
 
 void infer_relu6(Inference& op) {
   check_threshold(op);
-  op.set_output("y", op.input("x").shape, op.input("x").dtype);
+  infer_y_like_x(op);
 }
 
 void grad_relu6(GradientRule& rule) {
-  const OpView& forward = rule.forward();
-  const ValueId dy = rule.output_gradient("y");
-  if (dy == kNone || !rule.wants("x")) return;
-  const Arguments inputs = {{"y", forward.output_id("y")}, {"dy", dy}};
-  rule.set_gradient("x", rule.emit("relu6_grad", inputs, forward.op().attributes).front());
+  set_gradient_by(rule, "relu6_grad", {{"y", rule.forward().output_id("y")}});
 }
 
 // Thresholds in the middle between two values of a spread, so that no difference crosses the kink.
@@ -37,31 +33,22 @@ std::vector<Sample> relu6_samples() {
 
 void infer_relu6_grad(Inference& op) {
   check_threshold(op);
-  const Value& y = op.input("y");
-  const Value& dy = op.input("dy");
-  if (y.shape != dy.shape)
-    op.fail("y is " + describe(y.shape) + ", dy is " + describe(dy.shape) + "; they must be alike");
-  op.set_output("dx", y.shape, y.dtype);
+  infer_dx_like_first(op);
 }
 
 }  // namespace
 
 OpDef relu6() {
-  return {.name = "relu6",
-          .inputs = {"x"},
-          .outputs = {"y"},
-          .infer = infer_relu6,
-          .gradient = grad_relu6,
-          .samples = relu6_samples,
-          .may_share = {{"y", "x"}}};
+  OpDef def = activation("relu6", grad_relu6);
+  def.infer = infer_relu6;
+  def.samples = relu6_samples;
+  return def;
 }
 
 OpDef relu6_grad() {
-  return {.name = "relu6_grad",
-          .inputs = {"y", "dy"},
-          .outputs = {"dx"},
-          .infer = infer_relu6_grad,
-          .may_share = {{"dx", "dy"}}};
+  OpDef def = activation_grad("relu6_grad", "y");
+  def.infer = infer_relu6_grad;
+  return def;
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -2,7 +2,7 @@
 //   y = scale * x + bias          x f32, any shape;  y like x
 //   dx = scale * dy
 //   attributes: scale, bias
-#include "runtime/graph/op_def.h"
+#include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 void infer_scale(Inference& op) {
   op.number("scale");
   op.number("bias");
-  op.set_output("y", op.input("x").shape, op.input("x").dtype);
+  infer_y_like_x(op);
 }
 
 void grad_scale(GradientRule& rule) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 
 namespace fleetrun::runtime {
 

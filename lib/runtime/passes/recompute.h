@@ -6,7 +6,7 @@
 // least memory be held at a time. The last segment is not made again: its gradients come first. What is small (vectors:
 // statistics of channels, sums) and what other ranks had a part in is kept. An op that is run again changes no state.
 #pragma once
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 
 namespace fleetrun::runtime {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/passes/pass.h"
+#include "runtime/passes/pass_context.h"
 
 namespace fleetrun::runtime {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/passes/pipeline.h"
+#include "runtime/compile/pipeline.h"
 #include "runtime/training/trainer.h"
 
 namespace fleetrun::runtime {

@@ -2,9 +2,9 @@
 
 #include "comm/collective/solo.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/storage.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/build_program.h"
 #include "runtime/training/model_facts.h"
 
 namespace fleetrun::runtime {

@@ -5,7 +5,7 @@
 #include "base/progress_page.h"
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
-#include "runtime/metrics/train_report.h"
+#include "runtime/observe/train_report.h"
 
 namespace fleetrun::runtime {
 

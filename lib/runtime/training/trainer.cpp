@@ -7,12 +7,9 @@
 
 #include "base/error.h"
 #include "runtime/checkpoint/weights.h"
-#include "runtime/exec/propagate_layouts.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/graph/verify.h"
 #include "runtime/optim/loss_scaling.h"
-#include "runtime/passes/keep_own_updates.h"
-#include "runtime/training/build_program.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -85,32 +82,27 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   device.enter_thread(options.team);  // layouts may depend on the team
 
   const OpNames device_ops = ops_of(device.kernels());
-  Program training = build_training_program(job, facts, ops,
-                                            {.world_size = communicator_.size(),
-                                             .device_ops = &device_ops,
-                                             .messages = &pass_messages_,
-                                             .watcher = watcher,
-                                             .narrow = narrow_type(job.strategy, device)});
-  Program evaluation = build_evaluation_program(job, facts, ops);
-  search_ = search_algorithms({&training, &evaluation}, ops, device, communicator_,
-                              search_options(job.strategy, options.team));
-  propagate_layouts(training, ops, device, {});
-  propagate_layouts(evaluation, ops, device, parameter_layouts(training));
-  program_text_ = print_program(training, ops);
-  whole_ = training;
-  keep_own_updates(training, communicator_.rank());
-  verify(training, ops);
+  Programs programs = build_programs(job, facts, ops,
+                                     {.world_size = communicator_.size(),
+                                      .device_ops = &device_ops,
+                                      .messages = &pass_messages_,
+                                      .watcher = watcher,
+                                      .narrow = narrow_type(job.strategy, device)},
+                                     {device, communicator_, search_options(job.strategy, options.team)});
+  search_ = std::move(programs.search);
+  whole_ = std::move(programs.whole);
+  program_text_ = print_program(whole_, ops);
 
-  storage_ = std::make_unique<Storage>(training, device, *communicators.gradients.front());
+  storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
   // and ranks whose files differ cannot start apart.
-  if (communicator_.rank() == 0) load_pretrained(job.model, training, *storage_);
-  evaluation_ = std::make_unique<Executor>(std::move(evaluation), ops, device, *storage_,
+  if (communicator_.rank() == 0) load_pretrained(job.model, programs.training, *storage_);
+  evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
                                            std::vector<comm::Communicator*>(), options);
   options.timeline = timeline;
-  training_ = std::make_unique<Executor>(std::move(training), ops, device, *storage_, communicators.gradients,
-                                         options);
+  training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
+                                         communicators.gradients, options);
 }
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
@@ -163,19 +155,17 @@ void Trainer::evaluate(const BatchView& batch) {
   const ValueId losses = evaluation_->program().find("losses");
   const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
   const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));
-  evaluation_loss_ += std::accumulate(loss, loss + count_of(evaluation_->program().value(losses).shape), 0.0);
-  for (std::size_t i = 0; i < evaluation_hits_.size(); ++i)
-    evaluation_hits_[i] += static_cast<std::int64_t>(hits[i]);
+  evaluated_.loss += std::accumulate(loss, loss + count_of(evaluation_->program().value(losses).shape), 0.0);
+  for (std::size_t i = 0; i < evaluated_.hits.size(); ++i)
+    evaluated_.hits[i] += static_cast<std::int64_t>(hits[i]);
 }
 
 Score Trainer::finish_evaluation() {
-  auto loss = static_cast<float>(evaluation_loss_);
+  auto loss = static_cast<float>(evaluated_.loss);
   communicator_.all_reduce({&loss, 1, DType::f32}, comm::ReduceOp::sum);
-  communicator_.all_reduce({evaluation_hits_.data(), evaluation_hits_.size(), DType::i64},
-                           comm::ReduceOp::sum);
-  const auto [top1, top5, samples] = evaluation_hits_;
-  evaluation_loss_ = 0;
-  evaluation_hits_ = {};
+  communicator_.all_reduce({evaluated_.hits.data(), evaluated_.hits.size(), DType::i64}, comm::ReduceOp::sum);
+  const auto [top1, top5, samples] = evaluated_.hits;
+  evaluated_ = {};
   const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
   return {.loss = loss / count,
           .acc1 = static_cast<double>(top1) / count,

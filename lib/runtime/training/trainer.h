@@ -11,13 +11,12 @@
 #include "base/timeline.h"
 #include "comm/collective/communicator.h"
 #include "job/job_spec.h"
-#include "runtime/checkpoint/weights.h"
+#include "runtime/compile/pipeline.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/exec/storage.h"
-#include "runtime/metrics/score.h"
 #include "runtime/models/model.h"
-#include "runtime/passes/pipeline.h"
+#include "runtime/observe/score.h"
 
 namespace fleetrun::runtime {
 
@@ -36,6 +35,12 @@ struct Communicators {
       : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
   Communicators(comm::Communicator& flat_one, std::vector<comm::Communicator*> of_gradients)
       : flat(flat_one), gradients(std::move(of_gradients)) {}
+};
+
+// Of the batches of an evaluation so far.
+struct EvaluationSums {
+  double loss = 0;
+  std::array<std::int64_t, 3> hits{};  // top-1, top-5, samples
 };
 
 class Trainer {
@@ -84,9 +89,6 @@ class Trainer {
   const Executor& executor() const { return *training_; }
   const Executor& evaluation_executor() const { return *evaluation_; }
 
-  // Parameters and running statistics as they are now, as safetensors. Throws Error(create|io).
-  void save(const std::string& path) const { save_weights(path, executor().program(), storage()); }
-
  private:
   comm::Communicator& communicator_;
   std::string program_text_;
@@ -96,9 +98,8 @@ class Trainer {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;
-  float learning_rate_ = 0;                        // bound as the feed
-  double evaluation_loss_ = 0;                     // sums of this rank since the last finish
-  std::array<std::int64_t, 3> evaluation_hits_{};  // top-1, top-5, samples
+  float learning_rate_ = 0;   // bound as the feed
+  EvaluationSums evaluated_;  // by this rank since the last finish
 };
 
 }  // namespace fleetrun::runtime

@@ -76,10 +76,10 @@ TEST_CASE("a rank with other names or fewer facts differs too") {
         })[0] == "76 ranks differ in fact 1: rank 0 has old x, rank 1 has new x");
 }
 
-TEST_CASE("a roll call takes the states of those who answer, also when the deadline has passed") {
+TEST_CASE("states are collected of the ranks that answer, also when the deadline has passed") {
   MemoryStore store;
   store.set("exchange/call/2", "step 3");
-  const auto states = roll_call({store, 0, 3}, "call", "step 4", Deadline(20ms));
+  const auto states = collect_states({store, 0, 3}, "call", "step 4", Deadline(20ms));
   CHECK(states[0] == "step 4");
   CHECK(states[1] == std::nullopt);
   CHECK(states[2] == "step 3");
@@ -92,9 +92,9 @@ struct LostStore : Store {
   std::optional<std::string> look(const std::string&) override { throw Error(ErrorKind::temporary, "lost"); }
 };
 
-TEST_CASE("a roll call without a store has no answers") {
+TEST_CASE("without a store no states are collected") {
   LostStore store;
-  const auto states = roll_call({store, 0, 2}, "call", "step 4", Deadline(10s));
+  const auto states = collect_states({store, 0, 2}, "call", "step 4", Deadline(10s));
   CHECK(states == std::vector<std::optional<std::string>>{std::nullopt, std::nullopt});
 }
 

@@ -1,9 +1,12 @@
 // Shared memory between processes, as workers have it.
 #include <doctest/doctest.h>
 
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
@@ -19,6 +22,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using testing::ProcessWorld;
+
+constexpr int kNoNamespace = 77;
 
 TEST_CASE("shared memory between processes: every collective, dtype and size") {
   for (const int size : {2, 3}) {
@@ -52,6 +57,32 @@ TEST_CASE("shared memory between processes: a rank that is killed is named withi
   CHECK(world.wait(2) == 0);
   CHECK(world.wait(1) == 128 + SIGKILL);
   CHECK(world.wait(0) == 0);
+}
+
+// The exit code of `body` as process 1 of a process namespace whose /proc is still that of ours.
+template <typename Body>
+int exit_code_in_namespace(const Body& body) {
+  const auto run_in_child = [](const auto& work) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(work());
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  };
+  return run_in_child([&] { return ::unshare(CLONE_NEWPID) == 0 ? run_in_child(body) : kNoNamespace; });
+}
+
+TEST_CASE("ranks share memory in a process namespace that has the /proc of another one") {
+  const int code = exit_code_in_namespace([] {
+    ProcessWorld world(2, [](World& ranks) { testing::run_all_cases(*ranks.communicator); });
+    const int last = world.wait(1);
+    return std::max(last, world.wait(0));
+  });
+  if (code == kNoNamespace) {
+    MESSAGE("skipped: no process namespace can be made here");
+    return;
+  }
+  CHECK(code == 0);
 }
 
 // What this process and its children inherit until the end of the test.

@@ -52,7 +52,8 @@ std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFact
 void save(const job::JobSpec& job, const std::string& path) {
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
-  Trainer(job, kFacts, *device, *solo, 1).save(path);
+  const Trainer trainer(job, kFacts, *device, *solo, 1);
+  save_weights(path, trainer.executor().program(), trainer.storage());
 }
 
 // A file of zeros: name and shape, then what is to be otherwise.

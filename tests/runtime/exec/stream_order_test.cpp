@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "comm/rendezvous/memory_store.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
-#include "runtime/training/build_program.h"
 #include "runtime/training/trainer.h"
 #include "support/stand_in_device.h"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "runtime/training/build_program.h"
+#include "runtime/compile/build_program.h"
 
 namespace fleetrun::runtime::model_test {
 namespace {

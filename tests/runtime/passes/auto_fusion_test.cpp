@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "comm/collective/solo.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/ops/elementwise_code.h"
-#include "runtime/training/build_program.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/training/build_program.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
@@ -125,31 +125,16 @@ Program net(std::int64_t channels, bool convolved) {
   };
   ValueId x = end("a", branch("a", image), image);
   x = end("b", branch("b", x), branch("c", x));
-  program.fetches.push_back(x);
-  const ValueId w = builder.parameter("fc.w", {2, channels * 63}, {});
-  const ValueId logits = builder.op("fc", "fc", {{"x", x}, {"w", w}});
-  const ValueId label = builder.feed("label", {3}, DType::i32);
-  const auto ce = builder.add(
-      {.type = "softmax_with_cross_entropy", .inputs = {{"logits", logits}, {"label", label}}, .name = "ce"});
-  append_backward(builder, builder.op("loss", "mean", {{"x", ce[1]}}));
+  test::end_net(builder, x, channels);
   return program;
 }
 
 TEST_CASE("a fused residual block and its gradient have the bits of the ops that it is made of") {
-  const auto device = make_cpu_device();
-  for (const int team : {1, 2}) {
-    device->enter_thread(team);
-    for (const auto& [channels, convolved] :
-         {std::pair{32, true}, std::pair{20, true}, std::pair{5, false}, std::pair{16, false}}) {
-      INFO(channels << " channels, convolved " << convolved << ", team of " << team);
-      const Program alone = net(channels, convolved);
-      const Program together = test::after_pass(alone, fuse_bn_add_act).program;
-      REQUIRE(count_ops(together, "batch_norm_add_act_grad") == 2);
-      REQUIRE(count_ops(together, "elementwise_add") ==
-              1);  // of the image's gradient; the second block's went with it
-      CHECK(test::bits_of(together, *device) == test::bits_of(alone, *device));
-    }
-  }
+  test::check_fused_bits(net, fuse_bn_add_act, [](const Program& together) {
+    REQUIRE(count_ops(together, "batch_norm_add_act_grad") == 2);
+    // Of the image's gradient; the second block's went with it.
+    REQUIRE(count_ops(together, "elementwise_add") == 1);
+  });
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/training/build_program.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/compile/build_program.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/training/build_program.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
-#include "runtime/training/build_program.h"
 
 namespace fleetrun::runtime::sync_batch_norm_test {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/graph/backward.h"
 #include "runtime/passes/insert_all_reduce.h"
 #include "runtime/passes/scale_loss_gradient.h"
 #include "runtime/passes/sync_batch_norm.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/build_program.h"
 #include "runtime/training/trainer.h"
 #include "support/run_program.h"
 #include "support/run_world.h"

@@ -52,9 +52,9 @@ class NormKernel : public Kernel {
   Norm norm_;
 };
 
-class Evaluation : public NormKernel {
- public:
-  Evaluation(const OpView& op, Device& device)
+class ForwardKernel : public NormKernel {
+ protected:
+  ForwardKernel(const OpView& op, Device& device)
       : NormKernel(op, device),
         x_(op.input_id("x")),
         scale_(op.input_id("scale")),
@@ -62,6 +62,13 @@ class Evaluation : public NormKernel {
         mean_(op.input_id("mean")),
         variance_(op.input_id("variance")),
         y_(op.output_id("y")) {}
+
+  ValueId x_, scale_, bias_, mean_, variance_, y_;
+};
+
+class Evaluation : public ForwardKernel {
+ public:
+  Evaluation(const OpView& op, Device& device) : ForwardKernel(op, device) {}
 
  private:
   void normalise(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t) override {
@@ -71,19 +78,12 @@ class Evaluation : public NormKernel {
               context.data[bias_], context.data[mean_], context.data[variance_], norm_.epsilon),
           doing_);
   }
-  ValueId x_, scale_, bias_, mean_, variance_, y_;
 };
 
-class Training : public NormKernel {
+class Training : public ForwardKernel {
  public:
   Training(const OpView& op, Device& device)
-      : NormKernel(op, device),
-        x_(op.input_id("x")),
-        scale_(op.input_id("scale")),
-        bias_(op.input_id("bias")),
-        mean_(op.input_id("mean")),
-        variance_(op.input_id("variance")),
-        y_(op.output_id("y")),
+      : ForwardKernel(op, device),
         batch_mean_(op.output_id("batch_mean")),
         batch_variance_(op.output_id("batch_variance")),
         keep_(static_cast<float>(op.number("momentum"))),
@@ -106,7 +106,7 @@ class Training : public NormKernel {
                                    .variance = at(context, variance_)};
     move_statistics(statistics, norm_.epsilon, keep_, take_, norm_.count, stream);
   }
-  ValueId x_, scale_, bias_, mean_, variance_, y_, batch_mean_, batch_variance_;
+  ValueId batch_mean_, batch_variance_;
   float keep_, take_;
 };
 

@@ -135,6 +135,13 @@ struct Trial {
   }
 };
 
+// A tensor or filter of a convolution, and its memory while algorithms are timed.
+template <typename Descriptor>
+struct Operand {
+  Descriptor descriptor;
+  std::unique_ptr<comm::Memory> Trial::*memory;
+};
+
 class ConvolutionKernel : public Kernel {
  public:
   ConvolutionKernel(const OpView& op, Device& device, Problem problem)
@@ -159,9 +166,56 @@ class ConvolutionKernel : public Kernel {
   }
 
  protected:
-  // Called by the constructors of those below, which know the direction.
+  Operand<cudnnTensorDescriptor_t> x() const { return {descriptors_.x.get(), &Trial::x}; }
+  Operand<cudnnFilterDescriptor_t> w() const { return {descriptors_.w.get(), &Trial::w}; }
+  Operand<cudnnTensorDescriptor_t> y() const { return {descriptors_.y.get(), &Trial::y}; }
+
+  // Called by the constructors of those below. They know the direction: which of cuDNN's functions times algorithms (`find`)
+  // or expects their speed (`get`), which two operands it reads and which one it makes.
+  template <typename Offer, typename Find, typename Get, typename A, typename B, typename Made>
+  void choose(const OpView& op, const Find& find, const Get& get, const A& a, const B& b, const Made& made) {
+    int count = 0;
+    std::array<Offer, kMostAlgorithms> offers{};
+    const cudnnConvolutionDescriptor_t convolution = descriptors_.convolution.get();
+    choose_among(
+        op,
+        [&](const Trial& trial) {
+          check(find(device_.cudnn(), a.descriptor, (trial.*a.memory)->data(), b.descriptor,
+                     (trial.*b.memory)->data(), convolution, made.descriptor, (trial.*made.memory)->data(),
+                     kMostAlgorithms, &count, offers.data(), trial.workspace->data(), trial.workspace_bytes),
+                "timing convolutions");
+          return candidates_of(offers, count);
+        },
+        [&] {
+          check(get(device_.cudnn(), a.descriptor, b.descriptor, convolution, made.descriptor,
+                    kMostAlgorithms, &count, offers.data()),
+                "choosing a convolution");
+          return candidates_of(offers, count);
+        });
+  }
+
+  virtual void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) = 0;
+
+  // The image with its frame, which lies first in the scratch memory.
+  const float* framed(const RunContext& context, const float* x, cudaStream_t stream) const {
+    if (!problem_.framed) return x;
+    auto* const with_frame = reinterpret_cast<float*>(align(context.scratch));
+    put_into_frame(x, with_frame, problem_.frame, stream);
+    return with_frame;
+  }
+  void* workspace(const RunContext& context) const {
+    return align(context.scratch) + problem_.framed_bytes();
+  }
+
+  CudaDevice& device_;
+  std::string doing_;
+  Problem problem_;
+  Descriptors descriptors_;
+  Algorithm algorithm_;
+
+ private:
   template <typename Time, typename Expect>
-  void choose(const OpView& op, const Time& time, const Expect& expect) {
+  void choose_among(const OpView& op, const Time& time, const Expect& expect) {
     const runtime::PluginOptions& options = device_.options();
     const std::string problem = fmt::format("{} {}", op.def().name, problem_.describe());
     algorithm_ = device_.algorithms().get(problem, [&] {
@@ -183,25 +237,6 @@ class ConvolutionKernel : public Kernel {
                                       static_cast<cudnnMathType_t>(algorithm_.math)),
           "choosing a convolution's arithmetic");
   }
-
-  virtual void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) = 0;
-
-  // The image with its frame, which lies first in the scratch memory.
-  const float* framed(const RunContext& context, const float* x, cudaStream_t stream) const {
-    if (!problem_.framed) return x;
-    auto* const with_frame = reinterpret_cast<float*>(align(context.scratch));
-    put_into_frame(x, with_frame, problem_.frame, stream);
-    return with_frame;
-  }
-  void* workspace(const RunContext& context) const {
-    return align(context.scratch) + problem_.framed_bytes();
-  }
-
-  CudaDevice& device_;
-  std::string doing_;
-  Problem problem_;
-  Descriptors descriptors_;
-  Algorithm algorithm_;
 };
 
 class Forward : public ConvolutionKernel {
@@ -212,26 +247,8 @@ class Forward : public ConvolutionKernel {
         w_(op.input_id("w")),
         b_(op.input_id("b")),
         y_(op.output_id("y")) {
-    const Descriptors& d = descriptors_;
-    int count = 0;
-    std::array<cudnnConvolutionFwdAlgoPerf_t, kMostAlgorithms> offers{};
-    choose(
-        op,
-        [&](const Trial& trial) {
-          check(cudnnFindConvolutionForwardAlgorithmEx(
-                    device_.cudnn(), d.x.get(), trial.x->data(), d.w.get(), trial.w->data(),
-                    d.convolution.get(), d.y.get(), trial.y->data(), kMostAlgorithms, &count, offers.data(),
-                    trial.workspace->data(), trial.workspace_bytes),
-                "timing convolutions");
-          return candidates_of(offers, count);
-        },
-        [&] {
-          check(cudnnGetConvolutionForwardAlgorithm_v7(device_.cudnn(), d.x.get(), d.w.get(),
-                                                       d.convolution.get(), d.y.get(), kMostAlgorithms,
-                                                       &count, offers.data()),
-                "choosing a convolution");
-          return candidates_of(offers, count);
-        });
+    choose<cudnnConvolutionFwdAlgoPerf_t>(op, cudnnFindConvolutionForwardAlgorithmEx,
+                                          cudnnGetConvolutionForwardAlgorithm_v7, x(), w(), y());
   }
 
  private:
@@ -254,26 +271,8 @@ class GradInput : public ConvolutionKernel {
         dy_(op.input_id("dy")),
         w_(op.input_id("w")),
         dx_(op.output_id("dx")) {
-    const Descriptors& d = descriptors_;
-    int count = 0;
-    std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostAlgorithms> offers{};
-    choose(
-        op,
-        [&](const Trial& trial) {
-          check(cudnnFindConvolutionBackwardDataAlgorithmEx(
-                    device_.cudnn(), d.w.get(), trial.w->data(), d.y.get(), trial.y->data(),
-                    d.convolution.get(), d.x.get(), trial.x->data(), kMostAlgorithms, &count, offers.data(),
-                    trial.workspace->data(), trial.workspace_bytes),
-                "timing convolutions");
-          return candidates_of(offers, count);
-        },
-        [&] {
-          check(cudnnGetConvolutionBackwardDataAlgorithm_v7(device_.cudnn(), d.w.get(), d.y.get(),
-                                                            d.convolution.get(), d.x.get(), kMostAlgorithms,
-                                                            &count, offers.data()),
-                "choosing a convolution");
-          return candidates_of(offers, count);
-        });
+    choose<cudnnConvolutionBwdDataAlgoPerf_t>(op, cudnnFindConvolutionBackwardDataAlgorithmEx,
+                                              cudnnGetConvolutionBackwardDataAlgorithm_v7, w(), y(), x());
   }
 
  private:
@@ -298,26 +297,8 @@ class GradWeights : public ConvolutionKernel {
         dy_(op.input_id("dy")),
         dw_(op.output_id("dw")),
         db_(op.output_id("db")) {
-    const Descriptors& d = descriptors_;
-    int count = 0;
-    std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostAlgorithms> offers{};
-    choose(
-        op,
-        [&](const Trial& trial) {
-          check(cudnnFindConvolutionBackwardFilterAlgorithmEx(
-                    device_.cudnn(), d.x.get(), trial.x->data(), d.y.get(), trial.y->data(),
-                    d.convolution.get(), d.w.get(), trial.w->data(), kMostAlgorithms, &count, offers.data(),
-                    trial.workspace->data(), trial.workspace_bytes),
-                "timing convolutions");
-          return candidates_of(offers, count);
-        },
-        [&] {
-          check(cudnnGetConvolutionBackwardFilterAlgorithm_v7(device_.cudnn(), d.x.get(), d.y.get(),
-                                                              d.convolution.get(), d.w.get(), kMostAlgorithms,
-                                                              &count, offers.data()),
-                "choosing a convolution");
-          return candidates_of(offers, count);
-        });
+    choose<cudnnConvolutionBwdFilterAlgoPerf_t>(op, cudnnFindConvolutionBackwardFilterAlgorithmEx,
+                                                cudnnGetConvolutionBackwardFilterAlgorithm_v7, x(), y(), w());
   }
 
  private:

@@ -105,18 +105,34 @@ void BatchNormTraining::take_statistics(const RunContext& context, std::int64_t 
   move(at(context, variance_)[c], variance);
 }
 
-BatchNormGrad::BatchNormGrad(const OpView& op)
+BatchNormBackward::BatchNormBackward(const OpView& op)
     : units_(op, op.input("x")),
       arrays_(units_),
       x_(op.input_id("x")),
       dy_(op.input_id("dy")),
-      scale_(op.input_id("scale")),
       mean_(op.input_id("batch_mean")),
       variance_(op.input_id("batch_variance")),
+      epsilon_(op.number("epsilon")) {}
+
+void BatchNormBackward::plain_sums(const RunContext& context, std::int64_t unit, std::int64_t offset,
+                                   const Rows& rows, const GradientSums& sums) const {
+  LaneFactors mean;
+  gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
+                lanes_of(context, unit, kMean, mean), sums);
+}
+
+void BatchNormBackward::plain_write(const RunContext& context, ValueId dx, std::int64_t offset,
+                                    const Rows& rows, const InputGradient& gradient) const {
+  input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
+                 units_.at(context, dx, offset), rows, gradient);
+}
+
+BatchNormGrad::BatchNormGrad(const OpView& op)
+    : BatchNormBackward(op),
+      scale_(op.input_id("scale")),
       dx_(op.output_id("dx")),
       dscale_(op.output_id("dscale")),
-      dbias_(op.output_id("dbias")),
-      epsilon_(op.number("epsilon")) {}
+      dbias_(op.output_id("dbias")) {}
 
 void BatchNormGrad::run(const RunContext& context) {
   std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
@@ -129,12 +145,9 @@ void BatchNormGrad::run(const RunContext& context) {
     total_sums(units_, part, arrays_, context.scratch);
     finish_channels(context, part);
     units_.each_from_back(part, [&](std::int64_t unit) {
-      LaneFactors mean, factor, shift, slope;
-      const InputGradient gradient = {
-          lanes_of(context, unit, kMean, mean), lanes_of(context, unit, kFactor, factor),
-          lanes_of(context, unit, kShift, shift), lanes_of(context, unit, kSlope, slope)};
-      units_.rows(
-          unit, [&](std::int64_t offset, const Rows& rows) { write(context, unit, offset, rows, gradient); });
+      each_rows(context, unit, [&](std::int64_t offset, const Rows& rows, const InputGradient& gradient) {
+        write(context, unit, offset, rows, gradient);
+      });
     });
   });
 }
@@ -148,20 +161,17 @@ void BatchNormGrad::prepare(const RunContext& context, const ChannelPart& part) 
   copy_channels(units_, part, at(context, mean_), arrays_.factors(context.scratch, kMean));
   float* const factor = arrays_.factors(context.scratch, kFactor);
   for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c)
-    factor[c] = static_cast<float>(factor_of(at(context, scale_)[c], at(context, variance_)[c], epsilon_));
+    factor[c] = static_cast<float>(factor_for(context, scale_, c));
 }
 
 void BatchNormGrad::sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
                          const GradientSums& sums) const {
-  LaneFactors mean;
-  gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
-                lanes_of(context, unit, kMean, mean), sums);
+  plain_sums(context, unit, offset, rows, sums);
 }
 
 void BatchNormGrad::write(const RunContext& context, std::int64_t, std::int64_t offset, const Rows& rows,
                           const InputGradient& gradient) const {
-  input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
-                 units_.at(context, dx_, offset), rows, gradient);
+  plain_write(context, dx_, offset, rows, gradient);
 }
 
 void BatchNormGrad::finish_channels(const RunContext& context, const ChannelPart& part) const {
@@ -169,7 +179,7 @@ void BatchNormGrad::finish_channels(const RunContext& context, const ChannelPart
   float* const slope = arrays_.factors(context.scratch, kSlope);
   const auto count = static_cast<double>(units_.values_per_channel());
   for (std::int64_t c = units_.first_channel(part); c < units_.last_channel(part); ++c) {
-    const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
+    const double inverse = inverse_of(context, c);
     const double sum = arrays_.totals(context.scratch, 0)[c];
     const double product = arrays_.totals(context.scratch, 1)[c];
     at(context, dbias_)[c] = static_cast<float>(sum);

@@ -48,10 +48,51 @@ class BatchNormTraining : public BatchNorm {
   float keep_, take_;
 };
 
-class BatchNormGrad : public Kernel {
+// What the kernels of the way back have in common.
+class BatchNormBackward : public Kernel {
+ public:
+  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+
+ protected:
+  explicit BatchNormBackward(const OpView& op);
+
+  // Of the lanes of a unit.
+  const float* lanes_of(const RunContext& context, std::int64_t unit, ChannelFactor which,
+                        LaneFactors& same) const {
+    return units_.factors(unit, arrays_.factors(context.scratch, which), same);
+  }
+  double inverse_of(const RunContext& context, std::int64_t c) const {
+    return factor_of(1.0F, at(context, variance_)[c], epsilon_);
+  }
+  double factor_for(const RunContext& context, ValueId scale, std::int64_t c) const {
+    return factor_of(at(context, scale)[c], at(context, variance_)[c], epsilon_);
+  }
+
+  // The sums of dy and of dy * (x - mean) over rows, by kMean.
+  void plain_sums(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
+                  const GradientSums& sums) const;
+  // dx of rows.
+  void plain_write(const RunContext& context, ValueId dx, std::int64_t offset, const Rows& rows,
+                   const InputGradient& gradient) const;
+  // Calls write(offset, rows, gradient) for the rows of a unit, with its kMean, kFactor, kShift and kSlope.
+  template <typename Write>
+  void each_rows(const RunContext& context, std::int64_t unit, const Write& write) const {
+    LaneFactors mean, factor, shift, slope;
+    const InputGradient gradient = {
+        lanes_of(context, unit, kMean, mean), lanes_of(context, unit, kFactor, factor),
+        lanes_of(context, unit, kShift, shift), lanes_of(context, unit, kSlope, slope)};
+    units_.rows(unit, [&](std::int64_t offset, const Rows& rows) { write(offset, rows, gradient); });
+  }
+
+  ChannelUnits units_;
+  ChannelArrays arrays_;
+  ValueId x_, dy_, mean_, variance_;
+  double epsilon_;
+};
+
+class BatchNormGrad : public BatchNormBackward {
  public:
   explicit BatchNormGrad(const OpView& op);
-  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
   void run(const RunContext& context) override;
 
  protected:
@@ -62,20 +103,11 @@ class BatchNormGrad : public Kernel {
   virtual void write(const RunContext& context, std::int64_t unit, std::int64_t offset, const Rows& rows,
                      const InputGradient& gradient) const;
 
-  // Of the lanes of a unit.
-  const float* lanes_of(const RunContext& context, std::int64_t unit, ChannelFactor which,
-                        LaneFactors& same) const {
-    return units_.factors(unit, arrays_.factors(context.scratch, which), same);
-  }
-
-  ChannelUnits units_;
-  ChannelArrays arrays_;
-  ValueId x_, dy_, scale_, mean_, variance_, dx_, dscale_, dbias_;
-  double epsilon_;
+  ValueId scale_, dx_, dscale_, dbias_;
 
  private:
-  void finish_channels(const RunContext& context,
-                       const ChannelPart& part) const;  // kShift and kSlope, dscale and dbias
+  // kShift and kSlope, dscale and dbias
+  void finish_channels(const RunContext& context, const ChannelPart& part) const;
 };
 
 // What is of `part` in an array with a place for each channel.

@@ -8,6 +8,7 @@
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/loops/channel_rows.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise_steps.h"
 #include "runtime/ops/elementwise_code.h"
 
 namespace fleetrun::runtime::cpu {
@@ -32,36 +33,30 @@ FLEETRUN_VECTOR_LOOP void add_step(const float* a, const float* b, float* out, c
 
 FLEETRUN_VECTOR_LOOP void relu_step(const float* a, const float*, float* out, const Constants&,
                                     std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] < 0.0F ? 0.0F : a[i];  // NaN stays NaN
+  for (std::int64_t i = 0; i < count; ++i) out[i] = relu_of(a[i]);
 }
 
 FLEETRUN_VECTOR_LOOP void relu_grad_step(const float* a, const float* b, float* out, const Constants&,
                                          std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] > 0.0F ? b[i] : 0.0F;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = relu_grad_of(a[i], b[i]);
 }
 
 FLEETRUN_VECTOR_LOOP void relu6_step(const float* a, const float*, float* out, const Constants& constants,
                                      std::int64_t count) {
   const float threshold = constants.first;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float above = a[i] < 0.0F ? 0.0F : a[i];
-    out[i] = above > threshold ? threshold : above;
-  }
+  for (std::int64_t i = 0; i < count; ++i) out[i] = relu6_of(a[i], threshold);
 }
 
 FLEETRUN_VECTOR_LOOP void relu6_grad_step(const float* a, const float* b, float* out,
                                           const Constants& constants, std::int64_t count) {
   const float threshold = constants.first;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float below = a[i] < threshold ? b[i] : 0.0F;
-    out[i] = a[i] > 0.0F ? below : 0.0F;
-  }
+  for (std::int64_t i = 0; i < count; ++i) out[i] = relu6_grad_of(a[i], b[i], threshold);
 }
 
 FLEETRUN_VECTOR_LOOP void scale_step(const float* a, const float*, float* out, const Constants& constants,
                                      std::int64_t count) {
   const float scale = constants.first, bias = constants.second;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = scale * a[i] + bias;
+  for (std::int64_t i = 0; i < count; ++i) out[i] = scale_of(a[i], scale, bias);
 }
 
 StepLoop loop_of(const std::string& op) {

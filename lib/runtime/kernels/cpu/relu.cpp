@@ -1,16 +1,17 @@
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise_steps.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
 FLEETRUN_VECTOR_LOOP void relu_all(const float* x, float* y, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] < 0.0F ? 0.0F : x[i];  // NaN stays NaN
+  for (std::int64_t i = 0; i < count; ++i) y[i] = relu_of(x[i]);
 }
 
 FLEETRUN_VECTOR_LOOP void relu_grad_all(const float* y, const float* dy, float* dx, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = relu_grad_of(y[i], dy[i]);
 }
 
 std::unique_ptr<Kernel> make_relu(const OpView& op, Device&) {

@@ -1,23 +1,18 @@
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise_steps.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
 FLEETRUN_VECTOR_LOOP void relu6_all(const float* x, float* y, float threshold, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float above = x[i] < 0.0F ? 0.0F : x[i];  // NaN stays NaN
-    y[i] = above > threshold ? threshold : above;
-  }
+  for (std::int64_t i = 0; i < count; ++i) y[i] = relu6_of(x[i], threshold);
 }
 
 FLEETRUN_VECTOR_LOOP void relu6_grad_all(const float* y, const float* dy, float* dx, float threshold,
                                          std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float below = y[i] < threshold ? dy[i] : 0.0F;
-    dx[i] = y[i] > 0.0F ? below : 0.0F;
-  }
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = relu6_grad_of(y[i], dy[i], threshold);
 }
 
 std::unique_ptr<Kernel> make_relu6(const OpView& op, Device&) {

@@ -1,12 +1,13 @@
 #include "base/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
+#include "runtime/kernels/cpu/loops/elementwise_steps.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
 FLEETRUN_VECTOR_LOOP void scale_all(const float* x, float* y, float scale, float bias, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = scale * x[i] + bias;
+  for (std::int64_t i = 0; i < count; ++i) y[i] = scale_of(x[i], scale, bias);
 }
 
 std::unique_ptr<Kernel> make_scale(const OpView& op, Device&) {

@@ -67,31 +67,20 @@ class SyncBatchNorm : public BatchNormTraining {
   ValueId sums_;
 };
 
-class GradSums : public Kernel {
+class GradSums : public BatchNormBackward {
  public:
   explicit GradSums(const OpView& op)
-      : units_(op, op.input("x")),
-        arrays_(units_),
-        x_(op.input_id("x")),
-        dy_(op.input_id("dy")),
-        mean_(op.input_id("batch_mean")),
-        variance_(op.input_id("batch_variance")),
+      : BatchNormBackward(op),
         sums_(op.output_id("sums")),
         dscale_(op.output_id("dscale")),
-        dbias_(op.output_id("dbias")),
-        epsilon_(op.number("epsilon")) {}
-
-  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+        dbias_(op.output_id("dbias")) {}
 
   void run(const RunContext& context) override {
     std::ranges::fill(arrays_.all_factors(context.scratch), 0.0F);
-    float* const mean = arrays_.factors(context.scratch, kMean);
-    std::copy_n(at(context, mean_), units_.channels(), mean);
+    std::copy_n(at(context, mean_), units_.channels(), arrays_.factors(context.scratch, kMean));
     image_sums(units_, units_.whole(), arrays_, context.scratch,
                [&](std::int64_t unit, std::int64_t offset, const Rows& rows, const GradientSums& of_rows) {
-                 LaneFactors same;
-                 gradient_sums(units_.at(context, x_, offset), units_.at(context, dy_, offset), rows,
-                               units_.factors(unit, mean, same), of_rows);
+                 plain_sums(context, unit, offset, rows, of_rows);
                });
     total_sums(units_, units_.whole(), arrays_, context.scratch);
     const RankSums sums(at(context, sums_), units_.channels());
@@ -99,48 +88,29 @@ class GradSums : public Kernel {
     for (std::int64_t c = 0; c < units_.channels(); ++c) {
       const double sum = arrays_.totals(context.scratch, 0)[c];
       const double product = arrays_.totals(context.scratch, 1)[c];
-      const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
       sums.first[c] = at(context, dbias_)[c] = static_cast<float>(sum);
       sums.second[c] = static_cast<float>(product);
-      at(context, dscale_)[c] = static_cast<float>(product * inverse);
+      at(context, dscale_)[c] = static_cast<float>(product * inverse_of(context, c));
     }
   }
 
  private:
-  ChannelUnits units_;
-  ChannelArrays arrays_;
-  ValueId x_, dy_, mean_, variance_, sums_, dscale_, dbias_;
-  double epsilon_;
+  ValueId sums_, dscale_, dbias_;
 };
 
-class SyncBatchNormGrad : public Kernel {
+class SyncBatchNormGrad : public BatchNormBackward {
  public:
   explicit SyncBatchNormGrad(const OpView& op)
-      : units_(op, op.input("x")),
-        arrays_(units_),
-        x_(op.input_id("x")),
-        dy_(op.input_id("dy")),
+      : BatchNormBackward(op),
         scale_(op.input_id("scale")),
-        mean_(op.input_id("batch_mean")),
-        variance_(op.input_id("batch_variance")),
         sums_(op.input_id("sums")),
-        dx_(op.output_id("dx")),
-        epsilon_(op.number("epsilon")) {}
-
-  std::size_t scratch_bytes() const override { return arrays_.bytes(); }
+        dx_(op.output_id("dx")) {}
 
   void run(const RunContext& context) override {
     set_factors(context);
-    const auto lanes = [&](std::int64_t unit, ChannelFactor which, LaneFactors& same) {
-      return units_.factors(unit, arrays_.factors(context.scratch, which), same);
-    };
     units_.each(units_.whole(), [&](std::int64_t unit) {
-      LaneFactors mean, factor, shift, slope;
-      const InputGradient gradient = {lanes(unit, kMean, mean), lanes(unit, kFactor, factor),
-                                      lanes(unit, kShift, shift), lanes(unit, kSlope, slope)};
-      units_.rows(unit, [&](std::int64_t offset, const Rows& rows) {
-        input_gradient(units_.at(context, x_, offset), units_.at(context, dy_, offset),
-                       units_.at(context, dx_, offset), rows, gradient);
+      each_rows(context, unit, [&](std::int64_t offset, const Rows& rows, const InputGradient& gradient) {
+        plain_write(context, dx_, offset, rows, gradient);
       });
     });
   }
@@ -154,18 +124,15 @@ class SyncBatchNormGrad : public Kernel {
       const auto set = [&](ChannelFactor which, double value) {
         arrays_.factors(context.scratch, which)[c] = static_cast<float>(value);
       };
-      const double inverse = factor_of(1.0F, at(context, variance_)[c], epsilon_);
+      const double inverse = inverse_of(context, c);
       set(kMean, at(context, mean_)[c]);
-      set(kFactor, factor_of(at(context, scale_)[c], at(context, variance_)[c], epsilon_));
+      set(kFactor, factor_for(context, scale_, c));
       set(kShift, sums.first[c] / count);
       set(kSlope, sums.second[c] * inverse * inverse / count);
     }
   }
 
-  ChannelUnits units_;
-  ChannelArrays arrays_;
-  ValueId x_, dy_, scale_, mean_, variance_, sums_, dx_;
-  double epsilon_;
+  ValueId scale_, sums_, dx_;
 };
 
 template <typename Which>

@@ -1,0 +1,73 @@
+#include "runtime/compile/compile_passes.h"
+
+#include <fmt/format.h>
+
+#include "runtime/exec/propagate_layouts.h"
+#include "runtime/graph/backward.h"
+#include "runtime/graph/builder.h"
+#include "runtime/optim/append_optimizer.h"
+#include "runtime/optim/loss_scaling.h"
+#include "runtime/passes/cast_forward.h"
+#include "runtime/passes/keep_own_updates.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+Builder training_builder(Compilation& compilation) { return {compilation.training, compilation.context.ops}; }
+
+// Gradients that travel need not wait for each other, and with reduce_strategy Reduce every rank has only some of them.
+GradientUse gradient_use(const PassContext& context) {
+  const bool travel = context.world_size > 1;
+  const bool of_some = context.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
+  return {.one_by_one = travel, .zero_one_by_one = travel && of_some};
+}
+
+}  // namespace
+
+void cast_model(Compilation& compilation) {
+  const job::AmpSpec& amp = compilation.context.strategy.amp_configs;
+  const CastCounts counts =
+      cast_forward(compilation.training, compilation.context.ops, amp, compilation.narrow);
+  compilation.context.tell(fmt::format("amp: {} of {} ops compute in {}, {} casts; {}", counts.narrow,
+                                       counts.ops, describe(compilation.narrow), counts.casts,
+                                       describe_scaling(amp)));
+}
+
+void append_gradients(Compilation& compilation) {
+  Builder builder = training_builder(compilation);
+  const job::StrategySpec& strategy = compilation.context.strategy;
+  if (strategy.amp) {
+    append_backward(builder, append_scaled_loss(builder, compilation.loss, strategy.amp_configs));
+    compilation.gradients =
+        append_gradient_casts(builder, strategy.amp_configs, gradient_use(compilation.context));
+  } else {
+    append_backward(builder, compilation.loss);
+    compilation.gradients = compilation.training.of_kind(ValueKind::gradient);
+  }
+}
+
+void append_updates(Compilation& compilation) {
+  Builder builder = training_builder(compilation);
+  append_optimizer(builder, compilation.job.optimizer, compilation.gradients);
+}
+
+void choose_algorithms(Compilation& compilation) {
+  const Target& target = *compilation.target;
+  compilation.search =
+      search_algorithms({&compilation.training, &compilation.evaluation}, compilation.context.ops,
+                        target.device, target.communicator, target.search);
+}
+
+void place_in_layouts(Compilation& compilation) {
+  Device& device = compilation.target->device;
+  const OpTable& ops = compilation.context.ops;
+  propagate_layouts(compilation.training, ops, device, {});
+  propagate_layouts(compilation.evaluation, ops, device, parameter_layouts(compilation.training));
+}
+
+void keep_own_part(Compilation& compilation) {
+  compilation.whole = compilation.training;
+  keep_own_updates(compilation.training, compilation.target->communicator.rank());
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,26 @@
+// The entries of the list in pipeline.cpp that see more than the training program: its model, or the device.
+#pragma once
+#include "runtime/compile/pipeline.h"
+
+namespace fleetrun::runtime {
+
+// The forward part computes in the narrow type where strategy.amp_configs wants it (cast_forward.h).
+void cast_model(Compilation& compilation);
+
+// The backward part, with loss scaling where strategy.amp asks for it. From here on the gradients that optimizers read are
+// ValueKind::gradient.
+void append_gradients(Compilation& compilation);
+
+// The optimizer's update of each parameter.
+void append_updates(Compilation& compilation);
+
+// The algorithm of each op that has a choice (search_algorithms.h).
+void choose_algorithms(Compilation& compilation);
+
+// The layout of each value, the same for parameters in both programs (propagate_layouts.h).
+void place_in_layouts(Compilation& compilation);
+
+// Keeps the whole program, and in the training program the updates that this rank owns (keep_own_updates.h).
+void keep_own_part(Compilation& compilation);
+
+}  // namespace fleetrun::runtime

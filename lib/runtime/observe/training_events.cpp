@@ -1,0 +1,39 @@
+#include "runtime/observe/training_events.h"
+
+#include <chrono>
+#include <ostream>
+
+#include "base/error.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+TrainingEvents::TrainingEvents(const std::string& folder, std::int64_t steps_before, std::ostream& out)
+    : out_(out) {
+  despite_errors([&] {
+    file_ = std::make_unique<EventFile>(folder, wall_time());
+    if (steps_before > 0) file_->start_again_at(steps_before + 1, wall_time());
+  });
+}
+
+void TrainingEvents::add(std::int64_t step, const std::vector<Scalar>& scalars) {
+  if (file_) despite_errors([&] { file_->add(step, wall_time(), scalars); });
+}
+
+template <typename Work>
+void TrainingEvents::despite_errors(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    out_ << "warning: no more events for TensorBoard: " << error.message() << std::endl;
+    file_.reset();
+  }
+}
+
+}  // namespace fleetrun::runtime

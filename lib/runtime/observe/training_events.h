@@ -1,0 +1,29 @@
+// What a training shows of itself in TensorBoard. It can do without: what goes wrong is a warning, and the last word about it.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/observe/tensorboard_events.h"
+
+namespace fleetrun::runtime {
+
+class TrainingEvents {
+ public:
+  // Begins a file in `folder`. `steps_before`: those of the checkpoint that the training goes on from (0: none); what an
+  // earlier attempt recorded of the steps behind them counts no more. `out` gets the warning.
+  TrainingEvents(const std::string& folder, std::int64_t steps_before, std::ostream& out);
+
+  void add(std::int64_t step, const std::vector<Scalar>& scalars);
+
+ private:
+  template <typename Work>
+  void despite_errors(const Work& work);
+
+  std::ostream& out_;
+  std::unique_ptr<EventFile> file_;  // null: no more
+};
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,180 @@
+#include "runtime/training/checkpointing.h"
+
+#include <array>
+#include <chrono>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/checkpoint/requests.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kWaitRound = 1s;  // between two signs of life
+constexpr auto kTellEvery = 10s;
+constexpr auto kLongestWait = 30min;  // our largest models, at 1 MB/s
+constexpr int kMostFailures = 3;      // in a row; then a training that nobody could go on with is stopped
+
+std::int64_t seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+// What any rank was asked for, every rank is.
+Requests agree_on(Requests requests, comm::Communicator& of_host) {
+  std::array<std::int32_t, 2> asked = {requests.save ? 1 : 0, requests.stop ? 1 : 0};
+  if (of_host.size() > 1) of_host.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
+  return {asked[0] != 0, asked[1] != 0};
+}
+
+}  // namespace
+
+Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* timeline)
+    : training_(training), timeline_(timeline) {
+  const job::CheckpointSpec& wanted = training.job.checkpoint;
+  if (!wanted.dir) return;
+  listen_for_requests();
+  if (timeline_ != nullptr)
+    snapshot_ =
+        timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
+  if (training.world.env.rank != 0) return;
+  folder_ = std::make_unique<CheckpointFolder>(*wanted.dir, wanted.keep);
+  writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
+}
+
+Checkpointing::~Checkpointing() = default;
+
+TrainingState Checkpointing::resume(int batches, int samples) {
+  batches_ = batches;
+  const TrainingState start = resume_training(training_, folder_.get(), {batches, samples});
+  looked_at_ = start.steps;
+  return start;
+}
+
+// The last step of an epoch waits for the end of the epoch where that is kept.
+bool Checkpointing::due(const TrainingState& state) const {
+  const auto& [dir, every_epochs, every_steps, keep, resume] = training_.job.checkpoint;
+  const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
+  if (!came || state.steps == results_.saved_steps) return false;
+  const bool epoch_follows =
+      state.batch == batches_ && every_epochs > 0 && (state.epoch + 1) % every_epochs == 0;
+  return !epoch_follows;
+}
+
+bool Checkpointing::after_step(const TrainingState& state) {
+  if (!training_.job.checkpoint.dir) return false;
+  tell_results();
+  Requests mine = take_requests();
+  const std::int64_t now = monotonic_ns();
+  mine.save = save_requests_.is_new(mine.save, now);
+  const Requests requests = agree_on(mine, *training_.world.communicator);
+  if (requests.save) save_requests_.answered(mine.save, now);
+  if (requests.stop)
+    keep(state);
+  else if (requests.save || due(state))
+    save(state);
+  looked_at_ = state.steps;
+  if (requests.stop) {
+    wait_for_writer();
+    tell_results();
+    if (results_.last_problem)
+      throw Error(ErrorKind::io,
+                  fmt::format("stopped by SIGTERM, and the checkpoint of {} could not be written: {}",
+                              describe(state), *results_.last_problem));
+  }
+  return requests.stop;
+}
+
+void Checkpointing::after_epoch(const TrainingState& state, bool last) {
+  if (!training_.job.checkpoint.dir) return;
+  const int every = training_.job.checkpoint.every_epochs;
+  if (last || (every > 0 && state.epoch % every == 0)) save(state);
+  tell_results();
+}
+
+void Checkpointing::save(const TrainingState& state) {
+  wait_for_writer_together();
+  keep(state);
+}
+
+void Checkpointing::keep(const TrainingState& state) {
+  const SpanHere span(timeline_, snapshot_);
+  const std::int64_t start = monotonic_ns();
+  Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
+                                    *training_.world.communicator);
+  wait_.total_ns += monotonic_ns() - start;
+  wait_for_writer();  // with signs of life, should an earlier save still be under way
+  if (writer_) writer_->write(std::move(snapshot));
+  results_.saved_steps = state.steps;
+}
+
+void Checkpointing::tell_results() {
+  if (!writer_) return;
+  for (const SaveResult& result : writer_->take_results()) {
+    results_.failures = result.problem ? results_.failures + 1 : 0;
+    results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
+    if (!result.problem)
+      training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", result.path, result.seconds * 1e3)
+                    << std::endl;
+    else if (results_.failures == kMostFailures)
+      throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
+                                             kMostFailures, *results_.last_problem));
+    else
+      training_.out << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
+                                   describe(result.state), *results_.last_problem)
+                    << std::endl;
+  }
+}
+
+void Checkpointing::finish() {
+  if (!training_.job.checkpoint.dir) return;
+  wait_for_writer_together();
+  tell_results();
+}
+
+// Ranks that are to end do not wait for each other: one that is gone must not cost the checkpoint.
+void Checkpointing::wait_for_writer() {
+  if (!writer_) return;
+  const std::int64_t start = begin_to_wait();
+  while (!is_written()) training_.page.beat();
+  wait_.total_ns += monotonic_ns() - start;
+}
+
+// No collective of the others lasts longer than a round, and no rank is taken for hung, however slow the disk.
+void Checkpointing::wait_for_writer_together() {
+  const PhaseHere here(training_.page, Phase::saving);
+  const std::int64_t start = begin_to_wait();
+  for (std::int32_t written = 0; written == 0;) {
+    written = !writer_ || is_written() ? 1 : 0;
+    if (training_.world.env.world_size > 1)
+      training_.world.communicator->broadcast({&written, 1, DType::i32}, 0);
+    training_.page.beat();
+  }
+  wait_.total_ns += monotonic_ns() - start;
+}
+
+std::int64_t Checkpointing::begin_to_wait() { return wait_.start_ns = wait_.told_ns = monotonic_ns(); }
+
+// Waits for a round at most, and says so when there were many.
+bool Checkpointing::is_written() {
+  if (writer_->wait_until_idle(kWaitRound)) return true;
+  const std::int64_t now = monotonic_ns();
+  const auto waited = std::chrono::nanoseconds(now - wait_.start_ns);
+  if (waited > kLongestWait)
+    throw Error(ErrorKind::io,
+                fmt::format("the checkpoint before is being written for {} s; {} takes no more",
+                            seconds(waited), *training_.job.checkpoint.dir));
+  if (now - wait_.told_ns < std::chrono::nanoseconds(kTellEvery).count()) return false;
+  wait_.told_ns = now;
+  training_.out << fmt::format("waiting for the disk: a checkpoint is being written for {} s",
+                               seconds(waited))
+                << std::endl;
+  return false;
+}
+
+}  // namespace fleetrun::runtime

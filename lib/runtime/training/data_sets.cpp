@@ -1,0 +1,38 @@
+#include "runtime/training/data_sets.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+LoaderOptions of_rank(LoaderOptions options, const RankEnv& env) {
+  options.rank = env.rank;
+  options.world = env.world_size;
+  return options;
+}
+
+LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
+  LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), env);
+  options.seed = job.train.seed;
+  options.timeline = timeline;
+  return options;
+}
+
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
+  LoaderOptions options = of_rank(make_loader_options(job.data, *job.data.test), env);
+  options.evaluation = true;
+  return options;
+}
+
+}  // namespace
+
+DataSets::DataSets(const job::DataSpec& spec) : train(open_data_set(spec.train)) {
+  if (!spec.test) return;
+  test = open_data_set(*spec.test, train.get());
+  check_same_kind(*train, *test);
+}
+
+Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline)
+    : train(*sets.train, training_loader(job, env, timeline)) {
+  if (sets.test) test = std::make_unique<Loader>(*sets.test, evaluation_loader(job, env));
+}
+
+}  // namespace fleetrun::runtime

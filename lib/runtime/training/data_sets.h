@@ -1,0 +1,29 @@
+// The data sets of a job, and the loaders that hand out this rank's share of their samples.
+#pragma once
+#include <memory>
+
+#include "base/rank_env.h"
+#include "base/timeline.h"
+#include "job/job_spec.h"
+#include "runtime/data/data_set.h"
+#include "runtime/data/loader.h"
+
+namespace fleetrun::runtime {
+
+struct DataSets {
+  std::unique_ptr<DataSet> train;
+  std::unique_ptr<DataSet> test;  // null: no evaluation
+
+  // Throws Error as open_data_set, and Error(data) when the two sets do not fit one model.
+  explicit DataSets(const job::DataSpec& spec);
+};
+
+struct Loaders {
+  Loader train;
+  std::unique_ptr<Loader> test;  // null: no evaluation
+
+  // `sets` outlive the loaders. `timeline`: gets a span of each piece of a training batch; null: nobody watches.
+  Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline);
+};
+
+}  // namespace fleetrun::runtime

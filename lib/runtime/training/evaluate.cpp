@@ -1,0 +1,65 @@
+#include "runtime/training/evaluate.h"
+
+#include <cmath>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "runtime/checkpoint/weights.h"
+#include "runtime/observe/lines.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// Adds up the scores of all batches. False: the ranks were asked to stop.
+bool score_batches(Run& run) {
+  Loader& loader = *run.loaders.test;
+  loader.start_epoch(0);
+  while (const Batch* batch = next_batch(run, loader)) {
+    book(run, TimeUse::compute, [&] { run.trainer.evaluate({batch->images, batch->labels}); });
+    print_skipped(run, loader);
+    run.page.beat();
+    keep_checkpoints(run, [&](Checkpointing& checkpoints) {
+      run.progress.stopped = checkpoints.after_step(run.progress.state);
+    });
+    if (run.progress.stopped) return false;
+  }
+  return true;
+}
+
+// A training whose weights are good goes on, even if the model scores a test sample beyond what f32 holds.
+void judge_infinite_loss(Run& run, double loss) {
+  const Program& program = run.trainer.whole_program();
+  const PlainTensors weights = read_tensors(weights_of(program), program, run.trainer.storage());
+  if (!first_not_finite(weights).empty()) stop_without_numbers(run, "the loss of the test samples", loss);
+  run.out << fmt::format(
+                 "warning: the loss of the test samples is {}; all weights are finite, and the training goes "
+                 "on",
+                 loss)
+          << std::endl;
+}
+
+void record_events(Run& run, const Score& score) {
+  if (!run.observers.events) return;
+  write_for_people(run, [&] {
+    run.observers.events->add(
+        run.progress.state.steps,
+        {{"test/loss", score.loss}, {"test/acc1", score.acc1}, {"test/acc5", score.acc5}});
+  });
+}
+
+}  // namespace
+
+void evaluate(Run& run, int epoch) {
+  run.page.phase = Phase::evaluating;
+  const SpanHere span(run.observers.trace.timeline(), run.observers.evaluation);
+  book(run, TimeUse::communication, [&] { run.trainer.share_statistics(); });
+  if (!score_batches(run)) return;
+  const Score score = book(run, TimeUse::communication, [&] { return run.trainer.finish_evaluation(); });
+  run.scores.test = score;
+  run.out << test_line(epoch, score) << std::endl;
+  if (!std::isfinite(score.loss)) judge_infinite_loss(run, score.loss);
+  record_events(run, score);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,92 @@
+#include "runtime/training/finish.h"
+
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/observe/gather_texts.h"
+#include "runtime/training/output_folder.h"
+#include "runtime/training/profile_steps.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+bool speaks_for_itself(const Run& run) { return run.is_alone() || run.progress.stopped; }
+
+// Of all ranks, or of this one when it speaks for itself.
+TimeUses sum_time(Run& run) {
+  TimeUses time = run.observers.time.until(monotonic_ns());
+  run.observers.time.publish(monotonic_ns());
+  if (!speaks_for_itself(run))
+    run.world.communicator->all_reduce({time.data(), time.size(), DType::i64}, comm::ReduceOp::sum);
+  return time;
+}
+
+// Counts a sample once, however many ranks skipped it. Of all ranks on rank 0, or of this one when it speaks for itself.
+std::int64_t count_skipped(Run& run) {
+  if (run.job.data.bad_sample != job::BadSample::skip) return 0;
+  std::string names = run.loaders.train.skipped_names();
+  if (run.loaders.test) names += run.loaders.test->skipped_names();
+  if (!speaks_for_itself(run))
+    names = fmt::format("{}", fmt::join(gather_texts(names, *run.world.communicator), ""));
+  std::set<std::string> different;
+  std::istringstream each(names);
+  for (std::string name; std::getline(each, name, '\0');) different.insert(name);
+  return static_cast<std::int64_t>(different.size());
+}
+
+void report_memory(const Trainer& trainer, TrainReport& report) {
+  const Schedule& schedule = trainer.executor().schedule();
+  report.parameter_bytes = trainer.storage().parameter_bytes();
+  report.gradient_bytes = trainer.storage().gradient_bytes();
+  report.activation_bytes = schedule.arena_bytes;
+  report.activation_bytes_saved = schedule.unshared_bytes - schedule.arena_bytes;
+  report.in_place_pairs = schedule.in_place_pairs;
+}
+
+void report_scores(const Scores& scores, bool trained, TrainReport& report) {
+  if (trained) report.loss = scores.train.loss;
+  if (!scores.test) return;
+  if (std::isfinite(scores.test->loss)) report.test_loss = scores.test->loss;
+  report.test_accuracy = scores.test->acc1;
+}
+
+TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipped) {
+  const Progress& progress = run.progress;
+  const int ranks = run.world.env.world_size;
+  const std::int64_t steps = progress.state.steps - progress.first_step;
+  const double images = static_cast<double>(steps) * run.job.data.batch_size * ranks;
+  TrainReport report = {.world_size = ranks,
+                        .epochs = progress.epochs_begun(),
+                        .steps = progress.state.steps,
+                        .resumed_at = progress.first_step,
+                        .stopped = progress.stopped,
+                        .skipped_samples = skipped,
+                        .train_seconds = progress.train_seconds,
+                        .images_per_second = progress.train_seconds > 0 ? images / progress.train_seconds : 0,
+                        .unsaved = run.checkpoints.last_problem().value_or(""),
+                        .time = time,
+                        .timed_ranks = progress.stopped ? 1 : ranks};
+  report_scores(run.scores, steps > 0, report);
+  report_memory(run.trainer, report);
+  return report;
+}
+
+}  // namespace
+
+TrainReport finish(Run& run) {
+  run.page.phase = Phase::finished;  // from here on nobody takes a slow disk for a hang
+  const bool complete = !run.progress.stopped;
+  if (complete) keep_checkpoints(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
+  const TimeUses time = sum_time(run);
+  const std::int64_t skipped = count_skipped(run);
+  if (complete && run.is_first_rank())
+    save_result(run.job.output, run.trainer.executor().program(), run.trainer.storage(), run.out);
+  if (complete) print_profile(run);
+  return make_report(run, time, skipped);
+}
+
+}  // namespace fleetrun::runtime

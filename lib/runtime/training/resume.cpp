@@ -1,0 +1,135 @@
+#include "runtime/training/resume.h"
+
+#include <array>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "job/effective_values.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr const char* kStartAnew = "checkpoint.resume=never behind the job file starts anew";
+
+TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
+  return {.world_size = env.world_size,
+          .batch_size = job.data.batch_size,
+          .seed = job.train.seed,
+          .model = job::value_text(job, "model.name"),
+          .optimizer = job::value_text(job, "optimizer.name"),
+          .samples = samples};
+}
+
+// Checkpoints that are newer but cannot be used are told, and set aside so that they are not counted as kept.
+std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t least_number,
+                                      const CheckpointedTraining& training) {
+  std::vector<std::string> bad;
+  std::string problems;
+  for (const std::string& path : folder.list(least_number)) {
+    std::optional<Checkpoint> checkpoint;
+    try {
+      checkpoint = read_checkpoint(path);
+    } catch (const Error& problem) {
+      training.out << "warning: a checkpoint cannot be used: " << problem.message() << std::endl;
+      problems += "\n  " + problem.message();
+      bad.push_back(path);
+      continue;
+    }
+    for (const std::string& worse : bad)
+      training.out << "warning: set aside as " << folder.set_aside(worse) << std::endl;
+    return checkpoint;
+  }
+  if (bad.empty()) return std::nullopt;
+  throw Error(ErrorKind::data,
+              fmt::format("none of the {} checkpoints in {} can be used:{}", bad.size(),
+                          *training.job.checkpoint.dir, problems),
+              kStartAnew);
+}
+
+// checkpoint.resume is about how a run begins: another attempt at it goes on from what the one before has kept.
+std::optional<Checkpoint> find_checkpoint(const CheckpointedTraining& training, CheckpointFolder* folder) {
+  const std::string& resume = training.job.checkpoint.resume;
+  if (resume == "auto") return folder != nullptr ? newest_good(*folder, 0, training) : std::nullopt;
+  if (folder != nullptr)
+    if (std::optional<Checkpoint> own = newest_good(*folder, training.page.first_own_checkpoint, training))
+      return own;
+  if (resume == "never") return std::nullopt;
+  return with_context("loading checkpoint.resume", [&] { return read_checkpoint(resume); });
+}
+
+void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
+  const TrainingState& theirs = checkpoint.state;
+  if (theirs.model == ours.model && theirs.optimizer == ours.optimizer) return;
+  throw Error(ErrorKind::data,
+              fmt::format("checkpoint {} is of model {} with optimizer {}, the job has {} with {}",
+                          checkpoint.path, theirs.model, theirs.optimizer, ours.model, ours.optimizer),
+              kStartAnew);
+}
+
+void warn_of_differences(const TrainingState& saved, const TrainingState& now, std::int64_t repeated,
+                         std::ostream& out) {
+  if (saved.samples > 0 && saved.samples != now.samples)
+    out << fmt::format(
+               "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest "
+               "of its epoch is drawn from another order",
+               now.samples, saved.samples)
+        << std::endl;
+  if (repeated > 0)
+    out << fmt::format(
+               "warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
+               saved.world_size, saved.batch_size, repeated)
+        << std::endl;
+}
+
+// Returns where the training goes on. On rank 0, which has the parameters then.
+TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int batches,
+                   const CheckpointedTraining& training) {
+  check_kind(checkpoint, anew);
+  const std::string note =
+      load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
+  const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
+  const ResumePoint point = plan_resume(checkpoint.state, anew, batches, length);
+  training.out << fmt::format("resuming from {}: {}", checkpoint.path, describe(point.state)) << std::endl;
+  if (!note.empty()) training.out << note << std::endl;
+  warn_of_differences(checkpoint.state, anew, point.repeated, training.out);
+  return point.state;
+}
+
+// Rank 0's state to everybody, and optimizer states to their owners when there is a checkpoint.
+TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
+                    const CheckpointedTraining& training) {
+  comm::Communicator& communicator = *training.world.communicator;
+  Trainer& trainer = training.trainer;
+  std::array<std::int64_t, 4> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch};
+  communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
+  TrainingState state = anew;
+  if (told[0] == 0) return state;
+  share_owned_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  state.steps = told[1];
+  state.epoch = static_cast<int>(told[2]);
+  state.batch = static_cast<int>(told[3]);
+  trainer.start_at(state.steps);
+  return state;
+}
+
+}  // namespace
+
+TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
+                              const DataSize& data) {
+  ProgressPage& page = training.page;
+  if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
+  const TrainingState anew = new_training(training.job, training.world.env, data.samples);
+  std::optional<Checkpoint> checkpoint;
+  if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
+  const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
+  training.trainer.share_parameters();
+  return share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,32 @@
+#include "runtime/training/run.h"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "runtime/training/numerics.h"
+
+namespace fleetrun::runtime {
+
+const Batch* next_batch(Run& run, Loader& loader) {
+  const SpanHere span(run.observers.trace.timeline(), run.observers.wait);
+  const PhaseHere here(run.page, Phase::reading);
+  return book(run, TimeUse::data, [&] { return loader.next([&run] { run.page.beat(); }); });
+}
+
+void print_skipped(Run& run, Loader& loader) {
+  for (const std::string& why : loader.take_skipped())
+    run.out << "warning: a sample is skipped: " << printable(why) << std::endl;
+}
+
+void stop_without_numbers(const Run& run, const std::string& what, double value) {
+  const std::string where = first_not_finite(run.trainer.executor().program(), run.trainer.storage());
+  throw Error(ErrorKind::numerics,
+              fmt::format("{} is {} at step {}{}", what, value, run.progress.state.steps,
+                          where.empty() ? "" : ", and so is " + where),
+              "a lower optimizer.learning_rate or a warm-up often helps");
+}
+
+}  // namespace fleetrun::runtime

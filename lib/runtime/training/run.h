@@ -1,0 +1,120 @@
+// A training under way on one rank: what run_job has set up, how far the training has come, and what is seen of it.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+
+#include "base/progress_page.h"
+#include "base/timeline.h"
+#include "comm/make_communicator.h"
+#include "job/job_spec.h"
+#include "runtime/observe/profile.h"
+#include "runtime/observe/score.h"
+#include "runtime/observe/time_book.h"
+#include "runtime/observe/trace.h"
+#include "runtime/observe/training_events.h"
+#include "runtime/training/checkpointing.h"
+#include "runtime/training/data_sets.h"
+#include "runtime/training/trainer.h"
+
+namespace fleetrun::runtime {
+
+// The same on every rank. A step is one batch on each rank.
+struct Progress {
+  TrainingState state;
+  std::int64_t first_step = 0;  // of this process
+  std::int64_t total_steps = 0;
+  int steps_per_epoch = 0;
+  double train_seconds = 0;  // of this process, in training epochs without their evaluations
+  bool stopped = false;      // by SIGTERM, with a checkpoint
+
+  bool finished() const { return state.steps >= total_steps; }
+  int epochs_begun() const { return state.epoch + (state.batch > 0 ? 1 : 0); }
+};
+
+// What was fetched last.
+struct Scores {
+  Score train;                 // of this rank's batch
+  std::optional<Score> test;   // of the last evaluation
+  std::optional<float> scale;  // of the loss, where strategy.amp moves it
+  bool fetch_is_due =
+      true;                 // at the end of this run of steps: before the first fetch there is no loss to log
+  bool log_is_due = false;  // likewise
+};
+
+// The steps that train.profile asks for, and what was summed up when they began and ended.
+struct ProfiledSteps {
+  ProfileMark begin, end;
+  int steps = 0;
+};
+
+// What watches the training. It outlives trainer and loaders, which write to the timeline.
+struct Observers {
+  TimeBook time;
+  Trace trace;
+  Timeline::Label wait = 0, evaluation = 0;  // with a trace
+  std::size_t spans_of_step = 0;             // that the trace makes room for
+  std::unique_ptr<TrainingEvents> events;    // of rank 0, with output.tensorboard
+  std::int64_t step_ns = 0;                  // in steps so far
+  ProfiledSteps profile;
+};
+
+struct Run {
+  const job::JobSpec& job;  // with its strategy settled
+  comm::World& world;
+  ProgressPage& page;
+  std::ostream& out;
+  Trainer& trainer;
+  Loaders& loaders;
+  Checkpointing& checkpoints;
+  Observers& observers;
+  Progress progress;
+  Scores scores = {};
+
+  bool is_first_rank() const { return world.env.rank == 0; }
+  bool is_alone() const { return world.env.world_size == 1; }
+};
+
+// Does the work and books the time that it takes as `use`.
+template <typename Work>
+auto book(Run& run, TimeUse use, const Work& work) {
+  const Booking booking(run.observers.time, use);
+  return work();
+}
+
+// Writes what people look at. The disk may take its time.
+template <typename Work>
+void write_for_people(Run& run, const Work& work) {
+  const PhaseHere here(run.page, Phase::saving);
+  work();
+}
+
+// Calls `work` on the checkpoints. Books snapshots and waiting for the disk as checkpoint, and the rest, in which the ranks
+// tell each other whether somebody asked for a checkpoint, as communication.
+template <typename Work>
+void keep_checkpoints(Run& run, const Work& work) {
+  TimeBook& time = run.observers.time;
+  Checkpointing& checkpoints = run.checkpoints;
+  const std::int64_t waited = checkpoints.waited_ns();
+  const std::int64_t saved = checkpoints.saved_steps();
+  const std::int64_t start = monotonic_ns();
+  work(checkpoints);
+  const std::int64_t took = monotonic_ns() - start;
+  const std::int64_t for_checkpoint = checkpoints.waited_ns() - waited;
+  time.add(TimeUse::checkpoint, for_checkpoint);
+  time.add(TimeUse::communication, took - for_checkpoint);
+  if (checkpoints.saved_steps() != saved) time.keep(checkpoints.saved_steps(), monotonic_ns());
+  time.publish(monotonic_ns());
+}
+
+// The next batch of an epoch, or null after its last. Waits for it with signs of life.
+const Batch* next_batch(Run& run, Loader& loader);
+
+// Prints a warning for each sample that the loader skipped since the last call.
+void print_skipped(Run& run, Loader& loader);
+
+// Throws Error(numerics): "`what` is nan at step 12, and so is conv1.weight".
+[[noreturn]] void stop_without_numbers(const Run& run, const std::string& what, double value);
+
+}  // namespace fleetrun::runtime

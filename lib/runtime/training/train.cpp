@@ -1,0 +1,96 @@
+#include "runtime/training/train.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "runtime/training/evaluate.h"
+#include "runtime/training/profile_steps.h"
+#include "runtime/training/train_step.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+int planned_epochs(const Progress& progress) {
+  const std::int64_t left = std::max<std::int64_t>(0, progress.total_steps - progress.state.steps);
+  const std::int64_t batches = progress.state.batch + left;
+  return progress.state.epoch +
+         static_cast<int>((batches + progress.steps_per_epoch - 1) / progress.steps_per_epoch);
+}
+
+void begin(Run& run) {
+  run.page.epochs = static_cast<std::uint32_t>(planned_epochs(run.progress));
+  run.page.steps = static_cast<std::uint64_t>(run.progress.total_steps);
+  run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
+  run.observers.time.begin(run.world.env.attempt, run.progress.state.steps, monotonic_ns());
+}
+
+// The checkpoint is of the end of a training, or of one that was longer.
+void finish_without_steps(Run& run) {
+  run.out << fmt::format("nothing is left to train: the job ends after {} steps", run.progress.total_steps)
+          << std::endl;
+  if (run.loaders.test && run.job.train.eval_every > 0) evaluate(run, run.progress.epochs_begun() - 1);
+}
+
+bool evaluation_is_due(const Run& run) {
+  const int every = run.job.train.eval_every;
+  return run.loaders.test && every > 0 &&
+         ((run.progress.state.epoch + 1) % every == 0 || run.progress.finished());
+}
+
+// Whether the next step is the last of num_iteration_per_run. An epoch, and the training, ends with such a run of steps.
+bool ends_run_of_steps(const Run& run) {
+  const Progress& progress = run.progress;
+  const int steps = run.job.strategy.execution_strategy.num_iteration_per_run;
+  return (progress.state.batch + 1) % steps == 0 || progress.state.batch + 1 == progress.steps_per_epoch ||
+         progress.state.steps + 1 == progress.total_steps;
+}
+
+void train_epoch(Run& run) {
+  Progress& progress = run.progress;
+  run.page.phase = Phase::training;
+  run.page.epoch = static_cast<std::uint32_t>(progress.state.epoch);
+  run.loaders.train.start_epoch(progress.state.epoch, progress.state.batch);
+  const std::int64_t start = monotonic_ns();
+  while (!progress.finished() && !progress.stopped) {
+    run.observers.trace.before_step(progress.state.steps + 1, run.observers.spans_of_step);
+    const Batch* const batch = next_batch(run, run.loaders.train);
+    if (batch == nullptr) break;
+    const bool ends_run = ends_run_of_steps(run);
+    train_step(run, *batch, ends_run);
+    if (ends_run)
+      keep_checkpoints(run, [&](Checkpointing& checkpoints) {
+        progress.stopped = checkpoints.after_step(progress.state);
+      });
+    write_for_people(run, [&] { run.observers.trace.after_step(progress.state.steps); });
+    profile_step(run);
+  }
+  progress.train_seconds += static_cast<double>(monotonic_ns() - start) / 1e9;
+}
+
+void end_epoch(Run& run) {
+  TrainingState& state = run.progress.state;
+  if (state.batch == run.progress.steps_per_epoch) {
+    ++state.epoch;
+    state.batch = 0;
+  }
+  keep_checkpoints(
+      run, [&](Checkpointing& checkpoints) { checkpoints.after_epoch(state, run.progress.finished()); });
+}
+
+}  // namespace
+
+void train(Run& run) {
+  const Progress& progress = run.progress;
+  begin(run);
+  if (progress.finished()) finish_without_steps(run);
+  while (!progress.finished() && !progress.stopped) {
+    train_epoch(run);
+    if (!progress.stopped && evaluation_is_due(run)) evaluate(run, progress.state.epoch);
+    if (!progress.stopped) end_epoch(run);
+  }
+  write_for_people(run, [&] { run.observers.trace.finish(progress.state.steps); });
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,120 @@
+#include "runtime/training/train_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "job/schedule.h"
+#include "runtime/observe/lines.h"
+#include "runtime/training/replicas.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+
+double learning_rate(const Run& run) {
+  const Progress& progress = run.progress;
+  const TrainingState& state = progress.state;
+  const std::int64_t place = std::int64_t{state.epoch} * progress.steps_per_epoch + state.batch;
+  return job::learning_rate_at(run.job.optimizer.learning_rate, {state.steps, place},
+                               progress.steps_per_epoch, progress.total_steps);
+}
+
+// Returns the seconds that the step took.
+double timed_step(Run& run, const Batch& batch, double rate) {
+  const std::int64_t communicated = run.trainer.communication_ns();
+  const std::int64_t start = monotonic_ns();
+  run.trainer.step({batch.images, batch.labels}, rate);
+  const std::int64_t took = monotonic_ns() - start;
+  const std::int64_t communication = std::min(took, run.trainer.communication_ns() - communicated);
+  run.observers.step_ns += took;
+  run.observers.time.add(TimeUse::communication, communication);
+  run.observers.time.add(TimeUse::compute, took - communication);
+  run.page.communication_share = seconds_of(communication) / seconds_of(took);
+  return seconds_of(took);
+}
+
+void print_loss_scale(Run& run) {
+  const std::optional<float> scale = run.trainer.loss_scale();
+  if (run.is_first_rank() && run.scores.scale && scale != run.scores.scale)
+    run.out << fmt::format("the loss scale is {} after step {}, was {}", *scale, run.progress.state.steps + 1,
+                           *run.scores.scale)
+            << std::endl;
+  run.scores.scale = scale;
+}
+
+void fetch(Run& run) {
+  run.scores.train = run.trainer.score();
+  run.page.loss = run.scores.train.loss;
+  if (!std::isfinite(run.scores.train.loss))
+    stop_without_numbers(run, fmt::format("the loss of rank {}", run.world.env.rank), run.scores.train.loss);
+  print_loss_scale(run);
+}
+
+void record_events(Run& run, double speed, double rate) {
+  if (!run.observers.events) return;
+  const Score& score = run.scores.train;
+  std::vector<Scalar> scalars = {{"train/loss", score.loss},
+                                 {"train/acc1", score.acc1},
+                                 {"train/acc5", score.acc5},
+                                 {"train/learning_rate", rate},
+                                 {"train/images_per_second", speed * run.world.env.world_size},
+                                 {"train/communication_share", run.page.communication_share}};
+  if (run.scores.scale) scalars.push_back({"train/loss_scale", *run.scores.scale});
+  write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps + 1, scalars); });
+}
+
+void print_step(Run& run, double speed) {
+  const TrainingState& state = run.progress.state;
+  if (run.job.train.print_format == job::PrintFormat::worker)
+    run.out << worker_line(run.world.env.rank, state.steps, run.scores.train.loss, speed) << std::endl;
+  else
+    run.out << epoch_line(state.epoch, state.batch, run.scores.train) << std::endl;
+}
+
+// What falls due inside a run of steps waits for its end.
+void fetch_and_log(Run& run, bool ends_run, double speed, double rate) {
+  const Progress& progress = run.progress;
+  Scores& scores = run.scores;
+  scores.fetch_is_due |= progress.state.steps % run.job.train.fetch_every == 0 ||
+                         progress.state.steps + 1 == progress.total_steps;
+  scores.log_is_due |= progress.state.batch % run.job.train.log_every == 0;
+  if (!ends_run) return;
+  if (std::exchange(scores.fetch_is_due, false)) book(run, TimeUse::compute, [&] { fetch(run); });
+  if (!std::exchange(scores.log_is_due, false)) return;
+  record_events(run, speed, rate);
+  print_step(run, speed);
+}
+
+void advance(Run& run, double speed) {
+  ++run.progress.state.steps;
+  ++run.progress.state.batch;
+  run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
+  run.page.images_per_second = speed;
+  run.page.beat();
+}
+
+void compare_weights(Run& run) {
+  const int every = run.job.train.check_weights_every;
+  const std::int64_t steps = run.progress.state.steps;
+  if (every <= 0 || steps % every != 0 || run.is_alone()) return;
+  book(run, TimeUse::communication,
+       [&] { check_replicas(run.trainer.storage().fingerprint(), steps, *run.world.communicator); });
+}
+
+}  // namespace
+
+void train_step(Run& run, const Batch& batch, bool ends_run) {
+  const double rate = learning_rate(run);
+  const double speed = run.job.data.batch_size / timed_step(run, batch, rate);
+  fetch_and_log(run, ends_run, speed, rate);
+  print_skipped(run, run.loaders.train);
+  advance(run, speed);
+  compare_weights(run);
+}
+
+}  // namespace fleetrun::runtime

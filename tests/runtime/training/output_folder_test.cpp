@@ -1,0 +1,75 @@
+#include "runtime/training/output_folder.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "comm/collective/solo.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/training/trainer.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::runtime::output_folder_test {
+namespace {
+
+// A training whose results go to the folder "out" of a temporary one.
+struct Training {
+  TemporaryFolder folder;
+  job::OutputSpec output;
+  std::unique_ptr<Device> device = make_cpu_device();
+  std::unique_ptr<comm::Communicator> solo = comm::make_solo();
+  Trainer trainer;
+
+  Training() : output({.dir = folder / "out"}), trainer(make_job(), kFacts, *device, *solo, 1) {
+    prepare_output(output);
+  }
+
+  static constexpr ModelFacts kFacts = {.input_shape = {1, 4, 4}, .classes = 3};
+  static job::JobSpec make_job() {
+    job::JobSpec job;
+    job.model = {.name = job::ModelName::mlp, .hidden = {8}};
+    return job;
+  }
+
+  // What is printed.
+  std::string save() const {
+    std::ostringstream out;
+    save_result(output, trainer.executor().program(), trainer.storage(), out);
+    return out.str();
+  }
+};
+
+TEST_CASE("the weights go to model.safetensors, and replace those of an earlier training") {
+  const Training training;
+  const std::string told = "weights: " + training.folder.path() + "/out/model.safetensors\n";
+  CHECK(training.save() == told);
+  CHECK(training.save() == told);
+  CHECK_FALSE(training.folder.has("out/model.1.safetensors"));
+}
+
+TEST_CASE("a file that the user put there during the training stays, and the weights go beside it") {
+  const Training training;
+  training.folder.write("out/model.safetensors", "of the user");
+  const std::string folder = training.folder.path() + "/out/";
+  CHECK(training.save() == "warning: " + folder +
+                               "model.safetensors is in the way: a file that fleetrun did not write; the "
+                               "weights go to " +
+                               folder + "model.1.safetensors\nweights: " + folder + "model.1.safetensors\n");
+  CHECK(training.folder.read("out/model.safetensors") == "of the user");
+  CHECK(read_safetensors(folder + "model.1.safetensors").tensors.size() == 4);
+}
+
+TEST_CASE("numbers that are taken are left alone, links to nowhere too") {
+  const Training training;
+  training.folder.write("out/model.safetensors", "of the user");
+  training.folder.write("out/model.1.safetensors", "also");
+  std::filesystem::create_symlink("nowhere", training.folder / "out/model.2.safetensors");
+  training.save();
+  CHECK(training.folder.read("out/model.1.safetensors") == "also");
+  CHECK_FALSE(training.folder.has("out/nowhere"));
+  CHECK(training.folder.has("out/model.3.safetensors"));
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::output_folder_test
