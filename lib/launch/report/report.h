@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launch/loop/clock.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/death_evidence.h"
 #include "launch/supervise/process_group.h"
 #include "launch/supervise/supervisor.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 namespace fleetrun::launch {
 

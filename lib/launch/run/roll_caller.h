@@ -8,7 +8,7 @@
 #include "base/progress_page.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_folder.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/stack_dump.h"
 #include "launch/supervise/process_group.h"
 

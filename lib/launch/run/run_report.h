@@ -5,7 +5,7 @@
 
 #include "base/progress_page.h"
 #include "launch/logs/log_folder.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/report.h"
 #include "launch/run/run_node.h"
 #include "launch/supervise/process_group.h"

@@ -23,7 +23,7 @@
 #include "launch/run/wait_notice.h"
 #include "launch/serve/control_requests.h"
 #include "launch/serve/control_server.h"
-#include "launch/serve/metrics.h"
+#include "launch/serve/prometheus_exporter.h"
 #include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
@@ -68,7 +68,7 @@ class Supervision {
   HangMonitor hangs_;
   RunControl control_;
   ControlServer control_server_;
-  Metrics metrics_;
+  PrometheusExporter metrics_;
   std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
 };
 

@@ -1,4 +1,4 @@
-#include "launch/serve/metrics.h"
+#include "launch/serve/prometheus_exporter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -58,12 +58,13 @@ RunMetrics measure_run(const MetricsSource& source) {
   return run;
 }
 
-Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
-                 std::function<void(std::string_view line)> say)
+PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& options,
+                                       const MetricsSource& source,
+                                       std::function<void(std::string_view line)> say)
     : loop_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
   if (const auto& wanted = options.metrics_port.value) {
-    server_ =
-        std::make_unique<MetricsServer>(loop, *wanted, [this] { return metrics_text(measure_run(source_)); });
+    server_ = std::make_unique<PrometheusServer>(loop, *wanted,
+                                                 [this] { return prometheus_text(measure_run(source_)); });
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;
@@ -71,23 +72,23 @@ Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSou
   write_again_later();
 }
 
-void Metrics::finish(int exit_code) {
+void PrometheusExporter::finish(int exit_code) {
   if (file_.empty()) return;
   RunMetrics run = measure_run(source_);
   run.exit_code = exit_code;
   write(run);
 }
 
-void Metrics::write_again_later() {
+void PrometheusExporter::write_again_later() {
   write(measure_run(source_));
   loop_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
 }
 
 // A run does not fail because nobody can be told of it.
-void Metrics::write(const RunMetrics& run) {
+void PrometheusExporter::write(const RunMetrics& run) {
   try {
     require_ours(file_, {.text = kMetricsStart}, "");
-    replace_file(file_, metrics_text(run), Readers::all);  // node_exporter is another user
+    replace_file(file_, prometheus_text(run), Readers::all);  // node_exporter is another user
     failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(failed_, true)) say_("--metrics_file: " + error.message());

@@ -12,14 +12,14 @@
 
 namespace fleetrun::launch {
 
-class MetricsServer {
+class PrometheusServer {
  public:
   // Listens from now on; `text` makes what is answered. Port 0: the kernel chooses. Throws Error(temporary) when it
   // cannot listen there.
-  MetricsServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text);
-  ~MetricsServer();
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
+  PrometheusServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text);
+  ~PrometheusServer();
+  PrometheusServer(const PrometheusServer&) = delete;
+  PrometheusServer& operator=(const PrometheusServer&) = delete;
 
   const Endpoint& endpoint() const { return endpoint_; }  // with the port that it got
 

@@ -1,9 +1,9 @@
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace fleetrun::launch::collectives_test {
+namespace fleetrun::launch::collective_records_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -140,4 +140,4 @@ TEST_CASE("the report has the verdict and the latest of each rank, the rank's ow
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::collectives_test
+}  // namespace fleetrun::launch::collective_records_test

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/utc_time.h"
 
 namespace fleetrun::launch {

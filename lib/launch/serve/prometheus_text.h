@@ -30,7 +30,7 @@ struct RunMetrics {
 
 constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours
 
-std::string metrics_text(const RunMetrics& run);
+std::string prometheus_text(const RunMetrics& run);
 
 // A label's value: backslashes, quotes and line ends escaped.
 std::string escape_label(const std::string& text);

@@ -9,8 +9,8 @@
 #include "launch/cli/options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
-#include "launch/serve/metrics_server.h"
-#include "launch/serve/metrics_text.h"
+#include "launch/serve/prometheus_server.h"
+#include "launch/serve/prometheus_text.h"
 #include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
@@ -22,11 +22,11 @@ struct MetricsSource {
   const ExitReport& report;
 };
 
-class Metrics {
+class PrometheusExporter {
  public:
   // `say` takes lines for people. All outlive it. Throws Error(temporary) when the port is taken.
-  Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
-          std::function<void(std::string_view line)> say);
+  PrometheusExporter(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
+                     std::function<void(std::string_view line)> say);
 
   void finish(int exit_code);  // the file's last state
 
@@ -39,7 +39,7 @@ class Metrics {
   std::function<void(std::string_view line)> say_;
   std::string file_;     // "": none
   bool failed_ = false;  // the last time
-  std::unique_ptr<MetricsServer> server_;
+  std::unique_ptr<PrometheusServer> server_;
 };
 
 RunMetrics measure_run(const MetricsSource& source);

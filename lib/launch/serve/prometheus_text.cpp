@@ -1,4 +1,4 @@
-#include "launch/serve/metrics_text.h"
+#include "launch/serve/prometheus_text.h"
 
 #include <cmath>
 #include <functional>
@@ -127,7 +127,7 @@ std::string escape_label(const std::string& text) {
   return escaped;
 }
 
-std::string metrics_text(const RunMetrics& run) {
+std::string prometheus_text(const RunMetrics& run) {
   Writer writer;
   write_run(run, writer);
   if (!run.ranks.empty() && run.ranks.front().progress) write_training(run, writer);

@@ -1,4 +1,4 @@
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "launch/serve/metrics_server.h"
+#include "launch/serve/prometheus_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -71,17 +71,17 @@ std::string answer_http(const std::string& request, const std::function<std::str
   return answer_with("200 OK", "text/plain; version=0.0.4; charset=utf-8", text(), !head);
 }
 
-MetricsServer::MetricsServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text)
+PrometheusServer::PrometheusServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text)
     : loop_(loop), endpoint_(wanted), text_(std::move(text)), socket_(listen_on(endpoint_)) {
   loop_.watch_readable(socket_.get(), [this] { welcome(); });
 }
 
-MetricsServer::~MetricsServer() {
+PrometheusServer::~PrometheusServer() {
   while (!peers_.empty()) drop(peers_.begin()->first);
   loop_.forget(socket_.get());
 }
 
-void MetricsServer::welcome() {
+void PrometheusServer::welcome() {
   UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) return welcome_later();
   if (!fd || peers_.size() >= kMostScrapers) return;
@@ -93,13 +93,13 @@ void MetricsServer::welcome() {
 }
 
 // Who waits at the door would wake us all the time.
-void MetricsServer::welcome_later() {
+void PrometheusServer::welcome_later() {
   loop_.forget(socket_.get());
   loop_.call_at(Clock::now() + kAcceptRetryPause,
                 [this] { loop_.watch_readable(socket_.get(), [this] { welcome(); }); });
 }
 
-void MetricsServer::read_from(PeerId id) {
+void PrometheusServer::read_from(PeerId id) {
   Peer& peer = peers_.at(id);
   std::array<char, kLongestScrape> buffer;
   const ssize_t count = ::read(peer.fd.get(), buffer.data(), buffer.size());
@@ -116,7 +116,7 @@ void MetricsServer::read_from(PeerId id) {
 }
 
 // The peer closes when it has everything.
-void MetricsServer::write_to(PeerId id) {
+void PrometheusServer::write_to(PeerId id) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   Peer& peer = found->second;
@@ -130,7 +130,7 @@ void MetricsServer::write_to(PeerId id) {
     loop_.when_writable(peer.fd.get(), [this, id] { write_to(id); });
 }
 
-void MetricsServer::drop(PeerId id) {
+void PrometheusServer::drop(PeerId id) {
   const auto peer = peers_.find(id);
   if (peer == peers_.end()) return;
   loop_.forget(peer->second.fd.get());
