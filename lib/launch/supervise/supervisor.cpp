@@ -263,9 +263,7 @@ Actions Supervisor::stop(TimePoint now) {
 }
 
 void Supervisor::decide_restart(TimePoint now) {
-  const bool failed = verdict_.cause == Cause::exited || verdict_.cause == Cause::killed ||
-                      verdict_.cause == Cause::hung || verdict_.cause == Cause::early_exit;
-  if (!failed || no_restart_) return;
+  if (!facts_of(verdict_.cause).restarts || no_restart_) return;
   restart_in_ = restarts_.after(verdict_.exit_code, now - started_);
   if (restart_in_ || !restarts_.crash_loop()) return;
   verdict_.crash_loop = true;

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "launch/loop/clock.h"
 #include "launch/process/exit_status.h"
+#include "launch/supervise/exit_cause.h"
 #include "launch/supervise/restart_policy.h"
 
 namespace fleetrun::launch {
@@ -95,7 +96,6 @@ using Action = std::variant<StartAttempt, EndAttempt, Terminate, TerminateGroup,
                             Resume, CallRoll, WakeAt>;
 using Actions = std::vector<Action>;
 
-enum class Cause { finished, exited, killed, spawn, stopped, front_lost, hung, timed_out, early_exit };
 enum class Role {
   running,        // also: did not die of SIGKILL in time
   finished,       // ended with 0 by itself
