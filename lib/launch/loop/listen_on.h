@@ -9,7 +9,7 @@
 namespace fleetrun::launch {
 
 // Listens on the address of `endpoint`, IPv4 or IPv6, and fills in the port that the kernel chose for 0. Without a
-// descriptor, errno says why: EINVAL for what is no address.
+// descriptor, errno says why: EINVAL when `endpoint` has no valid address.
 UniqueFd listen_on(Endpoint& endpoint, std::size_t backlog);
 
 std::string name_of_peer(int fd);  // "127.0.0.1:4711", of a connection over TCP

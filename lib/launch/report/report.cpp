@@ -1,9 +1,9 @@
 #include "launch/report/report.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/name_ranks.h"
 #include "base/printable.h"
 #include "launch/cli/shell_words.h"
@@ -12,8 +12,6 @@
 
 namespace fleetrun::launch {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestCommand = 200;  // bytes, shown in a report
 
@@ -40,22 +38,45 @@ std::string_view cause_word(const ExitReport& report) {
   return report.evidence.out_of_memory ? "oom" : facts_of(report.verdict.cause).name;
 }
 
-Json describe_rank(const ExitReport& report, std::size_t rank) {
+JsonValue rank_json(const ExitReport& report, std::size_t rank) {
   const RankVerdict& verdict = report.verdict.ranks.at(rank);
-  Json json = {{"rank", rank}, {"role", describe(verdict.role)}};
+  JsonValue json = JsonValue::object({{"rank", rank}, {"role", describe(verdict.role)}});
   if (const auto& status = verdict.status) {
     const bool exited = status->how == ExitStatus::How::exited;
-    json["how"] = exited ? "exited" : "killed";
-    json[exited ? "code" : "signal"] = status->value;
-    json["description"] = status->describe();
+    json.add("how", exited ? "exited" : "killed");
+    json.add(exited ? "code" : "signal", status->value);
+    json.add("description", status->describe());
   }
   if (rank < report.workers.size() && report.workers[rank].pid > 0) {
-    json["pid"] = report.workers[rank].pid;
-    json["started"] = utc_time(report.workers[rank].started.wall);
-    if (verdict.status) json["ended"] = utc_time(report.workers[rank].ended.wall);
+    json.add("pid", report.workers[rank].pid);
+    json.add("started", utc_time(report.workers[rank].started.wall));
+    if (verdict.status) json.add("ended", utc_time(report.workers[rank].ended.wall));
   }
-  if (rank < report.logs.size()) json["log"] = report.logs[rank];
+  if (rank < report.logs.size()) json.add("log", report.logs[rank]);
   return json;
+}
+
+JsonValue ranks_json(const ExitReport& report) {
+  JsonValue json = JsonValue::list({});
+  for (std::size_t rank = 0; rank < report.verdict.ranks.size(); ++rank)
+    json.items.push_back(rank_json(report, rank));
+  return json;
+}
+
+JsonValue attempts_json(const std::vector<AttemptRecord>& attempts) {
+  JsonValue json = JsonValue::list({});
+  for (const AttemptRecord& attempt : attempts)
+    json.items.push_back(JsonValue::object({{"message", attempt.message},
+                                            {"exit_code", attempt.exit_code},
+                                            {"ended", utc_time(attempt.ended)},
+                                            {"logs", attempt.logs}}));
+  return json;
+}
+
+// A job's own program may have written it.
+JsonValue train_json(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  return document.problems.empty() ? document.root : "train.json is not valid JSON";
 }
 
 std::string fact_lines(const ExitReport& report) {
@@ -162,41 +183,35 @@ std::string describe(const ExitReport& report) {
 }
 
 std::string report_json(const ExitReport& report) {
-  Json json = {{"fleetrun", FLEETRUN_VERSION}, {"run_id", report.run_id}, {"job_id", report.job_id}};
   const Verdict& verdict = report.verdict;
-  json["cause"] = cause_word(report);
-  json["message"] = report.error ? *report.error : describe_failure(report);
-  json["exit_code"] = verdict.exit_code;
-  json["first_failed_rank"] = verdict.rank ? Json(*verdict.rank) : Json();
-  json["stop_signal"] = verdict.cause == Cause::stopped ? Json(verdict.signal) : Json();
-  json["started"] = utc_time(report.started.wall);
-  json["ended"] = utc_time(report.ended.wall);
-  json["seconds"] = seconds_between(report.started, report.ended);
-  json["host"] = report.host;
-  json["command"] = report.command;
-  json["ranks"] = Json::array();
-  for (std::size_t rank = 0; rank < verdict.ranks.size(); ++rank)
-    json["ranks"].push_back(describe_rank(report, rank));
-  json["last_lines"] = report.last_lines;
-  json["exception"] = report.evidence.exception.empty() ? Json() : Json(describe_exception(report.evidence));
-  json["evidence"] = report.evidence.facts;
-  json["roll_call"] = report.roll_call;
-  json["collectives"] = Json::parse(comparisons_json(report.collectives));
-  json["step"] = report.step ? Json(*report.step) : Json();
-  json["log_disk_full"] = report.log_disk_full;
-  json["crash_loop"] = verdict.crash_loop;
-  json["earlier_attempts"] = Json::array();
-  for (const AttemptRecord& attempt : report.attempts)
-    json["earlier_attempts"].push_back({{"message", attempt.message},
-                                        {"exit_code", attempt.exit_code},
-                                        {"ended", utc_time(attempt.ended)},
-                                        {"logs", attempt.logs}});
-  json["survivors"] = report.survivors;
-  if (!report.train.empty()) {
-    const Json train = Json::parse(report.train, nullptr, false);
-    json["train"] = train.is_discarded() ? Json("train.json is not valid JSON") : train;
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  JsonValue json = JsonValue::object({
+      {"fleetrun", FLEETRUN_VERSION},
+      {"run_id", report.run_id},
+      {"job_id", report.job_id},
+      {"cause", cause_word(report)},
+      {"message", report.error ? *report.error : describe_failure(report)},
+      {"exit_code", verdict.exit_code},
+      {"first_failed_rank", verdict.rank},
+      {"stop_signal", verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt},
+      {"started", utc_time(report.started.wall)},
+      {"ended", utc_time(report.ended.wall)},
+      {"seconds", seconds_between(report.started, report.ended)},
+      {"host", report.host},
+      {"command", report.command},
+      {"ranks", ranks_json(report)},
+      {"last_lines", report.last_lines},
+      {"exception", report.evidence.exception.empty() ? JsonValue() : describe_exception(report.evidence)},
+      {"evidence", report.evidence.facts},
+      {"roll_call", report.roll_call},
+      {"collectives", comparisons_json(report.collectives)},
+      {"step", report.step},
+      {"log_disk_full", report.log_disk_full},
+      {"crash_loop", verdict.crash_loop},
+      {"earlier_attempts", attempts_json(report.attempts)},
+      {"survivors", report.survivors},
+  });
+  if (!report.train.empty()) json.add("train", train_json(report.train));
+  return to_json_tall(json);
 }
 
 }  // namespace fleetrun::launch

@@ -81,7 +81,7 @@ void report_collectives(const CollectiveRecords& records, const LogFolder& logs,
   report.collectives = records;
   try {
     for (const RankCollectives& rank : records.ranks)
-      logs.write(fmt::format("collectives.{}.json", rank.rank), history_json(records, rank));
+      logs.write(fmt::format("collectives.{}.json", rank.rank), to_json_tall(history_json(records, rank)));
   } catch (const Error& error) {
     report.evidence.facts.push_back(error.message());
   }

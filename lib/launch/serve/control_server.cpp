@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json_value.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
 
@@ -16,8 +17,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kLongestRequest = 64 * 1024;  // bytes: a list of all of 10,000 ranks
-const std::string kTooLong =
-    fmt::format(R"({{"error": "the request has more than {} bytes"}})", kLongestRequest);
+const std::string kTooLong = to_json(
+    JsonValue::object({{"error", fmt::format("the request has more than {} bytes", kLongestRequest)}}));
 
 // Who is at the other end: "process 4711", "process 4711 of root"; none when they are another user.
 std::optional<std::string> allowed_sender(int fd) {
@@ -73,7 +74,7 @@ std::optional<std::string> ControlServer::welcome(int fd) const {
   return server_->peers() < kMostControlPeers ? allowed_sender(fd) : std::nullopt;
 }
 
-// One question each. Who has been answered may stay.
+// Answers one question of each peer. A peer with its answer may stay.
 std::string ControlServer::read_request(const Peer& peer, std::string input) {
   if (server_->is_trusted(peer.id)) return "";
   const std::size_t end = input.find('\n');

@@ -19,7 +19,7 @@ class ControlServer {
   // Gets a request without its line end and who sent it ("process 4711"), gives the answer.
   using Answer = std::function<std::string(const std::string& request, const std::string& sender)>;
 
-  // Where the folder's file system has no sockets there is none, and that is no error.
+  // Without an error there is no socket where the folder's file system does not support them.
   // A peer has `patience` from its coming to the end of its request.
   ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer,
                 Clock::duration patience = std::chrono::seconds(5));
@@ -29,7 +29,7 @@ class ControlServer {
 
   bool listens() const { return server_.has_value(); }
 
-  // Nobody is answered any more: the loop has stopped.
+  // Stops answering: the loop has stopped.
   void close();
 
  private:

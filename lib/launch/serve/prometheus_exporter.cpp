@@ -15,14 +15,9 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kWriteEvery = std::chrono::seconds(5);  // a third of what collectors wait between two looks
-constexpr int kSignalCode = 128;  // the code of a signal, less its number, as shells have it
 
 double seconds_since_1970(std::chrono::system_clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-int code_of(const ExitStatus& status) {
-  return status.how == ExitStatus::How::exited ? status.value : kSignalCode + status.value;
 }
 
 void read_page(const ProgressPage& page, RankMetrics& rank) {
@@ -50,7 +45,7 @@ RunMetrics measure_run(const MetricsSource& source) {
   for (std::size_t i = 0; i < group.records().size(); ++i) {
     RankMetrics rank;
     const auto& verdicts = group.verdict().ranks;
-    if (i < verdicts.size() && verdicts[i].status) rank.exit_code = code_of(*verdicts[i].status);
+    if (i < verdicts.size() && verdicts[i].status) rank.exit_code = verdicts[i].status->exit_code();
     rank.up = group.records()[i].pid > 0 && !rank.exit_code;
     if (i < pages.size()) read_page(*pages[i], rank);
     run.ranks.push_back(rank);
@@ -84,7 +79,7 @@ void PrometheusExporter::write_again_later() {
   loop_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
 }
 
-// A run does not fail because nobody can be told of it.
+// A run does not fail because its metrics cannot be written.
 void PrometheusExporter::write(const RunMetrics& run) {
   try {
     require_ours(file_, {.text = kMetricsStart}, "");

@@ -1,4 +1,4 @@
-// What Prometheus is told of a run: on a port (--metrics_port) and in a file (--metrics_file), if the user wants them.
+// Exports the metrics of a run to Prometheus: on a port (--metrics_port) and in a file (--metrics_file).
 #pragma once
 #include <functional>
 #include <memory>

@@ -23,12 +23,13 @@ UniqueFd listen_or_throw(Endpoint& endpoint) {
   const int problem = errno;
   if (problem == EINVAL)
     throw Error(ErrorKind::usage,
-                fmt::format("--metrics_port: \"{}\" is no address of this host as 127.0.0.1", endpoint.host));
+                fmt::format("--metrics_port: \"{}\" is not an address of this host, such as 127.0.0.1",
+                            endpoint.host));
   const std::string owner = problem == EADDRINUSE ? describe_port_owner(endpoint.port) : "";
   throw Error(ErrorKind::temporary,
-              fmt::format("--metrics_port: nobody can listen on {}{}: {}", endpoint.describe(),
+              fmt::format("--metrics_port: fleetrun cannot listen on {}{}: {}", endpoint.describe(),
                           owner.empty() ? "" : ", which is taken by " + owner, describe_errno(problem)),
-              "--metrics_port=0 takes a free one");
+              "--metrics_port=0 chooses a free port");
 }
 
 std::string answer_with(const char* status, const std::string& type, const std::string& body,

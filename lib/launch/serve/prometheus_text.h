@@ -1,4 +1,4 @@
-// What is known of a run as Prometheus reads it: text format 0.0.4.
+// The metrics of a run in the text format of Prometheus, version 0.0.4.
 #pragma once
 #include <optional>
 #include <string>

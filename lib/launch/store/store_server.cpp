@@ -81,7 +81,7 @@ std::string StoreServer::take_frames(PeerId id, std::string input) {
     const std::size_t bytes = decode_length(input.data() + used);
     const std::size_t most = state_.proven(id) ? kMaxFrame : kMaxUnprovenFrame;
     if (bytes == 0 || bytes > most) {
-      peers_.drop(id, fmt::format("a frame of {} bytes, at most {} are taken", bytes, most));
+      peers_.drop(id, fmt::format("a frame of {} bytes, wanted at most {}", bytes, most));
       return "";
     }
     if (input.size() - used < kLengthBytes + bytes) break;
@@ -89,7 +89,7 @@ std::string StoreServer::take_frames(PeerId id, std::string input) {
     if (message)
       on_message(id, *message);
     else
-      peers_.drop(id, "its bytes are no message of the store protocol");
+      peers_.drop(id, "its bytes are not a message of the store protocol");
     used += kLengthBytes + bytes;
   }
   return input.erase(0, used);

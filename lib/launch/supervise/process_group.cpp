@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/name_ranks.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
@@ -151,9 +152,9 @@ void ProcessGroup::perform(const Actions& actions) {
   if (left_alone_.empty()) return;
   std::vector<int> ranks;
   for (const PassOn& left : left_alone_) ranks.push_back(left.rank);
-  options_.say(fmt::format("{} was not passed on to {} {}, which it would end",
+  options_.say(fmt::format("{} was not passed on to {}, which it would end",
                            describe_signal(std::exchange(left_alone_, {}).front().signal),
-                           ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
+                           name_ranks(ranks)));
 }
 
 void ProcessGroup::act(const StartAttempt& action) {

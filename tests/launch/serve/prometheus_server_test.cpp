@@ -111,8 +111,8 @@ TEST_CASE("a port that is taken, and an address that is none, are errors that na
     return "";
   };
   CHECK(complaint(server.endpoint())
-            .starts_with("--metrics_port: nobody can listen on " + server.endpoint().describe()));
-  CHECK(complaint({"nowhere", 1}).starts_with("--metrics_port: \"nowhere\" is no address"));
+            .starts_with("--metrics_port: fleetrun cannot listen on " + server.endpoint().describe()));
+  CHECK(complaint({"nowhere", 1}).starts_with("--metrics_port: \"nowhere\" is not an address"));
 }
 
 }  // namespace

@@ -22,24 +22,23 @@ RunMetrics script_run() {
 
 TEST_CASE("a run of any program is told with its workers, restarts and exits, and nothing of a training") {
   CHECK(prometheus_text(script_run()) ==
-        "# HELP fleetrun_info The run that these metrics are of.\n"
+        "# HELP fleetrun_info The run of these metrics.\n"
         "# TYPE fleetrun_info gauge\n"
         "fleetrun_info{run_id=\"f00d\",job_id=\"a \\\"job\\\"\\\\\\n\",host=\"here\",version=\"1.2.3\"} 1\n"
-        "# HELP fleetrun_start_time_seconds When the run began, in seconds since 1970.\n"
+        "# HELP fleetrun_start_time_seconds Start of the run, in seconds since 1970.\n"
         "# TYPE fleetrun_start_time_seconds gauge\n"
         "fleetrun_start_time_seconds 1700000000\n"
         "# HELP fleetrun_restarts_total Restarts of all ranks after a failure.\n"
         "# TYPE fleetrun_restarts_total counter\n"
         "fleetrun_restarts_total 2\n"
-        "# HELP fleetrun_workers Ranks that the run has.\n"
+        "# HELP fleetrun_workers Number of ranks.\n"
         "# TYPE fleetrun_workers gauge\n"
         "fleetrun_workers 2\n"
-        "# HELP fleetrun_worker_up 1 while the process of the rank runs, else 0.\n"
+        "# HELP fleetrun_worker_up 1 while the rank's process runs, otherwise 0.\n"
         "# TYPE fleetrun_worker_up gauge\n"
         "fleetrun_worker_up{rank=\"0\"} 1\n"
         "fleetrun_worker_up{rank=\"1\"} 0\n"
-        "# HELP fleetrun_worker_exit_code With which code the rank ended in the present attempt, 128 and the "
-        "signal's number for one.\n"
+        "# HELP fleetrun_worker_exit_code Exit code of the rank in this attempt; 128 + n after signal n.\n"
         "# TYPE fleetrun_worker_exit_code gauge\n"
         "fleetrun_worker_exit_code{rank=\"1\"} 137\n");
 }
