@@ -67,8 +67,8 @@ void add_bandwidths(JsonValue& result, int ranks) {
   JsonMember* sizes = result.find("sizes");
   const std::vector<BenchRow> rows = rows_in(result);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    sizes->value.items[i].add("algbw_gb_s", JsonValue::of_number(algorithm_bandwidth(rows[i])));
-    sizes->value.items[i].add("busbw_gb_s", JsonValue::of_number(bus_bandwidth(rows[i], ranks)));
+    sizes->value.items[i].add("algbw_gb_s", algorithm_bandwidth(rows[i]));
+    sizes->value.items[i].add("busbw_gb_s", bus_bandwidth(rows[i], ranks));
   }
 }
 
@@ -92,8 +92,8 @@ int run_bench_command(const std::vector<std::string>& arguments) {
 
   const std::vector<BenchRow> rows = rows_in(result);
   if (found.has("--json")) {
-    result.add("backend", JsonValue::of_text(describe(request.backend)));
-    if (request.group_size > 0) result.add("group_size", JsonValue::of_integer(request.group_size));
+    result.add("backend", std::string(describe(request.backend)));
+    if (request.group_size > 0) result.add("group_size", request.group_size);
     add_bandwidths(result, request.ranks);
     print_answer(to_json_lines(result));
   } else {

@@ -61,19 +61,19 @@ std::string describe_values(const std::vector<job::KeyValue>& values) {
 }
 
 std::string values_as_json(const job::ParsedJob& job) {
-  JsonValue values = JsonValue::of_object();
+  JsonValue values = JsonValue::object();
   for (const job::KeyValue& value : job.values) {
-    JsonValue entry = JsonValue::of_object();
+    JsonValue entry = JsonValue::object();
     entry.add("value", read_json(value.value).root);
-    entry.add("origin", JsonValue::of_text(value.origin));
+    entry.add("origin", value.origin);
     values.add(value.key, std::move(entry));
   }
   std::vector<JsonValue> notes;
-  for (const std::string& note : job.notes) notes.push_back(JsonValue::of_text(note));
-  JsonValue document = JsonValue::of_object();
-  document.add("file", JsonValue::of_text(job.spec.file));
+  for (const std::string& note : job.notes) notes.push_back(JsonValue(note));
+  JsonValue document = JsonValue::object();
+  document.add("file", job.spec.file);
   document.add("values", std::move(values));
-  document.add("notes", JsonValue::of_list(std::move(notes)));
+  document.add("notes", JsonValue::list(std::move(notes)));
   return to_json_lines(document);
 }
 

@@ -16,6 +16,7 @@
 #include "launch/cli/option_help.h"
 #include "launch/cli/rank_set.h"
 #include "launch/cli/subcommands.h"
+#include "launch/process/process_state.h"
 #include "launch/serve/control_client.h"
 #include "run_folder.h"
 
@@ -41,8 +42,8 @@ void refuse_words(const std::string& name, const FoundFlags& found, std::size_t 
 }
 
 // The answer as an object. Throws what the run says is wrong.
-JsonValue ask(launch::ControlClient& client, const std::string& folder, const std::string& request) {
-  const std::string text = client.ask(request);
+JsonValue ask(launch::ControlClient& client, const std::string& folder, const JsonValue& request) {
+  const std::string text = client.ask(to_json(request));
   JsonValue answer = with_context(fmt::format("reading the answer of the run in {}/", folder),
                                   [&] { return read_json(text).root; });
   if (!answer.is(Kind::object))
@@ -52,7 +53,7 @@ JsonValue ask(launch::ControlClient& client, const std::string& folder, const st
   return answer;
 }
 
-JsonValue ask(const FoundFlags& found, const std::string& request) {
+JsonValue ask(const FoundFlags& found, const JsonValue& request) {
   launch::ControlClient client(run_folder(found));
   return ask(client, run_folder(found), request);
 }
@@ -73,15 +74,6 @@ std::string number_of(const JsonValue& object, const std::string& key) {
   return fits ? fmt::format("{:.1f}", member->value.number) : "-";
 }
 
-std::string describe_state(const std::string& state) {
-  if (state == "R") return "running";
-  if (state == "S" || state == "I") return "sleeping";
-  if (state == "D") return "waiting for I/O";
-  if (state == "T" || state == "t") return "stopped";
-  if (state == "Z") return "ended";
-  return state;
-}
-
 std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), number_of(run, "seconds"));
@@ -93,10 +85,12 @@ std::string describe_run(const JsonValue& run) {
   row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP");
   const JsonMember* ranks = run.find("ranks");
   if (ranks == nullptr) return text;
-  for (const JsonValue& rank : ranks->value.items)
-    row(text_of(rank, "rank"), text_of(rank, "pid"), describe_state(text_of(rank, "state")),
+  for (const JsonValue& rank : ranks->value.items) {
+    const std::string state = text_of(rank, "state");  // a letter while the process runs
+    row(text_of(rank, "rank"), text_of(rank, "pid"), state.size() == 1 ? launch::name_state(state[0]) : state,
         number_of(rank, "seconds"), number_of(rank, "cpu_seconds"), number_of(rank, "memory_mib"),
         number_of(rank, "log_seconds_ago"), text_of(rank, "step"));
+  }
   return text;
 }
 
@@ -133,7 +127,7 @@ int run_ps_command(const std::vector<std::string>& arguments) {
   const FoundFlags found = find_flags(launch::subcommand("ps"), arguments);
   if (shows_help("ps", found)) return 0;
   refuse_words("ps", found, 0);
-  const JsonValue run = ask(found, R"({"do": "ps"})");
+  const JsonValue run = ask(found, JsonValue::object({{"do", "ps"}}));
   print_answer(found.has("--json") ? to_json_lines(run) : describe_run(run));
   return 0;
 }
@@ -144,7 +138,7 @@ int run_stop_command(const std::vector<std::string>& arguments) {
   refuse_words("stop", found, 0);
   launch::ControlClient client(run_folder(found));
   const bool now = found.has("--now");
-  const char* request = now ? R"({"do": "stop", "now": true})" : R"({"do": "stop", "now": false})";
+  const JsonValue request = JsonValue::object({{"do", "stop"}, {"now", now}});
   const std::string run_id = text_of(ask(client, run_folder(found), request), "run_id", kLongestId);
   wait_for_end(client, run_id, now ? "" : "; fleetrun stop --now kills its ranks");
   print_answer(fmt::format("stopped {}\n", run_id));
@@ -156,9 +150,9 @@ int run_signal_command(const std::vector<std::string>& arguments) {
   if (shows_help("signal", found)) return 0;
   refuse_words("signal", found, 1);
   if (found.rest.empty()) throw Error(ErrorKind::usage, "no signal given", "fleetrun signal --help");
-  const JsonValue answer =
-      ask(found, fmt::format(R"({{"do": "signal", "signal": {}, "ranks": {}}})",
-                             parse_signal(found.rest.front()), json_quoted(chosen_ranks(found))));
+  const JsonValue answer = ask(found, JsonValue::object({{"do", "signal"},
+                                                         {"signal", parse_signal(found.rest.front())},
+                                                         {"ranks", chosen_ranks(found)}}));
   const JsonMember* ranks = answer.find("ranks");
   std::vector<std::string> sent;
   if (ranks != nullptr)

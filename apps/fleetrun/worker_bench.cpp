@@ -1,13 +1,12 @@
 #include "worker_bench.h"
 
+#include <cmath>
 #include <memory>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/progress_page.h"
 #include "base/rank_env.h"
 #include "comm/collective/hierarchical.h"
@@ -17,11 +16,17 @@
 namespace fleetrun {
 namespace {
 
-std::string to_json(const comm::Measured& measured) {
-  return fmt::format(
-      R"({{"bytes": {}, "count": {}, "iterations": {}, "time_us": {:.3f}, "median_us": {:.3f}, "p90_us": {:.3f}, "min_us": {:.3f}, "wrong": {}}})",
-      measured.bytes, measured.count, measured.rounds, measured.mean, measured.median, measured.p90,
-      measured.least, measured.wrong);
+double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
+
+JsonValue as_json(const comm::Measured& measured) {
+  return JsonValue::object({{"bytes", measured.bytes},
+                            {"count", measured.count},
+                            {"iterations", measured.rounds},
+                            {"time_us", to_thousandths(measured.mean)},
+                            {"median_us", to_thousandths(measured.median)},
+                            {"p90_us", to_thousandths(measured.p90)},
+                            {"min_us", to_thousandths(measured.least)},
+                            {"wrong", measured.wrong}});
 }
 
 [[noreturn]] void refuse_words() {
@@ -56,16 +61,17 @@ void run_bench(const std::vector<std::string>& arguments) {
   measured.record_in(page->records(), "measured");
   page->phase = Phase::training;
 
-  std::vector<std::string> sizes;
+  JsonValue sizes = JsonValue::list({});
   for (std::size_t i = 4; i < arguments.size(); ++i)
-    sizes.push_back(to_json(comm::measure_all_reduce(measured, {.bytes = std::stoull(arguments[i]),
-                                                                .dtype = *dtype,
-                                                                .rounds = std::stoi(arguments[2]),
-                                                                .before_each = [&] { page->beat(); }})));
+    sizes.items.push_back(
+        as_json(comm::measure_all_reduce(measured, {.bytes = std::stoull(arguments[i]),
+                                                    .dtype = *dtype,
+                                                    .rounds = std::stoi(arguments[2]),
+                                                    .before_each = [&] { page->beat(); }})));
   if (env.rank != 0 || env.log_dir.empty()) return;
-  write_file_atomically(env.log_dir + "/bench.json",
-                        fmt::format(R"({{"ranks": {}, "dtype": "{}", "sizes": [{}]}})", env.world_size,
-                                    describe(*dtype), fmt::join(sizes, ", ")));
+  write_file_atomically(
+      env.log_dir + "/bench.json",
+      to_json(JsonValue::object({{"ranks", env.world_size}, {"dtype", describe(*dtype)}, {"sizes", sizes}})));
 }
 
 }  // namespace fleetrun

@@ -8,25 +8,11 @@
 
 namespace fleetrun {
 
-// The values are the documented exit codes of fleetrun and its workers.
+// The values are the exit codes of fleetrun and its workers.
 enum class ErrorKind : int {
-  usage = 2,        // bad command line
-  data = 65,        // bad content of a data set or checkpoint
-  missing = 66,     // an input does not exist
-  internal = 70,    // a bug of ours
-  os = 71,          // fork, descriptors, memory
-  create = 73,      // an output cannot be created
-  io = 74,          // reading or writing went wrong
-  temporary = 75,   // a peer or node was lost, a deadline of the rendezvous passed
-  protocol = 76,    // authentication or agreement between ranks
-  permission = 77,  // an input may not be read
-  config = 78,      // job.json
-  numerics = 80,    // NaN or Inf in training
-  diverged = 81,    // replicas differ
-  gave_up = 93,     // starting again had no use
-  timeout = 124,    // --timeout
-  not_executable = 126,
-  not_found = 127,
+#define EXIT_CODE(kind, code, restart, meaning, again) kind = code,
+#include "base/exit_codes.def"
+#undef EXIT_CODE
 };
 
 // What went wrong, what was being done (innermost first), and what the user can do about it.

@@ -23,7 +23,7 @@ using Inside = JsonBreak::Inside;
 using WideJson =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
 
-// Reads a text and tells how far it was read.
+// Reads a text and records how far it has come.
 struct CountingIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -91,14 +91,14 @@ class TreeBuilder {
   CountingIterator end() { return {text_.data() + text_.size(), &furthest_}; }
 
   bool null() { return put(JsonValue(), read_so_far()); }
-  bool boolean(bool value) { return put(JsonValue::of_boolean(value), read_so_far()); }
+  bool boolean(bool value) { return put(JsonValue(value), read_so_far()); }
   bool number_integer(std::int64_t) { return put_number(); }
   bool number_unsigned(std::uint64_t) { return put_number(); }
   bool number_float(long double value, const std::string&) { return put_number(value < 1 && value > -1); }
   bool string(std::string& value);
   bool binary(WideJson::binary_t&) { return false; }  // never in text
-  bool start_object(std::size_t) { return open(JsonValue::of_object()); }
-  bool start_array(std::size_t) { return open(JsonValue::of_list({})); }
+  bool start_object(std::size_t) { return open(JsonValue::object()); }
+  bool start_array(std::size_t) { return open(JsonValue::list({})); }
   bool key(std::string& name);
   bool end_object();
   bool end_array() { return close(); }
@@ -127,7 +127,7 @@ class TreeBuilder {
   Locator locator_;
   JsonDocument& document_;
   std::vector<Open> open_;
-  std::size_t token_end_ = 0;  // behind the last token that was right
+  std::size_t token_end_ = 0;  // after the last token that was right
   After after_ = After::start;
 };
 
@@ -144,7 +144,7 @@ std::string TreeBuilder::path_of_next() const {
   return after_ == After::key ? child_path(path, value->members.back().key) : path;
 }
 
-// Hangs a value under what is open; in an object its key was put there before it.
+// Puts a value into the innermost open list or object; an object has its key already.
 JsonValue& TreeBuilder::place(JsonValue value) {
   value.position = locator_.at(next_token());
   if (open_.empty()) return document_.root = std::move(value);
@@ -163,7 +163,7 @@ bool TreeBuilder::put(JsonValue value, std::size_t token_end) {
 bool TreeBuilder::string(std::string& value) {
   if (value.find('\0') != std::string::npos)
     report(next_token(), path_of_next(), "found a text with the character U+0000, wanted one without");
-  return put(JsonValue::of_text(std::move(value)), read_so_far());
+  return put(JsonValue(std::move(value)), read_so_far());
 }
 
 // A number is taken from the text itself: to the last digit, and as people wrote it. The parser is up to one

@@ -1,7 +1,7 @@
 // Strict JSON text to a tree in which every value and key knows its line and column.
 // Strict: UTF-8 without byte order mark, no comments, no trailing commas, no NaN, numbers that fit, no key
-// twice, no NUL character in a text, not deeper than 32 levels. What is wrong is a list of values, so that a
-// caller can add what else it finds and tell everything at once.
+// twice, no NUL character in a text, not deeper than 32 levels. Problems are values, so that a
+// caller can add others and report all of them at once.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -43,39 +43,28 @@ std::string shown(std::string_view word) {
   return fmt::format("'{}'", word == "\"" ? word : std::string_view(quoted).substr(1, quoted.size() - 2));
 }
 
-std::string_view name_of(Inside inside) {
-  switch (inside) {
-    case Inside::list:
-      return "list";
-    case Inside::object:
-      return "object";
-    case Inside::nothing:
-      break;
-  }
-  return "text";
+bool wants_key(const JsonBreak& broken) {
+  return broken.inside == Inside::object && (broken.after == After::opening || broken.after == After::comma);
+}
+
+bool wants_value(const JsonBreak& broken) {
+  if (broken.after == After::key || broken.after == After::value) return false;
+  return !wants_key(broken);
 }
 
 std::string what_follows(const JsonBreak& broken) {
-  const bool in_list = broken.inside == Inside::list;
-  switch (broken.after) {
-    case After::start:
-      return "a value";
-    case After::opening:
-      return in_list ? "a value or ']'" : "a key in double quotes or '}'";
-    case After::key:
-      return "':' and a value";
-    case After::value:
-      return broken.inside == Inside::nothing ? "nothing more" : in_list ? "',' or ']'" : "',' or '}'";
-    case After::comma:
-      break;
-  }
-  return in_list ? "a value" : "a key in double quotes";
+  if (broken.after == After::key) return "':' and a value";
+  if (broken.after == After::value && broken.inside == Inside::nothing)
+    return "nothing after the end of the JSON value";
+  if (broken.after == After::value) return broken.inside == Inside::list ? "',' or ']'" : "',' or '}'";
+  return wants_key(broken) ? "a key in double quotes" : "a value";
 }
 
 std::string describe_end(const JsonBreak& broken) {
-  if (broken.inside == Inside::nothing) return "the text ends here, wanted a value";
-  return fmt::format("the text ends inside the {} that begins at {}:{}, wanted {}", name_of(broken.inside),
-                     broken.opened.line, broken.opened.column, what_follows(broken));
+  if (broken.inside == Inside::nothing) return "the text is empty, wanted a value";
+  return fmt::format("the text ends inside the {} that begins at {}:{}, wanted {}",
+                     broken.inside == Inside::list ? "list" : "object", broken.opened.line,
+                     broken.opened.column, what_follows(broken));
 }
 
 bool is_hex(char letter) { return std::isxdigit(static_cast<unsigned char>(letter)) != 0; }
@@ -115,7 +104,8 @@ std::optional<JsonFault> find_text_fault(std::string_view text, std::size_t star
   return JsonFault{start, "a text that is never closed, wanted '\"' at its end"};
 }
 
-std::optional<std::string> wanted_instead_of(std::string_view word) {
+// What a value that people write but JSON does not know should be.
+std::string wanted_instead_of(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTable = {{
       {"nan", "a finite number"},
       {"-nan", "a finite number"},
@@ -125,90 +115,61 @@ std::optional<std::string> wanted_instead_of(std::string_view word) {
       {"-infinity", "a finite number"},
       {"true", "true in small letters"},
       {"false", "false in small letters"},
-      {"none", "a value (there is no None in JSON)"},
+      {"none", "a value (JSON has no None, only null)"},
   }};
   std::string small(word);
   std::transform(small.begin(), small.end(), small.begin(),
                  [](unsigned char letter) { return std::tolower(letter); });
   for (const auto& [name, wanted] : kTable)
     if (small == name) return std::string(wanted);
-  return std::nullopt;
+  const auto first = static_cast<unsigned char>(word.front());
+  if (std::isdigit(first) != 0 || first == '-' || first == '+' || first == '.')
+    return "a number such as 64, -0.5 or 1e-4";
+  return std::isalpha(first) != 0 ? "a value (texts stand in double quotes)" : "a value";
 }
 
 std::string describe_value(std::string_view word) {
-  if (const auto wanted = wanted_instead_of(word)) return fmt::format("{}, wanted {}", word, *wanted);
-  const char first = word.front();
-  if (std::isdigit(static_cast<unsigned char>(first)) != 0 || first == '-' || first == '+' || first == '.')
-    return fmt::format("{}, wanted a number such as 64, -0.5 or 1e-4", word);
-  if (std::isalpha(static_cast<unsigned char>(first)) != 0)
-    return fmt::format("{}, wanted a value (texts stand in double quotes)", word);
-  return fmt::format("{}, wanted a value", shown(word));
-}
-
-// Something stands at `at` where a key or a value has to begin.
-JsonFault diagnose_beginning(std::string_view text, std::size_t at, bool key_wanted) {
-  const char first = text[at];
-  if (first == '"')
-    if (auto fault = find_text_fault(text, at)) return *fault;
-  if (first == '\'') return {at, "a single quote, wanted double quotes"};
-  if (first == ',') return {at, fmt::format("a comma too many, wanted {}", key_wanted ? "a key" : "a value")};
-  const std::string_view word = word_at(text, at);
-  if (first == '"')
-    return {at, "a text with half of a surrogate pair, wanted both halves, as in \\ud83d\\ude00"};
-  if (key_wanted) return {at, fmt::format("{}, wanted a key in double quotes", shown(word))};
-  return {at, describe_value(word)};
+  return fmt::format("{}, wanted {}", shown(word), wanted_instead_of(word));
 }
 
 bool is_comment(std::string_view rest) {
   return rest.starts_with("//") || rest.starts_with("/*") || rest.starts_with("#");
 }
 
-JsonFault diagnose_after_value(std::string_view text, std::size_t at, const JsonBreak& broken) {
-  if (broken.inside == Inside::nothing)
-    return {at,
-            fmt::format("{} after the end of the JSON value, wanted nothing more", shown(word_at(text, at)))};
-  const bool key_wanted = broken.inside == Inside::object;
-  if (text[at] != ',') {
-    if (text[at] == '"' || text[at] == '{' || text[at] == '[')
-      return {at, fmt::format("'{}' right after a value, wanted a comma between them", text[at])};
-    return {at, fmt::format("{}, wanted {}", shown(word_at(text, at)), what_follows(broken))};
+// What is wrong with the text at `at`, where `broken` says what may follow.
+JsonFault diagnose_at(std::string_view text, std::size_t at, const JsonBreak& broken) {
+  if (is_comment(text.substr(at))) return {at, "a comment, wanted none: JSON has no comments"};
+  const bool begins = wants_key(broken) || wants_value(broken);
+  if (begins && text[at] == '\'') return {at, "a single quote, wanted double quotes"};
+  if (begins && text[at] == '"') {
+    if (auto fault = find_text_fault(text, at)) return *fault;
+    return {at, "a text with half of a surrogate pair, wanted both halves, as in \\ud83d\\ude00"};
   }
-  const std::size_t next = skip_space(text, at + 1);
-  if (next == text.size())
-    return {next,
-            describe_end(
-                {.offset = at, .after = After::comma, .inside = broken.inside, .opened = broken.opened})};
-  if (is_comment(text.substr(next))) return {next, "a comment, wanted none: JSON has no comments"};
-  if (text[next] == ']' || text[next] == '}')
-    return {at, fmt::format("a comma before '{}', wanted none after the last value", text[next])};
-  return diagnose_beginning(text, next, key_wanted);
+  const std::string_view word = word_at(text, at);
+  if (wants_value(broken)) return {at, describe_value(word)};
+  return {at, fmt::format("{}, wanted {}", shown(word), what_follows(broken))};
 }
 
 }  // namespace
 
-JsonFault diagnose_json(std::string_view text, const JsonBreak& broken) {
-  const std::size_t at = skip_space(text, broken.offset);
-  if (at == text.size())
-    return {at, broken.after == After::start ? "the text is empty, wanted a value" : describe_end(broken)};
-  if (is_comment(text.substr(at))) return {at, "a comment, wanted none: JSON has no comments"};
-  if (broken.after == After::value) return diagnose_after_value(text, at, broken);
-  if (broken.after != After::key) return diagnose_beginning(text, at, broken.inside == Inside::object);
-  if (text[at] != ':')
-    return {at, fmt::format("{} after a key, wanted ':' and a value", shown(word_at(text, at)))};
-  const std::size_t value = skip_space(text, at + 1);
-  if (value == text.size()) return {value, describe_end(broken)};
-  if (is_comment(text.substr(value))) return {value, "a comment, wanted none: JSON has no comments"};
-  if (text[value] == ',' || text[value] == '}')
-    return {value, fmt::format("'{}' after a key and ':', wanted a value", text[value])};
-  return diagnose_beginning(text, value, false);
+JsonFault diagnose_json(std::string_view text, JsonBreak broken) {
+  std::size_t at = skip_space(text, broken.offset);
+  const char next = at < text.size() ? text[at] : '\0';
+  const bool is_comma = next == ',' && broken.after == After::value && broken.inside != Inside::nothing;
+  if (is_comma || (next == ':' && broken.after == After::key)) {
+    const std::size_t separator = std::exchange(at, skip_space(text, at + 1));
+    broken.after = is_comma ? After::comma : After::colon;
+    if (is_comma && at < text.size() && (text[at] == ']' || text[at] == '}'))
+      return {separator, fmt::format("a comma before '{}', wanted none after the last value", text[at])};
+  }
+  return at == text.size() ? JsonFault{at, describe_end(broken)} : diagnose_at(text, at, broken);
 }
 
 std::optional<JsonFault> find_encoding_fault(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) return JsonFault{0, "a byte order mark, wanted UTF-8 without one"};
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+  const bool is_wide = text.size() >= 2 && (text[0] == '\0') != (text[1] == '\0');
+  if (is_wide || text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     return JsonFault{0, "UTF-16 text, wanted UTF-8"};
-  if (text.size() >= 2 && (text[0] == '\0') != (text[1] == '\0'))
-    return JsonFault{0, "UTF-16 text without a byte order mark, wanted UTF-8"};
   for (std::size_t offset = 0; offset < text.size();) {
     const std::size_t length = utf8_character_length(text, offset);
     if (text[offset] == '\0') return JsonFault{offset, "the character U+0000, wanted text without it"};

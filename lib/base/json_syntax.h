@@ -1,5 +1,4 @@
-// Why a text is no JSON, in words for the person who wrote it: used by json_reader once the parser has given
-// up.
+// Says in words why a text is not JSON, for the person who wrote it. json_reader asks when the parser has given up.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -12,10 +11,10 @@ namespace fleetrun {
 
 // Where a parser stood when it could not go on.
 struct JsonBreak {
-  enum class After { start, opening, key, value, comma };  // the last thing that was right
-  enum class Inside { nothing, list, object };             // the innermost container that is open
+  enum class After { start, opening, key, colon, value, comma };  // the last thing that was right
+  enum class Inside { nothing, list, object };                    // the innermost container that is open
 
-  std::size_t offset = 0;  // of the first byte behind what was right
+  std::size_t offset = 0;  // of the first byte after what was right
   After after = After::start;
   Inside inside = Inside::nothing;
   TextPosition opened;  // where that container begins
@@ -26,9 +25,9 @@ struct JsonFault {
   std::string message;  // what was found, what was wanted
 };
 
-JsonFault diagnose_json(std::string_view text, const JsonBreak& broken);
+JsonFault diagnose_json(std::string_view text, JsonBreak broken);
 
-// A text in another encoding or with bytes that are no UTF-8.
+// Another encoding than UTF-8, or bytes that are not valid in it.
 std::optional<JsonFault> find_encoding_fault(std::string_view text);
 
 }  // namespace fleetrun

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
-constexpr std::size_t kLongestShownKey = 60;  // bytes of a key that is no plain word
+constexpr std::size_t kLongestShownKey = 60;  // bytes of a key that is not a plain word
 
 bool is_plain_word(std::string_view key) {
   return !key.empty() && key.size() <= kLongestShownKey &&
@@ -31,14 +32,23 @@ std::string_view cut(std::string_view text, std::size_t limit) {
 
 bool is_container(const JsonValue& value) { return value.is(Kind::list) || value.is(Kind::object); }
 
-std::string plain_text(const JsonValue& value) {
+enum class Style { line, lines, tall };
+
+std::string number_text(double number, Style style) {
+  if (!std::isfinite(number)) return "null";
+  std::string text = fmt::format("{}", number);
+  if (style == Style::tall && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string plain_text(const JsonValue& value, Style style) {
   switch (value.kind) {
     case Kind::boolean:
       return value.boolean ? "true" : "false";
     case Kind::integer:
       return fmt::format("{}", value.integer);
     case Kind::number:
-      return std::isfinite(value.number) ? fmt::format("{}", value.number) : "null";
+      return number_text(value.number, style);
     case Kind::text:
       return json_quoted(value.text);
     default:
@@ -48,20 +58,26 @@ std::string plain_text(const JsonValue& value) {
 
 // How the parts of a list or object are set apart: on one line, or a line each.
 struct Layout {
-  bool lines = false;
+  Style style = Style::line;
   int depth = 0;
 
-  Layout deeper() const { return {lines, depth + 1}; }
+  Layout deeper() const { return {style, depth + 1}; }
+  bool is_flat(const JsonValue& list) const {
+    return style == Style::tall ? list.items.empty()
+                                : std::none_of(list.items.begin(), list.items.end(), is_container);
+  }
   std::string start(bool first, bool flat) const {
-    if (!lines || flat) return first ? "" : ", ";
+    if (style == Style::line || flat) return first ? "" : ", ";
     return fmt::format("{}\n{:{}}", first ? "" : ",", "", 2 * (depth + 1));
   }
-  std::string end(bool flat) const { return lines && !flat ? fmt::format("\n{:{}}", "", 2 * depth) : ""; }
+  std::string end(bool flat) const {
+    return style == Style::line || flat ? "" : fmt::format("\n{:{}}", "", 2 * depth);
+  }
 };
 
 void write(const JsonValue& value, const Layout& layout, std::string& out) {
   if (value.is(Kind::list)) {
-    const bool flat = std::none_of(value.items.begin(), value.items.end(), is_container);
+    const bool flat = layout.is_flat(value);
     out += '[';
     for (const JsonValue& item : value.items) {
       out += layout.start(&item == value.items.data(), flat);
@@ -77,53 +93,40 @@ void write(const JsonValue& value, const Layout& layout, std::string& out) {
     }
     out += layout.end(flat) + '}';
   } else {
-    out += plain_text(value);
+    out += plain_text(value, layout.style);
   }
+}
+
+std::string write(const JsonValue& value, Style style) {
+  std::string out;
+  write(value, {.style = style}, out);
+  return out;
 }
 
 }  // namespace
 
-JsonValue JsonValue::of_boolean(bool value) {
-  JsonValue result;
-  result.kind = Kind::boolean;
-  result.boolean = value;
-  return result;
-}
+JsonValue::JsonValue(bool value) : kind(Kind::boolean), boolean(value) {}
+JsonValue::JsonValue(double value) : kind(Kind::number), number(value), text(fmt::format("{}", value)) {}
+JsonValue::JsonValue(std::string value) : kind(Kind::text), text(std::move(value)) {}
+JsonValue::JsonValue(std::string_view value) : JsonValue(std::string(value)) {}
+JsonValue::JsonValue(const char* value) : JsonValue(std::string(value)) {}
 
-JsonValue JsonValue::of_integer(std::int64_t value) {
-  JsonValue result;
-  result.kind = Kind::integer;
-  result.integer = value;
-  result.number = static_cast<double>(value);
-  result.text = fmt::format("{}", value);
-  return result;
-}
-
-JsonValue JsonValue::of_number(double value) {
-  JsonValue result;
-  result.kind = Kind::number;
-  result.number = value;
-  result.text = fmt::format("{}", value);
-  return result;
-}
-
-JsonValue JsonValue::of_text(std::string value) {
-  JsonValue result;
-  result.kind = Kind::text;
-  result.text = std::move(value);
-  return result;
-}
-
-JsonValue JsonValue::of_list(std::vector<JsonValue> values) {
+JsonValue JsonValue::list(std::vector<JsonValue> values) {
   JsonValue result;
   result.kind = Kind::list;
   result.items = std::move(values);
   return result;
 }
 
-JsonValue JsonValue::of_object() {
+JsonValue JsonValue::object() {
   JsonValue result;
   result.kind = Kind::object;
+  return result;
+}
+
+JsonValue JsonValue::object(std::initializer_list<std::pair<std::string_view, JsonValue>> members) {
+  JsonValue result = object();
+  for (const auto& [key, value] : members) result.add(std::string(key), value);
   return result;
 }
 
@@ -139,22 +142,19 @@ JsonMember* JsonValue::find(std::string_view key) {
   return found == members.end() ? nullptr : &*found;
 }
 
+const JsonValue* JsonValue::find(std::string_view key, Kind wanted) const {
+  const JsonMember* const member = find(key);
+  return member != nullptr && member->value.is(wanted) ? &member->value : nullptr;
+}
+
 void JsonValue::add(std::string key, JsonValue value) {
   const TextPosition where = value.position;
   members.push_back({std::move(key), where, std::move(value)});
 }
 
-std::string to_json(const JsonValue& value) {
-  std::string out;
-  write(value, {}, out);
-  return out;
-}
-
-std::string to_json_lines(const JsonValue& value) {
-  std::string out;
-  write(value, {.lines = true}, out);
-  return out + '\n';
-}
+std::string to_json(const JsonValue& value) { return write(value, Style::line); }
+std::string to_json_lines(const JsonValue& value) { return write(value, Style::lines) + '\n'; }
+std::string to_json_tall(const JsonValue& value) { return write(value, Style::tall) + '\n'; }
 
 std::string json_quoted(std::string_view text) {
   const std::string valid = valid_utf8(text);

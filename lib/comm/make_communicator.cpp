@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/plural.h"
 #include "base/run_key.h"
 #include "comm/collective/solo.h"
 #include "comm/collective/transport.h"
@@ -139,8 +140,8 @@ World join_world(const RankEnv& env, std::chrono::milliseconds deadline) {
   const auto start = std::chrono::steady_clock::now();
   World world = join(env, Deadline(deadline));
   const auto took = std::chrono::round<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  log_line(fmt::format("rank {}", env.rank), fmt::format("joined {} rank{} in {} ms", env.world_size,
-                                                         env.world_size == 1 ? "" : "s", took.count()));
+  log_line(fmt::format("rank {}", env.rank),
+           fmt::format("joined {} in {} ms", plural(env.world_size, "rank"), took.count()));
   return world;
 }
 

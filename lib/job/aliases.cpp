@@ -52,7 +52,7 @@ std::string without_alias(const std::string& path, const std::vector<Alias>& ali
 void expand_shorthand(JsonValue& value, const Key& key) {
   const bool is_number = value.is(JsonValue::Kind::integer) || value.is(JsonValue::Kind::number);
   if (key.rules.shorthand.empty() || !is_number) return;
-  JsonValue object = JsonValue::of_object();
+  JsonValue object = JsonValue::object();
   object.position = value.position;
   object.add(key.rules.shorthand, std::move(value));
   value = std::move(object);

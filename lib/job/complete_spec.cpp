@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/plural.h"
 #include "job/data_set_facts.h"
 
 namespace fleetrun::job {
@@ -74,8 +75,8 @@ void check_channels(const NamedSet& named, Draft& draft) {
   const int channels = channels_of(*named.set);
   const auto check = [&](const std::string& key, const std::vector<double>& list) {
     if (draft.has(named.path + key) && list.size() != static_cast<std::size_t>(channels))
-      draft.report(named.path + key, fmt::format("a list of {}, wanted {}: the samples have {} channel{}",
-                                                 list.size(), channels, channels, channels == 1 ? "" : "s"));
+      draft.report(named.path + key, fmt::format("a list of {}, wanted {}: the samples have {}", list.size(),
+                                                 channels, plural(channels, "channel")));
   };
   check(".mean", named.set->mean);
   check(".std", named.set->deviation);
@@ -115,9 +116,8 @@ void check_test_set(const std::vector<NamedSet>& sets, Draft& draft) {
   const auto train_classes = known_classes(train);
   const auto test_classes = known_classes(test);
   if (channels_of(train) != channels_of(test))
-    draft.report("data.test",
-                 fmt::format("samples with {} channel{}, wanted {} as data.train has", channels_of(test),
-                             channels_of(test) == 1 ? "" : "s", channels_of(train)));
+    draft.report("data.test", fmt::format("samples with {}, wanted {} as data.train has",
+                                          plural(channels_of(test), "channel"), channels_of(train)));
   if (train_classes && test_classes && *test_classes > *train_classes)
     draft.report("data.test", fmt::format("{} classes, wanted at most {} as data.train has", *test_classes,
                                           *train_classes));

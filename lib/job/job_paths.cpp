@@ -38,7 +38,7 @@ void make_absolute(const Key& object, const std::string& path, const fs::path& f
     make_absolute(key, below, folder, draft);
     if (key.kind != ValueKind::path || below == "checkpoint.dir") continue;
     const std::string value = key.show(draft.spec).text;
-    if (!value.empty()) key.store(draft.spec, JsonValue::of_text(absolute_from(folder, value).string()));
+    if (!value.empty()) key.store(draft.spec, JsonValue(absolute_from(folder, value).string()));
   }
 }
 

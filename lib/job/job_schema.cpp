@@ -16,25 +16,25 @@
 namespace fleetrun::job {
 namespace {
 
-JsonValue text(std::string value) { return JsonValue::of_text(std::move(value)); }
+JsonValue text(std::string value) { return JsonValue(std::move(value)); }
 
 JsonValue texts(const std::vector<std::string>& values) {
   std::vector<JsonValue> items;
   items.reserve(values.size());
   for (const std::string& value : values) items.push_back(text(value));
-  return JsonValue::of_list(std::move(items));
+  return JsonValue::list(std::move(items));
 }
 
 // {"key": value}
 JsonValue single(std::string key, JsonValue value) {
-  JsonValue object = JsonValue::of_object();
+  JsonValue object = JsonValue::object();
   object.add(std::move(key), std::move(value));
   return object;
 }
 
 JsonValue limit(double value) {
-  const std::optional<std::int64_t> whole = whole_number(JsonValue::of_number(value));
-  return whole ? JsonValue::of_integer(*whole) : JsonValue::of_number(value);
+  const std::optional<std::int64_t> whole = whole_number(JsonValue(value));
+  return whole ? JsonValue(*whole) : JsonValue(value);
 }
 
 void add_range(JsonValue& schema, const Range& range) {
@@ -49,9 +49,8 @@ void add_list(JsonValue& schema, const Key& key, const char* item_type) {
   add_range(items, key.rules.range);
   schema.add("items", std::move(items));
   const std::size_t least = std::max(key.item_count, key.rules.least_items);
-  if (least > 0) schema.add("minItems", JsonValue::of_integer(static_cast<std::int64_t>(least)));
-  if (key.item_count > 0)
-    schema.add("maxItems", JsonValue::of_integer(static_cast<std::int64_t>(key.item_count)));
+  if (least > 0) schema.add("minItems", static_cast<std::int64_t>(least));
+  if (key.item_count > 0) schema.add("maxItems", static_cast<std::int64_t>(key.item_count));
 }
 
 void add_type(JsonValue& schema, const Key& key) {
@@ -66,7 +65,7 @@ void add_type(JsonValue& schema, const Key& key) {
       return schema.add("type", text("string"));
     case ValueKind::path:
       schema.add("type", text("string"));
-      return schema.add("minLength", JsonValue::of_integer(1));
+      return schema.add("minLength", 1);
     case ValueKind::choice:
       return schema.add("enum", texts(supported_choices(key)));
     case ValueKind::integers:
@@ -129,30 +128,29 @@ JsonValue schema_of(const Key& key);
 
 JsonValue object_schema(const Key& key) {
   JsonValue schema = single("type", text("object"));
-  JsonValue properties = JsonValue::of_object();
+  JsonValue properties = JsonValue::object();
   std::vector<std::string> required;
   for (const Key& member : key.members) {
     properties.add(member.name, schema_of(member));
     if (member.rules.required && !member.rules.only_with) required.push_back(member.name);
   }
   schema.add("properties", std::move(properties));
-  schema.add("additionalProperties", JsonValue::of_boolean(false));
+  schema.add("additionalProperties", false);
   if (!required.empty()) schema.add("required", texts(required));
   std::vector<JsonValue> rules = rules_of(key);
-  if (!rules.empty()) schema.add("allOf", JsonValue::of_list(std::move(rules)));
+  if (!rules.empty()) schema.add("allOf", JsonValue::list(std::move(rules)));
   return schema;
 }
 
 // What the value is, without words about it.
 JsonValue value_schema(const Key& key) {
   if (!key.is_object()) {
-    JsonValue schema = JsonValue::of_object();
+    JsonValue schema = JsonValue::object();
     add_type(schema, key);
     return schema;
   }
   if (key.rules.shorthand.empty()) return object_schema(key);
-  return single("anyOf",
-                JsonValue::of_list({value_schema(*key.find(key.rules.shorthand)), object_schema(key)}));
+  return single("anyOf", JsonValue::list({value_schema(*key.find(key.rules.shorthand)), object_schema(key)}));
 }
 
 JsonValue schema_of(const Key& key) {
@@ -160,7 +158,7 @@ JsonValue schema_of(const Key& key) {
   const bool is_later = key.rules.support == Support::later;
   if (is_later) {
     schema.members.back().value.text += " (not supported by this build)";
-    schema.add("not", JsonValue::of_object());
+    schema.add("not", JsonValue::object());
     return schema;
   }
   for (JsonMember& member : value_schema(key).members) schema.members.push_back(std::move(member));

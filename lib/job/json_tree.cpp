@@ -36,7 +36,7 @@ std::optional<std::string> put_at(JsonValue& root, std::string_view path, JsonVa
   const auto [first, rest] = split(path);
   JsonMember* member = root.find(first);
   if (member == nullptr) {
-    JsonValue object = JsonValue::of_object();
+    JsonValue object = JsonValue::object();
     object.position = value.position;
     root.add(std::string(first), std::move(object));
     member = &root.members.back();

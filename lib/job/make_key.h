@@ -42,28 +42,28 @@ template <>
 struct FieldType<bool> {
   static constexpr ValueKind kKind = ValueKind::boolean;
   static bool read(const JsonValue& value) { return value.boolean; }
-  static JsonValue show(bool field) { return JsonValue::of_boolean(field); }
+  static JsonValue show(bool field) { return JsonValue(field); }
 };
 
 template <typename Whole>
 struct FieldType<Whole, std::enable_if_t<std::is_same_v<Whole, int> || std::is_same_v<Whole, std::int64_t>>> {
   static constexpr ValueKind kKind = ValueKind::integer;
   static Whole read(const JsonValue& value) { return static_cast<Whole>(*whole_number(value)); }
-  static JsonValue show(Whole field) { return JsonValue::of_integer(field); }
+  static JsonValue show(Whole field) { return JsonValue(field); }
 };
 
 template <>
 struct FieldType<double> {
   static constexpr ValueKind kKind = ValueKind::number;
   static double read(const JsonValue& value) { return value.number; }
-  static JsonValue show(double field) { return JsonValue::of_number(field); }
+  static JsonValue show(double field) { return JsonValue(field); }
 };
 
 template <>
 struct FieldType<std::string> {
   static constexpr ValueKind kKind = ValueKind::text;
   static std::string read(const JsonValue& value) { return value.text; }
-  static JsonValue show(const std::string& field) { return JsonValue::of_text(field); }
+  static JsonValue show(const std::string& field) { return JsonValue(field); }
 };
 
 template <typename Item>
@@ -80,7 +80,7 @@ struct FieldType<std::vector<Item>> {
     std::vector<JsonValue> items;
     items.reserve(field.size());
     for (const Item& item : field) items.push_back(FieldType<Item>::show(item));
-    return JsonValue::of_list(std::move(items));
+    return JsonValue::list(std::move(items));
   }
 };
 
@@ -106,8 +106,8 @@ struct FieldType<std::map<std::string, std::string>> {
     return field;
   }
   static JsonValue show(const std::map<std::string, std::string>& field) {
-    JsonValue value = JsonValue::of_object();
-    for (const auto& [name, text] : field) value.add(name, JsonValue::of_text(text));
+    JsonValue value = JsonValue::object();
+    for (const auto& [name, text] : field) value.add(name, text);
     return value;
   }
 };
@@ -165,7 +165,7 @@ std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(const std::string& name, At
   };
   const auto show = [at, choices](JobSpec& spec) {
     for (const Choice& choice : choices)
-      if (static_cast<Enum>(choice.value) == at(spec)) return JsonValue::of_text(choice.name);
+      if (static_cast<Enum>(choice.value) == at(spec)) return JsonValue(choice.name);
     return JsonValue();
   };
   return {.name = name,

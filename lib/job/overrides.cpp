@@ -41,7 +41,7 @@ JsonValue read_value(const Override& change, const Key& keys, TextPosition posit
   JsonDocument document = read_json(change.value);
   const bool take_as_written =
       !document.complete || (wants_text(keys, change.path) && !document.root.is(JsonValue::Kind::text));
-  JsonValue value = take_as_written ? JsonValue::of_text(change.value) : std::move(document.root);
+  JsonValue value = take_as_written ? JsonValue(change.value) : std::move(document.root);
   if (!take_as_written)
     for (const JsonProblem& problem : document.problems)
       draft.problems.push_back({position, joined(change.path, problem.path), problem.message});

@@ -103,11 +103,11 @@ TEST_CASE("slips that people make in JSON are called by their names") {
   const Slip kSlips[] = {
       {"{\"a\": 1,}", "1:8 : found a comma before '}', wanted none after the last value"},
       {"[1, 2, ]", "1:6 [2]: found a comma before ']', wanted none after the last value"},
-      {"[1,, 2]", "1:4 [1]: found a comma too many, wanted a value"},
+      {"[1,, 2]", "1:4 [1]: found ',', wanted a value"},
       {"[1 2]", "1:4 [1]: found 2, wanted ',' or ']'"},
-      {"{\"a\": 1 \"b\": 2}", "1:9 : found '\"' right after a value, wanted a comma between them"},
-      {"{\"a\" 1}", "1:6 a: found 1 after a key, wanted ':' and a value"},
-      {"{\"a\": }", "1:7 a: found '}' after a key and ':', wanted a value"},
+      {"{\"a\": 1 \"b\": 2}", "1:9 : found '\"', wanted ',' or '}'"},
+      {"{\"a\" 1}", "1:6 a: found 1, wanted ':' and a value"},
+      {"{\"a\": }", "1:7 a: found '}', wanted a value"},
       {"{a: 1}", "1:2 : found a, wanted a key in double quotes"},
       {"{1: 1}", "1:2 : found 1, wanted a key in double quotes"},
       {"{'a': 1}", "1:2 : found a single quote, wanted double quotes"},
@@ -118,13 +118,13 @@ TEST_CASE("slips that people make in JSON are called by their names") {
       {"{\"a\": NaN}", "1:7 a: found NaN, wanted a finite number"},
       {"{\"a\": -Infinity}", "1:7 a: found -Infinity, wanted a finite number"},
       {"{\"a\": True}", "1:7 a: found True, wanted true in small letters"},
-      {"{\"a\": None}", "1:7 a: found None, wanted a value (there is no None in JSON)"},
+      {"{\"a\": None}", "1:7 a: found None, wanted a value (JSON has no None, only null)"},
       {"{\"a\": lenet}", "1:7 a: found lenet, wanted a value (texts stand in double quotes)"},
       {"{\"a\": +1}", "1:7 a: found +1, wanted a number such as 64, -0.5 or 1e-4"},
       {"{\"a\": .5}", "1:7 a: found .5, wanted a number such as 64, -0.5 or 1e-4"},
       {"{\"a\": 1.}", "1:7 a: found 1., wanted a number such as 64, -0.5 or 1e-4"},
       {"{\"a\": 0x10}", "1:8 : found x10, wanted ',' or '}'"},
-      {"{} {}", "1:4 : found '{' after the end of the JSON value, wanted nothing more"},
+      {"{} {}", "1:4 : found '{', wanted nothing after the end of the JSON value"},
       {"[1}", "1:3 [1]: found '}', wanted ',' or ']'"},
       {"[\x01]", "1:2 [0]: found '\\u0001', wanted a value"},
       {"[\u00e9]", "1:2 [0]: found '\u00e9', wanted a value"},
@@ -157,7 +157,7 @@ TEST_CASE("another encoding is named, bytes that are no UTF-8 are shown") {
   using namespace std::string_view_literals;
   CHECK(problems_of("\xEF\xBB\xBF{}") == "1:1 : found a byte order mark, wanted UTF-8 without one");
   CHECK(problems_of("\xFF\xFE{\0}\0"sv) == "1:1 : found UTF-16 text, wanted UTF-8");
-  CHECK(problems_of("{\0}\0"sv) == "1:1 : found UTF-16 text without a byte order mark, wanted UTF-8");
+  CHECK(problems_of("{\0}\0"sv) == "1:1 : found UTF-16 text, wanted UTF-8");
   CHECK(problems_of("{}\0{}"sv) == "1:3 : found the character U+0000, wanted text without it");
   for (const std::string_view bad :
        {"\xFF", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xC3"})

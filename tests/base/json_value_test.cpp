@@ -8,10 +8,10 @@ namespace fleetrun::json_value_test {
 namespace {
 
 TEST_CASE("a value is written on one line") {
-  JsonValue value = JsonValue::of_object();
-  value.add("a", JsonValue::of_list({JsonValue::of_integer(1), JsonValue::of_number(0.1)}));
+  JsonValue value = JsonValue::object();
+  value.add("a", JsonValue::list({JsonValue(1), JsonValue(0.1)}));
   value.add("b", JsonValue());
-  value.add("c", JsonValue::of_boolean(true));
+  value.add("c", true);
   CHECK(to_json(value) == R"({"a": [1, 0.1], "b": null, "c": true})");
 }
 
@@ -20,6 +20,30 @@ TEST_CASE("lines are indented, lists of plain values stay on one") {
   CHECK(to_json_lines(value) ==
         "{\n  \"a\": {\n    \"b\": [1, 2],\n    \"c\": []\n  },\n  \"d\": [\n    {},\n    {\n      \"e\": "
         "\"x\"\n    }\n  ]\n}\n");
+}
+
+TEST_CASE("every item of a tall text has a line of its own, and numbers that are no integers a point") {
+  const JsonValue value = JsonValue::object({{"a", std::vector<int>{1, 2}},
+                                             {"b", JsonValue::list({})},
+                                             {"c", JsonValue::object()},
+                                             {"d", 2.0},
+                                             {"e", 1e20},
+                                             {"f", 0.5}});
+  CHECK(to_json_tall(value) ==
+        "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": [],\n  \"c\": {},\n  \"d\": 2.0,\n  \"e\": 1e+20,\n  "
+        "\"f\": 0.5\n}\n");
+}
+
+TEST_CASE("plain values become JSON values of their kind") {
+  const JsonValue value =
+      JsonValue::list({true, 7, 0.25, "text", std::string("more"), std::optional<int>(), std::optional(8),
+                       std::vector<std::string>{"a"}, std::uint64_t{1} << 63});
+  CHECK(to_json(value) == R"([true, 7, 0.25, "text", "more", null, 8, ["a"], 9.223372036854776e+18])");
+  const JsonValue object = JsonValue::object({{"a", 1}});
+  REQUIRE(object.find("a", JsonValue::Kind::integer) != nullptr);
+  CHECK(object.find("a", JsonValue::Kind::integer)->integer == 1);
+  CHECK(object.find("a", JsonValue::Kind::text) == nullptr);
+  CHECK(object.find("b", JsonValue::Kind::integer) == nullptr);
 }
 
 TEST_CASE("what is written can be read back") {

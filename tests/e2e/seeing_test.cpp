@@ -305,7 +305,7 @@ TEST_CASE("a metrics file that cannot be written costs a line, a metrics port th
   const ChildResult second = launch.run({"--metrics_port=" + port, "--log_dir=second"}, {"exit", "0"});
   CHECK(second.code == 75);
   CHECK(contains(second.err,
-                 "--metrics_port: nobody can listen on 127.0.0.1:" + port + ", which is taken by pid "));
+                 "--metrics_port: fleetrun cannot listen on 127.0.0.1:" + port + ", which is taken by pid "));
   first.send(SIGTERM);
   first.wait();
 }

@@ -15,31 +15,31 @@ namespace {
 // A good value that is not the key's default.
 JsonValue another_value(const Key& key) {
   const auto number = [&](int add) {
-    return JsonValue::of_integer(static_cast<int>(std::max(key.rules.range.least, 0.0)) + add);
+    return JsonValue(static_cast<int>(std::max(key.rules.range.least, 0.0)) + add);
   };
   switch (key.kind) {
     case ValueKind::boolean: {
       JobSpec defaults;
-      return JsonValue::of_boolean(!key.show(defaults).boolean);
+      return JsonValue(!key.show(defaults).boolean);
     }
     case ValueKind::integer:
       return number(key.name == "channels" ? 0 : 6);
     case ValueKind::number:
-      return JsonValue::of_number(0.625);
+      return JsonValue(0.625);
     case ValueKind::text:
     case ValueKind::path:
-      return JsonValue::of_text("another");
+      return JsonValue("another");
     case ValueKind::choice:
-      return JsonValue::of_text(key.rules.choices.back().name);
+      return JsonValue(key.rules.choices.back().name);
     case ValueKind::integers:
-      return JsonValue::of_list(std::vector<JsonValue>(key.item_count == 0 ? 2 : key.item_count, number(2)));
+      return JsonValue::list(std::vector<JsonValue>(key.item_count == 0 ? 2 : key.item_count, number(2)));
     case ValueKind::numbers:
-      return JsonValue::of_list({JsonValue::of_number(0.5)});
+      return JsonValue::list({JsonValue(0.5)});
     case ValueKind::texts:
-      return JsonValue::of_list({JsonValue::of_text("another")});
+      return JsonValue::list({JsonValue("another")});
     case ValueKind::text_map: {
-      JsonValue map = JsonValue::of_object();
-      map.add("A", JsonValue::of_text("another"));
+      JsonValue map = JsonValue::object();
+      map.add("A", "another");
       return map;
     }
     case ValueKind::object:
@@ -161,11 +161,11 @@ TEST_CASE("names, helps and rules of the table are whole") {
 }
 
 TEST_CASE("whole numbers may be written with a point or an exponent when they are whole") {
-  CHECK(whole_number(JsonValue::of_integer(-3)) == -3);
-  CHECK(whole_number(JsonValue::of_number(64.0)) == 64);
-  CHECK(whole_number(JsonValue::of_number(64.5)) == std::nullopt);
-  CHECK(whole_number(JsonValue::of_number(1e300)) == std::nullopt);
-  CHECK(whole_number(JsonValue::of_text("3")) == std::nullopt);
+  CHECK(whole_number(JsonValue(-3)) == -3);
+  CHECK(whole_number(JsonValue(64.0)) == 64);
+  CHECK(whole_number(JsonValue(64.5)) == std::nullopt);
+  CHECK(whole_number(JsonValue(1e300)) == std::nullopt);
+  CHECK(whole_number(JsonValue("3")) == std::nullopt);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include "launch/loop/event_loop.h"
 #include "launch/store/store_server.h"
 
 namespace fleetrun::testing {
@@ -36,7 +37,7 @@ class StoreThread {
     std::packaged_task<std::invoke_result_t<Work, launch::StoreServer&>()> task(
         [&] { return work(*server_); });
     auto result = task.get_future();
-    boost::asio::post(loop_, [&task] { task(); });
+    boost::asio::post(loop_.context(), [&task] { task(); });
     return result.get();
   }
 
@@ -69,9 +70,9 @@ class StoreThread {
   std::mutex mutex_;
   std::condition_variable said_;
   std::vector<std::string> lines_;
-  boost::asio::io_context loop_;
+  launch::EventLoop loop_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_ =
-      boost::asio::make_work_guard(loop_);
+      boost::asio::make_work_guard(loop_.context());
   std::optional<launch::StoreServer> server_;
   Endpoint endpoint_;
   std::thread thread_;

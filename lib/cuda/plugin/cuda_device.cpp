@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "cuda/plugin/image_layout.h"
 
 namespace fleetrun::cuda {
@@ -99,8 +100,8 @@ void choose_gpu(int index) {
     throw Error(ErrorKind::config, fmt::format("cuda:{}: {}", index, cudaGetErrorString(problem)),
                 "choose --device=cpu");
   if (index >= count)
-    throw Error(ErrorKind::config, fmt::format("cuda:{} is not there; this process sees {} CUDA device{}",
-                                               index, count, count == 1 ? "" : "s"));
+    throw Error(ErrorKind::config, fmt::format("cuda:{} is not there; this process sees {}", index,
+                                               plural(count, "CUDA device")));
   check(cudaSetDevice(index), fmt::format("choosing cuda:{}", index));
 }
 

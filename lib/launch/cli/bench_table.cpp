@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "launch/cli/option_values.h"
 
 namespace fleetrun::launch {
@@ -138,12 +139,12 @@ double bus_bandwidth(const BenchRow& row, int ranks) {
 
 std::string bench_table(const std::vector<BenchRow>& rows, const BenchRequest& request) {
   std::string text = fmt::format(
-      "# all_reduce, {} rank{} on one host, backend {}{}\n"
+      "# all_reduce, {} on one host, backend {}{}\n"
       "#\n"
       "#                                                              in-place\n"
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
       "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n",
-      request.ranks, request.ranks == 1 ? "" : "s", describe(request.backend),
+      plural(request.ranks, "rank"), describe(request.backend),
       request.group_size > 0 ? fmt::format(", groups of {}", request.group_size) : "");
   double sum = 0;
   std::int64_t wrong = 0;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "launch/cli/completion_shells.h"
+#include "launch/cli/shell_words.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {
@@ -31,12 +32,6 @@ std::string with_dashes(const std::string& name) {
 }
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
-
-std::string quoted_for_shell(const std::string& text) {
-  std::string safe;
-  for (const char letter : text) safe += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return "'" + safe + "'";
-}
 
 std::string completion(const std::string& shell, const std::vector<Option>& table) {
   if (shell == "bash") return bash_completion(table);

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "launch/cli/completion_shells.h"
+#include "launch/cli/shell_words.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {
@@ -15,7 +16,7 @@ std::string fish_value(const Option& option) {
   if (option.takes == Takes::value) value = option.completes == Completes::nothing ? " -x" : " -r";
   if (option.completes == Completes::files) value += " -F";
   if (option.completes == Completes::folders) value += " -a '(__fish_complete_directories)'";
-  if (!option.choices.empty()) value += " -a " + quoted_for_shell(joined(option.choices));
+  if (!option.choices.empty()) value += " -a " + quote_always(joined(option.choices));
   return value;
 }
 
@@ -31,8 +32,8 @@ std::string fish_flag(const std::string& condition, const Option& option) {
     if (with_dashes(name) != name) dashed += fish_name(with_dashes(name));
   }
   const auto line = [&](const std::string& when, const std::string& all) {
-    return fmt::format("complete -c fleetrun -n {}{}{} -d {}\n", quoted_for_shell(when), all,
-                       fish_value(option), quoted_for_shell(option.help));
+    return fmt::format("complete -c fleetrun -n {}{}{} -d {}\n", quote_always(when), all, fish_value(option),
+                       quote_always(option.help));
   };
   return line(condition, names) +
          (dashed.empty() ? "" : line(condition + "; and __fleetrun_types_dashes", dashed));
@@ -40,15 +41,15 @@ std::string fish_flag(const std::string& condition, const Option& option) {
 
 std::string fish_subcommand(const Subcommand& one, const std::string& first) {
   const std::string inside = "__fleetrun_runs " + one.name;
-  std::string text = fmt::format("complete -c fleetrun -n {} -a {} -d {}\n", quoted_for_shell(first),
-                                 one.name, quoted_for_shell(one.summary));
+  std::string text = fmt::format("complete -c fleetrun -n {} -a {} -d {}\n", quote_always(first), one.name,
+                                 quote_always(one.summary));
   for (const Option& option : one.options) text += fish_flag(inside, option);
   if (one.completes != Completes::files)
-    text += fmt::format("complete -c fleetrun -n {} -f\n", quoted_for_shell(inside));
+    text += fmt::format("complete -c fleetrun -n {} -f\n", quote_always(inside));
   if (!one.choices.empty())
-    text += fmt::format("complete -c fleetrun -n {} -f -a {}\n",
-                        quoted_for_shell(inside + "; and __fleetrun_has_no_word"),
-                        quoted_for_shell(joined(one.choices)));
+    text +=
+        fmt::format("complete -c fleetrun -n {} -f -a {}\n",
+                    quote_always(inside + "; and __fleetrun_has_no_word"), quote_always(joined(one.choices)));
   return text;
 }
 

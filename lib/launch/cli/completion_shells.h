@@ -15,6 +15,5 @@ std::vector<std::string> shown_names(const std::vector<Option>& options);
 std::vector<std::string> subcommand_names();
 std::string with_dashes(const std::string& name);  // "--log_dir" as "--log-dir", which is the same flag
 std::string joined(const std::vector<std::string>& words);  // by spaces
-std::string quoted_for_shell(const std::string& text);      // between single quotes
 
 }  // namespace fleetrun::launch

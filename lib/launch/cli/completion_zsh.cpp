@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "launch/cli/completion_shells.h"
+#include "launch/cli/shell_words.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {
@@ -32,9 +33,9 @@ std::string zsh_flag(const std::string& name, const Option& option, bool hidden)
   for (const char letter : option.help)
     help +=
         letter == '[' || letter == ']' || letter == ':' ? std::string("\\") + letter : std::string(1, letter);
-  return quoted_for_shell(fmt::format("{}{}{}{}{}{}", hidden ? "!" : "", option.repeats ? "*" : "", name,
-                                      zsh_joint(name, option), hidden ? "" : "[" + help + "]",
-                                      zsh_value(option)));
+  return quote_always(fmt::format("{}{}{}{}{}{}", hidden ? "!" : "", option.repeats ? "*" : "", name,
+                                  zsh_joint(name, option), hidden ? "" : "[" + help + "]",
+                                  zsh_value(option)));
 }
 
 std::string zsh_flags(const std::vector<Option>& options) {
@@ -49,8 +50,8 @@ std::string zsh_flags(const std::vector<Option>& options) {
 }
 
 std::string zsh_words(const Subcommand& one) {
-  if (!one.choices.empty()) return quoted_for_shell(fmt::format("1:what:({})", joined(one.choices)));
-  return one.completes == Completes::files ? quoted_for_shell("*:file:_files") : "";
+  if (!one.choices.empty()) return quote_always(fmt::format("1:what:({})", joined(one.choices)));
+  return one.completes == Completes::files ? quote_always("*:file:_files") : "";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_codes.h"
 #include "launch/cli/option_help.h"
 #include "launch/cli/subcommands.h"
 
@@ -52,6 +53,16 @@ std::string describe_variables(const std::vector<Option>& table) {
   return text;
 }
 
+std::string describe_exit_codes() {
+  std::string text;
+  for (const ExitCode& row : exit_codes()) {
+    std::string meaning(row.meaning);
+    std::erase(meaning, '`');
+    text += entry(std::to_string(row.code), meaning);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string man_page(const std::vector<Option>& table) {
@@ -81,11 +92,10 @@ std::string man_page(const std::vector<Option>& table) {
   text +=
       entry("log/collectives.N.json", "The last collectives of rank N, after a failure of a job file's run.");
   text +=
-      ".SH EXIT STATUS\n0 when every rank ended with 0. Else the code of the first rank that failed, 128 + n "
-      "when "
-      "signal n ended it; 2 for a bad command line, 124 when \\-\\-timeout passed, 126 and 127 when the "
-      "program cannot "
-      "be run. docs/exit\\-codes.md has all of them.\n";
+      ".SH EXIT STATUS\n0 when every rank ended with 0. Otherwise the code of the first rank that failed, "
+      "128 + n when "
+      "signal n ended it, or one of these:\n";
+  text += describe_exit_codes();
   return text;
 }
 

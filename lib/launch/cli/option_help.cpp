@@ -103,14 +103,14 @@ std::string config_as_text(const std::vector<const Option*>& options) {
 }
 
 std::string config_as_json(const std::vector<const Option*>& options) {
-  JsonValue document = JsonValue::of_object();
+  JsonValue document = JsonValue::object();
   for (const Option* option : options) {
     const Source source = option->shown_source();
     const std::string value = option->show();
-    JsonValue entry = JsonValue::of_object();
-    entry.add("value", value.empty() ? JsonValue() : JsonValue::of_text(value));
-    entry.add("origin", JsonValue::of_text(std::string(describe(source.origin))));
-    if (!source.name.empty()) entry.add("source", JsonValue::of_text(source.name));
+    JsonValue entry = JsonValue::object();
+    entry.add("value", value.empty() ? JsonValue() : JsonValue(value));
+    entry.add("origin", std::string(describe(source.origin)));
+    if (!source.name.empty()) entry.add("source", source.name);
     document.add(option->name().substr(2), std::move(entry));
   }
   return to_json_lines(document);

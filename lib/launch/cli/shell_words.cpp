@@ -66,6 +66,10 @@ std::vector<std::string> split_words(const std::string& source, const std::strin
 std::string quote_word(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_harmless)) return word;
   if (printable_lines(word) != word) return quote_bytes(word);
+  return quote_always(word);
+}
+
+std::string quote_always(const std::string& word) {
   std::string quoted = "'";
   for (const char letter : word) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
   return quoted + "'";

@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-// The number of the first line of the last words: after it the process reports no progress, does not say that it tries again,
-// and writes at most `most` lines that are no usual chatter at the end. Lines of findings do not count.
+// The number of the first line of the last words. From there on the process reports no progress, does not try again, and writes
+// at most `most` lines other than the usual chatter of an ending process. Lines of findings do not count.
 std::size_t last_words_begin(const std::vector<std::string>& lines, const std::vector<Finding>& findings,
                              std::size_t most);
 

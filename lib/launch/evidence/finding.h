@@ -23,7 +23,7 @@ enum class Weight {
 struct Finding {
   std::size_t first = 0, end = 0;  // its lines, first <= line < end
   LogCause cause;
-  unsigned endings = 0;  // 0: explains nothing, but is no sign of life either
+  unsigned endings = 0;  // 0: explains no end, but does not count as a sign of life
   Weight weight = Weight::last_words;
   int code = 0;  // the only exit code that it explains; 0: any
 };

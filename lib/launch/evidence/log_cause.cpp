@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_codes.h"
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/finding.h"
 #include "launch/evidence/log_lines.h"
@@ -22,12 +23,12 @@ constexpr std::size_t kMostText = 256 * 1024;  // bytes: a traceback of 1,000 fr
 constexpr std::size_t kLongestPart = 300;      // bytes, of each part of the sentence
 constexpr std::size_t kLastWords = 10;         // lines of a message; Python ends with 1 after an exception
 constexpr std::size_t kFewLastWords = 3;       // after another code, the program itself chose its end
-constexpr int kShellSignal = 128;              // what a shell adds to the signal that ended its child
 
 int signal_of(const ExitStatus& status) {
   if (status.how == ExitStatus::How::signaled) return status.value;
-  return status.value > kShellSignal && status.value <= kShellSignal + SIGSYS ? status.value - kShellSignal
-                                                                              : 0;
+  return status.value > kSignalExitCode && status.value <= kSignalExitCode + SIGSYS
+             ? status.value - kSignalExitCode
+             : 0;
 }
 
 unsigned ending_of(const ExitStatus& status) {

@@ -1,8 +1,8 @@
 // What a log says about why its process ended: the end of the log and the exit status in, one sentence out. Touches nothing; its size
 // and its time are bounded by the length of the text.
 //
-// An error that the process survived is no cause: a traceback after which it went on working, or one in front of a signal
-// that no exception sends (SIGKILL).
+// An error that the process survived is not a cause: a traceback after which it went on working, or one before a signal that
+// no exception sends (SIGKILL).
 #pragma once
 #include <string>
 #include <string_view>

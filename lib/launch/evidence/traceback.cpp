@@ -95,7 +95,7 @@ Finding read_plain(const std::vector<std::string>& lines, std::size_t first, boo
   return found;
 }
 
-// "  | ValueError: a" and "    +---------------- 2 ----------------": what stands behind the margin, and how deep that is.
+// "  | ValueError: a" and "    +---------------- 2 ----------------": the text after the margin, and how deep the margin is.
 struct GroupLine {
   std::size_t depth = 0;
   std::string_view text;

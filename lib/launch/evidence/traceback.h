@@ -10,7 +10,7 @@
 
 namespace fleetrun::launch {
 
-// In the order of the log. What is printed about an exception that cannot end the process explains nothing.
+// In the order of the log. A report about an exception that cannot end the process explains nothing.
 std::vector<Finding> find_tracebacks(const LogLines& log);
 
 // The place in `  File "/home/me/train.py", line 12, in main`: "/home/me/train.py:12, in main"; "" in other lines.

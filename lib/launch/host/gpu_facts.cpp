@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_reader.h"
 #include "base/unique_fd.h"
 #include "launch/host/nvml.h"
 #include "launch/process/proc_files.h"
@@ -21,40 +21,41 @@
 namespace fleetrun::launch {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t kIdleBytes = std::uint64_t{1}
                                      << 30;  // what driver and display hold of an idle GPU, and room
 constexpr double kGiB = 1 << 30;
 
-Json as_json(const std::vector<GpuFact>& gpus) {
-  Json json = Json::array();
+JsonValue as_json(const std::vector<GpuFact>& gpus) {
+  JsonValue json = JsonValue::list({});
   for (const GpuFact& gpu : gpus)
-    json.push_back({{"uuid", gpu.uuid},
-                    {"name", gpu.name},
-                    {"migs", gpu.migs},
-                    {"used", gpu.memory_used},
-                    {"total", gpu.memory_total},
-                    {"holders", gpu.holders}});
+    json.items.push_back(JsonValue::object({{"uuid", gpu.uuid},
+                                            {"name", gpu.name},
+                                            {"migs", gpu.migs},
+                                            {"used", gpu.memory_used},
+                                            {"total", gpu.memory_total},
+                                            {"holders", gpu.holders}}));
   return json;
 }
 
-std::vector<GpuFact> from_json(const Json& json) {
+// What as_json() wrote: nothing is missing.
+std::vector<GpuFact> from_json(const JsonValue& json) {
   std::vector<GpuFact> gpus;
-  for (const Json& one : json)
-    gpus.push_back({.uuid = one.at("uuid"),
-                    .name = one.at("name"),
-                    .migs = one.at("migs"),
-                    .memory_used = one.at("used"),
-                    .memory_total = one.at("total"),
-                    .holders = one.at("holders")});
+  for (const JsonValue& one : json.items) {
+    GpuFact& gpu = gpus.emplace_back();
+    gpu.uuid = one.find("uuid")->value.text;
+    gpu.name = one.find("name")->value.text;
+    for (const JsonValue& mig : one.find("migs")->value.items) gpu.migs.push_back(mig.text);
+    gpu.memory_used = static_cast<std::uint64_t>(one.find("used")->value.integer);
+    gpu.memory_total = static_cast<std::uint64_t>(one.find("total")->value.integer);
+    for (const JsonValue& pid : one.find("holders")->value.items)
+      gpu.holders.push_back(static_cast<pid_t>(pid.integer));
+  }
   return gpus;
 }
 
 [[noreturn]] void tell_through(int fd, const std::string& library) {
   std::string text;
-  if (const auto gpus = read_nvml(library))
-    text = as_json(*gpus).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (const auto gpus = read_nvml(library)) text = to_json(as_json(*gpus)) + "\n";
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t count = ::write(fd, text.data() + at, text.size() - at);
     if (count <= 0) break;
@@ -115,9 +116,9 @@ std::optional<std::vector<GpuFact>> probe_gpus(const std::string& library, Clock
   const std::string text = read_until(read_end.get(), Clock::now() + limit);
   ::kill(pid, SIGKILL);                                  // still our unreaped child
   if (text.ends_with('\n')) ::waitpid(pid, nullptr, 0);  // else it may hang in the driver: not waited for
-  const Json json = Json::parse(text, nullptr, false);
-  if (!text.ends_with('\n') || json.is_discarded()) return std::nullopt;
-  return from_json(json);
+  const JsonDocument document = read_json(text);
+  if (!text.ends_with('\n') || !document.complete) return std::nullopt;
+  return from_json(document.root);
 }
 
 std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus,

@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_reader.h"
 #include "launch/logs/folder_lock.h"
 #include "launch/logs/log_names.h"
 
@@ -34,8 +34,9 @@ UniqueFd open_folder(const std::string& path) {
 
 // The mark that rank 0 of the embedded runtime puts into its report.
 bool is_report_of(const std::string& text, const std::string& run_id) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  return json.is_object() && json.value("run_id", nlohmann::json()) == run_id;
+  const JsonDocument document = read_json(text);
+  const JsonValue* const id = document.root.find("run_id", JsonValue::Kind::text);
+  return document.complete && id != nullptr && id->text == run_id;
 }
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.

@@ -53,9 +53,9 @@ std::string without_password(const std::string& value) {
 }  // namespace
 
 std::string backup_environment(const Environment& worker) {
-  JsonValue json = JsonValue::of_object();
+  JsonValue json = JsonValue::object();
   for (const auto& [name, value] : worker.variables())
-    json.add(name, JsonValue::of_text(names_a_secret(name) ? kRedacted : without_password(value)));
+    json.add(name, names_a_secret(name) ? kRedacted : without_password(value));
   return to_json_lines(json);
 }
 

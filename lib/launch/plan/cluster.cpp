@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "base/split_list.h"
 #include "launch/plan/gpu_mapping.h"
 
@@ -57,9 +58,9 @@ DeviceKind resolve_cuda(const LaunchOptions& options, const HostFacts& host, boo
                 "with --device=cpu the ids are CPU worker slots");
   if (host.gpus == 0) return DeviceKind::cpu;
   if (needs_plugin && !host.cuda_plugin)
-    throw usage(fmt::format("this machine has {} CUDA device{}, but this installation has no CUDA plug-in "
+    throw usage(fmt::format("this machine has {}, but this installation has no CUDA plug-in "
                             "(libfleetrun_cuda.so)",
-                            host.gpus, host.gpus == 1 ? "" : "s"),
+                            plural(host.gpus, "CUDA device")),
                 kCpuHint);
   return DeviceKind::cuda;
 }

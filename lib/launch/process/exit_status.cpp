@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/exit_codes.h"
+
 namespace fleetrun::launch {
 
 ExitStatus ExitStatus::from_siginfo(const siginfo_t& info) {
@@ -11,7 +13,7 @@ ExitStatus ExitStatus::from_siginfo(const siginfo_t& info) {
   return {how, info.si_status};
 }
 
-int ExitStatus::exit_code() const { return how == How::exited ? value : 128 + value; }
+int ExitStatus::exit_code() const { return how == How::exited ? value : kSignalExitCode + value; }
 
 std::string ExitStatus::describe() const {
   if (how == How::exited) return fmt::format("exited with code {}", value);

@@ -106,9 +106,9 @@ std::optional<ProcessStat> parse_process_stat(const std::string& text) {
   std::string skipped;
   for (int i = 0; i < kBetween; ++i) fields >> skipped;
   for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
-    std::uint64_t ticks = 0;
+    std::int64_t ticks = 0;
     if (!(fields >> ticks)) return std::nullopt;
-    stat.cpu_ticks += ticks;
+    stat.cpu_time += std::chrono::milliseconds(1000 * ticks / ::sysconf(_SC_CLK_TCK));
   }
   return stat;
 }

@@ -28,7 +28,7 @@ std::vector<pid_t> list_children();  // of this process, zombies included; those
 struct ProcessStat {
   char state = '?';  // R, S, D, T, t, Z as in proc(5)
   pid_t parent = 0;
-  std::uint64_t cpu_ticks = 0;  // of it and of its ended children; 100 a second
+  std::chrono::milliseconds cpu_time{0};  // of it and of its ended children, by the kernel's ticks of 10 ms
 };
 
 std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /proc/PID/stat

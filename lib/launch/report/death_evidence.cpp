@@ -13,10 +13,11 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_reader.h"
+#include "base/plural.h"
 #include "base/printable.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/traceback.h"
@@ -28,10 +29,12 @@
 namespace fleetrun::launch {
 namespace {
 
+using Kind = JsonValue::Kind;
+
 constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
 constexpr std::size_t kLongestException = 300;  // bytes of a sentence
-constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // by which their times may be behind
+constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // their times may lag by this much
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
 // The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
 // at most (adjtimex(2)).
@@ -75,7 +78,7 @@ std::string kernel_log() {
 // The seconds in "<3>[  924.215475] Out of memory: ..."; none: the kernel was told to write none.
 std::optional<double> kernel_line_time(const std::string& line) {
   const auto start = line.find('[');
-  if (start == std::string::npos || start > 4) return std::nullopt;  // behind the level, "<6>" or "<14>"
+  if (start == std::string::npos || start > 4) return std::nullopt;  // after the level, "<6>" or "<14>"
   char* end = nullptr;
   const double time = std::strtod(line.c_str() + start + 1, &end);
   return *end == ']' ? std::optional(time) : std::nullopt;
@@ -97,9 +100,8 @@ void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
   const bool counted = now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills;
   evidence.out_of_memory = counted || !line.empty();
   if (!counted) return;
-  std::string text = fmt::format(
-      "out of memory: the kernel ended {} process{} of this memory cgroup during the run",
-      now.kills - scene.memory_before.kills, now.kills - scene.memory_before.kills == 1 ? "" : "es");
+  std::string text = fmt::format("out of memory: the kernel killed {} of this memory cgroup during the run",
+                                 plural(now.kills - scene.memory_before.kills, "process", "es"));
   if (now.limit > 0) text += fmt::format(", limit {}", mebibytes(now.limit));
   if (now.peak > 0) text += fmt::format(", peak {}", mebibytes(now.peak));
   evidence.facts.push_back(text + fmt::format(" ({})", now.folder));
@@ -109,7 +111,7 @@ void look_for_full_shared_memory(DeathEvidence& evidence) {
   const auto space = space_of("/dev/shm");
   if (!space || space->free > space->size / 20) return;
   evidence.facts.push_back(
-      fmt::format("/dev/shm is full: {} of {} are left; a bus error is how a process learns of that",
+      fmt::format("/dev/shm is full: {} of {} are left; a process that writes to it then dies of a bus error",
                   mebibytes(space->free), mebibytes(space->size)));
 }
 
@@ -190,17 +192,15 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
 
 // {"message": {"message": "ValueError: ...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}
 void read_error_file(const std::string& text, DeathEvidence& evidence) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("message")) return;
-  const auto& message = json["message"];
-  if (message.is_string()) evidence.exception = first_line(message);
-  if (!message.is_object()) return;
-  if (message.contains("message") && message["message"].is_string())
-    evidence.exception = first_line(message["message"]);
-  if (!message.contains("extraInfo") || !message["extraInfo"].is_object()) return;
-  const auto stack = message["extraInfo"].find("py_callstack");
-  if (stack == message["extraInfo"].end() || !stack->is_string()) return;
-  for (const std::string& line : split_lines(*stack))
+  const JsonDocument document = read_json(text);
+  if (!document.complete) return;
+  const JsonValue* const message = document.root.find("message", Kind::object);
+  const JsonValue* const words = (message == nullptr ? document.root : *message).find("message", Kind::text);
+  if (words != nullptr) evidence.exception = first_line(words->text);
+  const JsonValue* const extra = message == nullptr ? nullptr : message->find("extraInfo", Kind::object);
+  const JsonValue* const stack = extra == nullptr ? nullptr : extra->find("py_callstack", Kind::text);
+  if (stack == nullptr) return;
+  for (const std::string& line : split_lines(stack->text))
     if (std::string place = place_in_frame(line); !place.empty())
       evidence.exception_place = first_line(place);
 }

@@ -1,4 +1,4 @@
-// Why a rank died, beyond its exit status: what the kernel, the disk and the rank's own files tell.
+// Why a rank died, beyond its exit status: what the kernel, the disk and the rank's own files know.
 #pragma once
 #include <sys/types.h>
 
@@ -21,13 +21,13 @@ struct MemoryCgroup {
 };
 MemoryCgroup read_memory_cgroup();
 
-struct DeathScene {  // what is looked at
+struct DeathScene {  // where to look
   int rank = 0;
   pid_t pid = -1;
   ExitStatus status;
   std::string log;                                // files
-  std::string error_file;                         // what is in the one that TORCHELASTIC_ERROR_FILE names
-  std::string log_end;                            // what stands at the end of the log
+  std::string error_file;                         // the content of TORCHELASTIC_ERROR_FILE
+  std::string log_end;                            // the end of the log
   MemoryCgroup memory_before;                     // as the run began
   std::chrono::system_clock::time_point started;  // the rank
 };
@@ -51,8 +51,8 @@ struct KernelLogSubject {
   std::string pid_namespace;  // in which it has this number, as /proc/self/ns/pid names it
   double since = 0;           // by kernel_log_time(): earlier lines are about others that had the number
 };
-// The line that tells of its end for want of memory; "" when there is none. The kernel counts in its first namespace of
-// processes, and of a line without a time nobody knows whom it is about.
+// The line that reports its end for lack of memory; "" when there is none. The kernel uses the process numbers of its first
+// namespace. A line without a time could be about another process that had the number.
 std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject);
 // Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
 std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);

@@ -1,7 +1,5 @@
 #include "launch/report/describe_roll_call.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -11,28 +9,10 @@
 #include "base/name_ranks.h"
 #include "base/progress_page.h"
 #include "launch/process/proc_files.h"
+#include "launch/process/process_state.h"
 
 namespace fleetrun::launch {
 namespace {
-
-std::string describe_state(char state) {
-  switch (state) {
-    case 'R':
-      return "running";
-    case 'S':
-      return "waiting";
-    case 'D':
-      return "waiting for a device (D)";
-    case 'T':
-      return "stopped (T)";
-    case 't':
-      return "stopped by a debugger (t)";
-    case 'Z':
-      return "a zombie (Z)";
-    default:
-      return fmt::format("in state {}", state);
-  }
-}
 
 std::string describe_rank(const RankFacts& rank) {
   if (!rank.running) return fmt::format("rank {}  {}", rank.rank, rank.ended);
@@ -44,10 +24,6 @@ std::string describe_rank(const RankFacts& rank) {
                         rank.step->place.empty() ? "" : ", ", rank.step->place);
   if (!rank.last_line.empty()) text += fmt::format("  last line: {}", rank.last_line);
   return text;
-}
-
-std::string ranks_are(const std::vector<int>& ranks) {
-  return name_ranks(ranks) + (ranks.size() == 1 ? " is" : " are");
 }
 
 // The ranks that wait where only few do, while the others share another place.
@@ -90,8 +66,7 @@ void read_process_facts(RankFacts& facts) {
   const auto stat = read_process_stat(facts.pid);
   if (!stat) return;
   facts.state = stat->state;
-  facts.worked =
-      static_cast<double>(stat->cpu_ticks) / static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+  facts.worked = in_seconds(stat->cpu_time);
   facts.wait = read_kernel_file(process_path(facts.pid, "wchan"));
   if (facts.wait == "0") facts.wait.clear();
 }

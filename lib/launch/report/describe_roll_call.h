@@ -1,4 +1,4 @@
-// What each rank is doing at one moment, and which one is not like the others: for hangs and for SIGQUIT.
+// What each rank is doing at one moment, and which one differs: for hangs and for SIGQUIT.
 #pragma once
 #include <sys/types.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 namespace fleetrun::launch {
 
@@ -26,7 +26,7 @@ struct RankFacts {
     std::uint64_t step = 0;
     std::string place;  // among its collectives
   };
-  std::optional<Step> step;  // the embedded runtime tells
+  std::optional<Step> step;  // from the embedded runtime
 };
 
 // Reads state, wait and worked of a running rank.
@@ -35,7 +35,7 @@ void read_process_facts(RankFacts& facts);
 // "pid 7, waiting for a device (D) in request_wait_answer": of a process that will not go.
 std::string describe_stuck(pid_t pid);
 
-// One line per rank, one that names the odd rank when there is one, and what the collectives tell.
+// One line per rank, one that names the odd rank when there is one, and the lines of describe_collectives().
 std::vector<std::string> describe_roll_call(const std::vector<RankFacts>& ranks,
                                             const CollectiveRecords& collectives = {});
 

@@ -1,56 +1,82 @@
 #include "launch/report/report.h"
 
-#include <array>
-
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/name_ranks.h"
 #include "base/printable.h"
 #include "launch/cli/shell_words.h"
 #include "launch/report/utc_time.h"
+#include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kLongestCommand = 200;  // bytes, shown in a report
 
-std::string_view describe(Cause cause) {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "finished", "exited", "killed", "spawn", "stopped", "front_lost", "hung", "timed_out", "early_exit"};
-  return kNames.at(static_cast<std::size_t>(cause));
-}
-
 std::string_view describe(Role role) {
-  constexpr std::array<std::string_view, 6> kNames = {"running", "finished",     "primary",
-                                                      "stopped", "failed_after", "never_started"};
-  return kNames.at(static_cast<std::size_t>(role));
+  switch (role) {
+    case Role::running:
+      return "running";
+    case Role::finished:
+      return "finished";
+    case Role::cause:
+      return "primary";
+    case Role::stopped:
+      return "stopped";
+    case Role::failed_after:
+      return "failed_after";
+    case Role::never_started:
+      return "never_started";
+  }
+  return "?";
 }
 
 std::string_view cause_word(const ExitReport& report) {
   if (report.error) return "error";
-  return report.evidence.out_of_memory ? "oom" : describe(report.verdict.cause);
+  return report.evidence.out_of_memory ? "oom" : facts_of(report.verdict.cause).name;
 }
 
-Json describe_rank(const ExitReport& report, std::size_t rank) {
+JsonValue rank_json(const ExitReport& report, std::size_t rank) {
   const RankVerdict& verdict = report.verdict.ranks.at(rank);
-  Json json = {{"rank", rank}, {"role", describe(verdict.role)}};
+  JsonValue json = JsonValue::object({{"rank", rank}, {"role", describe(verdict.role)}});
   if (const auto& status = verdict.status) {
     const bool exited = status->how == ExitStatus::How::exited;
-    json["how"] = exited ? "exited" : "killed";
-    json[exited ? "code" : "signal"] = status->value;
-    json["description"] = status->describe();
+    json.add("how", exited ? "exited" : "killed");
+    json.add(exited ? "code" : "signal", status->value);
+    json.add("description", status->describe());
   }
   if (rank < report.workers.size() && report.workers[rank].pid > 0) {
-    json["pid"] = report.workers[rank].pid;
-    json["started"] = utc_time(report.workers[rank].started.wall);
-    if (verdict.status) json["ended"] = utc_time(report.workers[rank].ended.wall);
+    json.add("pid", report.workers[rank].pid);
+    json.add("started", utc_time(report.workers[rank].started.wall));
+    if (verdict.status) json.add("ended", utc_time(report.workers[rank].ended.wall));
   }
-  if (rank < report.logs.size()) json["log"] = report.logs[rank];
+  if (rank < report.logs.size()) json.add("log", report.logs[rank]);
   return json;
+}
+
+JsonValue ranks_json(const ExitReport& report) {
+  JsonValue json = JsonValue::list({});
+  for (std::size_t rank = 0; rank < report.verdict.ranks.size(); ++rank)
+    json.items.push_back(rank_json(report, rank));
+  return json;
+}
+
+JsonValue attempts_json(const std::vector<AttemptRecord>& attempts) {
+  JsonValue json = JsonValue::list({});
+  for (const AttemptRecord& attempt : attempts)
+    json.items.push_back(JsonValue::object({{"message", attempt.message},
+                                            {"exit_code", attempt.exit_code},
+                                            {"ended", utc_time(attempt.ended)},
+                                            {"logs", attempt.logs}}));
+  return json;
+}
+
+// A job's own program may have written it.
+JsonValue train_json(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  return document.problems.empty() ? document.root : "train.json is not valid JSON";
 }
 
 std::string fact_lines(const ExitReport& report) {
@@ -64,55 +90,66 @@ std::string describe_exception(const DeathEvidence& evidence) {
   return fmt::format("{} ({})", evidence.exception, evidence.exception_place);
 }
 
-std::string failed_rank_text(const ExitReport& report) {
+// "(pid 7 on node1, after 2.5 s, at step 7)".
+std::string describe_process(const ExitReport& report, std::size_t rank) {
+  if (!report.verdict.ranks.at(rank).status || rank >= report.workers.size()) return "";
+  const WorkerRecord& worker = report.workers[rank];
+  return fmt::format(" (pid {}{}, after {:.1f} s{})", worker.pid,
+                     report.host.empty() ? "" : " on " + report.host,
+                     seconds_between(worker.started, worker.ended),
+                     report.step ? fmt::format(", at step {}", *report.step) : "");
+}
+
+std::string last_lines_text(const ExitReport& report, std::size_t rank) {
+  const std::string& log = report.logs.at(rank);
+  if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
+  std::string text = fmt::format("fleetrun: the last lines of {}:\n", log);
+  for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
+  return text;
+}
+
+std::string death_text(const ExitReport& report) {
   const auto rank = static_cast<std::size_t>(*report.verdict.rank);
-  std::string text = fmt::format("fleetrun: {}", describe_cause(report.verdict, report.command));
-  const bool spawned = report.verdict.cause != Cause::spawn;
-  const auto& status = report.verdict.ranks.at(rank).status;
-  if (spawned && status && rank < report.workers.size())
-    text += fmt::format(" (pid {}{}, after {:.1f} s{})", report.workers[rank].pid,
-                        report.host.empty() ? "" : " on " + report.host,
-                        seconds_between(report.workers[rank].started, report.workers[rank].ended),
-                        report.step ? fmt::format(", at step {}", *report.step) : "");
-  text += "\n";
-  if (!spawned) return text + fact_lines(report);
+  std::string text = describe_process(report, rank) + "\n";
   text +=
       fmt::format("fleetrun: it ran: {}\n", printable_start(quote_words(report.command), kLongestCommand));
   if (!report.evidence.exception.empty())
     text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
-  text += fact_lines(report);
-  if (report.last_lines.empty()) return text + fmt::format("fleetrun: {} is empty\n", report.logs.at(rank));
-  text += fmt::format("fleetrun: the last lines of {}:\n", report.logs.at(rank));
-  for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
-  return text;
+  return text + fact_lines(report) + last_lines_text(report, rank);
+}
+
+std::string cause_text(const ExitReport& report) {
+  const std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
+  switch (facts_of(report.verdict.cause).report) {
+    case ExitCause::Report::nothing:
+      break;
+    case ExitCause::Report::start:
+      return sentence + "\n" + fact_lines(report);
+    case ExitCause::Report::death:
+      return sentence + death_text(report);
+  }
+  return sentence + "\n";
+}
+
+std::string describe_sender(const std::string& sender) {
+  return sender.empty() ? ", not by fleetrun" : fmt::format(", which {} sent with fleetrun signal", sender);
+}
+
+std::string describe_status(const Verdict& verdict) {
+  if (!verdict.rank) return "";
+  const auto& status = verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status;
+  return status ? status->describe() : "";
 }
 
 }  // namespace
 
 std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command) {
-  switch (verdict.cause) {
-    case Cause::finished:
-      return "all ranks finished";
-    case Cause::stopped:
-      return fmt::format("stopped by {}", describe_signal(verdict.signal));
-    case Cause::front_lost:
-      return "the front process of fleetrun is gone; its workers are ended";
-    case Cause::spawn:
-      return fmt::format("rank {} could not be started: {}: {}", *verdict.rank,
-                         command.empty() ? "" : command.front(), describe_errno(verdict.spawn_error));
-    case Cause::hung:
-    case Cause::timed_out:
-    case Cause::early_exit:
-      return verdict.why;
-    case Cause::exited:
-    case Cause::killed:
-      break;
-  }
-  const auto& status = verdict.ranks.at(static_cast<std::size_t>(*verdict.rank)).status;
-  std::string text = fmt::format("rank {} {}", *verdict.rank, status->describe());
-  if (verdict.cause == Cause::exited) return text;
-  if (verdict.sender.empty()) return text + ", not by fleetrun";
-  return fmt::format("{}, which {} sent with fleetrun signal", text, verdict.sender);
+  return fmt::format(
+      fmt::runtime(facts_of(verdict.cause).sentence), fmt::arg("rank", verdict.rank.value_or(-1)),
+      fmt::arg("status", describe_status(verdict)), fmt::arg("sender", describe_sender(verdict.sender)),
+      fmt::arg("program", command.empty() ? "" : command.front()),
+      fmt::arg("problem", describe_errno(verdict.spawn_error)),
+      fmt::arg("signal", describe_signal(verdict.signal)), fmt::arg("why", verdict.why));
 }
 
 std::string describe_failure(const ExitReport& report) {
@@ -125,9 +162,7 @@ std::string describe_failure(const ExitReport& report) {
 std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   if (verdict.cause == Cause::finished) return "";
-  const bool failed = verdict.rank && verdict.cause != Cause::early_exit;
-  std::string text = failed ? failed_rank_text(report)
-                            : fmt::format("fleetrun: {}\n", describe_cause(verdict, report.command));
+  std::string text = cause_text(report);
   for (const int rank : ranks_that(verdict, Role::failed_after))
     text += fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
                         verdict.ranks[static_cast<std::size_t>(rank)].status->describe());
@@ -135,7 +170,8 @@ std::string describe(const ExitReport& report) {
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
   if (const auto left = ranks_that(verdict, Role::running); !left.empty())
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", name_ranks(left));
-  if (failed)  // of a hang the roll call has told
+  if (facts_of(verdict.cause).report !=
+      ExitCause::Report::nothing)  // the roll call has shown those of a hang
     for (const std::string& line : describe_collectives(report.collectives))
       text += fmt::format("fleetrun: {}\n", line);
   if (verdict.crash_loop)
@@ -147,41 +183,35 @@ std::string describe(const ExitReport& report) {
 }
 
 std::string report_json(const ExitReport& report) {
-  Json json = {{"fleetrun", FLEETRUN_VERSION}, {"run_id", report.run_id}, {"job_id", report.job_id}};
   const Verdict& verdict = report.verdict;
-  json["cause"] = cause_word(report);
-  json["message"] = report.error ? *report.error : describe_failure(report);
-  json["exit_code"] = verdict.exit_code;
-  json["first_failed_rank"] = verdict.rank ? Json(*verdict.rank) : Json();
-  json["stop_signal"] = verdict.cause == Cause::stopped ? Json(verdict.signal) : Json();
-  json["started"] = utc_time(report.started.wall);
-  json["ended"] = utc_time(report.ended.wall);
-  json["seconds"] = seconds_between(report.started, report.ended);
-  json["host"] = report.host;
-  json["command"] = report.command;
-  json["ranks"] = Json::array();
-  for (std::size_t rank = 0; rank < verdict.ranks.size(); ++rank)
-    json["ranks"].push_back(describe_rank(report, rank));
-  json["last_lines"] = report.last_lines;
-  json["exception"] = report.evidence.exception.empty() ? Json() : Json(describe_exception(report.evidence));
-  json["evidence"] = report.evidence.facts;
-  json["roll_call"] = report.roll_call;
-  json["collectives"] = Json::parse(comparisons_json(report.collectives));
-  json["step"] = report.step ? Json(*report.step) : Json();
-  json["log_disk_full"] = report.log_disk_full;
-  json["crash_loop"] = verdict.crash_loop;
-  json["earlier_attempts"] = Json::array();
-  for (const AttemptRecord& attempt : report.attempts)
-    json["earlier_attempts"].push_back({{"message", attempt.message},
-                                        {"exit_code", attempt.exit_code},
-                                        {"ended", utc_time(attempt.ended)},
-                                        {"logs", attempt.logs}});
-  json["survivors"] = report.survivors;
-  if (!report.train.empty()) {
-    const Json train = Json::parse(report.train, nullptr, false);
-    json["train"] = train.is_discarded() ? Json("train.json is not valid JSON") : train;
-  }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  JsonValue json = JsonValue::object({
+      {"fleetrun", FLEETRUN_VERSION},
+      {"run_id", report.run_id},
+      {"job_id", report.job_id},
+      {"cause", cause_word(report)},
+      {"message", report.error ? *report.error : describe_failure(report)},
+      {"exit_code", verdict.exit_code},
+      {"first_failed_rank", verdict.rank},
+      {"stop_signal", verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt},
+      {"started", utc_time(report.started.wall)},
+      {"ended", utc_time(report.ended.wall)},
+      {"seconds", seconds_between(report.started, report.ended)},
+      {"host", report.host},
+      {"command", report.command},
+      {"ranks", ranks_json(report)},
+      {"last_lines", report.last_lines},
+      {"exception", report.evidence.exception.empty() ? JsonValue() : describe_exception(report.evidence)},
+      {"evidence", report.evidence.facts},
+      {"roll_call", report.roll_call},
+      {"collectives", comparisons_json(report.collectives)},
+      {"step", report.step},
+      {"log_disk_full", report.log_disk_full},
+      {"crash_loop", verdict.crash_loop},
+      {"earlier_attempts", attempts_json(report.attempts)},
+      {"survivors", report.survivors},
+  });
+  if (!report.train.empty()) json.add("train", train_json(report.train));
+  return to_json_tall(json);
 }
 
 }  // namespace fleetrun::launch

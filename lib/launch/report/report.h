@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launch/loop/clock.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/death_evidence.h"
 #include "launch/supervise/run_state.h"
 #include "launch/supervise/supervisor.h"
@@ -37,7 +37,7 @@ struct ExitReport {
   CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end
   std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
   bool log_disk_full = false;           // during the run: lines of logs are missing
-  std::vector<AttemptRecord> attempts;  // before the one that the rest tells of
+  std::vector<AttemptRecord> attempts;  // before the one that the rest describes
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none
   Moment started, ended;

@@ -31,23 +31,23 @@ Difference difference(const Environment& worker, const Environment& own) {
 
 JsonValue as_list(const std::vector<std::string>& texts) {
   std::vector<JsonValue> values;
-  for (const std::string& text : texts) values.push_back(JsonValue::of_text(text));
-  return JsonValue::of_list(std::move(values));
+  for (const std::string& text : texts) values.push_back(JsonValue(text));
+  return JsonValue::list(std::move(values));
 }
 
 JsonValue as_json(const WorkerSpec& worker, const Environment& own) {
   const Difference changes = difference(worker.environment, own);
-  JsonValue set = JsonValue::of_object();
-  for (const auto& [name, value] : changes.set) set.add(name, JsonValue::of_text(value));
-  JsonValue json = JsonValue::of_object();
-  json.add("rank", JsonValue::of_integer(worker.rank));
-  json.add("executable", JsonValue::of_text(worker.executable));
+  JsonValue set = JsonValue::object();
+  for (const auto& [name, value] : changes.set) set.add(name, value);
+  JsonValue json = JsonValue::object();
+  json.add("rank", worker.rank);
+  json.add("executable", worker.executable);
   json.add("argv", as_list(worker.argv));
   json.add("set", std::move(set));
   json.add("unset", as_list(changes.unset));
-  json.add("cpus", JsonValue::of_text(describe_cpus(worker.cpus)));
-  json.add("log", JsonValue::of_text(worker.log_path));
-  if (!worker.error_log_path.empty()) json.add("error_log", JsonValue::of_text(worker.error_log_path));
+  json.add("cpus", describe_cpus(worker.cpus));
+  json.add("log", worker.log_path);
+  if (!worker.error_log_path.empty()) json.add("error_log", worker.error_log_path);
   return json;
 }
 
@@ -74,7 +74,7 @@ std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const
 std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own) {
   std::vector<JsonValue> values;
   for (const WorkerSpec& worker : workers) values.push_back(as_json(worker, own));
-  return to_json_lines(JsonValue::of_list(std::move(values)));
+  return to_json_lines(JsonValue::list(std::move(values)));
 }
 
 std::string dry_run(const RunPlan& plan) {

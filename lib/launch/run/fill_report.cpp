@@ -83,7 +83,7 @@ void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, E
   report.collectives = records;
   try {
     for (const RankCollectives& rank : records.ranks)
-      logs.write(fmt::format("collectives.{}.json", rank.rank), history_json(records, rank));
+      logs.write(fmt::format("collectives.{}.json", rank.rank), to_json_tall(history_json(records, rank)));
   } catch (const Error& error) {
     report.evidence.facts.push_back(error.message());
   }

@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "launch/logs/log_folder.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/report.h"
 #include "launch/run/run_plan.h"
 #include "launch/supervise/run_state.h"

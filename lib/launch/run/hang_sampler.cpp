@@ -18,13 +18,11 @@ constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std
 
 // What the process tree below `root` has done so far.
 void add_work(pid_t root, RankSample& sample) {
-  std::uint64_t ticks = 0;
+  sample.worked = {};
   for (const pid_t pid : list_process_tree(root)) {
-    if (const auto stat = read_process_stat(pid)) ticks += stat->cpu_ticks;
+    if (const auto stat = read_process_stat(pid)) sample.worked += stat->cpu_time;
     sample.moved += read_process_io(pid);
   }
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  sample.worked = std::chrono::milliseconds(1000 * ticks / per_second);
 }
 
 std::vector<LogRule> log_rules(const LaunchOptions& options) {

@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_folder.h"
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 #include "launch/report/stack_dump.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/run_state.h"

@@ -16,7 +16,7 @@
 #include "launch/run/run_plan.h"
 #include "launch/run/runtime_support.h"
 #include "launch/serve/control_server.h"
-#include "launch/serve/metrics.h"
+#include "launch/serve/prometheus_exporter.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/process_group.h"
 #include "launch/supervise/signal_watch.h"
@@ -72,7 +72,7 @@ class RunLoop {
   RunDisplay display_;
   LogDisk disk_;
   ControlServer control_;
-  Metrics metrics_;
+  PrometheusExporter metrics_;
 };
 
 }  // namespace fleetrun::launch

@@ -18,7 +18,7 @@ RuntimeSupport::RuntimeSupport(EventLoop& loop, const std::string& address, int 
   options.world_size = ranks;
   options.say = std::move(say);
   key_fd_ = put_run_key(options.key);
-  store_ = std::make_unique<StoreServer>(loop.context(), std::move(options));
+  store_ = std::make_unique<StoreServer>(loop, std::move(options));
 }
 
 void RuntimeSupport::make_pages(int ranks) {

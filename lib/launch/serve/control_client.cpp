@@ -46,7 +46,7 @@ Error foreign_run(const std::string& folder) {
                            owner_of(folder + "/" + kControlName)));
 }
 
-// What is sent or read after this either moves or fails with EAGAIN.
+// From now on sending and reading fail with EAGAIN when nothing moves for this long.
 void limit_waits(const UniqueFd& socket) {
   const timeval limit{.tv_sec = kAnswerTime.count(), .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -70,7 +70,7 @@ std::string read_line(const UniqueFd& socket, const std::string& folder) {
     const ssize_t count = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno != ECONNRESET)
-      throw no_answer(folder, fmt::format("nothing came for {} s", kAnswerTime.count()));
+      throw no_answer(folder, fmt::format("it sent nothing for {} s", kAnswerTime.count()));
     if (count <= 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(count));
     if (text.size() > kLongestAnswer)
@@ -95,7 +95,7 @@ UniqueFd ControlClient::connect(Time deadline) const {
     if (errno != ENOENT && errno != ECONNREFUSED) throw no_answer(folder_, describe_errno(errno));
     if (!is_in_use(folder_)) throw no_run(folder_);
     if (std::chrono::steady_clock::now() >= deadline)
-      throw no_answer(folder_, "it has no socket there, which not every file system can hold");
+      throw no_answer(folder_, "it has no socket there; not every file system supports sockets");
     std::this_thread::sleep_for(kRetryPause);
   }
 }

@@ -18,7 +18,7 @@ struct RunControl {  // all outlive it
   const ExitReport& report;
 
   // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": "0,3-7"}; no ranks: all.
-  // The answer to what is no such request is {"error": "..."}.
+  // The answer to anything else is {"error": "..."}.
   std::string answer(const std::string& request, const std::string& sender) const;
 };
 

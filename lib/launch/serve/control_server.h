@@ -2,55 +2,44 @@
 // signal sent. One line of text in, one line out; then the connection stays open until the peer closes it or the run
 // is over, so that a peer can wait for the end of this very run.
 #pragma once
-#include <cstdint>
 #include <functional>
-#include <map>
+#include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
+#include "launch/loop/peer_server.h"
 
 namespace fleetrun::launch {
+
+constexpr std::size_t kMostControlPeers = 64;  // at a time
 
 class ControlServer {
  public:
   // Gets a request without its line end and who sent it ("process 4711"), gives the answer.
   using Answer = std::function<std::string(const std::string& request, const std::string& sender)>;
 
-  // Where the folder's file system has no sockets there is none, and that is no error.
-  ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer);
+  // Without an error there is no socket where the folder's file system does not support them.
+  // A peer has `patience` from its coming to the end of its request.
+  ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer,
+                Clock::duration patience = std::chrono::seconds(5));
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  bool listens() const { return static_cast<bool>(socket_); }
+  bool listens() const { return server_.has_value(); }
 
-  // Nobody is answered any more: the loop has stopped.
+  // Stops answering: the loop has stopped.
   void close();
 
  private:
-  using PeerId = std::uint64_t;
-  struct Peer {
-    UniqueFd fd;
-    std::string sender, request, answer;
-    std::size_t sent = 0;
+  std::optional<std::string> welcome(int fd) const;
+  std::string read_request(const Peer& peer, std::string input);
 
-    bool was_answered() const { return !answer.empty() && sent == answer.size(); }
-  };
-
-  void welcome();
-  void welcome_later();
-  void read_from(PeerId id);
-  void write_to(PeerId id);
-  void drop(PeerId id);
-
-  EventLoop& loop_;
   const LogFolder& folder_;
   Answer answer_;
-  UniqueFd socket_;
-  std::map<PeerId, Peer> peers_;
-  PeerId last_id_ = 0;
+  bool closed_ = false;
+  std::optional<PeerServer> server_;  // last: it calls the others
 };
 
 }  // namespace fleetrun::launch

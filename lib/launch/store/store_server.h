@@ -1,22 +1,22 @@
 // The store in the launcher: where the ranks of a run meet. It lives in the launcher's event loop, so that it
 // outlives ranks; it never blocks, and bytes of strangers are counted and dropped.
-// What is said on the wire: base/store_protocol.h.
+// base/store_protocol.h describes the messages.
 #pragma once
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/endpoint.h"
 #include "base/run_key.h"
-
-namespace boost::asio {
-class io_context;
-}
+#include "base/store_protocol.h"
+#include "launch/loop/event_loop.h"
+#include "launch/loop/peer_server.h"
+#include "launch/loop/timer.h"
+#include "launch/store/store_state.h"
 
 namespace fleetrun::launch {
 
@@ -40,23 +40,47 @@ class StoreServer {
  public:
   // Listens from now on; serves while somebody runs `loop`, from that one thread. Throws Error(temporary)
   // when it cannot listen there.
-  StoreServer(boost::asio::io_context& loop, StoreServerOptions options);
+  StoreServer(EventLoop& loop, StoreServerOptions options);
   ~StoreServer();  // like close()
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
 
-  Endpoint endpoint() const;  // with the port that it got; this goes into RankEnv::store
+  const Endpoint& endpoint() const {
+    return endpoint_;
+  }  // with the port that it got; this goes into RankEnv::store
 
   // Forgets all keys and closes all connections: from now on only ranks of this attempt are let in.
   void begin_attempt(int attempt, int world_size);
 
-  std::vector<int> missing_ranks() const;  // of this attempt, those that never came; ascending
-  std::uint64_t dropped() const;           // connections without a valid handshake, so far
+  std::vector<int> missing_ranks() const { return state_.missing_ranks(); }  // of this attempt, ascending
+  std::uint64_t dropped() const { return dropped_.count; }  // connections without a valid handshake, so far
 
   // Stops listening and closes everything, so that the loop can run out of work.
   void close();
 
  private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with the handlers still queued in the loop
+  struct Dropped {
+    std::uint64_t count = 0, reported = 0;
+    std::string last;  // in words
+    bool will_report = false;
+  };
+
+  std::string take_frames(PeerId id, std::string input);
+  void on_message(PeerId id, const store_protocol::Message& message);
+  void on_drop(const Peer& peer, const std::string& why);
+  void report_dropped();
+  void watch_missing();
+  void report_missing_later();
+  void report_missing();
+
+  const StoreServerOptions options_;
+  Endpoint endpoint_;
+  StoreState state_;
+  bool closed_ = false;
+  Dropped dropped_;
+  Timer missing_timer_, dropped_timer_;
+  TimePoint waiting_since_;
+  PeerServer peers_;  // last: it calls the others
 };
 
 }  // namespace fleetrun::launch

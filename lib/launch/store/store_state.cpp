@@ -44,7 +44,7 @@ StoreState::Actions StoreState::on(PeerId id, const Message& message) {
   if (hello != nullptr && !peer.hello) return on_hello(id, peer, *hello);
   const auto* proof = std::get_if<Proof>(&message);
   if (proof != nullptr && peer.hello) return on_proof(id, peer, *proof);
-  return {Drop{id, "spoke out of turn"}};
+  return {Drop{id, "it sent a message out of turn"}};
 }
 
 StoreState::Actions StoreState::on_hello(PeerId id, Peer& peer, const Hello& hello) {
@@ -78,10 +78,10 @@ std::optional<std::string> StoreState::objection_to(PeerId id, const Identity& i
     return fmt::format("rank {} counts {} ranks, this run has {}", identity.rank, identity.world_size,
                        world_size_);
   if (std::cmp_greater_equal(identity.rank, world_size_))
-    return fmt::format("there is no rank {} among {}", identity.rank, world_size_);
+    return fmt::format("rank {} does not exist: the run has {} ranks", identity.rank, world_size_);
   for (const auto& [other, peer] : peers_)
     if (other != id && peer.proven && peer.hello->identity.rank == identity.rank)
-      return fmt::format("rank {} is here already", identity.rank);
+      return fmt::format("rank {} has already joined", identity.rank);
   return std::nullopt;
 }
 
@@ -99,7 +99,7 @@ StoreState::Actions StoreState::on_request(PeerId id, Peer& peer, const Message&
     peer.waiting = *get;
     return {};
   }
-  return {Drop{id, "asked for what no rank may ask"}};
+  return {Drop{id, "it sent a message that no rank may send"}};
 }
 
 StoreState::Actions StoreState::on_set(PeerId id, const Set& set) {

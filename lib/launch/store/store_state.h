@@ -1,4 +1,4 @@
-// What the store decides: who is let in, what is kept, who gets which answer. No sockets and no clock.
+// What the store decides: which peers it lets in, which values it keeps, which peer gets which answer. No sockets and no clock.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ class StoreState {
 
   StoreState(RunKey key, std::string run_id, int attempt, int world_size);
 
-  // Forgets keys and ranks; the caller closes all connections and tells of them as gone.
+  // Forgets keys and ranks; the caller closes all connections and calls gone() for each.
   void begin_attempt(int attempt, int world_size);
 
   void connected(PeerId peer, const Nonce& our_nonce);  // the nonce: fresh for each

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/name_ranks.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"

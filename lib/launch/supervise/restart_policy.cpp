@@ -1,9 +1,8 @@
 #include "launch/supervise/restart_policy.h"
 
 #include <algorithm>
-#include <array>
 
-#include "base/error.h"
+#include "base/exit_codes.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -13,12 +12,8 @@ constexpr int kMostFruitless = 3;  // attempts that fail at once: a fourth would
 }  // namespace
 
 bool worth_restarting(int exit_code) {
-  constexpr std::array kFinal = {ErrorKind::usage,    ErrorKind::data,    ErrorKind::missing,
-                                 ErrorKind::protocol, ErrorKind::config,  ErrorKind::permission,
-                                 ErrorKind::numerics, ErrorKind::gave_up, ErrorKind::not_executable,
-                                 ErrorKind::not_found};
-  return std::none_of(kFinal.begin(), kFinal.end(),
-                      [&](ErrorKind kind) { return static_cast<int>(kind) == exit_code; });
+  return std::ranges::none_of(exit_codes(),
+                              [&](const ExitCode& row) { return row.code == exit_code && row.repeats; });
 }
 
 std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived) {

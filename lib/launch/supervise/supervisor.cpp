@@ -272,9 +272,7 @@ Actions Supervisor::stop(TimePoint now) {
 }
 
 void Supervisor::decide_restart(TimePoint now) {
-  const bool failed = verdict_.cause == Cause::exited || verdict_.cause == Cause::killed ||
-                      verdict_.cause == Cause::hung || verdict_.cause == Cause::early_exit;
-  if (!failed) return;
+  if (!facts_of(verdict_.cause).restarts) return;
   restart_in_ = restarts_.after(verdict_.exit_code, now - clocks_.started);
   if (restart_in_ || !restarts_.crash_loop()) return;
   verdict_.crash_loop = true;

@@ -22,12 +22,12 @@
 #include "launch/loop/clock.h"
 #include "launch/process/exit_status.h"
 #include "launch/supervise/events.h"
+#include "launch/supervise/exit_cause.h"
 #include "launch/supervise/restart_policy.h"
 #include "launch/supervise/run_clocks.h"
 
 namespace fleetrun::launch {
 
-enum class Cause { finished, exited, killed, spawn, stopped, front_lost, hung, timed_out, early_exit };
 enum class Role {
   running,        // also: did not die of SIGKILL in time
   finished,       // ended with 0 by itself

@@ -21,25 +21,25 @@ std::string checksum_of(std::string_view content) {
 }
 
 JsonValue content_of(const Manifest& manifest) {
-  JsonValue files = JsonValue::of_object();
+  JsonValue files = JsonValue::object();
   for (const auto& [name, facts] : manifest.files) {
-    JsonValue file = JsonValue::of_object();
-    file.add("bytes", JsonValue::of_integer(facts.bytes));
-    file.add(kChecksum, JsonValue::of_text(facts.checksum));
+    JsonValue file = JsonValue::object();
+    file.add("bytes", facts.bytes);
+    file.add(kChecksum, facts.checksum);
     files.add(name, std::move(file));
   }
   const TrainingState& state = manifest.state;
-  JsonValue content = JsonValue::of_object();
-  content.add("version", JsonValue::of_integer(kVersion));
-  content.add("steps", JsonValue::of_integer(state.steps));
-  content.add("epoch", JsonValue::of_integer(state.epoch));
-  content.add("batch", JsonValue::of_integer(state.batch));
-  content.add("world_size", JsonValue::of_integer(state.world_size));
-  content.add("batch_size", JsonValue::of_integer(state.batch_size));
-  content.add("seed", JsonValue::of_integer(state.seed));
-  content.add("model", JsonValue::of_text(state.model));
-  content.add("optimizer", JsonValue::of_text(state.optimizer));
-  if (state.samples > 0) content.add("samples", JsonValue::of_integer(state.samples));
+  JsonValue content = JsonValue::object();
+  content.add("version", kVersion);
+  content.add("steps", state.steps);
+  content.add("epoch", state.epoch);
+  content.add("batch", state.batch);
+  content.add("world_size", state.world_size);
+  content.add("batch_size", state.batch_size);
+  content.add("seed", state.seed);
+  content.add("model", state.model);
+  content.add("optimizer", state.optimizer);
+  if (state.samples > 0) content.add("samples", state.samples);
   content.add("files", std::move(files));
   return content;
 }
@@ -102,10 +102,10 @@ FileFacts facts_of(std::string_view content) {
 
 std::string format_manifest(const Manifest& manifest) {
   JsonValue content = content_of(manifest);
-  JsonValue whole = JsonValue::of_object();
+  JsonValue whole = JsonValue::object();
   const std::string checksum = checksum_of(to_json(content));
   whole.add(kContent, std::move(content));
-  whole.add(kChecksum, JsonValue::of_text(checksum));
+  whole.add(kChecksum, checksum);
   return to_json_lines(whole);
 }
 

@@ -210,14 +210,13 @@ class Parser {
 
 JsonValue describe_tensor(const StoredTensor& tensor, std::size_t begin) {
   std::vector<JsonValue> shape;
-  for (const std::int64_t size : tensor.shape) shape.push_back(JsonValue::of_integer(size));
-  JsonValue value = JsonValue::of_object();
-  value.add("dtype", JsonValue::of_text(std::string(stored_name(tensor.dtype))));
-  value.add("shape", JsonValue::of_list(std::move(shape)));
-  value.add(
-      "data_offsets",
-      JsonValue::of_list({JsonValue::of_integer(static_cast<std::int64_t>(begin)),
-                          JsonValue::of_integer(static_cast<std::int64_t>(begin + tensor.bytes.size()))}));
+  for (const std::int64_t size : tensor.shape) shape.push_back(JsonValue(size));
+  JsonValue value = JsonValue::object();
+  value.add("dtype", std::string(stored_name(tensor.dtype)));
+  value.add("shape", JsonValue::list(std::move(shape)));
+  value.add("data_offsets",
+            JsonValue::list({JsonValue(static_cast<std::int64_t>(begin)),
+                             JsonValue(static_cast<std::int64_t>(begin + tensor.bytes.size()))}));
   return value;
 }
 
@@ -245,10 +244,10 @@ std::string format_safetensors(const Safetensors& file) {
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return size_of(a->second.dtype) > size_of(b->second.dtype);
   });
-  JsonValue header = JsonValue::of_object();
+  JsonValue header = JsonValue::object();
   if (!file.metadata.empty()) {
-    JsonValue metadata = JsonValue::of_object();
-    for (const auto& [key, text] : file.metadata) metadata.add(key, JsonValue::of_text(text));
+    JsonValue metadata = JsonValue::object();
+    for (const auto& [key, text] : file.metadata) metadata.add(key, text);
     header.add(kMetadata, std::move(metadata));
   }
   std::size_t data_bytes = 0;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "runtime/data/read_bytes.h"
 
 namespace fleetrun::runtime {
@@ -88,10 +89,9 @@ IdxFile read_idx_file(const std::string& path, int dimensions) {
   const std::uint32_t magic = read_number(file, path);
   const std::uint32_t wanted = kBytesMagic + static_cast<std::uint32_t>(dimensions);
   if (magic != wanted)
-    throw Error(
-        ErrorKind::data,
-        fmt::format("{}: the magic number is 0x{:08x}, wanted 0x{:08x} (unsigned bytes in {} dimension{})",
-                    path, magic, wanted, dimensions, dimensions == 1 ? "" : "s"));
+    throw Error(ErrorKind::data,
+                fmt::format("{}: the magic number is 0x{:08x}, wanted 0x{:08x} (unsigned bytes in {})", path,
+                            magic, wanted, plural(dimensions, "dimension")));
   IdxFile idx;
   const std::size_t total = read_dimensions(file, path, dimensions, idx.dimensions);
   while (idx.content.size() < total) {

@@ -63,10 +63,10 @@ Choices parse(const std::string& text, const std::string& path, const std::strin
 }
 
 std::string print(const Choices& choices, const std::string& place) {
-  JsonValue algorithms = JsonValue::of_object();
-  for (const auto& [problem, algorithm] : choices) algorithms.add(problem, JsonValue::of_text(algorithm));
-  JsonValue root = JsonValue::of_object();
-  root.add("place", JsonValue::of_text(place));
+  JsonValue algorithms = JsonValue::object();
+  for (const auto& [problem, algorithm] : choices) algorithms.add(problem, algorithm);
+  JsonValue root = JsonValue::object();
+  root.add("place", place);
   root.add("algorithms", std::move(algorithms));
   return to_json_lines(root);
 }

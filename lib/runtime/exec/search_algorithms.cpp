@@ -249,8 +249,8 @@ Choices known_or_measured(const Problems& problems, const OpTable& ops, Device& 
 // Those of rank 0, on every rank.
 Choices agreed(const Choices& choices, comm::Communicator& communicator) {
   if (communicator.size() == 1) return choices;
-  JsonValue object = JsonValue::of_object();
-  for (const auto& [problem, algorithm] : choices) object.add(problem, JsonValue::of_text(algorithm));
+  JsonValue object = JsonValue::object();
+  for (const auto& [problem, algorithm] : choices) object.add(problem, algorithm);
   std::string text = to_json(object);
   auto size = static_cast<std::int64_t>(text.size());
   communicator.broadcast({&size, 1, DType::i64}, 0);

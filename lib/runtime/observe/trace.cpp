@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_value.h"
 #include "base/marked_file.h"
+#include "base/plural.h"
 #include "runtime/observe/gather_texts.h"
 
 namespace fleetrun::runtime {
@@ -29,10 +30,6 @@ constexpr std::size_t kOtherSpans = 4096;     // of batches that are made ahead,
 constexpr std::uint32_t kRowsOfALane = 1000;  // numbers of rows are apart by that
 constexpr int kClockRounds = 9;               // of which the middle one counts
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
 std::string microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
@@ -42,7 +39,7 @@ std::string name_row(int rank, std::size_t row, const std::string& name) {
       R"({{"name":"thread_name","ph":"M","pid":{0},"tid":{1},"args":{{"name":{2}}}}},)"
       "\n"
       R"({{"name":"thread_sort_index","ph":"M","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})",
-      rank, row, quoted(name));
+      rank, row, json_quoted(name));
 }
 
 // Which rows of a lane are taken until when.
@@ -75,10 +72,10 @@ std::string event_of(const Span& span, const SpanLabel& label, int rank, std::si
                      const TraceClock& clock) {
   std::string text =
       fmt::format(R"({{"name":{},"cat":{},"ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{"step":{})",
-                  quoted(label.name), quoted(label.category),
+                  json_quoted(label.name), json_quoted(label.category),
                   microseconds(span.start_ns + clock.offset_ns - clock.start_ns),
                   microseconds(span.end_ns - span.start_ns), rank, row, span.step);
-  if (!label.value.empty()) text += ",\"value\":" + quoted(label.value);
+  if (!label.value.empty()) text += ",\"value\":" + json_quoted(label.value);
   return text + "}}";
 }
 
@@ -184,8 +181,8 @@ void Trace::write(const std::string& events) {
   try {
     require_own_trace(output_, "");
     replace_file(path, kStart + events + "\n]}\n");
-    out_ << fmt::format("trace: steps {} to {} of {} rank{} in {}", first_, last_, env_.world_size,
-                        env_.world_size == 1 ? "" : "s", path)
+    out_ << fmt::format("trace: steps {} to {} of {} in {}", first_, last_, plural(env_.world_size, "rank"),
+                        path)
          << std::endl;
   } catch (const Error& error) {
     out_ << "warning: no trace: " << error.message() << std::endl;

@@ -3,58 +3,58 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "base/json_value.h"
+#include "base/plural.h"
 #include "runtime/observe/time_book.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 // Seconds of a rank in the middle, and which part of them was what.
-nlohmann::ordered_json goodput(const TrainReport& report) {
+JsonValue goodput(const TrainReport& report) {
   const double seconds =
       static_cast<double>(std::accumulate(report.time.begin(), report.time.end(), std::int64_t{0})) /
       report.timed_ranks / 1e9;
   const std::array<int, kTimeUses> shares = shares_of(report.time);
-  nlohmann::ordered_json json = {{"seconds", seconds}};
+  JsonValue json = JsonValue::object({{"seconds", seconds}});
   for (std::size_t use = 0; use < kTimeUses; ++use)
-    json[std::string(kTimeUseNames[use])] = shares[use] / 1000.0;
+    json.add(std::string(kTimeUseNames[use]), shares[use] / 1000.0);
   return json;
 }
 
 }  // namespace
 
 std::string to_json(const TrainReport& report) {
-  nlohmann::ordered_json json = {{"world_size", report.world_size},
-                                 {"epochs", report.epochs},
-                                 {"steps", report.steps},
-                                 {"loss", report.loss ? nlohmann::ordered_json(*report.loss) : nullptr},
-                                 {"train_seconds", report.train_seconds},
-                                 {"images_per_second", report.images_per_second},
-                                 {"parameter_bytes", report.parameter_bytes},
-                                 {"gradient_bytes", report.gradient_bytes},
-                                 {"activation_bytes", report.activation_bytes},
-                                 {"activation_bytes_saved", report.activation_bytes_saved},
-                                 {"in_place_pairs", report.in_place_pairs},
-                                 {"goodput", goodput(report)}};
-  if (report.skipped_samples > 0) json["skipped_samples"] = report.skipped_samples;
-  if (report.resumed_at > 0) json["resumed_at"] = report.resumed_at;
-  if (report.stopped) json["stopped"] = true;
-  if (report.test_loss) json["test_loss"] = *report.test_loss;
-  if (report.test_accuracy) json["test_accuracy"] = *report.test_accuracy;
-  if (!report.run_id.empty()) json["run_id"] = report.run_id;
-  return json.dump(2) + "\n";
+  JsonValue json = JsonValue::object({{"world_size", report.world_size},
+                                      {"epochs", report.epochs},
+                                      {"steps", report.steps},
+                                      {"loss", report.loss},
+                                      {"train_seconds", report.train_seconds},
+                                      {"images_per_second", report.images_per_second},
+                                      {"parameter_bytes", report.parameter_bytes},
+                                      {"gradient_bytes", report.gradient_bytes},
+                                      {"activation_bytes", report.activation_bytes},
+                                      {"activation_bytes_saved", report.activation_bytes_saved},
+                                      {"in_place_pairs", report.in_place_pairs},
+                                      {"goodput", goodput(report)}});
+  if (report.skipped_samples > 0) json.add("skipped_samples", report.skipped_samples);
+  if (report.resumed_at > 0) json.add("resumed_at", report.resumed_at);
+  if (report.stopped) json.add("stopped", true);
+  if (report.test_loss) json.add("test_loss", *report.test_loss);
+  if (report.test_accuracy) json.add("test_accuracy", *report.test_accuracy);
+  if (!report.run_id.empty()) json.add("run_id", report.run_id);
+  return to_json_tall(json);
 }
 
 std::string describe(const TrainReport& report) {
-  std::string text = fmt::format(
-      "trained {} epoch{}, {} step{} on {} rank{} in {:.1f} s: {:.1f} images/s", report.epochs,
-      report.epochs == 1 ? "" : "s", report.steps, report.steps == 1 ? "" : "s", report.world_size,
-      report.world_size == 1 ? "" : "s", report.train_seconds, report.images_per_second);
+  std::string text =
+      fmt::format("trained {}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
+                  plural(report.steps, "step"), plural(report.world_size, "rank"), report.train_seconds,
+                  report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
   if (report.skipped_samples > 0)
-    text +=
-        fmt::format(", {} sample{} skipped", report.skipped_samples, report.skipped_samples == 1 ? "" : "s");
+    text += fmt::format(", {} skipped", plural(report.skipped_samples, "sample"));
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
   return text;
 }

@@ -33,8 +33,7 @@ std::optional<std::string> find_difference(const std::vector<std::uint64_t>& fin
   }
   std::vector<std::string> groups;
   for (const auto& [value, ranks] : by_value)
-    groups.push_back(
-        fmt::format("{} {} {:016x}", name_ranks(ranks), ranks.size() == 1 ? "has" : "have", value));
+    groups.push_back(fmt::format("{} {:016x}", ranks_have(ranks), value));
   return fmt::format("the weights of the ranks differ, and no majority tells whose are wrong: {}",
                      fmt::join(groups, ", "));
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
@@ -42,9 +43,9 @@ SearchOptions search_options(const job::StrategySpec& strategy, int team) {
 int team_within_limit(int wanted, const Device& device, std::vector<std::string>& messages) {
   const int team = device.largest_team(wanted);
   if (team < wanted)
-    messages.push_back(fmt::format(
-        "warning: each op computes with {} thread{} instead of {}: OMP_THREAD_LIMIT allows no more", team,
-        team == 1 ? "" : "s", wanted));
+    messages.push_back(
+        fmt::format("warning: each op computes with {} instead of {}: OMP_THREAD_LIMIT allows no more",
+                    plural(team, "thread"), wanted));
   return team;
 }
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/plural.h"
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -57,7 +59,7 @@ void TrainingCommunicators::record_in(FlightRecords& records) const {
 
 std::string describe_communicators(const job::StrategySpec& strategy) {
   const int count = strategy.nccl_comm_num;
-  std::string text = fmt::format("all-reduces by {} communicator{}", count, count == 1 ? "" : "s");
+  std::string text = fmt::format("all-reduces by {}", plural(count, "communicator"));
   if (strategy.use_hierarchical_allreduce)
     text += fmt::format(
         ", in groups of {} ranks by {}", strategy.hierarchical_allreduce_inter_nranks,

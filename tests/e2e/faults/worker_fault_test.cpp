@@ -249,7 +249,7 @@ TEST_CASE(
   CHECK(result.code == 137);
   CHECK(contains(result.err, "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid "));
   CHECK(contains(result.err,
-                 "out of memory: the kernel ended 1 process of this memory cgroup during the run, limit 256 "
+                 "out of memory: the kernel killed 1 process of this memory cgroup during the run, limit 256 "
                  "MiB, peak 256 MiB"));
   CHECK(launch.report()["cause"] == "oom");
   CHECK(contains(launch.report()["message"].get<std::string>(), "out of memory"));

@@ -22,14 +22,17 @@ using namespace std::chrono_literals;
 
 // What `work` gets from a server that answers every request with itself, `times` times over.
 template <typename Work>
-auto with_server(const TemporaryFolder& folder, std::size_t times, Work work) {
+auto with_server(const TemporaryFolder& folder, std::size_t times, Work work, Clock::duration patience = 5s) {
   EventLoop loop;
   const LogFolder logs(folder.path());
-  ControlServer server(loop, logs, [times](const std::string& request, const std::string&) {
-    std::string answer;
-    for (std::size_t i = 0; i < times; ++i) answer += request;
-    return answer;
-  });
+  ControlServer server(
+      loop, logs,
+      [times](const std::string& request, const std::string&) {
+        std::string answer;
+        for (std::size_t i = 0; i < times; ++i) answer += request;
+        return answer;
+      },
+      patience);
   REQUIRE(server.listens());
   std::atomic<bool> done = false;
   auto result = std::async(std::launch::async, [&] {
@@ -44,6 +47,20 @@ auto with_server(const TemporaryFolder& folder, std::size_t times, Work work) {
   loop.run();
   server.close();
   return result.get();
+}
+
+UniqueFd connect_to(const TemporaryFolder& folder) {
+  const UniqueFd opened = open_control_folder(folder.path());
+  const sockaddr_un address = address_in(opened);
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? std::move(fd)
+                                                                                               : UniqueFd();
+}
+
+// Waits for what comes first, the connection's end or a byte.
+bool hears_end(const UniqueFd& fd) {
+  char byte = 0;
+  return ::recv(fd.get(), &byte, 1, 0) == 0;
 }
 
 std::string ask(const TemporaryFolder& folder, const std::string& request) {
@@ -73,20 +90,35 @@ TEST_CASE("who has asked can wait for the end of the run") {
   }));
 }
 
-TEST_CASE("many peers who say nothing keep nobody else out for ever") {
+TEST_CASE("silent peers in all places keep others waiting only until their time is over") {
   const TemporaryFolder folder;
-  CHECK(with_server(folder, 1, [&] {
-          std::vector<std::unique_ptr<UniqueFd>> silent;
-          const UniqueFd opened = open_control_folder(folder.path());
-          const sockaddr_un address = address_in(opened);
-          for (int i = 0; i < 60; ++i) {
-            silent.push_back(
-                std::make_unique<UniqueFd>(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-            [[maybe_unused]] const int connected =
-                ::connect(silent.back()->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
-          }
-          return ask(folder, "hello");
-        }) == "hello");
+  std::size_t connected = 0;
+  bool was_dropped = false;
+  const std::string answer = with_server(
+      folder, 1,
+      [&] {
+        std::vector<UniqueFd> silent;
+        for (std::size_t i = 0; i < kMostControlPeers; ++i) silent.push_back(connect_to(folder));
+        for (const UniqueFd& peer : silent) connected += peer ? 1 : 0;
+        const std::string words = ask(folder, "hello");
+        was_dropped = hears_end(silent.front());
+        return words;
+      },
+      100ms);
+  CHECK(answer == "hello");
+  CHECK(connected == kMostControlPeers);
+  CHECK(was_dropped);  // its place is what we got
+}
+
+TEST_CASE("peers that wait for the end of the run take places, too") {
+  const TemporaryFolder folder;
+  const std::size_t refused = with_server(folder, 1, [&] {
+    std::vector<ControlClient> waiting;
+    for (std::size_t i = 0; i < kMostControlPeers; ++i) waiting.emplace_back(folder.path()).ask("hello");
+    const UniqueFd next = connect_to(folder);
+    return static_cast<std::size_t>(hears_end(next));
+  });
+  CHECK(refused == 1);
 }
 
 TEST_CASE("a folder that no run uses, or that is not there") {

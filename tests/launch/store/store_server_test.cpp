@@ -62,7 +62,7 @@ TEST_CASE("it listens where it was told, on a port that the kernel chose") {
 
 TEST_CASE("a port that is taken is named") {
   StoreThread store(options_with(make_run_key()));
-  boost::asio::io_context loop;
+  EventLoop loop;
   StoreServerOptions options = options_with(make_run_key());
   options.port = store.endpoint().port;
   const std::string wanted =

@@ -52,18 +52,18 @@ TEST_CASE("a rank that proves the key is let in and no longer missing") {
 TEST_CASE("who speaks out of turn, or proves something else, is dropped") {
   Desk desk;
   desk.state.connected(1, make_nonce());
-  CHECK(drop_reason(desk.state.on(1, Get{1, "key"})) == "spoke out of turn");
+  CHECK(drop_reason(desk.state.on(1, Get{1, "key"})) == "it sent a message out of turn");
   desk.state.connected(2, make_nonce());
-  CHECK(drop_reason(desk.state.on(2, Proof{})) == "spoke out of turn");
+  CHECK(drop_reason(desk.state.on(2, Proof{})) == "it sent a message out of turn");
   desk.state.connected(3, make_nonce());
   desk.state.on(3, desk.hello_of(0));
-  CHECK(drop_reason(desk.state.on(3, desk.hello_of(0))) == "spoke out of turn");
+  CHECK(drop_reason(desk.state.on(3, desk.hello_of(0))) == "it sent a message out of turn");
   desk.state.connected(4, make_nonce());
   desk.state.on(4, desk.hello_of(0));
   CHECK(drop_reason(desk.state.on(4, Proof{})) == "wrong proof of the run key");
   CHECK_FALSE(desk.state.proven(4));
   desk.join(5, 0);
-  CHECK(drop_reason(desk.state.on(5, Welcome{})) == "asked for what no rank may ask");
+  CHECK(drop_reason(desk.state.on(5, Welcome{})) == "it sent a message that no rank may send");
 }
 
 TEST_CASE("a proof made for one connection is worth nothing on another") {
@@ -94,10 +94,11 @@ TEST_CASE("a rank of another run, attempt or world, or one too many, is told why
         "rank 1 belongs to run \"run-0\", this is run \"run-1\"");
   CHECK(refusal([](Identity& id) { id.attempt = 3; }) == "rank 1 belongs to attempt 3, this is attempt 4");
   CHECK(refusal([](Identity& id) { id.world_size = 4; }) == "rank 1 counts 4 ranks, this run has 3");
-  CHECK(refusal([](Identity& id) { id.rank = 3; }) == "there is no rank 3 among 3");
-  CHECK(refusal([](Identity& id) { id.rank = 0xffffffff; }) == "there is no rank 4294967295 among 3");
+  CHECK(refusal([](Identity& id) { id.rank = 3; }) == "rank 3 does not exist: the run has 3 ranks");
+  CHECK(refusal([](Identity& id) { id.rank = 0xffffffff; }) ==
+        "rank 4294967295 does not exist: the run has 3 ranks");
   desk.join(1, 1);
-  CHECK(refusal([](Identity&) {}) == "rank 1 is here already");
+  CHECK(refusal([](Identity&) {}) == "rank 1 has already joined");
   desk.state.gone(1);
   desk.join(2, 1);
 }

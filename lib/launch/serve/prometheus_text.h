@@ -1,4 +1,4 @@
-// What is known of a run as Prometheus reads it: text format 0.0.4.
+// The metrics of a run in the text format of Prometheus, version 0.0.4.
 #pragma once
 #include <optional>
 #include <string>
@@ -30,7 +30,7 @@ struct RunMetrics {
 
 constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours
 
-std::string metrics_text(const RunMetrics& run);
+std::string prometheus_text(const RunMetrics& run);
 
 // A label's value: backslashes, quotes and line ends escaped.
 std::string escape_label(const std::string& text);

@@ -1,4 +1,4 @@
-// Where the ranks are in their collectives, by the records behind their pages, and which rank is not like the others.
+// Where the ranks are in their collectives, from the records after their progress pages, and which rank differs.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/flight_record.h"
+#include "base/json_value.h"
 #include "base/progress_page.h"
 
 namespace fleetrun::launch {
@@ -22,7 +23,7 @@ struct CollectiveRecords {
   std::int64_t now_ns = 0;  // CLOCK_MONOTONIC, as in the records
   std::chrono::system_clock::time_point now;
 
-  bool empty() const;  // nobody has begun a collective
+  bool empty() const;  // no rank has begun a collective
 };
 CollectiveRecords read_collectives(const std::vector<ProgressPagePtr>& pages);
 
@@ -51,8 +52,8 @@ std::vector<std::string> describe_collectives(const CollectiveRecords& records);
 // Of one rank: "in collective 53, all_reduce of 1000 f32 (sum), for 3.2 s", "after collective 52"; "" without any.
 std::string describe_place(const RankCollectives& rank, std::int64_t now_ns);
 
-// JSON texts: the comparison with the latest few collectives of each rank, and all that is known of one rank.
-std::string comparisons_json(const CollectiveRecords& records);
-std::string history_json(const CollectiveRecords& records, const RankCollectives& rank);
+// The comparison with the latest few collectives of each rank, and everything that is known of one rank.
+JsonValue comparisons_json(const CollectiveRecords& records);
+JsonValue history_json(const CollectiveRecords& records, const RankCollectives& rank);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// What Prometheus is told of a run: on a port (--metrics_port) and in a file (--metrics_file), if the user wants them.
+// Exports the metrics of a run to Prometheus: on a port (--metrics_port) and in a file (--metrics_file).
 #pragma once
 #include <functional>
 #include <memory>
@@ -7,8 +7,8 @@
 #include "launch/cli/options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
-#include "launch/serve/metrics_server.h"
-#include "launch/serve/metrics_text.h"
+#include "launch/serve/prometheus_server.h"
+#include "launch/serve/prometheus_text.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -19,11 +19,11 @@ struct MetricsSource {
   const ExitReport& report;
 };
 
-class Metrics {
+class PrometheusExporter {
  public:
   // `say` takes lines for people. All outlive it. Throws Error(temporary) when the port is taken.
-  Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
-          std::function<void(std::string_view line)> say);
+  PrometheusExporter(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
+                     std::function<void(std::string_view line)> say);
 
   void finish(int exit_code);  // the file's last state
 
@@ -36,7 +36,7 @@ class Metrics {
   std::function<void(std::string_view line)> say_;
   std::string file_;     // "": none
   bool failed_ = false;  // the last time
-  std::unique_ptr<MetricsServer> server_;
+  std::unique_ptr<PrometheusServer> server_;
 };
 
 RunMetrics measure_run(const MetricsSource& source);

@@ -1,4 +1,4 @@
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 #include <algorithm>
 #include <iterator>
@@ -15,9 +15,6 @@ namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-std::string_view be(const std::vector<int>& ranks) { return ranks.size() == 1 ? "is" : "are"; }
-std::string_view have(const std::vector<int>& ranks) { return ranks.size() == 1 ? "has" : "have"; }
-
 std::string call_of(const FlightHistory& history, std::uint64_t number) {
   const FlightEntry* entry = history.find(number);
   return entry == nullptr ? "" : ", " + entry->describe();
@@ -32,7 +29,7 @@ std::string since(const FlightHistory& history, std::int64_t now_ns) {
 
 using Members = std::vector<Member>;
 
-// Ascending with time: inside of a collective, then behind it.
+// Ascending with time: in a collective, then after it.
 std::uint64_t place_of(const Member& member) { return 2 * member.history->begun - (member.inside() ? 1 : 0); }
 
 std::vector<int> ranks_of(const Members& members) {
@@ -41,34 +38,34 @@ std::vector<int> ranks_of(const Members& members) {
   return ranks;
 }
 
-// Ranks at one place in words; `wanted`: the collective that those behind have not begun, named before.
+// Describes ranks at one place. The sentence has already named `wanted`, the collective that the last ranks have not begun.
 std::string describe_group(const Members& group, std::uint64_t wanted, std::int64_t now_ns) {
   const Member& first = group.front();
   const std::vector<int> ranks = ranks_of(group);
   const std::uint64_t number = first.history->begun;
   if (!first.inside())
-    return number == 0 ? fmt::format("{} {} begun none", name_ranks(ranks), have(ranks))
-                       : fmt::format("{} {} finished collective {}", name_ranks(ranks), have(ranks), number);
+    return number == 0 ? ranks_have(ranks) + " begun none"
+                       : fmt::format("{} finished collective {}", ranks_have(ranks), number);
   if (number == wanted)
     return fmt::format("{} {} in it{}", name_ranks(ranks), ranks.size() == 1 ? "waits" : "wait",
                        since(*first.history, now_ns));
-  return fmt::format("{} {} in collective {}{},{}", name_ranks(ranks), be(ranks), number,
-                     call_of(*first.history, number), since(*first.history, now_ns));
+  return fmt::format("{} in collective {}{},{}", ranks_are(ranks), number, call_of(*first.history, number),
+                     since(*first.history, now_ns));
 }
 
-// What those say who are behind all others, or all ranks where nobody is.
+// Describes the ranks that are behind all others, or all ranks when they are at one place.
 std::string describe_last(const Members& last, bool all, const Members& members, std::int64_t now_ns) {
   const FlightHistory& history = *last.front().history;
   const std::vector<int> ranks = ranks_of(last);
   if (last.front().inside())
-    return fmt::format("{} {} {}in collective {}{},{}", name_ranks(ranks), be(ranks), all ? "" : "still ",
-                       history.begun, call_of(history, history.begun), since(history, now_ns));
+    return fmt::format("{} {}in collective {}{},{}", ranks_are(ranks), all ? "" : "still ", history.begun,
+                       call_of(history, history.begun), since(history, now_ns));
   if (all) return describe_group(last, 0, now_ns);
   const std::uint64_t next = history.begun + 1;
   const auto knows = std::find_if(members.begin(), members.end(), [&](const Member& member) {
     return member.history->find(next) != nullptr;
   });
-  return fmt::format("{} {} not begun collective {}{}", name_ranks(ranks), have(ranks), next,
+  return fmt::format("{} not begun collective {}{}", ranks_have(ranks), next,
                      knows == members.end() ? "" : call_of(*knows->history, next));
 }
 

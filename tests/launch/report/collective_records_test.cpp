@@ -1,9 +1,9 @@
-#include "launch/report/collectives.h"
+#include "launch/report/collective_records.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace fleetrun::launch::collectives_test {
+namespace fleetrun::launch::collective_records_test {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -122,7 +122,7 @@ TEST_CASE("the report has the verdict and the latest of each rank, the rank's ow
   for (std::uint64_t number = 1; number <= 9; ++number) many.push_back(sum(number));
   many.push_back(sum(10, false));
   const auto all = records({history(many), history({sum(9)})}, 12 * kSecond);
-  const auto json = nlohmann::json::parse(comparisons_json(all));
+  const auto json = nlohmann::json::parse(to_json_tall(comparisons_json(all)));
   CHECK(json[0]["communicator"] == "world");
   CHECK(json[0]["odd_ranks"] == nlohmann::json{1});
   CHECK(json[0]["ranks"][0]["begun"] == 10);
@@ -134,10 +134,10 @@ TEST_CASE("the report has the verdict and the latest of each rank, the rank's ow
   CHECK(last["bytes"] == 4000);
   CHECK(last["start"] == "2021-01-19T14:50:50.007Z");
   CHECK(last["seconds"].is_null());
-  const auto own = nlohmann::json::parse(history_json(all, all.ranks[0]));
+  const auto own = nlohmann::json::parse(to_json_tall(history_json(all, all.ranks[0])));
   CHECK(own[0]["collectives"].size() == 10);
   CHECK(own[0]["collectives"][0]["seconds"] == doctest::Approx(0.5));
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::collectives_test
+}  // namespace fleetrun::launch::collective_records_test

@@ -1,8 +1,8 @@
-#include "launch/serve/metrics_text.h"
+#include "launch/serve/prometheus_text.h"
 
 #include <doctest/doctest.h>
 
-namespace fleetrun::launch::metrics_text_test {
+namespace fleetrun::launch::prometheus_text_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) {
@@ -21,25 +21,24 @@ RunMetrics script_run() {
 }
 
 TEST_CASE("a run of any program is told with its workers, restarts and exits, and nothing of a training") {
-  CHECK(metrics_text(script_run()) ==
-        "# HELP fleetrun_info The run that these metrics are of.\n"
+  CHECK(prometheus_text(script_run()) ==
+        "# HELP fleetrun_info The run of these metrics.\n"
         "# TYPE fleetrun_info gauge\n"
         "fleetrun_info{run_id=\"f00d\",job_id=\"a \\\"job\\\"\\\\\\n\",host=\"here\",version=\"1.2.3\"} 1\n"
-        "# HELP fleetrun_start_time_seconds When the run began, in seconds since 1970.\n"
+        "# HELP fleetrun_start_time_seconds Start of the run, in seconds since 1970.\n"
         "# TYPE fleetrun_start_time_seconds gauge\n"
         "fleetrun_start_time_seconds 1700000000\n"
         "# HELP fleetrun_restarts_total Restarts of all ranks after a failure.\n"
         "# TYPE fleetrun_restarts_total counter\n"
         "fleetrun_restarts_total 2\n"
-        "# HELP fleetrun_workers Ranks that the run has.\n"
+        "# HELP fleetrun_workers Number of ranks.\n"
         "# TYPE fleetrun_workers gauge\n"
         "fleetrun_workers 2\n"
-        "# HELP fleetrun_worker_up 1 while the process of the rank runs, else 0.\n"
+        "# HELP fleetrun_worker_up 1 while the rank's process runs, otherwise 0.\n"
         "# TYPE fleetrun_worker_up gauge\n"
         "fleetrun_worker_up{rank=\"0\"} 1\n"
         "fleetrun_worker_up{rank=\"1\"} 0\n"
-        "# HELP fleetrun_worker_exit_code With which code the rank ended in the present attempt, 128 and the "
-        "signal's number for one.\n"
+        "# HELP fleetrun_worker_exit_code Exit code of the rank in this attempt; 128 + n after signal n.\n"
         "# TYPE fleetrun_worker_exit_code gauge\n"
         "fleetrun_worker_exit_code{rank=\"1\"} 137\n");
 }
@@ -49,7 +48,7 @@ TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is no UTF-8 is replac
   run.job_id =
       "a\xff"
       "b";
-  CHECK(contains(metrics_text(run),
+  CHECK(contains(prometheus_text(run),
                  "job_id=\"a\xEF\xBF\xBD"
                  "b\""));
 }
@@ -57,7 +56,7 @@ TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is no UTF-8 is replac
 TEST_CASE("the code of a run that has ended is told") {
   RunMetrics run = script_run();
   run.exit_code = 78;
-  CHECK(contains(metrics_text(run), "\nfleetrun_exit_code 78\n"));
+  CHECK(contains(prometheus_text(run), "\nfleetrun_exit_code 78\n"));
 }
 
 TEST_CASE("a training is told by rank") {
@@ -67,7 +66,7 @@ TEST_CASE("a training is told by rank") {
   rank.progress = {.phase = Phase::training, .epoch = 1, .step = 12345678, .steps = 20000000, .loss = 0.25};
   rank.communication_share = 0.125;
   rank.spent_ns[static_cast<std::size_t>(TimeUse::checkpoint)] = 1'500'000'000;
-  const std::string text = metrics_text(run);
+  const std::string text = prometheus_text(run);
   for (const char* line : {"fleetrun_step{rank=\"1\"} 12345678\n", "fleetrun_loss{rank=\"1\"} 0.25\n",
                            "fleetrun_communication_ratio{rank=\"1\"} 0.125\n",
                            "fleetrun_phase{rank=\"0\",phase=\"starting\"} 1\n",
@@ -80,10 +79,10 @@ TEST_CASE("numbers that are none are written as Prometheus has them") {
   RunMetrics run = script_run();
   run.ranks[0].progress = Progress{.loss = std::numeric_limits<double>::quiet_NaN()};
   run.ranks[1].progress = Progress{.loss = -std::numeric_limits<double>::infinity()};
-  const std::string text = metrics_text(run);
+  const std::string text = prometheus_text(run);
   CHECK(contains(text, "fleetrun_loss{rank=\"0\"} NaN\n"));
   CHECK(contains(text, "fleetrun_loss{rank=\"1\"} -Inf\n"));
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::metrics_text_test
+}  // namespace fleetrun::launch::prometheus_text_test

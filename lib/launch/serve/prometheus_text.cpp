@@ -1,4 +1,4 @@
-#include "launch/serve/metrics_text.h"
+#include "launch/serve/prometheus_text.h"
 
 #include <cmath>
 #include <functional>
@@ -11,7 +11,7 @@
 namespace fleetrun::launch {
 namespace {
 
-// As many digits as a double has, and what is no number as Prometheus writes it.
+// As many digits as a double has. NaN and infinity as Prometheus writes them.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -40,26 +40,24 @@ std::string label(const char* name, const std::string& value) {
 std::string rank_label(std::size_t rank) { return fmt::format("rank=\"{}\"", rank); }
 
 void write_run(const RunMetrics& run, Writer& writer) {
-  writer.family("info", "gauge", "The run that these metrics are of.");
+  writer.family("info", "gauge", "The run of these metrics.");
   writer.sample(1, fmt::format("{},{},{},{}", label("run_id", run.run_id), label("job_id", run.job_id),
                                label("host", run.host), label("version", run.version)));
-  writer.family("start_time_seconds", "gauge", "When the run began, in seconds since 1970.");
+  writer.family("start_time_seconds", "gauge", "Start of the run, in seconds since 1970.");
   writer.sample(run.start_time);
   writer.family("restarts_total", "counter", "Restarts of all ranks after a failure.");
   writer.sample(run.restarts);
-  writer.family("workers", "gauge", "Ranks that the run has.");
+  writer.family("workers", "gauge", "Number of ranks.");
   writer.sample(static_cast<double>(run.ranks.size()));
-  writer.family("worker_up", "gauge", "1 while the process of the rank runs, else 0.");
+  writer.family("worker_up", "gauge", "1 while the rank's process runs, otherwise 0.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     writer.sample(run.ranks[rank].up ? 1 : 0, rank_label(rank));
-  writer.family(
-      "worker_exit_code", "gauge",
-      "With which code the rank ended in the present attempt, 128 and the signal's number for one.");
+  writer.family("worker_exit_code", "gauge",
+                "Exit code of the rank in this attempt; 128 + n after signal n.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     if (const auto& code = run.ranks[rank].exit_code) writer.sample(*code, rank_label(rank));
   if (!run.exit_code) return;
-  writer.family("exit_code", "gauge",
-                "With which code the run ended; docs/exit-codes.md says what it means.");
+  writer.family("exit_code", "gauge", "Exit code of the run; docs/exit-codes.md lists them.");
   writer.sample(*run.exit_code);
 }
 
@@ -74,13 +72,12 @@ struct RankFamily {
 
 const std::vector<RankFamily>& rank_families() {
   static const std::vector<RankFamily> families = {
-      {"epoch", "gauge", "The epoch under way, from 0.",
-       [](const auto&, const auto& at) { return at.epoch; }},
-      {"epochs", "gauge", "Epochs of the whole training; 0: not known.",
+      {"epoch", "gauge", "Current epoch, from 0.", [](const auto&, const auto& at) { return at.epoch; }},
+      {"epochs", "gauge", "Epochs of the whole training; 0 if unknown.",
        [](const auto&, const auto& at) { return at.epochs; }},
       {"step", "gauge", "Steps done, those before a checkpoint included.",
        [](const auto&, const auto& at) { return static_cast<double>(at.step); }},
-      {"steps", "gauge", "Steps of the whole training; 0: not known.",
+      {"steps", "gauge", "Steps of the whole training; 0 if unknown.",
        [](const auto&, const auto& at) { return static_cast<double>(at.steps); }},
       {"loss", "gauge", "The last loss that the rank fetched.",
        [](const auto&, const auto& at) { return at.loss; }},
@@ -101,12 +98,12 @@ void write_training(const RunMetrics& run, Writer& writer) {
       if (const auto& progress = run.ranks[rank].progress)
         writer.sample(family.value(run.ranks[rank], *progress), rank_label(rank));
   }
-  writer.family("phase", "gauge", "1 for what the rank is doing.");
+  writer.family("phase", "gauge", "1 for the current phase of the rank.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     if (const auto& progress = run.ranks[rank].progress)
       writer.sample(1, fmt::format("{},phase=\"{}\"", rank_label(rank), describe(progress->phase)));
   writer.family("time_seconds_total", "counter",
-                "Time of the rank since the run began, by what it went into (docs/seeing-a-run.md).");
+                "Time of the rank since the run began, by use (docs/seeing-a-run.md).");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     for (std::size_t use = 0; use < kTimeUses; ++use)
       writer.sample(static_cast<double>(run.ranks[rank].spent_ns[use]) / 1e9,
@@ -127,7 +124,7 @@ std::string escape_label(const std::string& text) {
   return escaped;
 }
 
-std::string metrics_text(const RunMetrics& run) {
+std::string prometheus_text(const RunMetrics& run) {
   Writer writer;
   write_run(run, writer);
   if (!run.ranks.empty() && run.ranks.front().progress) write_training(run, writer);

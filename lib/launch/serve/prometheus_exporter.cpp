@@ -1,4 +1,4 @@
-#include "launch/serve/metrics.h"
+#include "launch/serve/prometheus_exporter.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,14 +15,9 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kWriteEvery = std::chrono::seconds(5);  // a third of what collectors wait between two looks
-constexpr int kSignalCode = 128;  // the code of a signal, less its number, as shells have it
 
 double seconds_since_1970(std::chrono::system_clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-int code_of(const ExitStatus& status) {
-  return status.how == ExitStatus::How::exited ? status.value : kSignalCode + status.value;
 }
 
 void read_page(const ProgressPage& page, RankMetrics& rank) {
@@ -50,7 +45,7 @@ RunMetrics measure_run(const MetricsSource& source) {
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
     RankMetrics rank;
     const auto& verdicts = state.verdict.ranks;
-    if (i < verdicts.size() && verdicts[i].status) rank.exit_code = code_of(*verdicts[i].status);
+    if (i < verdicts.size() && verdicts[i].status) rank.exit_code = verdicts[i].status->exit_code();
     rank.up = state.workers[i].pid > 0 && !rank.exit_code;
     if (i < state.pages.size()) read_page(*state.pages[i], rank);
     run.ranks.push_back(rank);
@@ -58,12 +53,13 @@ RunMetrics measure_run(const MetricsSource& source) {
   return run;
 }
 
-Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSource& source,
-                 std::function<void(std::string_view line)> say)
+PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& options,
+                                       const MetricsSource& source,
+                                       std::function<void(std::string_view line)> say)
     : loop_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
   if (const auto& wanted = options.metrics_port.value) {
-    server_ =
-        std::make_unique<MetricsServer>(loop, *wanted, [this] { return metrics_text(measure_run(source_)); });
+    server_ = std::make_unique<PrometheusServer>(loop, *wanted,
+                                                 [this] { return prometheus_text(measure_run(source_)); });
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;
@@ -71,23 +67,23 @@ Metrics::Metrics(EventLoop& loop, const LaunchOptions& options, const MetricsSou
   write_again_later();
 }
 
-void Metrics::finish(int exit_code) {
+void PrometheusExporter::finish(int exit_code) {
   if (file_.empty()) return;
   RunMetrics run = measure_run(source_);
   run.exit_code = exit_code;
   write(run);
 }
 
-void Metrics::write_again_later() {
+void PrometheusExporter::write_again_later() {
   write(measure_run(source_));
   loop_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
 }
 
-// A run does not fail because nobody can be told of it.
-void Metrics::write(const RunMetrics& run) {
+// A run does not fail because its metrics cannot be written.
+void PrometheusExporter::write(const RunMetrics& run) {
   try {
     require_ours(file_, {.text = kMetricsStart}, "");
-    replace_file(file_, metrics_text(run), Readers::all);  // node_exporter is another user
+    replace_file(file_, prometheus_text(run), Readers::all);  // node_exporter is another user
     failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(failed_, true)) say_("--metrics_file: " + error.message());

@@ -1,4 +1,4 @@
-#include "launch/serve/metrics_server.h"
+#include "launch/serve/prometheus_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace fleetrun::launch::metrics_server_test {
+namespace fleetrun::launch::prometheus_server_test {
 namespace {
 
 std::string some_text() { return "text\n"; }
@@ -58,7 +58,7 @@ std::string ask(const Endpoint& endpoint, const std::string& request) {
 // Clients run on a thread of their own, and the loop until they are done.
 void serve(const std::function<std::string()>& text, const std::function<void(const Endpoint&)>& clients) {
   EventLoop loop;
-  MetricsServer server(loop, {"127.0.0.1", 0}, text);
+  PrometheusServer server(loop, {"127.0.0.1", 0}, text);
   REQUIRE(server.endpoint().port != 0);
   std::atomic<bool> done = false;
   std::thread thread([&] {
@@ -101,19 +101,19 @@ TEST_CASE("who sends too much, half a request or nothing holds nobody up") {
 
 TEST_CASE("a port that is taken, and an address that is none, are errors that name them") {
   EventLoop loop;
-  const MetricsServer server(loop, {"127.0.0.1", 0}, some_text);
+  const PrometheusServer server(loop, {"127.0.0.1", 0}, some_text);
   const auto complaint = [&](const Endpoint& endpoint) -> std::string {
     try {
-      const MetricsServer second(loop, endpoint, some_text);
+      const PrometheusServer second(loop, endpoint, some_text);
     } catch (const Error& error) {
       return error.message();
     }
     return "";
   };
   CHECK(complaint(server.endpoint())
-            .starts_with("--metrics_port: nobody can listen on " + server.endpoint().describe()));
-  CHECK(complaint({"nowhere", 1}).starts_with("--metrics_port: \"nowhere\" is no address"));
+            .starts_with("--metrics_port: fleetrun cannot listen on " + server.endpoint().describe()));
+  CHECK(complaint({"nowhere", 1}).starts_with("--metrics_port: \"nowhere\" is not an address"));
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::metrics_server_test
+}  // namespace fleetrun::launch::prometheus_server_test

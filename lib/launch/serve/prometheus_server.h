@@ -1,0 +1,31 @@
+// Answers GET /metrics on one port: HTTP/1.1, a request a connection.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "base/endpoint.h"
+#include "launch/loop/event_loop.h"
+#include "launch/loop/peer_server.h"
+
+namespace fleetrun::launch {
+
+class PrometheusServer {
+ public:
+  // Listens from now on; `text` makes what is answered. Port 0: the kernel chooses. Throws Error(temporary) when it
+  // cannot listen there.
+  PrometheusServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text);
+
+  const Endpoint& endpoint() const { return endpoint_; }  // with the port that it got
+
+ private:
+  std::string read_request(const Peer& peer, std::string input);
+
+  Endpoint endpoint_;
+  std::function<std::string()> text_;
+  PeerServer server_;  // last: it calls the others
+};
+
+// The whole answer to a request up to its empty line.
+std::string answer_http(const std::string& request, const std::function<std::string()>& text);
+
+}  // namespace fleetrun::launch
