@@ -31,8 +31,8 @@
 #include <omp.h>
 
 #include "job/parse_job.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/ops/window.h"
-#include "runtime/training/build_program.h"
 #include "runtime/training/model_facts.h"
 
 namespace {

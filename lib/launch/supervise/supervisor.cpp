@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/exit_codes.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
@@ -29,7 +30,8 @@ int spawn_exit_code(int error) {
 
 // Ended by what we sent, or with a code that means so.
 bool obeyed(const ExitStatus& status, int stop_signal) {
-  return status.ok() || status.exit_code() == 128 + stop_signal || status.exit_code() == 128 + SIGKILL;
+  return status.ok() || status.exit_code() == kSignalExitCode + stop_signal ||
+         status.exit_code() == kSignalExitCode + SIGKILL;
 }
 
 }  // namespace
@@ -73,10 +75,10 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
     return {WakeAt{*clocks_.early_exit}};
   }
   rank.role = Role::cause;
-  verdict_.cause = event.status.how == ExitStatus::How::exited ? Cause::exited : Cause::killed;
+  const bool exited = event.status.how == ExitStatus::How::exited;
+  set_cause(exited ? Cause::exited : Cause::killed, event.status.exit_code());
   verdict_.rank = event.rank;
   verdict_.sender = event.sender;
-  verdict_.exit_code = event.status.exit_code();
   return stop(now);
 }
 
@@ -84,10 +86,9 @@ Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
   for (std::size_t i = static_cast<std::size_t>(event.rank); i < verdict_.ranks.size(); ++i)
     verdict_.ranks[i] = {.role = Role::never_started, .status = {}, .ended = now};
   if (phase_ != Phase::running) return end_of_ranks(now);
-  verdict_.cause = Cause::spawn;
+  set_cause(Cause::spawn, spawn_exit_code(event.error));
   verdict_.rank = event.rank;
   verdict_.spawn_error = event.error;
-  verdict_.exit_code = spawn_exit_code(event.error);
   return stop(now);
 }
 
@@ -116,15 +117,14 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
   suspended_ = false;
   restart_in_.reset();
   if (phase_ == Phase::running) {
-    verdict_.cause = Cause::stopped;
+    set_cause(Cause::stopped, kSignalExitCode + signal);
     verdict_.signal = signal;
-    verdict_.exit_code = 128 + signal;
     return stop(now);
   }
   if (phase_ == Phase::diagnosing) return stop(now);
   if (phase_ == Phase::pausing) {
     verdict_.signal = signal;
-    return end_pause(Cause::stopped, 128 + signal);
+    return end_pause(Cause::stopped, kSignalExitCode + signal);
   }
   const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
   if (stopping && signal == SIGINT) return kill(now);
@@ -164,7 +164,7 @@ void Supervisor::start_clocks(TimePoint now) {
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
   if (phase_ != Phase::running) return {};
-  return diagnose(Cause::hung, ErrorKind::temporary, event.why, now);
+  return diagnose(Cause::hung, event.why, now);
 }
 
 Actions Supervisor::handle(const RollCalled&, TimePoint now) {
@@ -178,11 +178,8 @@ Actions Supervisor::handle(const FrontLost&, TimePoint now) {
   restarts_.forbid();
   suspended_ = false;
   restart_in_.reset();
-  if (phase_ == Phase::pausing) return end_pause(Cause::front_lost, 128 + SIGKILL);
-  if (phase_ == Phase::running) {
-    verdict_.cause = Cause::front_lost;
-    verdict_.exit_code = 128 + SIGKILL;
-  }
+  if (phase_ == Phase::pausing) return end_pause(Cause::front_lost);
+  if (phase_ == Phase::running) set_cause(Cause::front_lost);
   return kill(now);
 }
 
@@ -195,7 +192,7 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
   if (phase_ == Phase::running) return wake_while_running(now);
   if (phase_ == Phase::pausing && clocks_.timeout && now >= *clocks_.timeout) {
     verdict_.why = describe_timeout();
-    return end_pause(Cause::timed_out, static_cast<int>(ErrorKind::timeout));
+    return end_pause(Cause::timed_out);
   }
   if (now < clocks_.deadline) return {};
   switch (phase_) {
@@ -216,7 +213,7 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
 
 Actions Supervisor::wake_while_running(TimePoint now) {
   if (clocks_.timeout && now >= *clocks_.timeout)
-    return diagnose(Cause::timed_out, ErrorKind::timeout, describe_timeout(), now);
+    return diagnose(Cause::timed_out, describe_timeout(), now);
   if (clocks_.early_exit && now >= *clocks_.early_exit) return fail_early_exit(now);
   return {};
 }
@@ -226,11 +223,10 @@ std::string Supervisor::describe_timeout() const {
 }
 
 // No rank is left to be stopped. The failure before the pause was that of an attempt; this is the end of the run.
-Actions Supervisor::end_pause(Cause cause, int exit_code) {
+Actions Supervisor::end_pause(Cause cause, int code_of_event) {
   restart_in_.reset();
-  verdict_.cause = cause;
+  set_cause(cause, code_of_event);
   verdict_.rank.reset();
-  verdict_.exit_code = exit_code;
   phase_ = Phase::ended;
   return {};
 }
@@ -241,17 +237,21 @@ Actions Supervisor::fail_early_exit(TimePoint now) {
         return a.role == Role::finished && (b.role != Role::finished || a.ended < b.ended);
       });
   verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
-  return diagnose(Cause::early_exit, ErrorKind::temporary,
+  return diagnose(Cause::early_exit,
                   fmt::format("rank {} finished {:g} s ago and others still run", *verdict_.rank,
                               in_seconds(*options_.early_exit_wait)),
                   now);
 }
 
-// The run is lost, but first what every rank is doing.
-Actions Supervisor::diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now) {
+void Supervisor::set_cause(Cause cause, int code_of_event) {
   verdict_.cause = cause;
+  verdict_.exit_code = facts_of(cause).exit_code.value_or(code_of_event);
+}
+
+// The run is lost, but first what every rank is doing.
+Actions Supervisor::diagnose(Cause cause, std::string why, TimePoint now) {
+  set_cause(cause);
   verdict_.why = std::move(why);
-  verdict_.exit_code = static_cast<int>(kind);
   phase_ = Phase::diagnosing;
   roll_called_ = false;
   clocks_.deadline = now + options_.roll_call_wait;

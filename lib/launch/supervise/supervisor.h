@@ -98,10 +98,11 @@ class Supervisor {
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);
   void start_clocks(TimePoint now);
-  Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
+  void set_cause(Cause cause, int code_of_event = 0);  // which counts where the table has no code
+  Actions diagnose(Cause cause, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
-  Actions end_pause(Cause cause, int exit_code);
+  Actions end_pause(Cause cause, int code_of_event = 0);
   std::string describe_timeout() const;
   Actions stop(TimePoint now);
   void decide_restart(TimePoint now);
