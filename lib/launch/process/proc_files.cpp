@@ -109,12 +109,19 @@ std::optional<ProcessStat> parse_process_stat(const std::string& text) {
     std::uint64_t ticks = 0;
     if (!(fields >> ticks)) return std::nullopt;
     stat.cpu_ticks += ticks;
+    if (i < 2) stat.own_cpu_ticks += ticks;
   }
   return stat;
 }
 
 std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return parse_process_stat(read_kernel_file(process_path(pid, "stat")));
+}
+
+double read_own_cpu_seconds(pid_t pid) {
+  constexpr double kTicksPerSecond = 100;
+  const auto stat = read_process_stat(pid);
+  return stat ? static_cast<double>(stat->own_cpu_ticks) / kTicksPerSecond : 0;
 }
 
 std::uint64_t parse_process_io(const std::string& text) {

@@ -1,8 +1,6 @@
 #include "launch/supervise/process_group.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +22,8 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
+constexpr auto kBeat = std::chrono::seconds(1);
+constexpr auto kLateBeat = std::chrono::seconds(1);  // later than this, and somebody stopped us
 
 // A worker has a process group of its own: reading the terminal from there would stop it for ever.
 UniqueFd worker_input() {
@@ -51,11 +51,6 @@ std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, i
                         .inherited_fds = worker.inherited_fds});
   }
   return requests;
-}
-
-double processor_seconds(const rusage& used) {
-  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 bool can_be_stopped(const ProcessStat& stat) {
@@ -86,6 +81,7 @@ ProcessGroup::~ProcessGroup() {
 const Verdict& ProcessGroup::run_until_done() {
   watch_signals();
   watch_front();
+  beat();
   perform(supervisor_.start(Clock::now()));
   if (!supervisor_.done()) loop_.run();
   end_processes();
@@ -130,8 +126,21 @@ void ProcessGroup::watch_front() {
   });
 }
 
+void ProcessGroup::beat() {
+  notice_lost_time();
+  loop_.call_at(awake_at_ + kBeat, [this] { beat(); });
+}
+
+// Before any event: a deadline that passed while we stood still has not come.
+void ProcessGroup::notice_lost_time() {
+  const TimePoint now = Clock::now();
+  const Clock::duration since = now - std::exchange(awake_at_, now);
+  if (since > kBeat + kLateBeat) perform(supervisor_.on(StoodStill{since - kBeat}, now));
+}
+
 void ProcessGroup::tell(const Event& event) {
   if (supervisor_.done()) return;
+  notice_lost_time();
   const Actions actions = supervisor_.on(event, Clock::now());
   if (options_.observe) options_.observe(event, supervisor_.verdict());
   perform(actions);
@@ -188,13 +197,12 @@ void ProcessGroup::act(const EndAttempt& action) {
 void ProcessGroup::on_exit(std::size_t rank) {
   if (!pidfds_[rank]) return;
   siginfo_t info{};
-  rusage used{};  // which libc's waitid does not give
-  if (::syscall(SYS_waitid, P_PIDFD, pidfds_[rank].get(), &info, WEXITED | WNOHANG | WNOWAIT, &used) != 0)
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfds_[rank].get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
     throw Error(ErrorKind::internal,
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
   if (info.si_pid == 0) return;
   records_[rank].ended = Moment::now();
-  records_[rank].cpu_seconds = processor_seconds(used);
+  records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
   deaths_.forget(pidfds_[rank]);
   pidfds_[rank].reset();
   const ExitStatus status = ExitStatus::from_siginfo(info);

@@ -22,7 +22,7 @@ namespace fleetrun::launch {
 struct WorkerRecord {
   pid_t pid = -1;  // -1: never started
   Moment started, ended;
-  double cpu_seconds = 0;  // of processor time, once it has ended
+  double cpu_seconds = 0;  // of processor time, without its children's, once it has ended
 };
 
 // A signal to a rank that somebody asked us to send.
@@ -73,6 +73,8 @@ class ProcessGroup {
   void watch_signals();
   void on_signal(const ReceivedSignal& signal);
   void watch_front();
+  void beat();
+  void notice_lost_time();
   void perform(const Actions& actions);
   void act(const StartAttempt& action);
   void act(const EndAttempt& action);
@@ -103,6 +105,7 @@ class ProcessGroup {
   UniqueFd signals_;
   SignalRepeats repeats_;
   std::vector<pid_t> survivors_;
+  TimePoint awake_at_ = Clock::now();  // the last time that we know that we ran
   bool may_have_processes_ = false;
 };
 

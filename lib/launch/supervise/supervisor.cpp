@@ -144,9 +144,7 @@ Actions Supervisor::go_on(TimePoint now) {
   Actions actions = for_each_running<Resume>();
   if (!still_since_) return actions;
   start_clocks(now);
-  for (const auto& time : {timeout_at_, early_exit_at_})
-    if (time) actions.push_back(WakeAt{*time});
-  if (phase_ != Phase::running) actions.push_back(WakeAt{deadline_});
+  for (const Action& action : wake_ups()) actions.push_back(action);
   if (phase_ != Phase::diagnosing || !std::exchange(roll_called_, false)) return actions;
   for (const Action& action : stop(now)) actions.push_back(action);
   return actions;
@@ -161,6 +159,21 @@ void Supervisor::start_clocks(TimePoint now) {
   if (verdict_.asked_to_end) *verdict_.asked_to_end += stood;
   if (timeout_at_) *timeout_at_ += stood;
   if (early_exit_at_) *early_exit_at_ += stood;
+}
+
+Actions Supervisor::wake_ups() const {
+  Actions actions;
+  for (const auto& time : {timeout_at_, early_exit_at_})
+    if (time) actions.push_back(WakeAt{*time});
+  if (phase_ != Phase::running) actions.push_back(WakeAt{deadline_});
+  return actions;
+}
+
+Actions Supervisor::handle(const StoodStill& event, TimePoint now) {
+  if (still_since_) return {};  // the clocks stand still anyway
+  still_since_ = now - event.time;
+  start_clocks(now);
+  return wake_ups();
 }
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {

@@ -10,7 +10,8 @@
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
 //
-// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took.
+// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took. The same holds
+// while somebody stops the launcher itself: SIGSTOP, a freezer, another launcher above it that is suspended.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -44,7 +45,11 @@ struct HangFound {  // by the HangWatch
 struct RollCalled {};  // the roll that CallRoll asked for is complete
 struct FrontLost {};   // the front process is gone: nobody waits for us any more
 struct Woke {};        // a time given by WakeAt has come
-using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke>;
+struct StoodStill {    // somebody stopped this process for so long, without a signal that it could read
+  Clock::duration time;
+};
+using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
+                           StoodStill>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports
@@ -160,12 +165,14 @@ class Supervisor {
   Actions handle(const RollCalled& event, TimePoint now);
   Actions handle(const FrontLost& event, TimePoint now);
   Actions handle(const Woke& event, TimePoint now);
+  Actions handle(const StoodStill& event, TimePoint now);
 
   Actions begin_attempt(TimePoint now);
   Actions end_by_signal(int signal, TimePoint now);
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);
   void start_clocks(TimePoint now);
+  Actions wake_ups() const;
   Actions diagnose(Cause cause, ErrorKind kind, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);

@@ -100,6 +100,15 @@ TEST_CASE("row 'ulimit -f': a worker that a limit ends is told with that limit")
   CHECK(contains(hard.err, "fleetrun: a process may take 1 s of processor time (ulimit -t)\n"));
 }
 
+TEST_CASE("row 'ulimit -t': the processor time of a rank's children is not blamed for its own death") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the launcher itself takes a second of processor time");
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_after("ulimit -t 1", launch.script_command({}, "$FAKE spin\nkill -KILL $$\n"));
+  CHECK(result.code == 128 + SIGKILL);
+  CHECK_FALSE(contains(result.err, "ulimit -t"));
+}
+
 TEST_CASE("little address space, a small stack, no locked memory and no queued signals are enough") {
   if (testing::kSlowdown > 1) LEAVE_OUT("sanitizers need terabytes of address space");
   const ScriptLaunch launch;
