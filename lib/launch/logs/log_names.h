@@ -15,6 +15,8 @@ bool is_attempt(std::string_view name);     // "attempt-0", a folder
 bool is_of_a_run(
     std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
 bool is_temporary(std::string_view name);  // such a one
-int number_in(std::string_view name);      // of the rank
+std::string_view final_name(
+    std::string_view name);            // "report.json" of "report.json.77.tmp"; others as they are
+int number_in(std::string_view name);  // of the rank
 
 }  // namespace fleetrun::launch
