@@ -1,6 +1,8 @@
-# Counts test cases in a LastTest.log of ctest: "PASSED FAILED".
+# Counts test cases in a LastTest.log of ctest: "PASSED FAILED LEFT_OUT".
 # A test with a doctest summary counts each of its cases, any other counts one. A test that ended badly has at least
 # one failure, whatever its summary says (a sanitizer speaks after it) or when it never came to write one.
+# LEFT_OUT are the cases, parts of cases and scripts that said "left out: " and what this machine lacks (LEAVE_OUT in
+# tests/support/leave_out.h). They count as passed, too.
 /^[0-9]+\/[0-9]+ Test: / { cases_passed = 0; cases_failed = 0; summary = 0 }
 
 /^\[doctest\] test cases:/ {
@@ -11,6 +13,8 @@
   }
 }
 
+/^([^ ]+: MESSAGE: )?left out: / { left_out++ }
+
 /^Test (Passed|Failed)\.$/ || /^Test Skipped\.$/ {
   if ($2 == "Passed." && !summary) cases_passed = 1
   if ($2 == "Failed." && cases_failed == 0) cases_failed = 1
@@ -18,4 +22,4 @@
   failed += cases_failed
 }
 
-END { print passed + 0, failed + 0 }
+END { print passed + 0, failed + 0, left_out + 0 }

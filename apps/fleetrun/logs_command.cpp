@@ -81,9 +81,9 @@ class LogViewer {
   }
 
   void open(Log& log, const std::string& path) {
-    log.inode = inode_of(path);
     followers_.push_back(std::make_unique<LogFollower>(loop_, out_, path, text_of(log)));
     log.follower = followers_.back().get();
+    log.inode = log.follower->inode();  // of what was opened: a restart may have moved the file since
   }
 
   static void finish(const Log& log) {

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::command_line_test {
 namespace {
@@ -146,10 +147,7 @@ TEST_CASE("ports that are not held can be taken by programs that ask for nothing
                       "s = socket.socket()\n"
                       "s.bind(('127.0.0.1', int(os.environ['MASTER_PORT'])))\n"
                       "s.listen()\n");
-  if (run_child({"/bin/sh", "-c", "command -v python3"}).code != 0) {
-    MESSAGE("skipped: python3 is not installed");
-    return;
-  }
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(launch.run_words({"--no_port_hold", "listen.py"}).code == 0);
   CHECK(launch.run_words({"listen.py"}).code == 1);
 }

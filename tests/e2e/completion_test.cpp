@@ -1,17 +1,12 @@
-// The completions in the shells that they are for; a shell that is not installed is said to be skipped.
+// The completions in the shells that they are for; a shell that is not installed is said to be left out.
 #include <algorithm>
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::completion_test {
 namespace {
-
-bool has_program(const std::string& name) {
-  if (run_child({"/bin/sh", "-c", "command -v " + name}).code == 0) return true;
-  MESSAGE("skipped: " << name << " is not installed");
-  return false;
-}
 
 std::string completion_for(const std::string& shell) {
   const ChildResult result = run_child({FLEETRUN_BINARY, "completion", shell});
@@ -36,7 +31,7 @@ std::vector<std::string> offered_by_bash(const TemporaryFolder& folder, const st
 }
 
 TEST_CASE("bash completes flags, their values, subcommands and their flags") {
-  if (!has_program("bash")) return;
+  if (!has_program("bash")) LEAVE_OUT("bash is not installed");
   const TemporaryFolder folder;
   folder.write("completion", completion_for("bash"));
   folder.write("train.py", "");
@@ -52,7 +47,7 @@ TEST_CASE("bash completes flags, their values, subcommands and their flags") {
 }
 
 TEST_CASE("completion.sh: what bash offers in every place") {
-  if (!has_program("bash")) return;
+  if (!has_program("bash")) LEAVE_OUT("bash is not installed");
   const TemporaryFolder folder;
   folder.write("completion", completion_for("bash"));
   for (const char* name : {"my train.py", "job.json", "other.json"}) folder.write(name, "");
@@ -102,7 +97,7 @@ TEST_CASE("zsh and fish read their completions") {
 }
 
 TEST_CASE("fish offers what starts a command line, and nothing of ours behind a script") {
-  if (!has_program("fish")) return;
+  if (!has_program("fish")) LEAVE_OUT("fish is not installed");
   const TemporaryFolder folder;
   folder.write("completion", completion_for("fish"));
   const auto offered = [&](const std::string& line) {
@@ -138,7 +133,7 @@ TEST_CASE("another shell is refused") {
 }
 
 TEST_CASE("man reads the manual page without a warning") {
-  if (!has_program("man")) return;
+  if (!has_program("man")) LEAVE_OUT("man is not installed");
   const TemporaryFolder folder;
   folder.write("fleetrun.1", run_child({FLEETRUN_BINARY, "man"}).out);
   const ChildResult result = run_child({"/usr/bin/env", "man", "-l", "--warnings", "./fleetrun.1"},

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 #include "support/slowdown.h"
 
 namespace fleetrun::contract_test {
@@ -94,7 +95,7 @@ TEST_CASE("a script's own arguments arrive as they were given") {
 
 TEST_CASE("a Python script gets the same environment and its arguments") {
   const Launch launch;
-  if (run_child({"/bin/sh", "-c", "command -v python3"}).code != 0) return;  // nothing to run it with
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   launch.folder.write("show.py", "import os, sys\nprint(os.environ['PADDLE_TRAINER_ID'], sys.argv[1:])\n");
   CHECK(launch.run_words({"--nproc_per_node=2", "show.py", "--lr", "0.1"}).code == 0);
   CHECK(launch.folder.read("log/workerlog.1") == "1 ['--lr', '0.1']\n");

@@ -1,14 +1,9 @@
 // What the report says about why a rank died, and what becomes of logs that are odd, with the real launcher.
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::evidence_test {
 namespace {
-
-bool has_python() {
-  if (run_child({"/bin/sh", "-c", "command -v python3"}).code == 0) return true;
-  MESSAGE("left out: python3 is not installed");
-  return false;
-}
 
 // The exception that the report names for a script; "" when it names none.
 std::string exception_of(const std::string& script) {
@@ -23,7 +18,7 @@ std::string exception_of(const std::string& script) {
 }
 
 TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError: the exception is named") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(exception_of("def f(n):\n    if n == 0: raise ValueError('the real cause')\n    g(n)\n"
                      "def g(n):\n    f(n - 1)\nf(12)\n")
             .starts_with("ValueError: the real cause ("));
@@ -35,13 +30,13 @@ TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError:
             .starts_with("RuntimeError: CUDA out of memory ("));
   CHECK(exception_of("def f(:\n    pass\n").starts_with("SyntaxError: "));
   if (run_child({"/bin/sh", "-c", "python3 -c 'ExceptionGroup'"}).code != 0)
-    return;  // older than Python 3.11
+    LEAVE_OUT("exception groups need Python 3.11");
   CHECK(exception_of("raise ExceptionGroup('eg', [ValueError('a'), KeyError('b')])\n")
             .starts_with("ExceptionGroup: eg (2 sub-exceptions): ValueError: a; KeyError: 'b' ("));
 }
 
 TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to a later SIGKILL") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(exception_of("import traceback, os, signal\n"
                      "try: raise ConnectionError('mirror 1 timed out, trying mirror 2')\n"
                      "except ConnectionError: traceback.print_exc()\n"
@@ -51,7 +46,7 @@ TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to 
 }
 
 TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("train.py", "breakpoint()\n");
   const ChildResult result = run_child(

@@ -53,6 +53,10 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+inline bool has_program(const std::string& name) {
+  return run_child({"/bin/sh", "-c", "command -v " + name}).code == 0;
+}
+
 // The embedded runtime's processes that were started in this folder and still run.
 inline std::vector<pid_t> workers_in(const TemporaryFolder& folder) {
   std::vector<pid_t> pids;

@@ -5,11 +5,10 @@
 #include <filesystem>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun {
 namespace {
-
-bool has_python() { return run_child({"/bin/sh", "-c", "command -v python3"}).code == 0; }
 
 void write_package(const Launch& launch) {
   std::filesystem::create_directory(launch.folder / "pkg");
@@ -29,7 +28,7 @@ ChildResult run_torchrun(const Launch& launch, Words words, const ChildOptions& 
 }
 
 TEST_CASE("an unmodified command line of torchrun works with the first word replaced") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   write_package(launch);
   const ChildResult result =
@@ -40,7 +39,7 @@ TEST_CASE("an unmodified command line of torchrun works with the first word repl
 }
 
 TEST_CASE("called torchrun, the console has what the workers write and nothing else, and no folder is left") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   write_package(launch);
   ChildOptions options = launch.options();
@@ -58,7 +57,7 @@ TEST_CASE("called torchrun, the console has what the workers write and nothing e
 }
 
 TEST_CASE("called torchrun, the logs of a failure are kept and said") {
-  if (!has_python()) return;
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   const Launch launch;
   launch.folder.write("train", "import sys\nprint('no such sample', file=sys.stderr)\nsys.exit(3)\n");
   ChildOptions options = launch.options();
@@ -148,7 +147,7 @@ TEST_CASE("as many workers as cores, and no GPU where there is none") {
   CHECK(launch.run({"--nproc_per_node=cpu"}, {"print", "x"}).code == 0);
   const ChildResult cores = run_child({"/bin/sh", "-c", "nproc"});
   CHECK(launch.report()["ranks"].size() == std::stoul(cores.out));
-  if (std::filesystem::exists("/dev/nvidia0")) return;
+  if (std::filesystem::exists("/dev/nvidia0")) LEAVE_OUT("this machine has a GPU");
   CHECK(contains(launch.run({"--nproc_per_node=gpu"}, {}).err,
                  "--nproc_per_node is gpu, but this machine has no CUDA device"));
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::peers_test {
 namespace {
@@ -46,10 +47,11 @@ bool has_package(const std::string& folder, const std::string& name) {
                                            "/python3 -c 'import importlib.util, sys; "
                                            "sys.exit(importlib.util.find_spec(\"" +
                                            name + "\") is None)'"});
-  if (found.code == 0) return true;
-  MESSAGE("skipped: " << folder << "/python3 has no package " << name
-                      << "; scripts/test --peers installs it");
-  return false;
+  return found.code == 0;
+}
+
+std::string no_package(const std::string& folder, const std::string& name) {
+  return folder + "/python3 has no package " + name + "; scripts/test --peers installs it";
 }
 
 // As scripts/setup --peers makes them: PaddlePaddle's, and that of the newest PyTorch.
@@ -64,7 +66,7 @@ std::string torch_folder() { return folder_of("FLEETRUN_PEERS_TORCH", "peers-tor
 
 // A training script of tests/peers/scripts, which asserts that its loss fell and its ranks agree.
 void check_training(const std::string& folder, const std::string& package, const std::string& script) {
-  if (!has_package(folder, package)) return;
+  if (!has_package(folder, package)) LEAVE_OUT(no_package(folder, package));
   const Launch launch;
   const ChildResult result =
       run_python(launch, folder, 2, std::string(FLEETRUN_SOURCE_DIR) + "/tests/peers/scripts/" + script);
@@ -115,7 +117,7 @@ void check_flags(const std::string& usage, const std::string& list) {
 
 TEST_CASE("an unmodified PyTorch script meets its ranks on env://") {
   const std::string python = "/usr/bin";
-  if (!has_package(python, "torch")) return;
+  if (!has_package(python, "torch")) LEAVE_OUT(no_package(python, "torch"));
   const Launch launch;
   launch.folder.write("train.py",
                       "import torch\n"
@@ -135,7 +137,7 @@ TEST_CASE("an unmodified PyTorch script meets its ranks on env://") {
 
 TEST_CASE("a PyTorch script under @record leaves its exception to the report") {
   const std::string python = "/usr/bin";
-  if (!has_package(python, "torch")) return;
+  if (!has_package(python, "torch")) LEAVE_OUT(no_package(python, "torch"));
   const Launch launch;
   launch.folder.write("train.py",
                       "import os\n"
@@ -153,7 +155,7 @@ TEST_CASE("a PyTorch script under @record leaves its exception to the report") {
 
 TEST_CASE("an unmodified PaddlePaddle script with fleet.init meets its ranks") {
   const std::string python = paddle_folder();
-  if (!has_package(python, "paddle")) return;
+  if (!has_package(python, "paddle")) LEAVE_OUT(no_package(python, "paddle"));
   const Launch launch;
   launch.folder.write("train.py",
                       "import paddle\n"
@@ -187,7 +189,7 @@ TEST_CASE("a training of the newest PaddlePaddle with DataParallel works on two 
 
 TEST_CASE("what torchrun started before, a link of its name starts") {
   const std::string python = torch_folder();
-  if (!has_package(python, "torch")) return;
+  if (!has_package(python, "torch")) LEAVE_OUT(no_package(python, "torch"));
   const Launch launch;
   const std::string link = launch.folder / "torchrun";
   std::filesystem::create_symlink(FLEETRUN_BINARY, link);
@@ -201,13 +203,13 @@ TEST_CASE("what torchrun started before, a link of its name starts") {
 
 TEST_CASE("our list of torchrun's flags is that of the newest torchrun") {
   const std::string folder = torch_folder();
-  if (!has_package(folder, "torch")) return;
+  if (!has_package(folder, "torch")) LEAVE_OUT(no_package(folder, "torch"));
   check_flags(usage_of({folder + "/python3", "-m", "torch.distributed.run", "--help"}), "torchrun.txt");
 }
 
 TEST_CASE("our list of PaddlePaddle's flags is that of its newest launcher") {
   const std::string folder = paddle_folder();
-  if (!has_package(folder, "paddle")) return;
+  if (!has_package(folder, "paddle")) LEAVE_OUT(no_package(folder, "paddle"));
   check_flags(usage_of({folder + "/python3", "-m", "paddle.distributed.launch", "--help"}), "paddle.txt");
 }
 

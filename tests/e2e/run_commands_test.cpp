@@ -8,6 +8,7 @@
 #include <future>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::run_commands_test {
 namespace {
@@ -201,10 +202,7 @@ TEST_CASE("signal --rank 0-1500, --rank 0-2000000000: ranks that the run does no
 }
 
 TEST_CASE("ps, stop and signal of another user are refused with 77") {
-  if (::geteuid() != 0) {
-    MESSAGE("skipped: takes root, to be two users");
-    return;
-  }
+  if (::geteuid() != 0) LEAVE_OUT("takes root, to be two users");
   const Launch launch;
   ::chmod(launch.folder.path().c_str(), 0755);
   ChildProcess run(Launch::command({}, {"ready", "up", "sleep", "30"}), launch.options());

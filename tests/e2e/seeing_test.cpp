@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 #include "support/slowdown.h"
 
 namespace fleetrun::seeing_test {
@@ -161,6 +162,9 @@ std::string read_by_tensorboard(const Launch& launch, const std::string& python,
   return result.out;
 }
 
+constexpr const char* kNoTensorBoard =
+    "no Python has the package tensorboard; scripts/setup --peers installs it";
+
 // The Python that has TensorBoard; "" when none has.
 std::string python_with_tensorboard() {
   const char* chosen = std::getenv("FLEETRUN_PEERS");
@@ -173,7 +177,6 @@ std::string python_with_tensorboard() {
                    "import importlib.util, sys; sys.exit(importlib.util.find_spec('tensorboard') is None)"})
                 .code == 0)
       return python;
-  MESSAGE("skipped: no Python has the package tensorboard; scripts/setup --peers installs it");
   return "";
 }
 
@@ -195,7 +198,7 @@ TEST_CASE("TensorBoard reads what a training and the one that goes on from it re
   const auto folder = launch.folder / "output/tensorboard";
   CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 2);
   const std::string python = python_with_tensorboard();
-  if (python.empty()) return;
+  if (python.empty()) LEAVE_OUT(kNoTensorBoard);
   const std::string scalars = read_by_tensorboard(launch, python, folder);
   for (const char* tag : {"train/loss", "train/acc1", "train/acc5", "train/learning_rate",
                           "train/images_per_second", "train/communication_share"}) {
@@ -216,18 +219,15 @@ TEST_CASE("a training that is killed leaves events that TensorBoard reads") {
   process.send(SIGKILL);
   CHECK(comes_true([&] { return workers_in(launch.folder).empty(); }, 10s));
   const std::string python = python_with_tensorboard();
-  if (python.empty()) return;
+  if (python.empty()) LEAVE_OUT(kNoTensorBoard);
   const std::string scalars = read_by_tensorboard(launch, python, launch.folder / "output/tensorboard");
   CHECK(lines_with(scalars, "train/loss ") >= 30);  // three epochs of 8 steps, and 6 more
 }
 
-// Whether Prometheus' own checker has nothing to say against it. Skipped, visibly, where it is not installed.
+// Whether Prometheus' own checker has nothing to say against it. Left out where it is not installed.
 void check_by_promtool(const TemporaryFolder& folder, const std::string& metrics) {
   ChildOptions options = {.folder = folder.path()};
-  if (run_child({"/bin/sh", "-c", "command -v promtool"}, options).code != 0) {
-    MESSAGE("skipped: there is no promtool; scripts/setup --peers installs it");
-    return;
-  }
+  if (!has_program("promtool")) LEAVE_OUT("there is no promtool; scripts/setup --peers installs it");
   folder.write("metrics.txt", metrics);
   const ChildResult result = run_child({"/bin/sh", "-c", "promtool check metrics < metrics.txt"}, options);
   CHECK_MESSAGE(result.code == 0, result.out << result.err);

@@ -25,7 +25,7 @@ try:
     import torch
     import torchvision
 except ImportError as missing:
-    print(f'skipped: {missing}; install python3-torch and python3-torchvision')
+    print(f'left out: {missing}; install python3-torch and python3-torchvision')
     sys.exit(77)
 
 CLASSES = 10

@@ -6,7 +6,7 @@ packages=$1
 version=$2
 
 skip() {
-  echo "skipped: $1"
+  echo "left out: $1"
   exit 77
 }
 fail() {

@@ -27,7 +27,8 @@ struct Path {
 };
 
 void wait_for_disk(const char* path) {
-  while (std::strstr(path, "stalls") != nullptr && is_there("FAILING_DISK_WAITS")) ::usleep(10'000);
+  while (std::strstr(path, "stalls") != nullptr && is_there("FAILING_DISK_WAITS"))
+    ::usleep(10'000);  // the test removes the file: we can only look again
 }
 
 ssize_t read_slowly(const char* function, int fd, void* bytes, size_t count, off_t offset) {

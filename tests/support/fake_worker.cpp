@@ -13,6 +13,7 @@
 //   spawn-for-ever     a child each millisecond           bomb               children that do the same
 //   use-memory BYTES   takes and touches them             close              its standard descriptors
 //   leave-group        goes into its parent's             fill-shared-memory  more than there is room for
+//   await FILE         waits until somebody makes it
 //   lines COUNT        10,000 lines of 100 bytes a second
 //   dies-first RANK    that rank ends with 77, another one sees it dead and ends with 5
 #include <dirent.h>
@@ -127,7 +128,7 @@ void spawn_for_ever() {
       if (i % 2 == 1) ::setsid();
       wait_for_ever();
     }
-    ::usleep(1000);
+    ::usleep(1000);  // the rate that is promised
   }
 }
 
@@ -135,7 +136,7 @@ void spawn_for_ever() {
 void bomb() {
   ::signal(SIGTERM, SIG_IGN);
   while (true)
-    if (::fork() < 0) ::usleep(1000);
+    if (::fork() < 0) ::usleep(1000);  // at its limit it need not spin
 }
 
 void use_memory(long bytes) {
@@ -146,6 +147,11 @@ void use_memory(long bytes) {
 
 void spin() {
   while (true) spins = spins + 1;
+}
+
+// We can only look again.
+void await_file(const std::string& name) {
+  while (::access(name.c_str(), F_OK) != 0) ::usleep(1000);
 }
 
 bool is_dead(const std::string& pid) {
@@ -165,7 +171,7 @@ void die_in_order(const std::string& first) {
   if (rank != second) return;
   std::string pid;
   while (pid.empty()) std::ifstream(file) >> pid;
-  while (!is_dead(pid)) ::usleep(10);
+  while (!is_dead(pid)) ::usleep(10);  // the other is no child of ours: we can only look again
   ::_exit(5);
 }
 
@@ -184,6 +190,7 @@ void run(const std::vector<std::string>& words) {
     if (what == "exit") std::exit(std::atoi(next().c_str()));
     if (what == "signal") die_of(std::atoi(next().c_str()));
     if (what == "sleep") ::usleep(static_cast<useconds_t>(std::atof(next().c_str()) * 1e6));
+    if (what == "await") await_file(next());
     if (what == "print") std::puts(next().c_str());
     if (what == "ignore-term") ::signal(SIGTERM, SIG_IGN);
     if (what == "only" && next() != with_rank("%r")) return;

@@ -6,5 +6,5 @@ for python in python3 /usr/bin/python3; do
   "$python" -c 'import pexpect, pyte' 2>/dev/null || continue
   exec "$python" -B "$(dirname "${BASH_SOURCE[0]}")/terminal_test.py" "$1"
 done
-echo "skipped: no Python here has pexpect and pyte; scripts/setup --test installs them"
+echo "left out: no Python here has pexpect and pyte; scripts/setup --test installs them"
 exit 77

@@ -14,7 +14,7 @@
 namespace fleetrun::launch {
 namespace {
 
-// The kernel compares the limit with a sum of clock ticks. The processor time that wait4(2) tells may be some percent less.
+// The kernel compares the limit with a sum of clock ticks. The processor time that /proc tells may be some percent less.
 constexpr double kShareOfLimit = 0.95;
 constexpr double kTickSeconds = 0.2;  // of a short limit
 

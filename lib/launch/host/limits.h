@@ -28,7 +28,7 @@ struct DeadlyLimits {
 };
 DeadlyLimits read_deadly_limits();
 
-// Which of them ended a process that took `cpu_seconds`: "files may have 1024 bytes (ulimit -f)". "" when none did.
+// Which of them ended a process that took `cpu_seconds` without its children: "files may have 1024 bytes (ulimit -f)". "" when none did.
 std::string describe_death_limit(const ExitStatus& status, double cpu_seconds, const DeadlyLimits& limits);
 
 }  // namespace fleetrun::launch

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "launch/logs/log_names.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -21,6 +23,9 @@ FileFacts::Kind kind_of(unsigned mode) {
   if (S_ISLNK(mode)) return FileFacts::Kind::link;
   return S_ISSOCK(mode) ? FileFacts::Kind::socket : FileFacts::Kind::other;
 }
+
+// "workerlog.0" of "attempt-0/workerlog.0", and what replaces a file bears its name.
+std::string_view last_name(std::string_view name) { return final_name(name.substr(name.rfind('/') + 1)); }
 
 // "made INODE BIRTH NAME" or "left INODE BIRTH SIZE CHANGED NAME".
 std::optional<FileRecord> parse_record(const std::string& line) {
@@ -73,7 +78,8 @@ FileRecord record_of(const std::string& name, const FileFacts& facts) {
 // size and the time of the last change prove as much. A file that is empty now is no loss.
 bool is_ours(const FileRecord& record, const std::string& name, const FileFacts& now) {
   const bool same_file = record.inode == now.inode && record.birth_ns == now.birth_ns;
-  if (!record.end) return same_file;
+  // Without a birth another file may have the inode of one that is gone: we give a file no other name than these.
+  if (!record.end) return same_file && (now.birth_ns != 0 || last_name(record.name) == last_name(name));
   const bool same_time = record.name == name && record.end->changed_ns == now.changed_ns;
   const bool certain = same_file && now.birth_ns != 0;  // without a birth it may be another file's old inode
   if (now.kind == FileFacts::Kind::folder) return certain || same_time;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/own_files.h"
+#include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -56,6 +57,47 @@ bool is_a_lock(int fd) {
          (facts.st_size <= static_cast<off_t>(kMostText) && read_text(fd).starts_with(kOurText));
 }
 
+bool has_no_locks(int problem) {
+  return problem == ENOSYS || problem == ENOLCK || problem == EOPNOTSUPP || problem == EINVAL;
+}
+
+UniqueFd open_to_read(int folder) {
+  return UniqueFd(::openat(folder, kLockName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+// "" where it cannot be read.
+std::string read_holder(int folder) {
+  const UniqueFd lock = open_to_read(folder);
+  const std::string text = lock ? read_text(lock.get()) : "";
+  return text.starts_with(kOurText) ? text : "";
+}
+
+// The lock of a user who does not let us read it is in the kernel's list all the same.
+bool is_listed(const FileFacts& lock) {
+  const std::string entry = fmt::format(":{} {} {}\n", lock.inode, kLockedByte, kLockedByte);
+  return read_kernel_file("/proc/locks").find(entry) != std::string::npos;
+}
+
+bool is_held(int folder, const std::string& path, const FileFacts& facts) {
+  const UniqueFd lock = open_to_read(folder);
+  if (!lock) return is_listed(facts);
+  struct flock byte = locked_byte(F_WRLCK);
+  if (::fcntl(lock.get(), F_OFD_GETLK, &byte) != 0) return has_no_locks(errno) && is_answered(path);
+  return byte.l_type != F_UNLCK;
+}
+
+Error in_use(int folder, const std::string& path) {
+  const auto facts = facts_of(folder, kLockName);
+  std::string holder = read_holder(folder);
+  if (facts && facts->owner != ::geteuid())
+    holder =
+        fmt::format("a run of {}{}", name_of_user(facts->owner), holder.empty() ? "" : " (" + holder + ")");
+  return Error(
+      ErrorKind::create,
+      fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
+      "--log_dir chooses another folder for this run");
+}
+
 UniqueFd open_lock(int folder, const std::string& path) {
   constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   UniqueFd fd(::openat(folder, kLockName, kFlags | O_CREAT | O_EXCL, 0640));
@@ -64,20 +106,18 @@ UniqueFd open_lock(int folder, const std::string& path) {
   const bool other = problem == ELOOP || problem == EISDIR || problem == ENXIO || problem == EACCES ||
                      (fd && !is_a_lock(fd.get()));
   const auto found = facts_of(folder, kLockName);
-  if (other && found) throw in_the_way(path, *found);
-  if (!fd) throw cannot_create(path, problem);
+  const std::string file = path + "/" + kLockName;
+  if (problem == EACCES && found && is_held(folder, path, *found)) throw in_use(folder, path);
+  if (other && found) throw in_the_way(file, *found);
+  if (!fd) throw cannot_create(file, problem);
   return fd;
-}
-
-bool has_no_locks(int problem) {
-  return problem == ENOSYS || problem == ENOLCK || problem == EOPNOTSUPP || problem == EINVAL;
 }
 
 }  // namespace
 
 FolderLock lock_folder(int folder, const std::string& path) {
   const std::string file = path + "/" + kLockName;
-  FolderLock lock = {.fd = open_lock(folder, file)};
+  FolderLock lock = {.fd = open_lock(folder, path)};
   struct flock byte = locked_byte(F_WRLCK);
   if (::fcntl(lock.fd.get(), F_OFD_SETLK, &byte) == 0) return lock;
   const int problem = errno;
@@ -88,11 +128,7 @@ FolderLock lock_folder(int folder, const std::string& path) {
     throw Error(ErrorKind::create, fmt::format("locking {}: {}", file, describe_errno(problem)),
                 "--log_dir chooses another folder for the logs");
   }
-  const std::string holder = read_text(lock.fd.get());
-  throw Error(
-      ErrorKind::create,
-      fmt::format("{}/ is in use by {}", path, holder.empty() ? "a process of unknown number" : holder),
-      "--log_dir chooses another folder for this run");
+  throw in_use(folder, path);
 }
 
 void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner) {
@@ -107,12 +143,9 @@ void sign(const FolderLock& lock, int folder, const std::string& path, uid_t own
 }
 
 bool is_locked(const std::string& path) {
-  const std::string file = path + "/" + kLockName;
-  const UniqueFd lock(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct flock byte = locked_byte(F_WRLCK);
-  if (!lock) return false;
-  if (::fcntl(lock.get(), F_OFD_GETLK, &byte) != 0) return has_no_locks(errno) && is_answered(path);
-  return byte.l_type != F_UNLCK;
+  const UniqueFd folder(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto facts = facts_of(folder.get(), kLockName);
+  return facts && is_held(folder.get(), path, *facts);
 }
 
 }  // namespace fleetrun::launch

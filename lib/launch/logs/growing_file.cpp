@@ -16,6 +16,11 @@ off_t GrowingFile::size() const {
   return fd_ && ::fstat(fd_.get(), &facts) == 0 ? facts.st_size : 0;
 }
 
+ino_t GrowingFile::inode() const {
+  struct stat facts {};
+  return fd_ && ::fstat(fd_.get(), &facts) == 0 ? facts.st_ino : 0;
+}
+
 bool GrowingFile::begins_anew() {
   if (!fd_ || size() >= place_) return false;
   place_ = 0;

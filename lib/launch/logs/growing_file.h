@@ -31,6 +31,7 @@ class GrowingFile {
   void close() { fd_.reset(); }
   void go_to(off_t place) { place_ = place; }
   off_t size() const;
+  ino_t inode() const;  // 0 without a descriptor
 
   // True: the file is shorter than what was read of it, and is read from its start again.
   bool begins_anew();

@@ -1,5 +1,6 @@
 #include "launch/logs/log_disk.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -13,13 +14,14 @@ namespace {
 constexpr std::uintmax_t kAmple = 20'000'000'000;  // bytes; more than ranks write between two looks
 constexpr auto kTellEvery = std::chrono::minutes(1);
 constexpr std::uintmax_t kPageOfLog = 64 * 1024;  // bytes
+constexpr std::uintmax_t kPagesOfDisk = 16;       // at least, also on a small one
 
 }  // namespace
 
 bool is_disk_full(const std::string& path) {
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(path, problem);
-  return !problem && space.available < kPageOfLog;
+  return !problem && space.available < std::min(kPageOfLog, space.capacity / kPagesOfDisk);
 }
 
 LogDisk::LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say)

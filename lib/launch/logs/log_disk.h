@@ -11,7 +11,8 @@
 
 namespace fleetrun::launch {
 
-// Whether the disk of a file has less room than one page of a log takes. False when the disk cannot be asked.
+// Whether the disk of a file has no room for more of a log: less than 64 KiB, or a sixteenth of a disk that is below 1 MiB.
+// False when the disk cannot be asked.
 bool is_disk_full(const std::string& path);
 
 class LogDisk {

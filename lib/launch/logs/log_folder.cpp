@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -17,7 +19,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr off_t kReserveBytes = 64 * 1024;                 // a report has about 500 per rank
+constexpr std::uintmax_t kMostReserve = 64 * 1024;         // bytes; a report has about 500 per rank
+constexpr std::uintmax_t kShareOfReserve = 8;              // of what is free: the logs come first
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;
 
@@ -185,11 +188,15 @@ void LogFolder::remove(const std::string& name) const {
 
 // Where it cannot be had, the report takes its chance.
 void LogFolder::reserve() const {
-  if (const auto found = files_->look(kReserveName); found && found->size >= kReserveBytes) return;
+  std::error_code problem;
+  const auto space = std::filesystem::space(path_, problem);
+  if (problem) return;
+  const auto size = static_cast<off_t>(std::min(kMostReserve, space.available / kShareOfReserve));
+  if (const auto found = files_->look(kReserveName); found && found->size >= size) return;
   try {
     remove(kReserveName);
     const UniqueFd fd = files_->create(kReserveName);
-    ::fallocate(fd.get(), 0, 0, kReserveBytes);
+    ::fallocate(fd.get(), 0, 0, size);
   } catch (const Error&) {
     // No room for its name, even.
   }

@@ -27,17 +27,6 @@ constexpr std::array<Numbered, 6> kOfRanks = {{{"workerlog.", ""},
 constexpr std::array<std::string_view, 6> kOfRuns = {kReportName,  kTrainReportName, kEndpointsName,
                                                      kReserveName, kTimesName,       kControlName};
 
-// Without ".77.tmp" at its end.
-std::string_view final_name(std::string_view name) {
-  constexpr std::string_view kEnd = ".tmp";
-  if (!name.ends_with(kEnd)) return name;
-  const std::string_view numbered = name.substr(0, name.size() - kEnd.size());
-  const auto dot = numbered.rfind('.');
-  return dot != std::string_view::npos && is_numbered(numbered, numbered.substr(0, dot + 1), "")
-             ? numbered.substr(0, dot)
-             : name;
-}
-
 }  // namespace
 
 bool is_numbered(std::string_view name, std::string_view start, std::string_view end) {
@@ -55,6 +44,16 @@ bool is_of_a_rank(std::string_view name) {
 bool is_error_file(std::string_view name) { return is_numbered(name, "error.", ".json"); }
 
 bool is_attempt(std::string_view name) { return is_numbered(name, "attempt-", ""); }
+
+std::string_view final_name(std::string_view name) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.ends_with(kEnd)) return name;
+  const std::string_view numbered = name.substr(0, name.size() - kEnd.size());
+  const auto dot = numbered.rfind('.');
+  return dot != std::string_view::npos && is_numbered(numbered, numbered.substr(0, dot + 1), "")
+             ? numbered.substr(0, dot)
+             : name;
+}
 
 bool is_of_a_run(std::string_view name) {
   const std::string_view whole = final_name(name);

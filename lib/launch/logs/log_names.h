@@ -16,7 +16,9 @@ bool is_attempt(std::string_view name);     // "attempt-0", a folder
 bool is_of_a_run(
     std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
 bool is_temporary(std::string_view name);  // such a one
-int number_in(std::string_view name);      // of the rank
+std::string_view final_name(
+    std::string_view name);            // "report.json" of "report.json.77.tmp"; others as they are
+int number_in(std::string_view name);  // of the rank
 
 // Where the newest logs of the ranks are: in the folder, or in its attempt-K/ when no attempt has begun after that one.
 std::string newest_logs(const std::string& folder);

@@ -202,8 +202,11 @@ void OwnFiles::adopt(const std::string& name) {
   if (!facts) return;
   add(record_of(name, *facts));
   const std::string line = format_record(list_.files.back());
-  // Where there is no room, nobody knows the file for ours later: that loses nothing.
-  [[maybe_unused]] const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
+  // Where there is no room, nobody knows the file for ours later: that loses nothing. But half a line would spoil the next one.
+  const ssize_t count = ::write(open_list_.get(), line.data(), line.size());
+  if (count <= 0 || count == std::ssize(line)) return;
+  const off_t end = ::lseek(open_list_.get(), 0, SEEK_CUR);
+  [[maybe_unused]] const int result = ::ftruncate(open_list_.get(), end - count);
 }
 
 void OwnFiles::replace(const std::string& name, std::string_view content) {

@@ -1,15 +1,18 @@
 #include "launch/plan/program.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/suggest.h"
 
 namespace fleetrun::launch {
@@ -17,6 +20,7 @@ namespace {
 
 constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";  // as execvp without PATH, and local
 constexpr const char* kWorkerProgram = "fleetrun-worker";
+constexpr std::size_t kMostOfFirstLine = 255;  // bytes that Linux looks at for "#!"
 
 using Form = ProgramRequest::Form;
 
@@ -35,6 +39,50 @@ bool is_folder(const std::string& path) {
 }
 
 bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
+
+bool is_on_noexec_mount(const std::string& path) {
+  struct statvfs facts {};
+  return ::statvfs(path.c_str(), &facts) == 0 && (facts.f_flag & ST_NOEXEC) != 0;
+}
+
+// "/usr/bin/python3" of a file that begins with "#!/usr/bin/python3 -u", as the kernel reads it: up to the first blank, so a
+// carriage return belongs to the name. "" for any other file.
+std::string interpreter_of(const std::string& path) {
+  std::string line(kMostOfFirstLine, '\0');
+  std::ifstream file(path);
+  file.read(line.data(), std::ssize(line));
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  if (!line.starts_with("#!")) return "";
+  line = line.substr(2, line.find('\n') - 2);
+  const auto start = line.find_first_not_of(" \t");
+  if (start == std::string::npos) return "";
+  return line.substr(start, line.find_first_of(" \t", start) - start);
+}
+
+// The kernel's word for a missing interpreter is "No such file", as if the script were missing.
+void check_interpreter(const std::string& path) {
+  std::string interpreter = interpreter_of(path);
+  if (interpreter.empty() || ::access(interpreter.c_str(), F_OK) == 0) return;
+  if (!interpreter.ends_with('\r'))
+    throw Error(ErrorKind::not_found, fmt::format("{} needs the interpreter {}, which does not exist", path,
+                                                  printable(interpreter)));
+  interpreter.pop_back();
+  throw Error(ErrorKind::not_found,
+              fmt::format("the line #!{} of {} ends with a carriage return, as on Windows: there is no such "
+                          "interpreter",
+                          printable(interpreter), path),
+              fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
+}
+
+void check_executable(const std::string& path) {
+  if (is_executable(path)) return check_interpreter(path);
+  if (is_on_noexec_mount(path))
+    throw Error(ErrorKind::not_executable,
+                fmt::format("{} is on a file system that is mounted noexec: no program there can run", path),
+                "copy it to another file system");
+  throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", path),
+              fmt::format("chmod +x {} makes it so", path));
+}
 
 // The first executable file on PATH; else the first file there is, so that its mode can be complained about.
 std::optional<std::string> search_path(const std::string& name, const Environment& environment) {
@@ -59,9 +107,7 @@ std::string find_executable(const std::string& name, const Environment& environm
     throw Error(ErrorKind::not_found,
                 is_path ? fmt::format("the program {} does not exist", name)
                         : fmt::format("the program {} is neither on PATH nor in this folder", name));
-  if (!is_executable(*path))
-    throw Error(ErrorKind::not_executable, fmt::format("{} is not executable", *path),
-                fmt::format("chmod +x {} makes it so", *path));
+  check_executable(*path);
   return *path;
 }
 

@@ -108,13 +108,20 @@ std::optional<ProcessStat> parse_process_stat(const std::string& text) {
   for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
     std::int64_t ticks = 0;
     if (!(fields >> ticks)) return std::nullopt;
-    stat.cpu_time += std::chrono::milliseconds(1000 * ticks / ::sysconf(_SC_CLK_TCK));
+    const std::chrono::milliseconds time(1000 * ticks / ::sysconf(_SC_CLK_TCK));
+    stat.cpu_time += time;
+    if (i < 2) stat.own_cpu_time += time;
   }
   return stat;
 }
 
 std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return parse_process_stat(read_kernel_file(process_path(pid, "stat")));
+}
+
+double read_own_cpu_seconds(pid_t pid) {
+  const auto stat = read_process_stat(pid);
+  return stat ? std::chrono::duration<double>(stat->own_cpu_time).count() : 0;
 }
 
 std::uint64_t parse_process_io(const std::string& text) {

@@ -29,10 +29,12 @@ struct ProcessStat {
   char state = '?';  // R, S, D, T, t, Z as in proc(5)
   pid_t parent = 0;
   std::chrono::milliseconds cpu_time{0};  // of it and of its ended children, by the kernel's ticks of 10 ms
+  std::chrono::milliseconds own_cpu_time{0};  // without the children
 };
 
 std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /proc/PID/stat
 std::optional<ProcessStat> read_process_stat(pid_t pid);
+double read_own_cpu_seconds(pid_t pid);  // also of a zombie; 0 where /proc does not show it
 
 // The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
 std::uint64_t parse_process_io(const std::string& text);

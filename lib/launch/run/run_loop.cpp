@@ -131,6 +131,7 @@ void RunLoop::watch_front(int front_fd) {
 void RunLoop::begin_ticks() {
   if (const auto pause = hangs_.pause()) loop_.call_every(*pause, [this] { look_for_hang(); });
   if (const auto pause = display_.draw_pause()) loop_.call_every(*pause, [this] { display_.draw(); });
+  loop_.call_every(EventQueue::kBeat, [this] { events_.notice_standstill(); });
   loop_.call_every(LogDisk::kPause, [this] { disk_.look(); });
 }
 

@@ -9,17 +9,24 @@ namespace fleetrun::launch {
 
 class EventQueue {
  public:
+  static constexpr auto kBeat = std::chrono::seconds(1);
+
   explicit EventQueue(EventLoop& loop) : loop_(loop) {}  // outlives the queue
 
   void push(Event event) { events_.push_back(std::move(event)); }
   void push_at(TimePoint time, const Event& event);
 
-  // The first event. While there is none, runs the callbacks of the loop.
+  // The first event. While there is none, runs the callbacks of the loop. When this process stood still, StoodStill comes before
+  // everything else: a deadline that passed meanwhile has not come.
   Event next();
+
+  // To be called every kBeat, so that the queue knows when this process stood still.
+  void notice_standstill();
 
  private:
   EventLoop& loop_;
   std::deque<Event> events_;
+  TimePoint awake_at_ = Clock::now();  // the last time that we know that this process ran
 };
 
 }  // namespace fleetrun::launch

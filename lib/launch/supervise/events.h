@@ -29,7 +29,11 @@ struct HangFound {  // by the HangRules
 struct RollCalled {};  // the roll that CallRoll asked for is complete
 struct FrontLost {};   // the front process is gone: nobody waits for us any more
 struct Woke {};        // a time given by WakeAt has come
-using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke>;
+struct StoodStill {    // somebody stopped this process for so long, without a signal that it could read
+  Clock::duration time;
+};
+using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
+                           StoodStill>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports

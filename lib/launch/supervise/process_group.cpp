@@ -1,8 +1,6 @@
 #include "launch/supervise/process_group.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,11 +50,6 @@ std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, i
                         .inherited_fds = worker.inherited_fds});
   }
   return requests;
-}
-
-double processor_seconds(const rusage& used) {
-  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 bool can_be_stopped(const ProcessStat& stat) {
@@ -121,13 +114,12 @@ void ProcessGroup::on_exit(std::size_t rank) {
   Leader& leader = leaders_[rank];
   if (!leader.pidfd) return;
   siginfo_t info{};
-  rusage used{};  // which libc's waitid does not give
-  if (::syscall(SYS_waitid, P_PIDFD, leader.pidfd.get(), &info, WEXITED | WNOHANG | WNOWAIT, &used) != 0)
+  if (::waitid(P_PIDFD, static_cast<id_t>(leader.pidfd.get()), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
     throw Error(ErrorKind::internal,
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
   if (info.si_pid == 0) return;
   records_[rank].ended = Moment::now();
-  records_[rank].cpu_seconds = processor_seconds(used);
+  records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
   deaths_.forget(leader.pidfd);
   leader.pidfd.reset();
   const ExitStatus status = ExitStatus::from_siginfo(info);

@@ -147,9 +147,7 @@ Actions Supervisor::go_on(TimePoint now) {
   Actions actions = for_each_running<Resume>();
   if (!clocks_.stand_still()) return actions;
   start_clocks(now);
-  for (const auto& time : {clocks_.timeout, clocks_.early_exit})
-    if (time) actions.push_back(WakeAt{*time});
-  if (phase_ != Phase::running) actions.push_back(WakeAt{clocks_.deadline});
+  for (const Action& action : wake_ups()) actions.push_back(action);
   if (phase_ != Phase::diagnosing || !std::exchange(roll_called_, false)) return actions;
   for (const Action& action : stop(now)) actions.push_back(action);
   return actions;
@@ -160,6 +158,21 @@ void Supervisor::start_clocks(TimePoint now) {
   const Clock::duration stood = clocks_.go_on(now);
   if (verdict_.asked_to_end) *verdict_.asked_to_end += stood;
   hold_at_.reset();
+}
+
+Actions Supervisor::wake_ups() const {
+  Actions actions;
+  for (const auto& time : {clocks_.timeout, clocks_.early_exit})
+    if (time) actions.push_back(WakeAt{*time});
+  if (phase_ != Phase::running) actions.push_back(WakeAt{clocks_.deadline});
+  return actions;
+}
+
+Actions Supervisor::handle(const StoodStill& event, TimePoint now) {
+  if (clocks_.stand_still()) return {};  // they do so anyway
+  clocks_.standing_since = now - event.time;
+  start_clocks(now);
+  return wake_ups();
 }
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
@@ -212,8 +225,7 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
 }
 
 Actions Supervisor::wake_while_running(TimePoint now) {
-  if (clocks_.timeout && now >= *clocks_.timeout)
-    return diagnose(Cause::timed_out, describe_timeout(), now);
+  if (clocks_.timeout && now >= *clocks_.timeout) return diagnose(Cause::timed_out, describe_timeout(), now);
   if (clocks_.early_exit && now >= *clocks_.early_exit) return fail_early_exit(now);
   return {};
 }

@@ -11,7 +11,8 @@
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
 //
-// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took.
+// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took. The same holds
+// while somebody stops the launcher itself: SIGSTOP, a freezer, another launcher above it that is suspended.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -92,6 +93,7 @@ class Supervisor {
   Actions handle(const RollCalled& event, TimePoint now);
   Actions handle(const FrontLost& event, TimePoint now);
   Actions handle(const Woke& event, TimePoint now);
+  Actions handle(const StoodStill& event, TimePoint now);
 
   Actions begin_attempt(TimePoint now);
   Actions end_by_signal(int signal, TimePoint now);
@@ -99,6 +101,7 @@ class Supervisor {
   Actions go_on(TimePoint now);
   void start_clocks(TimePoint now);
   void set_cause(Cause cause, int code_of_event = 0);  // which counts where the table has no code
+  Actions wake_ups() const;
   Actions diagnose(Cause cause, std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);

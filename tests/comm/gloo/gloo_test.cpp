@@ -50,10 +50,10 @@ TEST_CASE("gloo: every collective, dtype and size") {
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     GlooWorld world{.size = size};
-    run_world(size, world.make(), [](Communicator& comm) {
+    CHECK_NOTHROW(run_world(size, world.make(), [](Communicator& comm) {
       testing::run_all_cases(comm);
       testing::check_reduced_bits(comm);
-    });
+    }));
   }
 }
 
@@ -173,14 +173,14 @@ int threads_without_sigpipe() {
 TEST_CASE("gloo: a peer that is gone raises no signal, for the threads that write have it blocked") {
   GlooWorld world{.size = 2};
   const int before = threads_without_sigpipe();
-  run_world(2, world.make(), [&](Communicator& comm) {
+  CHECK_NOTHROW(run_world(2, world.make(), [&](Communicator& comm) {
     comm.barrier();
     const int threads = threads_without_sigpipe() - before;
     comm.barrier();
     // Of each rank: our progress thread and Gloo's event loop.
     if (threads != 4)
       throw std::runtime_error(std::to_string(threads) + " threads have it blocked, wanted 4");
-  });
+  }));
 }
 
 TEST_CASE("gloo: a rank that does not come to a collective is named at the deadline") {
@@ -226,7 +226,7 @@ TEST_CASE("gloo: a rank with another key does not get into the mesh") {
 
 TEST_CASE("gloo: two communicators of the same ranks do not disturb each other") {
   GlooWorld world{.size = 2};
-  testing::run_ranks(2, [&](int rank) {
+  CHECK_NOTHROW(testing::run_ranks(2, [&](int rank) {
     GlooOptions options = world.options_of(rank);
     const auto first = make_gloo(options);
     options.name = "1";
@@ -236,7 +236,7 @@ TEST_CASE("gloo: two communicators of the same ranks do not disturb each other")
     });
     for (int i = 0; i < 50; ++i) all_reduce(*first, 10000);
     other.join();
-  });
+  }));
 }
 
 // Mixing Gloo's old and new interface on one context makes nearly every all-reduce of up to 1 MB take 44 to
@@ -246,7 +246,7 @@ TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
   const char* text = std::getenv("FLEETRUN_TEST_STALL_MS");
   const double limit_ms = text != nullptr ? std::atof(text) : 40;
   GlooWorld world{.size = 2};
-  run_world(2, world.make(), [&](Communicator& comm) {
+  CHECK_NOTHROW(run_world(2, world.make(), [&](Communicator& comm) {
     for (const std::size_t bytes : {4096, 65536, 1048576}) {
       std::vector<double> took_ms;
       for (int i = 0; i < 51; ++i) {
@@ -261,7 +261,7 @@ TEST_CASE("gloo: no all-reduce of up to 1 MB stalls") {
         throw std::runtime_error(std::to_string(bytes) + " bytes took " + std::to_string(took_ms[12]) +
                                  " ms");
     }
-  });
+  }));
 }
 
 }  // namespace

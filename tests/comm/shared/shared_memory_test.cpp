@@ -49,10 +49,10 @@ TEST_CASE("shared memory: every collective, dtype and size") {
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     SharedWorld world{.size = size};
-    run_world(size, world.make(), [](Communicator& comm) {
+    CHECK_NOTHROW(run_world(size, world.make(), [](Communicator& comm) {
       testing::run_all_cases(comm);
       testing::check_reduced_bits(comm);
-    });
+    }));
   }
 }
 
@@ -117,31 +117,31 @@ TEST_CASE("shared memory: buffers may be shared, private, or shared on some rank
   for (const int size : {1, 2, 3, 4}) {
     CAPTURE(size);
     SharedWorld world{.size = size};
-    run_world(size, world.make(), [](Communicator& comm) {
+    CHECK_NOTHROW(run_world(size, world.make(), [](Communicator& comm) {
       for (const std::size_t count : {0, 1, 17, 1009, 65'536, 300'007}) {
         check_places(comm, count, [](int) { return true; });
         check_places(comm, count, [](int) { return false; });
         check_places(comm, count, [](int rank) { return rank % 2 == 1; });
       }
-    });
+    }));
   }
 }
 
 TEST_CASE("shared memory: a part in the middle of allocated memory is reduced, and nothing beside it") {
   SharedWorld world{.size = 3};
-  run_world(3, world.make(), [](Communicator& comm) {
+  CHECK_NOTHROW(run_world(3, world.make(), [](Communicator& comm) {
     Floats floats(comm, 20'000, true);
     std::fill_n(floats.data, floats.count, 1.0F);
     comm.all_reduce(floats.part(1003, 17'001), ReduceOp::sum);
     expect_all(floats, 0, 1003, 1, "what is before the part");
     expect_all(floats, 1003, 17'001, 3, "the part");
     expect_all(floats, 18'004, 1996, 1, "what is behind the part");
-  });
+  }));
 }
 
 TEST_CASE("shared memory: memory is zeroed, apart, and may outlive its communicator") {
   SharedWorld world{.size = 2};
-  run_world(2, world.make(), [&world](Communicator& comm) {
+  CHECK_NOTHROW(run_world(2, world.make(), [&world](Communicator& comm) {
     for (int i = 0; i < 20; ++i) {
       Floats first(comm, 100'000, true);
       const Floats second(comm, 100'000, true);
@@ -157,7 +157,7 @@ TEST_CASE("shared memory: memory is zeroed, apart, and may outlive its communica
     const std::unique_ptr<Memory> memory = another->allocate(1000);
     another.reset();
     static_cast<float*>(memory->data())[249] = 1;
-  });
+  }));
 }
 
 // Numbers of every size, so that rounding shows.
@@ -174,7 +174,7 @@ TEST_CASE("shared memory: the sum of two ranks has the bits that Gloo gives it, 
   std::vector<float> by_gloo;
   MemoryStore store;
   const RunKey key = make_run_key();
-  run_world(
+  CHECK_NOTHROW(run_world(
       2,
       [&](int rank) {
         return make_gloo({.party = {store, rank, 2}, .key = key});
@@ -183,9 +183,9 @@ TEST_CASE("shared memory: the sum of two ranks has the bits that Gloo gives it, 
         std::vector<float> values = odd_floats(comm.rank(), kCount);
         comm.all_reduce({values.data(), kCount, DType::f32}, ReduceOp::sum);
         if (comm.rank() == 0) by_gloo = values;
-      });
+      }));
   SharedWorld world{.size = 2};
-  run_world(2, world.make(), [&](Communicator& comm) {
+  CHECK_NOTHROW(run_world(2, world.make(), [&](Communicator& comm) {
     for (const bool shared : {true, false}) {
       Floats values(comm, kCount, shared);
       std::ranges::copy(odd_floats(comm.rank(), kCount), values.data);
@@ -196,13 +196,13 @@ TEST_CASE("shared memory: the sum of two ranks has the bits that Gloo gives it, 
       if (!std::equal(by_gloo.begin(), by_gloo.end(), values.data, same_bits))
         throw std::runtime_error("other bits than Gloo's");
     }
-  });
+  }));
 }
 
 TEST_CASE("shared memory: four ranks have equal bits, in place and staged") {
   constexpr std::size_t kCount = 100'003;
   SharedWorld world{.size = 4};
-  run_world(4, world.make(), [](Communicator& comm) {
+  CHECK_NOTHROW(run_world(4, world.make(), [](Communicator& comm) {
     std::vector<float> first;
     for (const bool shared : {true, false}) {
       Floats values(comm, kCount, shared);
@@ -217,7 +217,7 @@ TEST_CASE("shared memory: four ranks have equal bits, in place and staged") {
       if (!std::equal(first.begin(), first.end(), values.data))
         throw std::runtime_error("in place and staged differ");
     }
-  });
+  }));
 }
 
 Error error_of(const std::function<void()>& work) {
@@ -322,7 +322,7 @@ TEST_CASE("shared memory: ranks that call different collectives are told so, and
 
 TEST_CASE("shared memory: several communicators of the same ranks do not disturb each other") {
   SharedWorld world{.size = 2};
-  testing::run_ranks(2, [&](int rank) {
+  CHECK_NOTHROW(testing::run_ranks(2, [&](int rank) {
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (int i = 0; i < 3; ++i) {
       SharedMemoryOptions options = world.options_of(rank);
@@ -333,7 +333,7 @@ TEST_CASE("shared memory: several communicators of the same ranks do not disturb
       for (int round = 0; round < 100; ++round)
         check_places(*communicators[static_cast<std::size_t>(i)], 10'007, [&](int) { return i == 1; });
     });
-  });
+  }));
 }
 
 TEST_CASE("shared memory: ranks that never came are named when the deadline for joining has passed") {

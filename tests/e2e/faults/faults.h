@@ -9,14 +9,8 @@
 
 #include "e2e/faults/test_cgroup.h"
 #include "e2e/launcher.h"
+#include "support/leave_out.h"
 #include "support/slowdown.h"
-
-// A case that this machine cannot show is left out, and that is seen.
-#define LEAVE_OUT(reason)              \
-  do {                                 \
-    MESSAGE("left out: " << (reason)); \
-    return;                            \
-  } while (false)
 
 namespace fleetrun {
 
@@ -51,6 +45,17 @@ struct ScriptLaunch : Launch {
     return run_child(words, options());
   }
 };
+
+// Its stderr goes to the file "err", which can be read while it runs.
+inline Words with_errors_in_a_file(const Words& command) {
+  Words words = {"/bin/sh", "-c", "exec \"$@\" 2> err", "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+inline bool says(const Launch& launch, const std::string& text) {
+  return comes_true([&] { return contains(launch.folder.read("err"), text); }, within(5s));
+}
 
 inline std::string read_all(const std::string& path) {
   std::ifstream file(path);

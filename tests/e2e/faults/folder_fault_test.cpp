@@ -145,6 +145,21 @@ TEST_CASE("D1: a program that fails on a full log disk is told with that cause")
   CHECK(contains(result.err, "fleetrun: log disk full: the last lines of log/workerlog.0 may be missing\n"));
 }
 
+TEST_CASE("D1: on a disk of 64 or 128 KiB our own reserve costs no line, and none is said to be lost") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
+  for (const auto& [size, bytes] : {std::pair{"size=64k", "2000"}, std::pair{"size=128k", "50000"}}) {
+    CAPTURE(size);
+    const Launch launch;
+    const ChildResult result = run_mounted(
+        launch, size,
+        Launch::command({"--nproc_per_node=2"}, {"only", "1", "flood", bytes, "print", "the last line"}));
+    CHECK(result.code == 0);
+    CHECK(launch.folder.read("end.1").ends_with("the last line\n"));
+    CHECK_FALSE(contains(result.err, "lost"));
+    CHECK(nlohmann::json::parse(launch.folder.read("report.json"))["log_disk_full"] == false);
+  }
+}
+
 TEST_CASE("D2: logs that cannot be written are code 73 before any rank starts") {
   const Launch launch;
   launch.folder.write("log", "a file in the way");

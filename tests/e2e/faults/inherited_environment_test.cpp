@@ -100,6 +100,15 @@ TEST_CASE("row 'ulimit -f': a worker that a limit ends is told with that limit")
   CHECK(contains(hard.err, "fleetrun: a process may take 1 s of processor time (ulimit -t)\n"));
 }
 
+TEST_CASE("row 'ulimit -t': the processor time of a rank's children is not blamed for its own death") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the launcher itself takes a second of processor time");
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_after("ulimit -t 1", launch.script_command({}, "$FAKE spin\nkill -KILL $$\n"));
+  CHECK(result.code == 128 + SIGKILL);
+  CHECK_FALSE(contains(result.err, "ulimit -t"));
+}
+
 TEST_CASE("little address space, a small stack, no locked memory and no queued signals are enough") {
   if (testing::kSlowdown > 1) LEAVE_OUT("sanitizers need terabytes of address space");
   const ScriptLaunch launch;
@@ -150,6 +159,38 @@ TEST_CASE("no locale changes what fleetrun prints, reads or writes") {
     if (first.empty()) first = comparable(result);
     CHECK_MESSAGE(comparable(result) == first, locale);
     CHECK(launch.report()["seconds"].is_number());
+  }
+}
+
+TEST_CASE("a locale with a decimal comma or a dotless i changes nothing that is printed, read or written") {
+  const TemporaryFolder made;  // few machines have them
+  for (const std::string locale : {"de_DE", "tr_TR"})
+    if (run_child({"/usr/bin/env", "localedef", "-i", locale, "-f", "UTF-8", made / locale + ".UTF-8"}).code >
+        1)
+      LEAVE_OUT("localedef cannot make a locale here");
+  std::string first;
+  for (const std::string locale : {"C", "de_DE.UTF-8", "tr_TR.UTF-8"}) {
+    CAPTURE(locale);
+    const Launch launch;
+    ChildOptions options = launch.options();
+    options.environment = {{"LOCPATH", made.path()}, {"LC_ALL", locale}};
+    const std::string comma = locale == "C" ? "." : ",";
+    REQUIRE(run_child({"/usr/bin/printf", "%.1f", "1" + comma + "5"}, options).out == "1" + comma + "5");
+    const ChildResult result = run_child(
+        Launch::command({"--log_rule=I+ within 60.5s", "--grace=0.5"}, {"print", "III", "exit", "5"}),
+        options);
+    CHECK(result.code == 5);
+    if (first.empty()) first = comparable(result);
+    CHECK(comparable(result) == first);
+    launch.folder.write("job.json", kEndlessJob);
+    const ChildResult job = run_child({FLEETRUN_BINARY, "--device=cpu", "--log_dir=job", "--nproc_per_node=2",
+                                       "job.json", "train.epochs=1", "optimizer.learning_rate=0.25"},
+                                      options);
+    CHECK_MESSAGE(job.code == 0, job.err);
+    CHECK_FALSE(std::regex_search(job.out, std::regex("\\d,\\d")));
+    const auto report = nlohmann::json::parse(launch.folder.read("job/report.json"));
+    CHECK(report["train"]["steps"] == 4);
+    CHECK(report["seconds"].is_number_float());
   }
 }
 

@@ -174,7 +174,9 @@ TEST_CASE("two runs, two users, one folder, links planted: no byte changes that 
         launch.options());
     REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(10s)));
     const auto before = inventory(launch.folder.path());
-    CHECK(run_child(theirs, launch.options()).code == 73);
+    const ChildResult second = run_child(theirs, launch.options());
+    CHECK(second.code == 73);
+    CHECK(contains(second.err, "fleetrun: error: shared/ is in use by a run of user root\n"));
     CHECK(launch.run({"--log_dir=shared"}, {}).code == 73);
     CHECK(before == inventory(launch.folder.path()));
     running.send(SIGTERM);
@@ -201,6 +203,21 @@ TEST_CASE("two runs, two users, one folder, links planted: no byte changes that 
     CHECK(launch.folder.read("shared/workerlog.77") == "precious");
     CHECK(launch.folder.read("precious") ==
           before.at("precious").substr(before.at("precious").rfind(' ') + 1));
+  }
+  SUBCASE("root comes to the folder that the other user's run uses") {
+    fs::create_directory(launch.folder / "theirs");
+    ::chmod((launch.folder / "theirs").c_str(), 0777);
+    ChildProcess running(as_nobody(Launch::command({"--log_dir=theirs"},
+                                                   {"ready", "theirs/up", "on-term", "0", "sleep", "100"})),
+                         launch.options());
+    REQUIRE(comes_true([&] { return launch.folder.has("theirs/up"); }, within(10s)));
+    const ChildResult refused = launch.run({"--log_dir=theirs"}, {});
+    CHECK(refused.code == 73);
+    CHECK_MESSAGE(
+        contains(refused.err, "fleetrun: error: theirs/ is in use by a run of user nobody (fleetrun, pid "),
+        refused.err);
+    running.send(SIGTERM);
+    CHECK(running.wait().code == 143);
   }
   SUBCASE("root comes to the folder of the other user") {
     fs::create_directory(launch.folder / "theirs");

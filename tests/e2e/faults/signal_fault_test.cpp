@@ -136,7 +136,7 @@ TEST_CASE(
     "L8: Ctrl-Z stops all ranks with their helpers, and they go on; no clock of a hang runs meanwhile") {
   const Launch launch;
   ChildProcess process(Launch::command({"--nproc_per_node=2", "--hang_timeout=0.6"},
-                                       {"pid", "pid.%r", "sleep", "0.3", "exit", "0"}),
+                                       {"pid", "pid.%r", "await", "go", "exit", "0"}),
                        launch.options());
   const pid_t first = launch.pid_in("pid.0"), second = launch.pid_in("pid.1");
   process.send(SIGTSTP);
@@ -150,6 +150,7 @@ TEST_CASE(
   };
   CHECK(all_are(true));
   CHECK_FALSE(comes_true([&] { return state_of(first) != 'T'; }, 900ms));  // longer than the hang's time
+  launch.folder.write("go", "");
   process.send(SIGCONT);
   CHECK(process.wait().code == 0);
 }
@@ -205,9 +206,22 @@ TEST_CASE("stop ends a run that Ctrl-Z suspended, its front process, too") {
   CHECK(run.wait().code == 143);  // and not never
 }
 
+TEST_CASE("row 'nested': the timeout of a launcher that is stopped without a word stands still") {
+  const Launch launch;
+  const auto timeout = within(3s);
+  ChildProcess process(Launch::command({"--timeout=" + std::to_string(timeout.count() / 1000)},
+                                       {"pid", "pid", "await", "go", "exit", "0"}),
+                       launch.options());
+  const pid_t middle = parent_of(launch.pid_in("pid"));
+  ::kill(middle, SIGSTOP);  // as a launcher above does when its Ctrl-Z is not read in time
+  REQUIRE(comes_true([&] { return state_of(middle) == 'T'; }, within(5s)));
+  CHECK_FALSE(comes_true([&] { return state_of(middle) != 'T'; }, timeout + 500ms));
+  ::kill(middle, SIGCONT);
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
+}
+
 TEST_CASE("row 'nested': Ctrl-Z stops the ranks of a launcher below us, and its timeout stands still") {
-  if (testing::kSlowdown > 1)
-    LEAVE_OUT("with sanitizers the inner launcher sometimes reads Ctrl-Z too late, and its timeout goes on");
   const Launch launch;
   const auto timeout = within(2s);
   Words words = {FLEETRUN_BINARY, FLEETRUN_BINARY, "--log_dir=inner", "--nproc_per_node=2",
@@ -273,34 +287,38 @@ TEST_CASE("L9: SIGQUIT says what the ranks are doing, with stacks where there is
   ChildOptions options = launch.options();
   options.environment["PATH"] = launch.folder / "tools" + ":" + std::getenv("PATH");
   ChildProcess process(
-      Launch::command({"--nproc_per_node=2"}, {"print", "epoch 1", "pid", "pid.%r", "sleep", "0.4"}),
+      with_errors_in_a_file(Launch::command(
+          {"--nproc_per_node=2"}, {"print", "epoch 1", "pid", "pid.%r", "await", "go", "exit", "0"})),
       options);
   const pid_t worker = launch.pid_in("pid.1");
   launch.pid_in("pid.0");
   process.send(SIGQUIT);
-  const ChildResult result = process.wait();
-  CHECK(result.code == 0);
-  CHECK(contains(result.err, "fleetrun: what the ranks are doing:\n    rank 0  pid "));
-  CHECK(contains(result.err, "  last line: epoch 1\n"));
-  CHECK(launch.folder.read("log/stacks.1") == "stack of " + std::to_string(worker) + "\n");
+  CHECK(says(launch, "fleetrun: what the ranks are doing:\n    rank 0  pid "));
+  CHECK(says(launch, "  last line: epoch 1\n"));
+  const std::string stack = "stack of " + std::to_string(worker) + "\n";
+  CHECK(comes_true([&] { return launch.folder.read("log/stacks.1") == stack; }, within(5s)));
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
   CHECK(launch.report()["roll_call"].size() >= 2);
 }
 
 TEST_CASE("L10: SIGUSR1 and SIGUSR2 are passed on to the ranks that handle them, and end none") {
   const ScriptLaunch launch;
-  ChildProcess process(
-      launch.script_command({"--nproc_per_node=2"},
-                            "[ $RANK = 0 ] && exec $FAKE ready up.0 sleep 0.5\n"
-                            "exec $FAKE on-usr1 'checkpoint now' ready up.1 sleep 0.25 sleep 0.25\n"),
-      launch.options());
+  ChildProcess process(with_errors_in_a_file(launch.script_command(
+                           {"--nproc_per_node=2"},
+                           "[ $RANK = 0 ] && exec $FAKE ready up.0 await go\n"
+                           "exec $FAKE on-usr1 'checkpoint now' ready up.1 await go\n")),
+                       launch.options());
   launch.pid_in("up.0");
   launch.pid_in("up.1");
   process.send(SIGUSR1);
   process.send(SIGUSR2);
-  const ChildResult result = process.wait();
-  CHECK(result.code == 0);
-  CHECK(contains(launch.folder.read("log/workerlog.1"), "checkpoint now"));
-  CHECK(contains(result.err, "fleetrun: SIGUSR1 (10) was not passed on to rank 0, which it would end\n"));
+  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on to rank 0, which it would end\n"));
+  CHECK(says(launch, "fleetrun: SIGUSR2 (12) was not passed on to ranks 0, 1, which it would end\n"));
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); },
+                   within(5s)));
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
 }
 
 TEST_CASE("L20: a launcher that was stopped for a while ends nobody when it goes on") {
@@ -313,7 +331,8 @@ TEST_CASE("L20: a launcher that was stopped for a while ends nobody when it goes
   const pid_t middle = launch.pid_in("middle.0");
   ::kill(middle, SIGSTOP);
   process.send(SIGSTOP);
-  CHECK_FALSE(comes_true([] { return false; }, 800ms));
+  REQUIRE(comes_true([&] { return state_of(middle) == 'T'; }, within(5s)));
+  CHECK_FALSE(comes_true([&] { return state_of(middle) != 'T'; }, 800ms));  // longer than the hang's time
   process.send(SIGCONT);
   ::kill(middle, SIGCONT);
   CHECK(process.wait().code == 0);

@@ -307,6 +307,46 @@ TEST_CASE("W16: a program that cannot run is said once, and nothing is made") {
   CHECK_FALSE(launch.folder.has("log"));
 }
 
+TEST_CASE("W16: a script whose interpreter is missing, or ends with a carriage return, is told so") {
+  const Launch launch;
+  launch.folder.write("script", "#! /no/such/interpreter -u\n");
+  launch.folder.write("windows", "#!/bin/sh\r\nexit 0\r\n");
+  for (const char* name : {"script", "windows"})
+    std::filesystem::permissions(launch.folder / name, std::filesystem::perms::owner_all);
+  const ChildResult script = launch.run_words({"--nproc_per_node=3", "./script"});
+  CHECK(script.code == 127);
+  CHECK(script.err ==
+        "fleetrun: error: ./script needs the interpreter /no/such/interpreter, which does not exist\n");
+  const ChildResult windows = launch.run_words({"./windows"});
+  CHECK(windows.code == 127);
+  CHECK(
+      windows.err ==
+      "fleetrun: error: the line #!/bin/sh of ./windows ends with a carriage return, as on Windows: there is "
+      "no such interpreter\n  hint: sed -i 's/\\r$//' ./windows removes the carriage returns\n");
+  CHECK_FALSE(launch.folder.has("log"));
+}
+
+TEST_CASE("W16: a program on a noexec mount is said to be on one, whatever its mode") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("nothing can be mounted here");
+  const ScriptLaunch launch;
+  std::filesystem::create_directory(launch.folder / "disk");
+  launch.folder.write("run.sh", "#!/bin/sh\nexit 0\n");
+  std::filesystem::permissions(launch.folder / "run.sh", std::filesystem::perms::owner_all);
+  Words words = {"/usr/bin/unshare",
+                 "-m",
+                 "/bin/sh",
+                 "-c",
+                 "mount -t tmpfs -o noexec tmpfs disk && cp -p run.sh disk && exec \"$@\"",
+                 "sh",
+                 FLEETRUN_BINARY,
+                 "disk/run.sh"};
+  const ChildResult result = run_child(words, launch.options());
+  CHECK(result.code == 126);
+  CHECK(result.err ==
+        "fleetrun: error: disk/run.sh is on a file system that is mounted noexec: no program there can run\n"
+        "  hint: copy it to another file system\n");
+}
+
 TEST_CASE("W16: a program that the kernel refuses is a failure of its start, once and with a report") {
   const Launch launch;
   std::ifstream self("/proc/self/exe", std::ios::binary);
@@ -314,18 +354,24 @@ TEST_CASE("W16: a program that the kernel refuses is a failure of its start, onc
   self.read(elf.data(), 64);
   elf[18] = elf[19] = '\x7f';  // e_machine: of no machine
   launch.folder.write("foreign", elf);
-  launch.folder.write("script", "#!/no/such/interpreter\n");
-  for (const char* name : {"foreign", "script"})
+  // A program whose loader is missing is there, and the kernel says that it is not.
+  std::string unloadable = read_all(FAKE_WORKER);
+  const auto loader = unloadable.find("/ld-linux");
+  REQUIRE(loader != std::string::npos);
+  unloadable.replace(loader, 9, "/ld-absnt");
+  launch.folder.write("unloadable", unloadable);
+  for (const char* name : {"foreign", "unloadable"})
     std::filesystem::permissions(launch.folder / name, std::filesystem::perms::owner_all);
   const ChildResult foreign = launch.run_words({"--nproc_per_node=3", "./foreign"});
   CHECK(foreign.code == 126);
   CHECK(contains(foreign.err,
                  "fleetrun: rank 0 could not be started: ./foreign: Exec format error (errno 8)\n"));
-  const ChildResult script = launch.run_words({"--nproc_per_node=3", "./script"});
-  CHECK(script.code == 127);
-  CHECK(contains(script.err,
-                 "fleetrun: rank 0 could not be started: ./script: No such file or directory (errno 2)\n"));
-  CHECK_FALSE(contains(script.err, "rank 1"));
+  const ChildResult missing = launch.run_words({"--nproc_per_node=3", "./unloadable"});
+  CHECK(missing.code == 127);
+  CHECK(
+      contains(missing.err,
+               "fleetrun: rank 0 could not be started: ./unloadable: No such file or directory (errno 2)\n"));
+  CHECK_FALSE(contains(missing.err, "rank 1"));
   CHECK(launch.report()["cause"] == "spawn");
   CHECK(launch.report()["ranks"][2]["role"] == "never_started");
 }
@@ -379,9 +425,10 @@ TEST_CASE("W20: an attempt that goes well ends the restarts, with new ports and 
 TEST_CASE(
     "W20: Ctrl-C during the pause ends the run at once with 130, and the failure is that of an attempt") {
   const Launch launch;
-  ChildProcess process(
-      Launch::command({"--max_restart=3", "--restart_delay=100"}, {"print", "so", "exit", "5"}),
-      launch.options());
+  ChildProcess process(with_errors_in_a_file(Launch::command({"--max_restart=3", "--restart_delay=100"},
+                                                             {"print", "so", "exit", "5"})),
+                       launch.options());
+  REQUIRE(says(launch, "fleetrun: restart 1 of at most 3 in "));
   REQUIRE(comes_true([&] { return launch.folder.has("log/attempt-0/workerlog.0"); }, within(5s)));
   process.send(SIGINT);
   const ChildResult result = process.wait();

@@ -1,6 +1,7 @@
 #include "launch/console/log_follower.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -148,6 +149,18 @@ TEST_CASE("what stands on the line is taken away before each text") {
   out.write("b\n");
   CHECK(calls == 2);
   CHECK(setup.take() == "a\nb\n");
+}
+
+TEST_CASE("a log that a restart moves away is known by its inode, whatever has its name by now") {
+  const Setup setup;
+  EventLoop loop;
+  OutputStream out(loop, setup.write_end.get());
+  const LogFollower follower(loop, out, setup.folder / "log");
+  std::filesystem::rename(setup.folder / "log", setup.folder / "moved");
+  setup.folder.write("log", "of the next attempt");
+  struct stat moved {};
+  REQUIRE(::stat((setup.folder / "moved").c_str(), &moved) == 0);
+  CHECK(follower.inode() == moved.st_ino);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "support/leave_out.h"
 
 namespace fleetrun::launch::port_guard_test {
 namespace {
@@ -119,7 +120,7 @@ TEST_CASE(
     all.merge(ports_of(second));
     CHECK(all.size() == 20);
   });
-  if (!done) MESSAGE("skipped: takes root, for a network namespace");
+  if (!done) LEAVE_OUT("takes root, for a network namespace");
 }
 
 TEST_CASE("port_squatter.pl: somebody who has taken all names stops nobody from getting ports") {
@@ -130,7 +131,7 @@ TEST_CASE("port_squatter.pl: somebody who has taken all names stops nobody from 
     CHECK(ports_of(held).size() == 10);
     CHECK_FALSE(can_listen(held.endpoints.master.port, {}));
   });
-  if (!done) MESSAGE("skipped: takes root, for a network namespace");
+  if (!done) LEAVE_OUT("takes root, for a network namespace");
 }
 
 TEST_CASE("without a free port the range of ports is named") {
@@ -138,7 +139,7 @@ TEST_CASE("without a free port the range of ports is named") {
     CHECK_THROWS_WITH_AS(hold_ports(cluster_of(5)), "found no free port: Address already in use (errno 98)",
                          Error);
   });
-  if (!done) MESSAGE("skipped: takes root, for a network namespace");
+  if (!done) LEAVE_OUT("takes root, for a network namespace");
 }
 
 TEST_CASE("a named port that somebody else uses is an error that names it") {

@@ -92,6 +92,29 @@ TEST_CASE("what is there and cannot be executed is 126") {
   CHECK(programs.code_of(programs.folder.path()) == 126);
 }
 
+TEST_CASE("the interpreter of a script is looked for, as the kernel reads its first line") {
+  const Programs programs;
+  const auto why_not = [&](const std::string& text) -> std::string {
+    programs.folder.write("script", text);
+    ::chmod((programs.folder / "script").c_str(), 0755);
+    try {
+      find_program({.name = programs.folder / "script"}, programs.environment);
+    } catch (const Error& error) {
+      CHECK(error.exit_code() == 127);
+      return error.message();
+    }
+    return "";
+  };
+  const std::string script = programs.folder / "script";
+  for (const char* good : {"#!/bin/sh\n", "#! /bin/sh", "#!\t/bin/sh -e\r\n", "#!\n", "#", "", "echo\r\n"})
+    CHECK(why_not(good) == "");
+  CHECK(why_not("#!/no/sh -e\n") == script + " needs the interpreter /no/sh, which does not exist");
+  CHECK(why_not("#!/no/\x1b[1msh\n") == script + " needs the interpreter /no/?[1msh, which does not exist");
+  CHECK(why_not("#!/bin/sh\r\n") ==
+        "the line #!/bin/sh of " + script +
+            " ends with a carriage return, as on Windows: there is no such interpreter");
+}
+
 TEST_CASE("torchrun's ways to run a program win over the end of its name") {
   using Form = ProgramRequest::Form;
   const Programs programs;

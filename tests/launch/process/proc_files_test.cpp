@@ -34,6 +34,13 @@ TEST_CASE("our own process is found under its number") {
   CHECK(list_process_tree(::getpid()).front() == ::getpid());
 }
 
+TEST_CASE("a process's own processor time is told apart from its children's") {
+  const auto stat = parse_process_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 3000 400 20 0");
+  REQUIRE(stat);
+  CHECK(stat->cpu_time == std::chrono::milliseconds(35200));
+  CHECK(stat->own_cpu_time == std::chrono::milliseconds(1200));
+}
+
 TEST_CASE("children of any thread belong to the tree") {
   int ends[2] = {-1, -1};
   REQUIRE(::pipe(ends) == 0);

@@ -322,6 +322,19 @@ TEST_CASE("row '--timeout, then Ctrl-Z': while the run is suspended its timeout 
   CHECK(supervisor.on(Woke{}, at(110s)) == Actions{WakeAt{at(120s)}, CallRoll{}});
 }
 
+TEST_CASE(
+    "time in which somebody stopped the launcher itself moves every deadline, unless the clocks stand") {
+  Supervisor supervisor(1, {.timeout = 10s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(StoodStill{20s}, at(25s)) == Actions{WakeAt{at(30s)}});
+  CHECK(supervisor.on(Woke{}, at(29s)).empty());
+  supervisor.on(SignalReceived{SIGTSTP}, at(29s));
+  CHECK(supervisor.on(StoodStill{50s}, at(80s)).empty());
+  CHECK(supervisor.on(SignalReceived{SIGCONT}, at(80s)) == Actions{Resume{0}, WakeAt{at(81s)}});
+  CHECK(supervisor.on(Woke{}, at(81s)) == Actions{WakeAt{at(91s)}, CallRoll{}});
+  CHECK(supervisor.on(StoodStill{5s}, at(90s)) == Actions{WakeAt{at(86s)}, WakeAt{at(96s)}});
+}
+
 TEST_CASE("row '--early_exit_wait, then Ctrl-Z': it stands still, also for a rank that ended meanwhile") {
   for (const auto ended : {1s, 3s}) {
     Supervisor supervisor(2, {.early_exit_wait = 10s});

@@ -39,7 +39,7 @@ TEST_CASE("a SIGTERM more than a second later ends the process, and so does the 
     listen_for_requests();
     const std::int64_t start = monotonic_ns();
     std::raise(SIGTERM);
-    while (monotonic_ns() - start < 1100 * kMs) ::usleep(10'000);
+    while (monotonic_ns() - start < 1100 * kMs) ::usleep(10'000);  // the second that the name speaks of
     std::raise(SIGTERM);
     return 0;
   });

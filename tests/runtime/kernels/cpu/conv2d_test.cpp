@@ -9,6 +9,7 @@
 #include "runtime/kernels/cpu/loops/instruction_set.h"
 #include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/tensor/philox.h"
+#include "support/leave_out.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 
@@ -36,7 +37,7 @@ std::string reorders(const Program& program) {
 }
 
 TEST_CASE("a net of convolutions keeps blocked layouts from op to op") {
-  if (!blocks_of_16()) return;
+  if (!blocks_of_16()) LEAVE_OUT("oneDNN has no blocks of 16 channels here: needs AVX-512");
   const auto device = make_cpu_device({.refuse_reference = true});
   for (const std::int64_t channels : {1, 3}) {
     const ProgramRun run(small_net(channels), all_ops(), *device);
@@ -70,7 +71,7 @@ Layout channels_last() {
 }
 
 TEST_CASE("a reference implementation is refused by the name of its op, but only when asked to") {
-  if (!blocks_of_16()) return;
+  if (!blocks_of_16()) LEAVE_OUT("oneDNN has no blocks of 16 channels here: needs AVX-512");
   Program program;
   Builder builder(program, all_ops());
   const ValueId x = builder.feed("x", {1, 3, 8, 8});
@@ -156,7 +157,7 @@ double distance(const test::Floats& a, const test::Floats& b) {
 }
 
 TEST_CASE("Winograd's results are close to those of the direct algorithm, forward and backward") {
-  if (!blocks_of_16()) return;
+  if (!blocks_of_16()) LEAVE_OUT("oneDNN has no blocks of 16 channels here: needs AVX-512");
   const auto device = make_cpu_device({.refuse_reference = true});
   const Convolved direct = convolved_by("direct", *device), winograd = convolved_by("winograd", *device);
   REQUIRE(winograd.implementations.size() == 3);
@@ -170,7 +171,7 @@ TEST_CASE("Winograd's results are close to those of the direct algorithm, forwar
 
 TEST_CASE(
     "as a product of matrices a convolution and its gradients are what they are by the direct algorithm") {
-  if (!blocks_of_16()) return;
+  if (!blocks_of_16()) LEAVE_OUT("oneDNN has no blocks of 16 channels here: needs AVX-512");
   const auto device = make_cpu_device();
   const Problem pixels = {.channels = 48, .filters = 80, .kernel = 1, .padding = 0};
   const Problem strided = {.channels = 48, .filters = 32, .kernel = 1, .stride = 2, .padding = 0};
@@ -225,7 +226,8 @@ TEST_CASE(
   CHECK(!offered("conv2d_grad_weights", one_tap, DType::f32));
   const bool matrix_units =
       (instruction_sets() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
-  if (!matrix_units || std::getenv("DNNL_MAX_CPU_ISA") != nullptr) return;
+  if (!matrix_units || std::getenv("DNNL_MAX_CPU_ISA") != nullptr)
+    LEAVE_OUT("this processor has no matrix units for bf16, or DNNL_MAX_CPU_ISA forbids them");
   for (const char* op : {"conv2d_grad_weights", "conv2d_grad_input"})
     CHECK(offered(op, one_tap, DType::bf16));
   CHECK(offered("conv2d_grad_weights", taps, DType::bf16));
@@ -243,7 +245,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Winograd is offered for 3x3 of stride 1, not for others; an unknown algorithm is refused") {
-  if (!blocks_of_16()) return;
+  if (!blocks_of_16()) LEAVE_OUT("oneDNN has no blocks of 16 channels here: needs AVX-512");
   const auto device = make_cpu_device();
   const auto offered = [&](std::int64_t kernel, std::int64_t stride) {
     Program program;

@@ -1,0 +1,43 @@
+#include "launch/logs/file_list.h"
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::launch::file_list_test {
+namespace {
+
+TEST_CASE("a list that is written is read back, without a last line that was cut off") {
+  const FileList list = {.run_id = "a run",
+                         .ranks = 3,
+                         .ended = false,
+                         .files = {{.name = "attempt-0/workerlog.1", .inode = 7, .birth_ns = 9, .end = {}},
+                                   {.name = "report.json", .inode = 8, .birth_ns = 0, .end = {{5, 6}}}}};
+  const std::string text = format_file_list(list);
+  for (const std::string& read : {text, text + "made 12 0 workerl"}) {
+    const auto found = parse_file_list(read);
+    REQUIRE(found);
+    CHECK(format_file_list(*found) == text);
+  }
+  CHECK_FALSE(parse_file_list("of the user"));
+}
+
+TEST_CASE("a file that runs on is ours by inode and birth, whatever its name is by now") {
+  const FileRecord record = {.name = "workerlog.0", .inode = 7, .birth_ns = 9, .end = {}};
+  CHECK(is_ours(record, "attempt-0/workerlog.0", {.inode = 7, .birth_ns = 9}));
+  CHECK(is_ours(record, "anything", {.inode = 7, .birth_ns = 9}));
+  CHECK_FALSE(is_ours(record, "workerlog.0", {.inode = 7, .birth_ns = 10}));
+  CHECK_FALSE(is_ours(record, "workerlog.0", {.inode = 8, .birth_ns = 9}));
+}
+
+TEST_CASE("where the file system knows no birth, another file that got our inode is not ours") {
+  const FileRecord record = {.name = "workerlog.0", .inode = 7, .birth_ns = 0, .end = {}};
+  CHECK(is_ours(record, "workerlog.0", {.inode = 7, .birth_ns = 0}));
+  CHECK(is_ours(record, "attempt-0/workerlog.0", {.inode = 7, .birth_ns = 0}));
+  CHECK_FALSE(is_ours(record, "workerlog.1", {.inode = 7, .birth_ns = 0}));
+  CHECK_FALSE(is_ours(record, "attempt-0/notes", {.inode = 7, .birth_ns = 0}));
+  const FileRecord temporary = {.name = "report.json.77.tmp", .inode = 7, .birth_ns = 0, .end = {}};
+  CHECK(is_ours(temporary, "report.json", {.inode = 7, .birth_ns = 0}));
+  CHECK_FALSE(is_ours(temporary, "train.json", {.inode = 7, .birth_ns = 0}));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::file_list_test
