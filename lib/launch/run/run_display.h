@@ -7,6 +7,7 @@
 #include "launch/console/console.h"
 #include "launch/console/progress_line.h"
 #include "launch/logs/log_folder.h"
+#include "launch/plan/worker_plan.h"
 #include "launch/report/report.h"
 #include "launch/run/attempt_logs.h"
 #include "launch/run/run_plan.h"

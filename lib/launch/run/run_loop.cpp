@@ -24,6 +24,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // older versions of clang need to be told
 
 LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
   return {.run_id = run_id,

@@ -1,6 +1,7 @@
 // The events of a run, in order. Whoever notices something puts it in, and only the run loop takes it out.
 #pragma once
 #include <deque>
+#include <utility>
 
 #include "launch/loop/event_loop.h"
 #include "launch/supervise/events.h"
