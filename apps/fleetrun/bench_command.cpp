@@ -12,7 +12,7 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/cli/bench_table.h"
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 #include "launch/cli/subcommands.h"
 #include "launch/launch.h"
 

@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun {

@@ -3,9 +3,9 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/cli/completion.h"
+#include "launch/cli/help.h"
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/man_page.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/option_table.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun {

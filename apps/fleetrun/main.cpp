@@ -11,7 +11,7 @@
 #include "base/standard_descriptors.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/launch.h"
 #include "launch/process/signals.h"
 

@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 #include "launch/cli/rank_set.h"
 #include "launch/cli/subcommands.h"
 #include "launch/serve/control_client.h"

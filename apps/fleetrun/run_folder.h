@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 
 namespace fleetrun {
 

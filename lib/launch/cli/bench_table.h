@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/rank_env.h"
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 
 namespace fleetrun::launch {
 

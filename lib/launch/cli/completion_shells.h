@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 
 namespace fleetrun::launch {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/cli/flag.h"
 #include "launch/cli/log_prefix.h"
-#include "launch/cli/option.h"
 #include "launch/cli/pattern.h"
 #include "launch/cli/rank_set.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {

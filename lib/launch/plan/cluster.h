@@ -8,7 +8,7 @@
 #include "base/endpoint.h"
 #include "base/environment.h"
 #include "job/job_spec.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/environment.h"
 #include "job/parse_job.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/plan/cluster.h"
 
 namespace fleetrun::launch {

@@ -7,7 +7,7 @@
 
 #include "base/environment.h"
 #include "job/parse_job.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/program.h"
 

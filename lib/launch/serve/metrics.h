@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/progress_page.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
 #include "launch/serve/metrics_server.h"

@@ -1,4 +1,4 @@
-#include "launch/cli/option_table.h"
+#include "launch/cli/launch_flags.h"
 
 #include <array>
 #include <iterator>
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/cli/option_rows.h"
-#include "launch/cli/peer_options.h"
+#include "launch/cli/flag_rows.h"
+#include "launch/cli/peer_flags.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 
 #include <doctest/doctest.h>
 

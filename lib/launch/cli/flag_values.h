@@ -9,7 +9,7 @@
 #include "base/endpoint.h"
 #include "base/error.h"
 #include "job/job_spec.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {

@@ -1,4 +1,4 @@
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 
 #include <algorithm>
 #include <array>

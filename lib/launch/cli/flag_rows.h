@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "launch/cli/option.h"
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {
 

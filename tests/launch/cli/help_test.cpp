@@ -1,4 +1,4 @@
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 
 #include <algorithm>
 #include <set>
@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/man_page.h"
-#include "launch/cli/option_table.h"
 
 namespace fleetrun::launch::option_help_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "launch/cli/completion.h"
-#include "launch/cli/option_file.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/option_table.h"
+#include "launch/cli/config_file.h"
+#include "launch/cli/help.h"
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {

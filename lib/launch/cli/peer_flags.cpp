@@ -1,11 +1,11 @@
-#include "launch/cli/peer_options.h"
+#include "launch/cli/peer_flags.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/cli/option_rows.h"
+#include "launch/cli/flag_rows.h"
 
 namespace fleetrun::launch {
 namespace {

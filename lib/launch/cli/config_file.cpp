@@ -1,4 +1,4 @@
-#include "launch/cli/option_file.h"
+#include "launch/cli/config_file.h"
 
 #include <algorithm>
 

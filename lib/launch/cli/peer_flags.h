@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "launch/cli/option.h"
-#include "launch/cli/options.h"
+#include "launch/cli/flag.h"
+#include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {
 

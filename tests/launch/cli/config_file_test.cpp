@@ -1,9 +1,9 @@
-#include "launch/cli/option_file.h"
+#include "launch/cli/config_file.h"
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::option_file_test {

@@ -1,4 +1,4 @@
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 #include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {

@@ -1,4 +1,4 @@
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 
 #include <algorithm>
 #include <map>
