@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/rank_env.h"
-#include "launch/cli/flag.h"
+#include "launch/cli/read_flags.h"
 
 namespace fleetrun::launch {
 
@@ -31,6 +31,8 @@ struct BenchRequest {
 std::optional<CommBackend> backend_of_all(BenchBackend backend);
 // How the worker program is told: "flat", "leader:2", "scatter:2".
 std::string way_of(const BenchRequest& request);
+
+std::vector<Flag> bench_flags();
 
 // Throws Error(usage) for sizes, dtypes, backends and numbers that cannot be.
 BenchRequest parse_bench_request(const FoundFlags& found);

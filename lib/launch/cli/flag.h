@@ -1,5 +1,4 @@
-// One flag of a command line: everything that is said about it, in one row. Reading it, --help, --show_config,
-// completion and the man page all come from such rows.
+// One flag of a command line in one row: parsing, --help, --show_config, completion and the man page all read it.
 #pragma once
 #include <functional>
 #include <optional>
@@ -24,50 +23,38 @@ struct Setting {
   std::string source;  // empty for a fallback
 };
 
-struct Option {
-  enum class Takes { nothing, value, optional_value };  // an optional one only behind an equals sign
-  enum class Completes { nothing, files, folders };
+// What a shell offers for a word.
+enum class Completes { nothing, files, folders, programs };
 
-  std::vector<std::string> names;  // "--gpus", "--devices": the first is the one in messages
-  std::string argument;            // what stands for the value in help: "IDS"
-  std::string variable;            // of the environment, "" when there is none
-  std::string help;                // "": known, but not shown
-  std::string section;             // of --help
-  bool foreign = false;            // another launcher's: --help lists its name, the manual explains it
-  Takes takes = Takes::value;
-  bool repeats = false;  // each of several counts; else the last
+struct Flag {
+  std::vector<std::string> names;         // "--gpus", "--devices": messages use the first
+  std::string argument = {};              // stands for the value in help: "IDS"; "": the flag takes no value
+  std::string help = {};                  // "": known, but not shown
+  std::string variable = {};              // of the environment, "" when there is none
+  std::string bare = {};                  // its value without "=VALUE"; "": a value must follow
+  std::vector<std::string> choices = {};  // values for completion
   Completes completes = Completes::nothing;
-  std::vector<std::string> choices;  // values for completion
+  bool repeats = false;      // each of several counts; otherwise the last one does
+  std::string section = {};  // of --help
+  bool foreign = false;      // another launcher's: --help lists its name, the man page explains it
 
-  std::function<void(const std::string& text, const Source& source)> set;
-  std::function<std::string()> show;     // the present value as the user would write it; null: it has none
-  std::function<Source()> shown_source;  // of that value
+  std::function<void(const std::string& text, const Source& source)> set = {};
+  std::function<std::string()> show = {};  // the present value as the user would write it; null: it has none
+  std::function<Source()> shown_source = {};  // of that value
 
   const std::string& name() const { return names.front(); }
   bool is_called(std::string_view name) const;
   bool shown() const { return !help.empty(); }
+  bool takes_value() const { return !argument.empty(); }
+  bool needs_value() const { return takes_value() && bare.empty(); }
 };
 
-// Flags as they were found in the words of a command line.
-struct FoundFlag {
-  const Option* option = nullptr;
-  std::string text;  // of its value
-};
+// The flag with this name, in which dashes may stand for underscores; null when there is none.
+const Flag* flag_called(const std::vector<Flag>& flags, std::string_view name);
 
-struct FoundFlags {
-  std::vector<FoundFlag> flags;   // in their order; those with an empty value are as if not given
-  std::vector<std::string> rest;  // from the first word that is no flag on, or behind "--"
+bool looks_like_a_flag(std::string_view word);  // "-m", "--gpus=0", "--"; not "-"
 
-  bool has(std::string_view name) const;
-  std::optional<std::string> value(std::string_view name) const;  // the last one
-};
-
-// The flags in front of the first other word. Dashes may stand for underscores; nothing is abbreviated.
-// Throws Error(usage) for unknown ones, with what was probably meant.
-FoundFlags find_flags(const std::vector<Option>& options, const std::vector<std::string>& words);
-
-// The same for subcommands, whose flags and words may stand in any order up to a "--". `hint` goes with errors.
-FoundFlags find_all_flags(const std::vector<Option>& options, const std::vector<std::string>& words,
-                          const std::string& hint);
+// "--log-dir" for "--log_dir": users may type either.
+std::string with_dashes(std::string_view name);
 
 }  // namespace fleetrun::launch

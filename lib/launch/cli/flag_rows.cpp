@@ -7,95 +7,67 @@
 #include "base/error.h"
 
 namespace fleetrun::launch {
+namespace {
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', start), text.size());
-    names.push_back(text.substr(start, comma - start));
-    start = comma + 1;
-  }
-  return names;
+bool is_a_choice(const Flag& flag, const std::string& text) {
+  return std::find(flag.choices.begin(), flag.choices.end(), text) != flag.choices.end();
 }
 
-Option on_or_off(const std::string& names, Setting<bool>& setting, std::string help) {
-  Option option{.names = split_names(names), .help = std::move(help)};
-  option.takes = Option::Takes::nothing;
-  option.set = [&setting](const std::string& text, const Source& source) {
-    setting = {parse_switch(source.name, text), source.origin, source.name};
-  };
-  option.show = [&setting] { return setting.value ? "true" : ""; };
-  option.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
-  return option;
+}  // namespace
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
 }
 
-Option only(const std::string& names, std::vector<std::string> allowed, std::string variable,
-            const std::string& feature, std::string help) {
-  Option option{.names = split_names(names),
-                .argument = "VALUE",
-                .variable = std::move(variable),
-                .help = std::move(help)};
-  option.set = [allowed, feature](const std::string& text, const Source& source) {
-    if (std::find(allowed.begin(), allowed.end(), text) == allowed.end())
+Flag on_or_off(Setting<bool>& setting, Flag flag) {
+  flag = value(setting, parse_switch, std::move(flag));
+  flag.show = [&setting] { return setting.value ? "true" : ""; };
+  return flag;
+}
+
+Flag only(const std::string& feature, Flag flag) {
+  flag.set = [feature, known = flag](const std::string& text, const Source& source) {
+    if (!is_a_choice(known, text))
       throw Error(ErrorKind::usage,
                   fmt::format("{} is \"{}\": {} not supported by this build", source.name, text, feature));
   };
-  option.choices = std::move(allowed);
-  return option;
+  return flag;
 }
 
-Option refused(const std::string& names, const std::string& why, std::string help) {
-  Option option{.names = split_names(names), .argument = "VALUE", .help = std::move(help)};
-  option.set = [why](const std::string& text, const Source& source) {
-    if (!text.empty()) throw Error(ErrorKind::usage, fmt::format("{}: {}", source.name, why));
+Flag refused(const std::string& why, Flag flag) {
+  flag.set = [why](const std::string&, const Source& source) {
+    throw Error(ErrorKind::usage, fmt::format("{}: {}", source.name, why));
   };
-  return option;
+  return flag;
 }
 
-Option noted(const std::string& names, std::string argument, std::vector<std::string>& notes, std::string why,
-             const std::vector<std::string>& harmless) {
-  Option option{.names = split_names(names), .argument = std::move(argument), .help = "No effect: " + why};
-  if (option.argument.empty()) option.takes = Option::Takes::nothing;
-  option.set = [&notes, why = std::move(why), harmless](const std::string& text, const Source& source) {
-    if (std::find(harmless.begin(), harmless.end(), text) == harmless.end())
-      notes.push_back(fmt::format("{} has no effect: {}", source.name, why));
+Flag noted(std::vector<std::string>& notes, const std::string& why, Flag flag) {
+  flag.help = "No effect: " + why;
+  flag.set = [&notes, why, known = flag](const std::string& text, const Source& source) {
+    if (!is_a_choice(known, text)) notes.push_back(fmt::format("{} has no effect: {}", source.name, why));
   };
-  return option;
+  return flag;
 }
 
-Option question(const std::string& names, std::string help) {
-  Option option{.names = split_names(names), .help = std::move(help)};
-  option.takes = Option::Takes::nothing;
-  option.set = [](const std::string&, const Source&) {};
-  return option;
+Flag question(Flag flag) {
+  flag.set = [](const std::string&, const Source&) {};
+  return flag;
 }
 
-Option completing(Option::Completes what, Option option) {
-  option.completes = what;
-  return option;
+std::vector<Flag> in_section(const char* section, std::vector<Flag> flags) {
+  for (Flag& flag : flags) flag.section = section;
+  return flags;
 }
 
-Option one_of(std::vector<std::string> choices, Option option) {
-  option.choices = std::move(choices);
-  return option;
-}
-
-Option with_optional_value(Option option) {
-  option.takes = Option::Takes::optional_value;
-  return option;
-}
-
-std::vector<Option> in_section(const char* section, std::vector<Option> options) {
-  for (Option& option : options) option.section = section;
-  return options;
-}
-
-std::vector<Option> accepted_from(const char* launcher, std::vector<Option> options) {
-  for (Option& option : options) {
-    option.section = fmt::format("Accepted from {}", launcher);
-    option.foreign = true;
+std::vector<Flag> accepted_from(const char* launcher, std::vector<Flag> flags) {
+  for (Flag& flag : flags) {
+    flag.section = fmt::format("Accepted from {}", launcher);
+    flag.foreign = true;
   }
-  return options;
+  return flags;
 }
 
 std::string as_text(const std::string&, const std::string& text) { return text; }

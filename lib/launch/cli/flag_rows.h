@@ -1,6 +1,7 @@
-// What the rows of the tables of flags are made of.
+// What makes a row of the table of flags do something. Each function takes a row and fills in `set` and `show`.
 #pragma once
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -9,68 +10,76 @@
 
 namespace fleetrun::launch {
 
-// Several spellings in one text, as "--gpus,--devices".
-std::vector<std::string> split_names(const std::string& text);
+std::string listed(const std::vector<std::string>& names);  // "cpu, cuda or auto"
 
-// A flag with a value of its own. `parse` takes the source's name and the text, and throws Error(usage).
-template <typename T, typename Parse>
-// NOLINTNEXTLINE(readability-function-size): the columns of a row of the table
-Option value(const std::string& names, std::string argument, std::string variable, Setting<T>& setting,
-             Parse parse, std::string help) {
-  Option option{.names = split_names(names),
-                .argument = std::move(argument),
-                .variable = std::move(variable),
-                .help = std::move(help)};
-  option.set = [&setting, parse](const std::string& text, const Source& source) {
-    setting = {parse(source.name, text), source.origin, source.name};
-  };
-  option.show = [&setting] { return show_value(setting.value); };
-  option.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
-  return option;
+template <typename T>
+Flag showing(const Setting<T>& setting, Flag flag) {
+  flag.show = [&setting] { return show_value(setting.value); };
+  flag.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
+  return flag;
 }
 
-// A flag that may come several times, each with one item of a list.
+// Sets `setting`. `parse` takes the name of the source and the text, and throws Error(usage).
 template <typename T, typename Parse>
-Option list(const std::string& names, std::string argument, Setting<std::vector<T>>& setting, Parse parse,
-            std::string help) {
-  Option option{.names = split_names(names), .argument = std::move(argument), .help = std::move(help)};
-  option.repeats = true;
-  option.set = [&setting, parse](const std::string& text, const Source& source) {
+Flag value(Setting<T>& setting, Parse parse, Flag flag) {
+  flag.set = [&setting, parse](const std::string& text, const Source& source) {
+    setting = {parse(source.name, text), source.origin, source.name};
+  };
+  return showing(setting, std::move(flag));
+}
+
+// The names of an enumeration's values, in the order in which messages list them.
+template <typename T>
+using Names = std::vector<std::pair<std::string, T>>;
+
+template <typename T>
+Flag choice(Setting<T>& setting, const std::type_identity_t<Names<T>>& names, Flag flag) {
+  for (const auto& [name, value] : names) flag.choices.push_back(name);
+  flag.set = [&setting, names, choices = flag.choices](const std::string& text, const Source& source) {
+    for (const auto& [name, value] : names)
+      if (name == text) return void(setting = {value, source.origin, source.name});
+    throw bad_value(source.name, text, listed(choices));
+  };
+  flag.show = [&setting, names] {
+    for (const auto& [name, value] : names)
+      if (value == setting.value) return name;
+    return std::string();
+  };
+  flag.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
+  return flag;
+}
+
+// Adds to a list: the flag may be given several times, each time with one item.
+template <typename T, typename Parse>
+Flag item(Setting<std::vector<T>>& setting, Parse parse, Flag flag) {
+  flag.repeats = true;
+  flag.set = [&setting, parse](const std::string& text, const Source& source) {
     setting.value.push_back(parse(source.name, text));
     setting.origin = source.origin;
     setting.source = source.name;
   };
-  option.show = [&setting] { return show_value(setting.value); };
-  option.shown_source = [&setting] { return Source{setting.origin, setting.source}; };
-  return option;
+  return showing(setting, std::move(flag));
 }
 
-Option on_or_off(const std::string& names, Setting<bool>& setting, std::string help);
+Flag on_or_off(Setting<bool>& setting, Flag flag);
 
-// A feature of several nodes or of later versions: takes only the values that mean "without it".
-Option only(const std::string& names, std::vector<std::string> allowed, std::string variable,
-            const std::string& feature, std::string help);
+// Takes only its `choices`, all of which mean "without `feature`"; "more than one node is" needs no more words.
+Flag only(const std::string& feature, Flag flag);
 
-// Known, and refused with the reason.
-Option refused(const std::string& names, const std::string& why, std::string help = "");
+// Refused with the reason.
+Flag refused(const std::string& why, Flag flag);
 
-// Known and without effect here: adds "--flag: why" to `notes`. `harmless` values say nothing.
-Option noted(const std::string& names, std::string argument, std::vector<std::string>& notes, std::string why,
-             const std::vector<std::string>& harmless = {});
+// Has no effect here: adds "--flag has no effect: why" to `notes`, but for its `choices`, which are harmless.
+Flag noted(std::vector<std::string>& notes, const std::string& why, Flag flag);
 
-// Answered instead of launching; options.cpp looks whether it was given.
-Option question(const std::string& names, std::string help);
-
-// Changes of a row, for rows that need them.
-Option completing(Option::Completes what, Option option);
-Option one_of(std::vector<std::string> choices, Option option);
-Option with_optional_value(Option option);
+// Answered instead of a launch, in command_line.cpp.
+Flag question(Flag flag);
 
 // All of them under this heading of --help.
-std::vector<Option> in_section(const char* section, std::vector<Option> options);
+std::vector<Flag> in_section(const char* section, std::vector<Flag> flags);
 
-// Flags of another launcher: --help only lists their names, the manual page explains them.
-std::vector<Option> accepted_from(const char* launcher, std::vector<Option> options);
+// Flags of another launcher: --help only lists their names, the man page explains them.
+std::vector<Flag> accepted_from(const char* launcher, std::vector<Flag> flags);
 
 std::string as_text(const std::string& source, const std::string& text);
 

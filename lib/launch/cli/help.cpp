@@ -41,33 +41,32 @@ std::string row(const std::string& name, const std::string& meaning) {
       wrapped(meaning, kFlagWidth));
 }
 
-std::string rows(const std::vector<Option>& options, const std::string& section) {
+std::string rows(const std::vector<Flag>& flags, const std::string& section) {
   std::string text;
-  for (const Option& option : options)
-    if (option.shown() && option.section == section)
-      text += row(describe_flag(option), describe_meaning(option));
+  for (const Flag& flag : flags)
+    if (flag.shown() && flag.section == section) text += row(describe_flag(flag), describe_meaning(flag));
   return text;
 }
 
 // Of flags of another launcher only their names: its users know what they mean.
-std::string names_in(const std::vector<Option>& options, const std::string& section) {
+std::string names_in(const std::vector<Flag>& flags, const std::string& section) {
   std::vector<std::string> names;
-  for (const Option& option : options)
-    if (option.section == section) names.insert(names.end(), option.names.begin(), option.names.end());
+  for (const Flag& flag : flags)
+    if (flag.section == section) names.insert(names.end(), flag.names.begin(), flag.names.end());
   return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(names, " ")), 2));
 }
 
-bool is_foreign(const std::vector<Option>& options, const std::string& section) {
-  return std::any_of(options.begin(), options.end(),
-                     [&](const Option& option) { return option.foreign && option.section == section; });
+bool is_foreign(const std::vector<Flag>& flags, const std::string& section) {
+  return std::any_of(flags.begin(), flags.end(),
+                     [&](const Flag& flag) { return flag.foreign && flag.section == section; });
 }
 
 // In the order of the table.
-std::vector<std::string> sections_of(const std::vector<Option>& table) {
+std::vector<std::string> sections_of(const std::vector<Flag>& table) {
   std::vector<std::string> sections;
-  for (const Option& option : table)
-    if (option.shown() && std::find(sections.begin(), sections.end(), option.section) == sections.end())
-      sections.push_back(option.section);
+  for (const Flag& flag : table)
+    if (flag.shown() && std::find(sections.begin(), sections.end(), flag.section) == sections.end())
+      sections.push_back(flag.section);
   return sections;
 }
 
@@ -76,42 +75,40 @@ std::string_view describe(Origin origin) {
   return kNames.at(static_cast<std::size_t>(origin));
 }
 
-std::vector<const Option*> with_values(const std::vector<Option>& table) {
-  std::vector<const Option*> options;
-  for (const Option& option : table)
-    if (option.show != nullptr && !option.is_called("--show_config") && !option.is_called("--dry_run"))
-      options.push_back(&option);
-  return options;
+std::vector<const Flag*> with_values(const std::vector<Flag>& table) {
+  std::vector<const Flag*> flags;
+  for (const Flag& flag : table)
+    if (flag.show != nullptr) flags.push_back(&flag);
+  return flags;
 }
 
-std::string config_as_text(const std::vector<const Option*>& options) {
+std::string config_as_text(const std::vector<const Flag*>& flags) {
   std::size_t name_width = 0;
   std::size_t value_width = 0;
-  for (const Option* option : options) {
-    name_width = std::max(name_width, option->name().size() - 2);
-    value_width = std::max(value_width, option->show().size());
+  for (const Flag* flag : flags) {
+    name_width = std::max(name_width, flag->name().size() - 2);
+    value_width = std::max(value_width, flag->show().size());
   }
   std::string text;
-  for (const Option* option : options) {
-    const Source source = option->shown_source();
-    const std::string value = option->show();
-    text +=
-        fmt::format("{:{}}  {:{}}  {}\n", option->name().substr(2), name_width, value.empty() ? "-" : value,
-                    value_width, source.name.empty() ? describe(source.origin) : source.name);
+  for (const Flag* flag : flags) {
+    const Source source = flag->shown_source();
+    const std::string value = flag->show();
+    text += fmt::format("{:{}}  {:{}}  {}\n", flag->name().substr(2), name_width, value.empty() ? "-" : value,
+                        value_width, source.name.empty() ? describe(source.origin) : source.name);
   }
   return text;
 }
 
-std::string config_as_json(const std::vector<const Option*>& options) {
+std::string config_as_json(const std::vector<const Flag*>& flags) {
   JsonValue document = JsonValue::of_object();
-  for (const Option* option : options) {
-    const Source source = option->shown_source();
-    const std::string value = option->show();
+  for (const Flag* flag : flags) {
+    const Source source = flag->shown_source();
+    const std::string value = flag->show();
     JsonValue entry = JsonValue::of_object();
     entry.add("value", value.empty() ? JsonValue() : JsonValue::of_text(value));
     entry.add("origin", JsonValue::of_text(std::string(describe(source.origin))));
     if (!source.name.empty()) entry.add("source", JsonValue::of_text(source.name));
-    document.add(option->name().substr(2), std::move(entry));
+    document.add(flag->name().substr(2), std::move(entry));
   }
   return to_json_lines(document);
 }
@@ -125,52 +122,55 @@ const std::vector<std::string>& launch_forms() {
   return forms;
 }
 
-std::string describe_flag(const Option& option) {
-  std::vector<std::string> names = option.names;
+std::string describe_flag(const Flag& flag) {
+  std::vector<std::string> names = flag.names;
   for (std::string& name : names) {
-    if (option.takes == Option::Takes::value) name += " " + option.argument;
-    if (option.takes == Option::Takes::optional_value) name += "[=" + option.argument + "]";
+    if (flag.needs_value()) name += " " + flag.argument;
+    if (!flag.bare.empty()) name += "[=" + flag.argument + "]";
   }
-  const bool aliases = option.takes == Option::Takes::nothing;  // "--help, -h"; others stand in the meaning
-  return aliases ? fmt::format("{}", fmt::join(names, ", ")) : names.front();
+  // "--help, -h"; the meaning of a flag with a value lists its other names
+  return flag.takes_value() ? names.front() : fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string describe_meaning(const Option& option) {
+std::string describe_meaning(const Flag& flag) {
   std::vector<std::string> notes;
-  if (option.show != nullptr && !option.show().empty()) notes.push_back("default: " + option.show());
-  if (!option.variable.empty()) notes.push_back("$" + option.variable);
-  if (option.takes != Option::Takes::nothing && option.names.size() > 1)
-    notes.push_back(fmt::format("also {}", fmt::join(option.names.begin() + 1, option.names.end(), ", ")));
-  if (option.repeats) notes.emplace_back("may be given several times");
-  return notes.empty() ? option.help : fmt::format("{} ({})", option.help, fmt::join(notes, "; "));
+  if (flag.show != nullptr && !flag.show().empty()) notes.push_back("default: " + flag.show());
+  if (!flag.variable.empty()) notes.push_back("$" + flag.variable);
+  if (flag.takes_value() && flag.names.size() > 1)
+    notes.push_back(fmt::format("also {}", fmt::join(flag.names.begin() + 1, flag.names.end(), ", ")));
+  if (flag.repeats) notes.emplace_back("may be given several times");
+  return notes.empty() ? flag.help : fmt::format("{} ({})", flag.help, fmt::join(notes, "; "));
 }
 
-std::string launch_help(const std::vector<Option>& table) {
+std::string launch_help(const std::vector<Flag>& table, const std::vector<Subcommand>& subcommands) {
   std::string text;
   for (const std::string& form : launch_forms())
     text += fmt::format("{} fleetrun {}\n", text.empty() ? "usage:" : "      ", form);
   text +=
-      "\nStarts one worker per device and watches over them: a script or program with the environments of\n"
-      "PaddlePaddle and PyTorch, or what a job file says, without Python. Nothing behind the script or "
-      "program\n"
-      "is interpreted. A flag wins over the environment, which wins over the file of --config.\n";
+      "\nStarts one worker per device and supervises them. A worker runs a script or a program, which finds "
+      "the\n"
+      "environment variables of PaddlePaddle and PyTorch, or it trains what a job.json describes, without\n"
+      "Python. Flags go before the script or program; fleetrun interprets nothing after it. A flag wins "
+      "over\n"
+      "its environment variable ($NAME), which wins over the file of --config.\n";
   for (const std::string& section : sections_of(table))
     if (is_foreign(table, section))
       text += fmt::format("\n{} (man fleetrun explains them):\n{}", section, names_in(table, section));
     else
       text += fmt::format("\n{}:\n{}", section, rows(table, section));
-  text += "\nSubcommands (each has --help; behind -- a program may have their names):\n";
-  for (const Subcommand& one : subcommands()) text += row(one.name, one.summary);
+  text += "\nSubcommands (each has --help; to run a program of the same name, put -- before it):\n";
+  for (const Subcommand& one : subcommands) text += row(one.name, one.summary);
   return text;
 }
 
 std::string subcommand_help(const Subcommand& subcommand) {
-  return fmt::format("usage: fleetrun {}{}{}\n\n{}\n\n{}", subcommand.name,
-                     subcommand.arguments.empty() ? "" : " ", subcommand.arguments, subcommand.summary,
-                     rows(subcommand.options, ""));
+  return fmt::format(
+      "usage: fleetrun {}{}{}\n\n{}\n\n{}{}", subcommand.name, subcommand.arguments.empty() ? "" : " ",
+      subcommand.arguments, wrapped(subcommand.summary + ".", 0),
+      subcommand.details.empty() ? "" : wrapped(subcommand.details, 0) + "\n\n", rows(subcommand.flags, ""));
 }
 
-std::string describe_config(const std::vector<Option>& table, const std::string& format) {
+std::string describe_config(const std::vector<Flag>& table, const std::string& format) {
   return format == "json" ? config_as_json(with_values(table))
                           : printable_lines(config_as_text(with_values(table)));
 }

@@ -8,6 +8,6 @@
 namespace fleetrun::launch {
 
 // The rows refer to `options`: their `set` changes it, their `show` reads it.
-std::vector<Option> option_table(LaunchOptions& options);
+std::vector<Flag> launch_flags(LaunchOptions& options);
 
 }  // namespace fleetrun::launch

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "launch/cli/help.h"
-#include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -23,70 +22,70 @@ std::string entry(const std::string& name, const std::string& meaning) {
   return fmt::format(".TP\n.B {}\n{}\n", escaped(name), escaped(meaning));
 }
 
-std::string describe_options(const std::vector<Option>& table) {
+std::string describe_flags(const std::vector<Flag>& flags) {
   std::string text, section;
-  for (const Option& option : table) {
-    if (!option.shown()) continue;
-    if (option.section != section) text += fmt::format(".SS {}\n", escaped(section = option.section));
-    text += entry(describe_flag(option), describe_meaning(option));
+  for (const Flag& flag : flags) {
+    if (!flag.shown()) continue;
+    if (flag.section != section) text += fmt::format(".SS {}\n", escaped(section = flag.section));
+    text += entry(describe_flag(flag), describe_meaning(flag));
   }
   return text;
 }
 
-std::string describe_subcommands() {
+std::string describe_subcommands(const std::vector<Subcommand>& subcommands) {
   std::string text;
-  for (const Subcommand& one : subcommands()) {
-    text += entry(one.arguments.empty() ? one.name : one.name + " " + one.arguments, one.summary + ".");
-    text += ".RS\n";
-    for (const Option& option : one.options) text += entry(describe_flag(option), describe_meaning(option));
-    text += ".RE\n";
-  }
+  for (const Subcommand& one : subcommands)
+    text += entry(one.arguments.empty() ? one.name : one.name + " " + one.arguments,
+                  one.summary + "." + (one.details.empty() ? "" : " " + one.details)) +
+            ".RS\n" + describe_flags(one.flags) + ".RE\n";
   return text;
 }
 
-std::string describe_variables(const std::vector<Option>& table) {
+std::string describe_variables(const std::vector<Flag>& flags) {
   std::string text;
-  for (const Option& option : table)
-    if (option.shown() && !option.variable.empty())
-      text += entry(option.variable, "As " + option.name() + ".");
+  for (const Flag& flag : flags)
+    if (flag.shown() && !flag.variable.empty())
+      text += entry(flag.variable, "The same as " + flag.name() + ".");
   return text;
+}
+
+constexpr const char* kDescription = R"(.SH DESCRIPTION
+fleetrun starts one worker per device and supervises them. A worker runs a script or a program, which finds the
+environment variables of PaddlePaddle and PyTorch, or it trains what a job.json describes, without Python. When a worker
+fails, fleetrun names the first failure and its cause, stops the other workers, and ends with an exit code that tells the
+cause.
+.PP
+Flags go before the script or program; fleetrun interprets nothing after it. Dashes may stand for underscores in flags. A
+flag wins over its environment variable, which wins over the file of \-\-config, which wins over the default.
+)";
+
+constexpr const char* kExitStatus = R"(.SH EXIT STATUS
+0 when every rank ended with 0. Otherwise the exit code of the first rank that failed, or 128 + n when signal n ended it. 2
+stands for a bad command line, 124 for \-\-timeout, and 126 and 127 for a program that cannot run. docs/exit\-codes.md lists
+all codes.
+)";
+
+std::string describe_files() {
+  return ".SH FILES\n" + entry("log/workerlog.N", "What rank N wrote.") +
+         entry("log/endpoints.log", "The addresses at which the ranks may listen.") +
+         entry("log/report.json", "How every rank ended.") +
+         entry("log/collectives.N.json",
+               "The last collectives of rank N. It exists after a job.json run has failed.");
 }
 
 }  // namespace
 
-std::string man_page(const std::vector<Option>& table) {
+std::string man_page(const std::vector<Flag>& table, const std::vector<Subcommand>& subcommands) {
   std::string text = fmt::format(
-      ".TH FLEETRUN 1 \"\" \"fleetrun {}\" \"User Commands\"\n.SH NAME\nfleetrun \\- starts and supervises "
-      "distributed "
-      "training\n.SH SYNOPSIS\n",
+      ".TH FLEETRUN 1 \"\" \"fleetrun {}\" \"User Commands\"\n.SH NAME\n"
+      "fleetrun \\- start and supervise distributed training\n.SH SYNOPSIS\n",
       FLEETRUN_VERSION);
   for (const std::string& form : launch_forms()) text += fmt::format(".B fleetrun\n{}\n.br\n", escaped(form));
-  text +=
-      ".SH DESCRIPTION\nStarts one worker per device and watches over them. A worker is a script or program, "
-      "which "
-      "finds the environments of PaddlePaddle and PyTorch, or what a job file says, which needs no Python. "
-      "The first "
-      "failure is named, everything else is stopped, and the exit code tells the cause.\n.PP\nDashes may "
-      "stand for "
-      "underscores in flags. Nothing behind the script or program is interpreted. A flag wins over the "
-      "environment, "
-      "which wins over the file of \\-\\-config, which wins over the default.\n";
-  text += ".SH OPTIONS\n" + describe_options(table);
-  text += ".SH SUBCOMMANDS\n" + describe_subcommands();
+  text += kDescription;
+  text += ".SH OPTIONS\n" + describe_flags(table);
+  text += ".SH SUBCOMMANDS\n" + describe_subcommands(subcommands);
   text += ".SH ENVIRONMENT\n" + describe_variables(table);
-  text += ".SH FILES\n";
-  text += entry("log/workerlog.N", "What rank N of this node wrote.");
-  text += entry("log/endpoints.log", "Where the ranks may listen.");
-  text += entry("log/report.json", "How every rank ended.");
-  text +=
-      entry("log/collectives.N.json", "The last collectives of rank N, after a failure of a job file's run.");
-  text +=
-      ".SH EXIT STATUS\n0 when every rank ended with 0. Else the code of the first rank that failed, 128 + n "
-      "when "
-      "signal n ended it; 2 for a bad command line, 124 when \\-\\-timeout passed, 126 and 127 when the "
-      "program cannot "
-      "be run. docs/exit\\-codes.md has all of them.\n";
-  return text;
+  return text + describe_files() + kExitStatus;
 }
 
 }  // namespace fleetrun::launch

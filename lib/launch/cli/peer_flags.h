@@ -8,6 +8,6 @@
 namespace fleetrun::launch {
 
 // The rows refer to `options`.
-std::vector<Option> peer_options(LaunchOptions& options);
+std::vector<Flag> peer_flags(LaunchOptions& options);
 
 }  // namespace fleetrun::launch
