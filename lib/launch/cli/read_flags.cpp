@@ -1,6 +1,7 @@
 #include "launch/cli/read_flags.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
