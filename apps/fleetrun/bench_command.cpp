@@ -12,8 +12,6 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/cli/bench_table.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/subcommands.h"
 #include "launch/launch.h"
 
 namespace fleetrun {
@@ -32,14 +30,13 @@ std::string make_log_folder() {
   return path;
 }
 
-int run_ranks(const BenchRequest& request, const std::string& folder) {
+int run_ranks(const BenchRequest& request, const std::string& folder, Environment environment) {
   launch::LaunchOptions options;
   options.nproc_per_node.value = request.ranks;
   options.device.value = job::DeviceChoice::cpu;
   options.log_dir.value = folder;
   options.log_level.value = launch::LogLevel::warning;
   options.console.value = {.text = "none", .ranges = {}};
-  Environment environment = Environment::of_this_process();
   if (request.backend.groups == nullptr) environment.set(kCommBackendVariable, describe(request.backend));
   std::vector<std::string> words = {"--bench", "all_reduce", std::string(describe(request.dtype)),
                                     std::to_string(request.rounds), launch::way_of(request)};
@@ -74,19 +71,14 @@ void add_bandwidths(JsonValue& result, int ranks) {
 
 }  // namespace
 
-int run_bench_command(const std::vector<std::string>& arguments) {
-  const launch::FoundFlags found = find_flags(launch::subcommand("bench"), arguments);
-  if (found.has("--help")) {
-    print_answer(subcommand_help(launch::subcommand("bench")));
-    return 0;
-  }
+int run_bench_command(const FoundFlags& found, const Environment& environment) {
   if (found.rest != std::vector<std::string>{"all_reduce"})
     throw Error(ErrorKind::usage,
                 fmt::format("found \"{}\", wanted what to measure: all_reduce", fmt::join(found.rest, " ")),
                 "fleetrun bench --help");
   const BenchRequest request = launch::parse_bench_request(found);
   const std::string folder = make_log_folder();
-  if (const int code = run_ranks(request, folder); code != 0) return code;
+  if (const int code = run_ranks(request, folder, environment); code != 0) return code;
   JsonValue result = read_json(read_file(folder + "/bench.json", kMostResultBytes)).root;
   std::filesystem::remove_all(folder);
 

@@ -11,14 +11,12 @@
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/subcommands.h"
 
 namespace fleetrun {
 namespace {
 
 struct ConfigOptions {
-  enum class Show { values, json, schema, keys, help };
+  enum class Show { values, json, schema, keys };
   Show show = Show::values;
   std::string file;
   std::vector<std::string> overrides;
@@ -26,15 +24,13 @@ struct ConfigOptions {
 
 using Show = ConfigOptions::Show;
 
-Show what_to_show(const launch::FoundFlags& found) {
-  if (found.has("--help")) return Show::help;
+Show what_to_show(const FoundFlags& found) {
   if (found.has("--keys")) return Show::keys;
   if (found.has("--schema")) return Show::schema;
   return found.has("--json") ? Show::json : Show::values;
 }
 
-ConfigOptions parse_config_options(const std::vector<std::string>& arguments) {
-  const launch::FoundFlags found = find_flags(launch::subcommand("config"), arguments);
+ConfigOptions parse_config_options(const FoundFlags& found) {
   ConfigOptions options{.show = what_to_show(found)};
   const bool needs_file = options.show == Show::values || options.show == Show::json;
   if (needs_file && found.rest.empty())
@@ -79,8 +75,6 @@ std::string values_as_json(const job::ParsedJob& job) {
 
 std::string answer(const ConfigOptions& options) {
   switch (options.show) {
-    case Show::help:
-      return subcommand_help(launch::subcommand("config"));
     case Show::schema:
       return to_json_lines(job::job_schema());
     case Show::keys:
@@ -97,8 +91,8 @@ std::string answer(const ConfigOptions& options) {
 
 }  // namespace
 
-int run_config_command(const std::vector<std::string>& arguments) {
-  print_answer(answer(parse_config_options(arguments)));
+int run_config_command(const FoundFlags& found, const Environment&) {
+  print_answer(answer(parse_config_options(found)));
   return 0;
 }
 

@@ -3,45 +3,28 @@
 #include "base/standard_output.h"
 #include "commands.h"
 #include "launch/cli/completion.h"
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/man_page.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/option_table.h"
-#include "launch/cli/subcommands.h"
+#include "subcommands.h"
 
 namespace fleetrun {
-namespace {
 
-std::string complete(const std::vector<std::string>& arguments) {
-  const launch::Subcommand& self = launch::subcommand("completion");
-  const launch::FoundFlags found = find_flags(self, arguments);
-  if (found.has("--help")) return subcommand_help(self);
+int run_completion_command(const FoundFlags& found, const Environment&) {
+  launch::LaunchOptions options;
+  if (found.has("--offers")) {
+    print_answer(to_lines(complete(launch_flags(options), subcommands(), found.rest)));
+    return 0;
+  }
   if (found.rest.size() != 1)
     throw Error(ErrorKind::usage, "wanted the name of one shell: bash, zsh or fish",
                 "fleetrun completion --help");
-  launch::LaunchOptions options;
-  return launch::completion(found.rest.front(), option_table(options));
-}
-
-std::string describe(const std::vector<std::string>& arguments) {
-  const launch::Subcommand& self = launch::subcommand("man");
-  const launch::FoundFlags found = find_flags(self, arguments);
-  if (found.has("--help")) return subcommand_help(self);
-  if (!found.rest.empty())
-    throw Error(ErrorKind::usage, "found " + found.rest.front() + ", wanted no argument",
-                "fleetrun man --help");
-  launch::LaunchOptions options;
-  return launch::man_page(option_table(options));
-}
-
-}  // namespace
-
-int run_completion_command(const std::vector<std::string>& arguments) {
-  print_answer(complete(arguments));
+  print_answer(launch::completion_script(found.rest.front()));
   return 0;
 }
 
-int run_man_command(const std::vector<std::string>& arguments) {
-  print_answer(describe(arguments));
+int run_man_command(const FoundFlags&, const Environment&) {
+  launch::LaunchOptions options;
+  print_answer(man_page(launch_flags(options), subcommands()));
   return 0;
 }
 

@@ -7,24 +7,30 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/standard_output.h"
 #include "commands.h"
+#include "launch/cli/command_line.h"
 #include "launch/cli/log_query.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/subcommands.h"
 #include "launch/console/log_follower.h"
 #include "launch/console/output_stream.h"
 #include "launch/logs/folder_watch.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
 #include "launch/logs/log_times.h"
+#include "launch/logs/rank_logs.h"
 #include "launch/loop/event_loop.h"
-#include "run_folder.h"
 
 namespace fleetrun {
 namespace {
 
-using namespace launch;
+using launch::Clock;
+using launch::EventLoop;
+using launch::FolderWatch;
+using launch::LogFollower;
+using launch::LogPrefix;
+using launch::LogQuery;
+using launch::LogText;
+using launch::OutputStream;
+using launch::RankLog;
 
 constexpr auto kLookPause = std::chrono::seconds(1);  // between looks whether the run is over or begins anew
 constexpr auto kReaderTime = std::chrono::hours(1000);  // a reader may read as slowly as it likes
@@ -33,19 +39,20 @@ constexpr auto kReaderTime = std::chrono::hours(1000);  // a reader may read as 
 class LogViewer {
  public:
   explicit LogViewer(const LogQuery& query) : query_(query), out_(loop_, STDOUT_FILENO) {
-    const std::string newest = newest_logs(query.folder);
-    for (const RankLog& log : find_logs(newest))
+    const std::string newest = launch::newest_logs(query.folder);
+    for (const RankLog& log : launch::find_logs(newest))
       if (!query.ranks || query.ranks->contains(log.rank)) logs_.push_back({.log = log});
     if (logs_.empty())
       throw Error(ErrorKind::missing,
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
     for (Log& log : logs_) open(log, fmt::format("{}/workerlog.{}", newest, log.log.name()));
     if (!query.since) return;
-    for (Log& log : logs_) log.follower->start_at(place_in_log(query.folder, log.log.name(), *query.since));
+    for (Log& log : logs_)
+      log.follower->start_at(launch::place_in_log(query.folder, log.log.name(), *query.since));
   }
 
   void show() {
-    const bool follow = query_.follow && is_in_use(query_.folder);
+    const bool follow = query_.follow && launch::is_in_use(query_.folder);
     if (follow) {
       const FolderWatch watch(loop_, query_.folder, FolderWatch::kUnseen, [this] { look(); });
       look();
@@ -72,7 +79,7 @@ class LogViewer {
     const LogPrefix usual = {logs_.front().log.rank != logs_.back().log.rank ? "[{rank}] " : ""};
     const LogPrefix prefix = query_.prefix.value_or(usual);
     std::function<std::string()> front;
-    const LinePlace place = {.rank = log.log.rank, .local_rank = log.log.rank};
+    const launch::LinePlace place = {.rank = log.log.rank, .local_rank = log.log.rank};
     if (!prefix.text.empty() || logs_.size() > 1) front = [prefix, place] { return expand(prefix, place); };
     std::function<bool(const std::string&)> wanted;
     if (query_.pattern)
@@ -97,7 +104,7 @@ class LogViewer {
   void look_again_later() {
     loop_.call_at(Clock::now() + kLookPause, [this] {
       const bool over =
-          !is_in_use(query_.folder) || out_.problem() != 0;  // before the look at the last attempt
+          !launch::is_in_use(query_.folder) || out_.problem() != 0;  // before the look at the last attempt
       for (Log& log : logs_) follow_next_attempts(log);
       if (over) return loop_.stop();
       look();
@@ -107,9 +114,9 @@ class LogViewer {
 
   // A restart moves the log away and begins another one; there may have been several since the last look.
   void follow_next_attempts(Log& log) {
-    const std::uint64_t inode = inode_of(path_of(log));
+    const std::uint64_t inode = launch::inode_of(path_of(log));
     if (inode == 0 || inode == log.inode) return;
-    for (const std::string& path : attempts_since(query_.folder, log.log.name(), log.inode)) {
+    for (const std::string& path : launch::attempts_since(query_.folder, log.log.name(), log.inode)) {
       finish(log);
       open(log, path);
     }
@@ -126,17 +133,9 @@ class LogViewer {
 
 }  // namespace
 
-int run_logs_command(const std::vector<std::string>& arguments) {
-  const Subcommand& self = subcommand("logs");
-  const FoundFlags found = find_flags(self, arguments);
-  if (found.has("--help")) {
-    print_answer(subcommand_help(self));
-    return 0;
-  }
-  if (!found.rest.empty())
-    throw Error(ErrorKind::usage, "found " + found.rest.front() + ", wanted flags only",
-                "fleetrun logs --help");
-  const LogQuery query = parse_log_query(found, run_folder(found), std::chrono::system_clock::now());
+int run_logs_command(const FoundFlags& found, const Environment& environment) {
+  const LogQuery query =
+      parse_log_query(found, find_log_dir(found, environment), std::chrono::system_clock::now());
   LogViewer(query).show();
   return 0;
 }

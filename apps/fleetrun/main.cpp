@@ -5,42 +5,60 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/standard_descriptors.h"
 #include "base/standard_output.h"
-#include "commands.h"
-#include "launch/cli/options.h"
+#include "base/suggest.h"
+#include "launch/cli/command_line.h"
+#include "launch/cli/help.h"
 #include "launch/launch.h"
 #include "launch/process/signals.h"
+#include "subcommands.h"
 
 namespace fleetrun {
 namespace {
 
-struct Command {
-  const char* name;
-  int (*run)(const std::vector<std::string>& arguments);
-};
-constexpr Command kCommands[] = {
-    {"config", run_config_command}, {"export", run_export_command},
-    {"bench", run_bench_command},   {"logs", run_logs_command},
-    {"ps", run_ps_command},         {"stop", run_stop_command},
-    {"signal", run_signal_command}, {"completion", run_completion_command},
-    {"man", run_man_command},
-};
+using launch::Subcommand;
+using Words = std::vector<std::string>;
 
-int run(launch::CalledAs called_as, const std::vector<std::string>& arguments) {
-  for (const Command& command : kCommands)
-    if (called_as == launch::CalledAs::fleetrun && !arguments.empty() && arguments.front() == command.name)
-      return command.run({arguments.begin() + 1, arguments.end()});
+int run_subcommand(const Subcommand& subcommand, const Words& words, const Environment& environment) {
+  const launch::FoundFlags found = read_flags(subcommand, words);
+  if (!found.has("--help")) return subcommand.run(found, environment);
+  print_answer(subcommand_help(subcommand));
+  return 0;
+}
+
+// "fleetrun benhc" is a program that does not exist, and probably was to be a subcommand.
+[[noreturn]] void throw_not_found(const Error& error, const Words& arguments, const std::string& program) {
+  Words names;
+  for (const Subcommand& one : subcommands()) names.push_back(one.name);
+  const auto meant = arguments.front() == program ? closest(program, names) : std::nullopt;
+  if (!meant) throw error;
+  throw Error(error.kind(), fmt::format("{}; did you mean the subcommand {}?", error.message(), *meant),
+              error.hint());
+}
+
+int run(launch::CalledAs called_as, const Words& arguments) {
   const Environment environment = Environment::of_this_process();
-  const launch::CommandLine line = launch::parse_launch_options(arguments, environment, called_as);
+  if (called_as == launch::CalledAs::fleetrun && !arguments.empty())
+    if (const Subcommand* subcommand = subcommand_called(subcommands(), arguments.front()))
+      return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment);
+  const launch::CommandLine line =
+      launch::parse_launch_options(arguments, environment, called_as, subcommands());
   if (line.answer) {
     print_answer(*line.answer);
     return 0;
   }
-  return launch::launch(line.options, environment);
+  try {
+    return launch::launch(line.options, environment);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::not_found) throw;
+    throw_not_found(error, arguments, line.options.program);
+  }
 }
 
 }  // namespace

@@ -13,33 +13,19 @@
 #include "base/printable.h"
 #include "base/standard_output.h"
 #include "commands.h"
-#include "launch/cli/option_help.h"
+#include "launch/cli/command_line.h"
 #include "launch/cli/rank_set.h"
-#include "launch/cli/subcommands.h"
 #include "launch/process/process_state.h"
 #include "launch/serve/control_client.h"
-#include "run_folder.h"
 
 namespace fleetrun {
 namespace {
 
-using launch::FoundFlags;
 using Kind = JsonValue::Kind;
 
 constexpr auto kSayAgain = std::chrono::seconds(5);  // that a run which was stopped has not ended yet
 constexpr std::size_t kLongestCell = 60, kLongestId = 200,
                       kLongestMessage = 2000;  // bytes of what a run says
-
-bool shows_help(const std::string& name, const FoundFlags& found) {
-  if (found.has("--help")) print_answer(subcommand_help(launch::subcommand(name)));
-  return found.has("--help");
-}
-
-void refuse_words(const std::string& name, const FoundFlags& found, std::size_t most) {
-  if (found.rest.size() > most)
-    throw Error(ErrorKind::usage, fmt::format("found {}, which is one word too many", found.rest[most]),
-                fmt::format("fleetrun {} --help", name));
-}
 
 // The answer as an object. Throws what the run says is wrong.
 JsonValue ask(launch::ControlClient& client, const std::string& folder, const JsonValue& request) {
@@ -53,9 +39,9 @@ JsonValue ask(launch::ControlClient& client, const std::string& folder, const Js
   return answer;
 }
 
-JsonValue ask(const FoundFlags& found, const JsonValue& request) {
-  launch::ControlClient client(run_folder(found));
-  return ask(client, run_folder(found), request);
+JsonValue ask(const std::string& folder, const JsonValue& request) {
+  launch::ControlClient client(folder);
+  return ask(client, folder, request);
 }
 
 // Whoever answers may be anybody: a folder tells nothing about whose it is.
@@ -123,36 +109,29 @@ void wait_for_end(launch::ControlClient& client, const std::string& run_id, cons
 
 }  // namespace
 
-int run_ps_command(const std::vector<std::string>& arguments) {
-  const FoundFlags found = find_flags(launch::subcommand("ps"), arguments);
-  if (shows_help("ps", found)) return 0;
-  refuse_words("ps", found, 0);
-  const JsonValue run = ask(found, JsonValue::object({{"do", "ps"}}));
+int run_ps_command(const FoundFlags& found, const Environment& environment) {
+  const JsonValue run = ask(find_log_dir(found, environment), JsonValue::object({{"do", "ps"}}));
   print_answer(found.has("--json") ? to_json_lines(run) : describe_run(run));
   return 0;
 }
 
-int run_stop_command(const std::vector<std::string>& arguments) {
-  const FoundFlags found = find_flags(launch::subcommand("stop"), arguments);
-  if (shows_help("stop", found)) return 0;
-  refuse_words("stop", found, 0);
-  launch::ControlClient client(run_folder(found));
+int run_stop_command(const FoundFlags& found, const Environment& environment) {
+  const std::string folder = find_log_dir(found, environment);
+  launch::ControlClient client(folder);
   const bool now = found.has("--now");
   const JsonValue request = JsonValue::object({{"do", "stop"}, {"now", now}});
-  const std::string run_id = text_of(ask(client, run_folder(found), request), "run_id", kLongestId);
+  const std::string run_id = text_of(ask(client, folder, request), "run_id", kLongestId);
   wait_for_end(client, run_id, now ? "" : "; fleetrun stop --now kills its ranks");
   print_answer(fmt::format("stopped {}\n", run_id));
   return 0;
 }
 
-int run_signal_command(const std::vector<std::string>& arguments) {
-  const FoundFlags found = find_flags(launch::subcommand("signal"), arguments);
-  if (shows_help("signal", found)) return 0;
-  refuse_words("signal", found, 1);
+int run_signal_command(const FoundFlags& found, const Environment& environment) {
   if (found.rest.empty()) throw Error(ErrorKind::usage, "no signal given", "fleetrun signal --help");
-  const JsonValue answer = ask(found, JsonValue::object({{"do", "signal"},
-                                                         {"signal", parse_signal(found.rest.front())},
-                                                         {"ranks", chosen_ranks(found)}}));
+  const JsonValue answer = ask(
+      find_log_dir(found, environment),
+      JsonValue::object(
+          {{"do", "signal"}, {"signal", parse_signal(found.rest.front())}, {"ranks", chosen_ranks(found)}}));
   const JsonMember* ranks = answer.find("ranks");
   std::vector<std::string> sent;
   if (ranks != nullptr)

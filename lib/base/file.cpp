@@ -119,9 +119,14 @@ void make_directories(const std::string& path) {
   std::filesystem::create_directories(path, problem);
   if (!problem && !std::filesystem::is_directory(path, problem))
     problem = std::make_error_code(std::errc::not_a_directory);
-  if (problem)
-    throw Error(ErrorKind::create,
-                fmt::format("creating folder {}: {}", path, describe_errno(problem.value())));
+  if (!problem) return;
+  std::error_code no_link;
+  const auto target = std::filesystem::read_symlink(path, no_link);
+  if (problem == std::errc::file_exists && !no_link)
+    throw Error(ErrorKind::create, fmt::format("creating folder {}: it is a link to {}, which does not exist",
+                                               path, target.string()));
+  throw Error(ErrorKind::create,
+              fmt::format("creating folder {}: {}", path, describe_errno(problem.value())));
 }
 
 }  // namespace fleetrun

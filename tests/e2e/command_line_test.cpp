@@ -140,6 +140,17 @@ TEST_CASE(
   CHECK(launch.run({"--nccl=DEBUG=INFO"}, {}).code == 2);
 }
 
+TEST_CASE("a word that is nearly a subcommand is answered with that one, unless it cannot be one") {
+  const Launch launch;
+  const ChildResult near = launch.run_words({"benhc", "all_reduce"});
+  CHECK(near.code == 127);
+  CHECK(near.err.starts_with(
+      "fleetrun: error: the program benhc is neither on PATH nor in this folder; did you "
+      "mean the subcommand bench?\n"));
+  CHECK_FALSE(contains(launch.run_words({"--", "benhc"}).err, "did you mean"));
+  CHECK_FALSE(contains(launch.run_words({"--nproc_per_node=1", "benhc"}).err, "did you mean"));
+}
+
 TEST_CASE("ports that are not held can be taken by programs that ask for nothing") {
   const Launch launch;
   launch.folder.write("listen.py",

@@ -14,12 +14,18 @@ std::string completion_for(const std::string& shell) {
   return result.out;
 }
 
+// The scripts call fleetrun by its name.
+ChildOptions with_fleetrun_on_path(const TemporaryFolder& folder) {
+  const std::string bin = std::filesystem::path(FLEETRUN_BINARY).parent_path();
+  return {.folder = folder.path(), .environment = {{"PATH", bin + ":/usr/local/bin:/usr/bin:/bin"}}};
+}
+
 // What bash offers for the last of the words.
 std::vector<std::string> offered_by_bash(const TemporaryFolder& folder, const std::string& words) {
   const std::string script =
       "source ./completion; COMP_WORDS=(" + words +
       "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _fleetrun; printf '%s\\n' \"${COMPREPLY[@]}\"";
-  const ChildResult result = run_child({"/bin/bash", "--norc", "-c", script}, {.folder = folder.path()});
+  const ChildResult result = run_child({"/bin/bash", "--norc", "-c", script}, with_fleetrun_on_path(folder));
   CHECK(result.code == 0);
   CHECK(result.err.empty());
   std::vector<std::string> lines;
@@ -102,7 +108,7 @@ TEST_CASE("fish offers what starts a command line, and nothing of ours behind a 
   folder.write("completion", completion_for("fish"));
   const auto offered = [&](const std::string& line) {
     return run_child({"/usr/bin/env", "fish", "-N", "-c", "source ./completion; complete -C '" + line + "'"},
-                     {.folder = folder.path()})
+                     with_fleetrun_on_path(folder))
         .out;
   };
   CHECK(contains(offered("fleetrun --nproc"), "--nproc_per_node\t"));
@@ -124,6 +130,31 @@ TEST_CASE("fish offers what starts a command line, and nothing of ours behind a 
   CHECK(contains(offered("fleetrun signal US"), "USR1"));
   CHECK_FALSE(contains(offered("fleetrun signal USR1 "), "USR2"));
   CHECK_FALSE(contains(offered("fleetrun ps my"), "my train.py"));
+}
+
+TEST_CASE("zsh offers words with their meaning, and files where they fit") {
+  if (!has_program("zsh")) return;
+  const TemporaryFolder folder;
+  folder.write("completion", completion_for("zsh"));
+  // In place of zsh's own functions, which need a terminal.
+  const std::string own =
+      "compdef() { }\n_describe() { print -l -- ${(P)2} }\n_files() { print -- files $@ }\n"
+      "_alternative() { print -- programs }\ncompset() { print -- compset $@ }\nsource ./completion\n";
+  const auto offered = [&](const std::string& words) {
+    const std::string typed = "words=(fleetrun " + words + "); CURRENT=$#words; PREFIX=$words[-1]; _fleetrun";
+    const ChildResult result =
+        run_child({"/usr/bin/env", "zsh", "-f", "-c", own + typed}, with_fleetrun_on_path(folder));
+    CHECK_MESSAGE(result.err.empty(), result.err);
+    return result.out;
+  };
+  CHECK(offered("--nproc").starts_with("--nproc_per_node:Number of workers"));
+  CHECK(contains(offered("--device=c"), "compset -P *=\ncpu:"));
+  CHECK(contains(offered("--log_dir l"), "files -/\n"));
+  CHECK(offered("completion z") == "zsh:Print the completion script for a shell\n");
+  CHECK(contains(offered("''"), "bench:Measure"));
+  CHECK(contains(offered("''"), "\nfiles\n"));
+  CHECK(offered("-- py") == "programs\n");
+  CHECK(offered("train.py --gpu") == "files\n");
 }
 
 TEST_CASE("another shell is refused") {

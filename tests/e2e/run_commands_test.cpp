@@ -274,6 +274,20 @@ TEST_CASE("a run that takes long to end says whom it waits for, and so does stop
   CHECK(contains(result.err, "fleetrun: waiting for rank 1 to end, 5 s so far; --grace allows 7 s\n"));
 }
 
+TEST_CASE("ps, stop and logs find the folder that the file of FLEETRUN_CONFIG names") {
+  const Launch launch;
+  launch.folder.write("fleet.json", R"({"log_dir": "elsewhere"})");
+  ChildOptions options = launch.options();
+  options.environment = {{"FLEETRUN_CONFIG", launch.folder / "fleet.json"}};
+  ChildProcess process(Launch::command({}, {"ready", "ready", "sleep", "60"}), options);
+  launch.pid_in("ready");
+  CHECK(contains(run_child({FLEETRUN_BINARY, "ps"}, options).out, "RANK"));
+  CHECK(run_child({FLEETRUN_BINARY, "stop"}, options).code == 0);
+  process.wait();
+  CHECK(run_child({FLEETRUN_BINARY, "logs"}, options).code == 0);
+  CHECK_FALSE(launch.folder.has("log"));
+}
+
 TEST_CASE("without a run the commands say so") {
   const Launch launch;
   for (const Words& words : {Words{"ps"}, Words{"stop"}, Words{"signal", "USR1"}, Words{"logs"}})

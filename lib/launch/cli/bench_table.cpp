@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/plural.h"
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -112,6 +112,37 @@ std::vector<std::size_t> parse_sizes(const std::string& source, const std::strin
   }
   if (sizes.empty() || text.ends_with(',')) refuse_size(source, "");
   return sizes;
+}
+
+std::vector<Flag> bench_flags() {
+  return {
+      {.names = {"--sizes"},
+       .argument = "SIZES",
+       .help =
+           "Sizes in bytes: a list such as 8,4K,1M, or a range such as 8-128M, in which each size is twice "
+           "the one before (default: 8,256,4K,64K,1M,16M)"},
+      {.names = {"--nproc_per_node"}, .argument = "N", .help = "Number of ranks (default: 2)"},
+      {.names = {"--backend"},
+       .argument = "BACKEND",
+       .help =
+           "How the ranks reach each other: auto, gloo, shm, hierarchical-leader or hierarchical-scatter. "
+           "A hierarchical backend sums inside groups first, with the backend that FLEETRUN_COMM_BACKEND "
+           "names (default: auto)",
+       .choices = bench_backend_names()},
+      {.names = {"--group_size"},
+       .argument = "N",
+       .help = "Ranks in a group of a hierarchical backend (default: 2)"},
+      {.names = {"--dtype"},
+       .argument = "DTYPE",
+       .help = "Type of the elements: f32, f16, bf16, i32 or i64 (default: f32)",
+       .choices = {"f32", "f16", "bf16", "i32", "i64"}},
+      {.names = {"--iters"},
+       .argument = "N",
+       .help =
+           "Number of sums of each size. By default fleetrun sums for a third of a second, but 20 to 2000 "
+           "times"},
+      {.names = {"--json"}, .help = "Print JSON, with the median, the 90th percentile and the shortest time"},
+  };
 }
 
 BenchRequest parse_bench_request(const FoundFlags& found) {

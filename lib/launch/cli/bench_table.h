@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/rank_env.h"
-#include "launch/cli/option.h"
+#include "launch/cli/read_flags.h"
 
 namespace fleetrun::launch {
 
@@ -33,6 +33,8 @@ struct BenchRequest {
 
 // How the worker program is told: "flat", "leader:2", "scatter:2".
 std::string way_of(const BenchRequest& request);
+
+std::vector<Flag> bench_flags();
 
 // Throws Error(usage) for sizes, dtypes, backends and numbers that cannot be.
 BenchRequest parse_bench_request(const FoundFlags& found);

@@ -1,16 +1,13 @@
 // What `fleetrun logs` was asked for.
 #pragma once
 #include <chrono>
-#include <compare>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "launch/cli/log_prefix.h"
-#include "launch/cli/option.h"
 #include "launch/cli/pattern.h"
 #include "launch/cli/rank_set.h"
+#include "launch/cli/read_flags.h"
 
 namespace fleetrun::launch {
 
@@ -30,22 +27,5 @@ LogQuery parse_log_query(const FoundFlags& found, const std::string& folder,
 // "30s", "10m", "2h", "1d" before `now`, or "14:30[:00]" of today. Throws Error(usage).
 std::chrono::system_clock::time_point parse_since(const std::string& source, const std::string& text,
                                                   std::chrono::system_clock::time_point now);
-
-struct RankLog {
-  int rank = 0;
-  bool errors = false;  // of stderr alone
-
-  std::string name() const;  // "0", "0.err"
-  auto operator<=>(const RankLog&) const = default;
-};
-
-// The logs in the folder, in the order of their ranks. Throws Error(missing) when there is none.
-std::vector<RankLog> find_logs(const std::string& folder);
-
-std::uint64_t inode_of(const std::string& path);  // 0: there is no such file
-
-// The logs that a rank wrote after the one with this inode and before the present one, as restarts keep them.
-std::vector<std::string> attempts_since(const std::string& folder, const std::string& name,
-                                        std::uint64_t inode);
 
 }  // namespace fleetrun::launch

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {
 

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/exit_codes.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/subcommands.h"
+#include "launch/cli/help.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -24,37 +23,56 @@ std::string entry(const std::string& name, const std::string& meaning) {
   return fmt::format(".TP\n.B {}\n{}\n", escaped(name), escaped(meaning));
 }
 
-std::string describe_options(const std::vector<Option>& table) {
+std::string describe_flags(const std::vector<Flag>& flags) {
   std::string text, section;
-  for (const Option& option : table) {
-    if (!option.shown()) continue;
-    if (option.section != section) text += fmt::format(".SS {}\n", escaped(section = option.section));
-    text += entry(describe_flag(option), describe_meaning(option));
+  for (const Flag& flag : flags) {
+    if (!flag.shown()) continue;
+    if (flag.section != section) text += fmt::format(".SS {}\n", escaped(section = flag.section));
+    text += entry(describe_flag(flag), describe_meaning(flag));
   }
   return text;
 }
 
-std::string describe_subcommands() {
+std::string describe_subcommands(const std::vector<Subcommand>& subcommands) {
   std::string text;
-  for (const Subcommand& one : subcommands()) {
-    text += entry(one.arguments.empty() ? one.name : one.name + " " + one.arguments, one.summary + ".");
-    text += ".RS\n";
-    for (const Option& option : one.options) text += entry(describe_flag(option), describe_meaning(option));
-    text += ".RE\n";
-  }
+  for (const Subcommand& one : subcommands)
+    text += entry(one.arguments.empty() ? one.name : one.name + " " + one.arguments,
+                  one.summary + "." + (one.details.empty() ? "" : " " + one.details)) +
+            ".RS\n" + describe_flags(one.flags) + ".RE\n";
   return text;
 }
 
-std::string describe_variables(const std::vector<Option>& table) {
+std::string describe_variables(const std::vector<Flag>& flags) {
   std::string text;
-  for (const Option& option : table)
-    if (option.shown() && !option.variable.empty())
-      text += entry(option.variable, "As " + option.name() + ".");
+  for (const Flag& flag : flags)
+    if (flag.shown() && !flag.variable.empty())
+      text += entry(flag.variable, "The same as " + flag.name() + ".");
   return text;
+}
+
+constexpr const char* kDescription = R"(.SH DESCRIPTION
+fleetrun starts one worker per device and supervises them. A worker runs a script or a program, which finds the
+environment variables of PaddlePaddle and PyTorch, or it trains what a job.json describes, without Python. When a worker
+fails, fleetrun names the first failure and its cause, stops the other workers, and ends with an exit code that tells the
+cause.
+.PP
+Flags go before the script or program; fleetrun interprets nothing after it. Dashes may stand for underscores in flags. A
+flag wins over its environment variable, which wins over the file of \-\-config, which wins over the default.
+)";
+
+std::string describe_files() {
+  return ".SH FILES\n" + entry("log/workerlog.N", "What rank N wrote.") +
+         entry("log/endpoints.log", "The addresses at which the ranks may listen.") +
+         entry("log/report.json", "How every rank ended.") +
+         entry("log/collectives.N.json",
+               "The last collectives of rank N. It exists after a job.json run has failed.");
 }
 
 std::string describe_exit_codes() {
-  std::string text;
+  std::string text =
+      ".SH EXIT STATUS\n0 when every rank ended with 0. Otherwise the exit code of the first rank that "
+      "failed, 128 + n when signal "
+      "n ended it, or one of these:\n";
   for (const ExitCode& row : exit_codes()) {
     std::string meaning(row.meaning);
     std::erase(meaning, '`');
@@ -65,38 +83,17 @@ std::string describe_exit_codes() {
 
 }  // namespace
 
-std::string man_page(const std::vector<Option>& table) {
+std::string man_page(const std::vector<Flag>& table, const std::vector<Subcommand>& subcommands) {
   std::string text = fmt::format(
-      ".TH FLEETRUN 1 \"\" \"fleetrun {}\" \"User Commands\"\n.SH NAME\nfleetrun \\- starts and supervises "
-      "distributed "
-      "training\n.SH SYNOPSIS\n",
+      ".TH FLEETRUN 1 \"\" \"fleetrun {}\" \"User Commands\"\n.SH NAME\n"
+      "fleetrun \\- start and supervise distributed training\n.SH SYNOPSIS\n",
       FLEETRUN_VERSION);
   for (const std::string& form : launch_forms()) text += fmt::format(".B fleetrun\n{}\n.br\n", escaped(form));
-  text +=
-      ".SH DESCRIPTION\nStarts one worker per device and watches over them. A worker is a script or program, "
-      "which "
-      "finds the environments of PaddlePaddle and PyTorch, or what a job file says, which needs no Python. "
-      "The first "
-      "failure is named, everything else is stopped, and the exit code tells the cause.\n.PP\nDashes may "
-      "stand for "
-      "underscores in flags. Nothing behind the script or program is interpreted. A flag wins over the "
-      "environment, "
-      "which wins over the file of \\-\\-config, which wins over the default.\n";
-  text += ".SH OPTIONS\n" + describe_options(table);
-  text += ".SH SUBCOMMANDS\n" + describe_subcommands();
+  text += kDescription;
+  text += ".SH OPTIONS\n" + describe_flags(table);
+  text += ".SH SUBCOMMANDS\n" + describe_subcommands(subcommands);
   text += ".SH ENVIRONMENT\n" + describe_variables(table);
-  text += ".SH FILES\n";
-  text += entry("log/workerlog.N", "What rank N of this node wrote.");
-  text += entry("log/endpoints.log", "Where the ranks may listen.");
-  text += entry("log/report.json", "How every rank ended.");
-  text +=
-      entry("log/collectives.N.json", "The last collectives of rank N, after a failure of a job file's run.");
-  text +=
-      ".SH EXIT STATUS\n0 when every rank ended with 0. Otherwise the code of the first rank that failed, "
-      "128 + n when "
-      "signal n ended it, or one of these:\n";
-  text += describe_exit_codes();
-  return text;
+  return text + describe_files() + describe_exit_codes();
 }
 
 }  // namespace fleetrun::launch

@@ -1,12 +1,13 @@
-// The manual page of fleetrun in the language of groff's man macros.
+// The manual page of fleetrun, in groff's man macros.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
+#include "launch/cli/subcommand.h"
 
 namespace fleetrun::launch {
 
-std::string man_page(const std::vector<Option>& table);
+std::string man_page(const std::vector<Flag>& table, const std::vector<Subcommand>& subcommands);
 
 }  // namespace fleetrun::launch

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/split_list.h"
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {

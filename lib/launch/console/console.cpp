@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 #include "launch/console/banner.h"
 
 namespace fleetrun::launch {

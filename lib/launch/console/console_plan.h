@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {
 

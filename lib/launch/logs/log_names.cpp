@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <system_error>
 
@@ -64,7 +65,7 @@ bool is_temporary(std::string_view name) { return final_name(name) != name; }
 
 int number_in(std::string_view name) {
   const auto* const start = std::find_if(name.begin(), name.end(), is_digit);
-  int number = -1;
+  int number = std::numeric_limits<int>::max();  // stays when the digits say more than that
   std::from_chars(start, name.end(), number);
   return number;
 }

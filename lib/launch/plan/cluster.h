@@ -7,7 +7,7 @@
 
 #include "base/endpoint.h"
 #include "base/environment.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
 #include "launch/plan/embedded_runtime.h"

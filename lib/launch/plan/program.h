@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/embedded_runtime.h"
 #include "launch/plan/program.h"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "launch/cli/subcommands.h"
 
 namespace fleetrun::launch::bench_table_test {
 namespace {
@@ -12,7 +11,7 @@ using Sizes = std::vector<std::size_t>;
 
 BenchRequest parse(std::vector<std::string> words) {
   words.insert(words.begin(), "all_reduce");
-  return parse_bench_request(find_flags(subcommand("bench"), words));
+  return parse_bench_request(read_flags(bench_flags(), words, ""));
 }
 
 std::string error_of(const std::vector<std::string>& words) {

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "launch/cli/options.h"
+#include "launch/cli/command_line.h"
 
 namespace fleetrun::launch {
 namespace {

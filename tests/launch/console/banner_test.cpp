@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "launch/cli/command_line.h"
 #include "launch/plan/env_dialects.h"
 
 namespace fleetrun::launch::banner_test {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "launch/cli/command_line.h"
+
 namespace fleetrun::launch {
 namespace {
 

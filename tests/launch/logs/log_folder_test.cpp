@@ -286,6 +286,21 @@ TEST_CASE("a second run in the folder is refused until the first is over, and ch
   const LogFolder third(folder / "log");
 }
 
+TEST_CASE("a user's log with a number that no rank has does not stop the run") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "log");
+  folder.write("log/workerlog.99999999999999999999", "of the user");
+  CHECK(why_not(folder / "log").empty());
+  CHECK(folder.read("log/workerlog.99999999999999999999") == "of the user");
+}
+
+TEST_CASE("a folder that is a link to nothing is named with what it points to") {
+  const TemporaryFolder folder;
+  REQUIRE(::symlink("no/such/folder", (folder / "log").c_str()) == 0);
+  CHECK(why_not(folder / "log") ==
+        "creating folder " + folder / "log" + ": it is a link to no/such/folder, which does not exist");
+}
+
 TEST_CASE("a folder that cannot be made is code 73") {
   const TemporaryFolder folder;
   folder.write("file", "in the way");

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "launch/cli/command_line.h"
 
 namespace fleetrun::launch::cluster_test {
 namespace {

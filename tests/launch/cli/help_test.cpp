@@ -1,4 +1,4 @@
-#include "launch/cli/option_help.h"
+#include "launch/cli/help.h"
 
 #include <algorithm>
 #include <set>
@@ -7,10 +7,11 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/cli/command_line.h"
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/man_page.h"
-#include "launch/cli/option_table.h"
 
-namespace fleetrun::launch::option_help_test {
+namespace fleetrun::launch::help_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -27,8 +28,15 @@ Words words_of(const std::string& first, const std::string& text) {
   return {};
 }
 
+std::vector<Subcommand> two_subcommands() {
+  return {
+      {.name = "look", .arguments = "FILE", .summary = "Look into a file", .details = "It stays as it is."},
+      {.name = "leave", .arguments = "", .summary = "Leave it"}};
+}
+
 std::string answer_to(const std::vector<std::string>& words, const Environment& environment = {}) {
-  return parse_launch_options(words, environment).answer.value_or("no answer");
+  return parse_launch_options(words, environment, CalledAs::fleetrun, two_subcommands())
+      .answer.value_or("no answer");
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -39,23 +47,24 @@ TEST_CASE(
     "every name stands for one flag, and every shown one has a section and a help without a full stop") {
   LaunchOptions options;
   std::set<std::string> names, variables;
-  for (const Option& option : option_table(options)) {
-    for (const std::string& name : option.names) CHECK_MESSAGE(names.insert(name).second, name);
-    if (!option.variable.empty()) CHECK_MESSAGE(variables.insert(option.variable).second, option.variable);
-    if (!option.shown()) continue;
-    CHECK_MESSAGE(!option.section.empty(), option.name());
-    CHECK_MESSAGE(!option.help.ends_with('.'), option.name());
-    CHECK_MESSAGE((option.takes == Option::Takes::nothing) == option.argument.empty(), option.name());
+  for (const Flag& flag : launch_flags(options)) {
+    for (const std::string& name : flag.names) CHECK_MESSAGE(names.insert(name).second, name);
+    if (!flag.variable.empty()) CHECK_MESSAGE(variables.insert(flag.variable).second, flag.variable);
+    if (!flag.shown()) continue;
+    CHECK_MESSAGE(!flag.section.empty(), flag.name());
+    CHECK_MESSAGE(!flag.help.ends_with('.'), flag.name());
+    CHECK_MESSAGE(flag.set != nullptr, flag.name());
+    CHECK_MESSAGE((flag.bare.empty() || flag.takes_value()), flag.name());
   }
 }
 
 TEST_CASE("a default that is shown is one that the flag takes") {
   LaunchOptions options;
-  for (const Option& option : option_table(options)) {
-    if (option.show == nullptr || option.show().empty()) continue;
-    const std::string before = option.show();
-    option.set(before, {Origin::flag, option.name()});
-    CHECK(option.show() == before);
+  for (const Flag& flag : launch_flags(options)) {
+    if (flag.show == nullptr || flag.show().empty()) continue;
+    const std::string before = flag.show();
+    flag.set(before, {Origin::flag, flag.name()});
+    CHECK(flag.show() == before);
   }
 }
 
@@ -70,7 +79,7 @@ TEST_CASE(
   CHECK_FALSE(contains(help, "--server_num"));
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 110, line);
-  for (const Subcommand& one : subcommands()) CHECK(contains(help, "\n  " + one.name + " "));
+  for (const Subcommand& one : two_subcommands()) CHECK(contains(help, "\n  " + one.name + " "));
 }
 
 TEST_CASE("show_config gives each value with its origin, for people and for programs") {
@@ -93,17 +102,18 @@ constexpr std::string_view kBehindName = " \n[,";
 
 TEST_CASE("the manual page has every flag and no line that is taken for a request") {
   LaunchOptions options;
-  const std::vector<Option> table = option_table(options);
-  const std::string whole = man_page(table);
+  const std::vector<Flag> table = launch_flags(options);
+  const std::string whole = man_page(table, two_subcommands());
+  CHECK(contains(whole, ".B look FILE\nLook into a file. It stays as it is.\n"));
   const std::string page = whole.substr(0, whole.find(".SH SUBCOMMANDS"));
-  for (const Option& option : table) {
+  for (const Flag& flag : table) {
     std::string name;
-    for (const char letter : option.name()) name += letter == '-' ? "\\-" : std::string(1, letter);
+    for (const char letter : flag.name()) name += letter == '-' ? "\\-" : std::string(1, letter);
     const bool there = std::any_of(kBehindName.begin(), kBehindName.end(),
                                    [&](char letter) { return contains(page, ".B " + name + letter); });
-    CHECK_MESSAGE(there == option.shown(), option.name());
+    CHECK_MESSAGE(there == flag.shown(), flag.name());
   }
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::option_help_test
+}  // namespace fleetrun::launch::help_test

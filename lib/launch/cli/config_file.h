@@ -4,19 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/option.h"
+#include "launch/cli/flag.h"
 
 namespace fleetrun::launch {
 
-struct OptionFile {
+struct ConfigFile {
   std::string path;
-  std::map<std::string, std::vector<std::string>> texts;  // by the first name of the option
+  std::map<std::string, std::vector<std::string>> texts;  // by the first name of the flag
 
-  std::vector<std::string> texts_of(const Option& option) const;
-  Source source_of(const Option& option) const;
+  std::vector<std::string> texts_of(const Flag& flag) const;
+  Source source_of(const Flag& flag) const;
 };
 
 // Throws Error(config), with line and column of everything that is wrong, and what read_file throws.
-OptionFile read_option_file(const std::string& path, const std::vector<Option>& table);
+ConfigFile read_config_file(const std::string& path, const std::vector<Flag>& table);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-#include "launch/cli/options.h"
+#include "launch/cli/command_line.h"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,9 @@
 
 #include "base/error.h"
 #include "launch/cli/completion.h"
-#include "launch/cli/option_file.h"
-#include "launch/cli/option_help.h"
-#include "launch/cli/option_table.h"
-#include "launch/cli/subcommands.h"
+#include "launch/cli/config_file.h"
+#include "launch/cli/help.h"
+#include "launch/cli/launch_flags.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -21,13 +20,6 @@ namespace {
 constexpr std::array kModeFlags = {"--ips", "--gpus", "--nproc_per_node"};
 
 constexpr auto kTorchrunGrace = std::chrono::seconds(30);
-
-std::vector<std::string> texts_of(const Option& option, const FoundFlags& found) {
-  std::vector<std::string> texts;
-  for (const FoundFlag& flag : found.flags)
-    if (flag.option == &option) texts.push_back(flag.text);
-  return texts;
-}
 
 // "PET_MAX_RESTARTS" of "--max_restarts": where torchrun looks for a flag that is not given.
 std::string torchrun_variable(std::string name) {
@@ -42,47 +34,46 @@ bool is_of_a_launcher_around_us(const std::string& variable, const Environment& 
 }
 
 // The variable that speaks for a flag that was not given, and what it says; nothing when there is none.
-std::optional<std::pair<std::string, std::string>> in_environment(const Option& option,
+std::optional<std::pair<std::string, std::string>> in_environment(const Flag& flag,
                                                                   const Environment& environment,
                                                                   CalledAs called_as) {
   std::vector<std::string> variables;
-  if (!option.variable.empty()) variables.push_back(option.variable);
+  if (!flag.variable.empty()) variables.push_back(flag.variable);
   if (called_as == CalledAs::torchrun)
-    for (const std::string& name : option.names)
+    for (const std::string& name : flag.names)
       if (name.starts_with("--")) variables.push_back(torchrun_variable(name));
   for (const std::string& variable : variables)
     if (const std::string text = environment.get_or(variable, "");
         !text.empty() && !is_of_a_launcher_around_us(variable, environment)) {
-      const bool is_switch = option.takes == Option::Takes::nothing;  // PET_STANDALONE=1
-      return std::pair(variable, is_switch ? (text == "0" ? "false" : "true") : text);
+      if (flag.takes_value()) return std::pair(variable, text);
+      return std::pair(variable, text == "0" ? "false" : "true");  // PET_STANDALONE=1
     }
   return std::nullopt;
 }
 
-// The strongest source that names the option sets it.
-void set_option(const Option& option, const FoundFlags& found, const Environment& environment,
-                const OptionFile& file, CalledAs called_as) {
-  Source source = {Origin::flag, option.name()};
-  std::vector<std::string> texts = texts_of(option, found);
-  const auto variable = in_environment(option, environment, called_as);
+// The strongest source that names the flag sets it.
+void set_flag(const Flag& flag, const FoundFlags& found, const Environment& environment,
+              const ConfigFile& file, CalledAs called_as) {
+  Source source = {Origin::flag, flag.name()};
+  std::vector<std::string> texts = found.values(flag.name());
+  const auto variable = in_environment(flag, environment, called_as);
   if (texts.empty() && variable) {
     source = {Origin::environment, variable->first};
     texts = {variable->second};
   } else if (texts.empty()) {
-    source = file.source_of(option);
-    texts = file.texts_of(option);
+    source = file.source_of(flag);
+    texts = file.texts_of(flag);
   }
   if (texts.empty()) return;
-  if (!option.repeats) texts.erase(texts.begin(), texts.end() - 1);
-  for (const std::string& text : texts) option.set(text, source);
+  if (!flag.repeats) texts.erase(texts.begin(), texts.end() - 1);
+  for (const std::string& text : texts) flag.set(text, source);
 }
 
-OptionFile read_file_of_options(const std::vector<Option>& table, const FoundFlags& found,
-                                const Environment& environment, const LaunchOptions& options) {
-  const auto config = std::find_if(table.begin(), table.end(),
-                                   [](const Option& option) { return option.is_called("--config"); });
-  set_option(*config, found, environment, OptionFile(), options.called_as);
-  return options.config.value.empty() ? OptionFile() : read_option_file(options.config.value, table);
+// The file of --config or $FLEETRUN_CONFIG; an empty one without it.
+ConfigFile find_config_file(const std::vector<Flag>& table, const FoundFlags& found,
+                            const Environment& environment, const LaunchOptions& options) {
+  set_flag(*flag_called(table, "--config"), found, environment, ConfigFile(), options.called_as);
+  return options.config.value.empty() ? ConfigFile() : read_config_file(options.config.value, table);
 }
 
 // What torchrun does without flags: one worker, everything that workers write on the console as it is, nothing
@@ -115,6 +106,16 @@ void check_together(LaunchOptions& options) {
     without_use(options.tee_prefix.source, "it is for the lines of --tee; --log_prefix is for the others");
 }
 
+void set_program(LaunchOptions& options, const std::vector<std::string>& words) {
+  if (words.empty())
+    throw Error(ErrorKind::usage, "no script, program or job file given", "fleetrun --help shows the forms");
+  if (words.front().empty())
+    throw Error(ErrorKind::usage, "the name of the script, program or job file is empty",
+                "a shell variable that is not set, as in fleetrun \"$SCRIPT\", leaves an empty word");
+  options.program = words.front();
+  options.arguments.assign(words.begin() + 1, words.end());
+}
+
 }  // namespace
 
 CalledAs called_as(const std::string& argv0) {
@@ -122,37 +123,39 @@ CalledAs called_as(const std::string& argv0) {
   return name == "torchrun" ? CalledAs::torchrun : CalledAs::fleetrun;
 }
 
+std::string find_log_dir(const FoundFlags& found, const Environment& environment) {
+  if (const auto folder = found.value("--log_dir")) return *folder;
+  if (const std::string folder = environment.get_or("PADDLE_LOG_DIR", ""); !folder.empty()) return folder;
+  LaunchOptions options;
+  const std::vector<Flag> table = launch_flags(options);
+  const ConfigFile file = find_config_file(table, {}, environment, options);
+  set_flag(*flag_called(table, "--log_dir"), {}, environment, file, options.called_as);
+  return options.log_dir.value;
+}
+
 CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment,
-                                 CalledAs called_as) {
-  if (called_as == CalledAs::fleetrun) refuse_later_subcommand(arguments);
+                                 CalledAs called_as, const std::vector<Subcommand>& subcommands) {
   CommandLine line{.options = defaults_of(called_as), .answer = {}};
-  const std::vector<Option> table = option_table(line.options);
-  const FoundFlags found = find_flags(table, arguments);
-  if (found.has("--help")) {
-    line.answer = launch_help(table);
-    return line;
-  }
-  if (found.has("--version")) {
+  LaunchOptions& options = line.options;
+  const std::vector<Flag> table = launch_flags(options);
+  const FoundFlags found = read_leading_flags(table, arguments);
+  if (found.has("--help"))
+    line.answer = launch_help(table, subcommands);
+  else if (found.has("--version"))
     line.answer = fmt::format("fleetrun {}\n", FLEETRUN_VERSION);
-    return line;
-  }
-  if (const auto shell = found.value("--print_completion")) {
-    line.answer = completion(*shell, table);
-    return line;
-  }
-  const OptionFile file = read_file_of_options(table, found, environment, line.options);
-  for (const Option& option : table) set_option(option, found, environment, file, called_as);
-  check_together(line.options);
+  else if (const auto shell = found.value("--print_completion"))
+    line.answer = completion_script(*shell);
+  if (line.answer) return line;
+
+  const ConfigFile file = find_config_file(table, found, environment, options);
+  for (const Flag& flag : table) set_flag(flag, found, environment, file, called_as);
+  check_together(options);
   for (const char* name : kModeFlags)
-    if (found.has(name)) line.options.mode_flags.emplace_back(name);
-  if (!line.options.show_config.value.empty()) {
-    line.answer = describe_config(table, line.options.show_config.value);
-    return line;
-  }
-  if (found.rest.empty())
-    throw Error(ErrorKind::usage, "no script, program or job file given", "fleetrun --help shows the forms");
-  line.options.program = found.rest.front();
-  line.options.arguments.assign(found.rest.begin() + 1, found.rest.end());
+    if (found.has(name)) options.mode_flags.emplace_back(name);
+  if (!options.show_config.value.empty())
+    line.answer = describe_config(table, options.show_config.value);
+  else
+    set_program(options, found.rest);
   return line;
 }
 

@@ -2,12 +2,12 @@
 #pragma once
 #include <vector>
 
-#include "launch/cli/option.h"
-#include "launch/cli/options.h"
+#include "launch/cli/flag.h"
+#include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {
 
 // The rows refer to `options`: their `set` changes it, their `show` reads it.
-std::vector<Option> option_table(LaunchOptions& options);
+std::vector<Flag> launch_flags(LaunchOptions& options);
 
 }  // namespace fleetrun::launch

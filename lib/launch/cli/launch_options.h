@@ -1,4 +1,4 @@
-// What the user said on the command line, in the environment and in a file, and where each value came from.
+// The settings of a run: what the user set on the command line, in the environment and in a file, and where.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -7,20 +7,18 @@
 #include <vector>
 
 #include "base/endpoint.h"
-#include "base/environment.h"
 #include "job/job_spec.h"
+#include "launch/cli/flag.h"
 #include "launch/cli/log_prefix.h"
 #include "launch/cli/log_rule.h"
-#include "launch/cli/option.h"
 #include "launch/cli/peer_values.h"
 #include "launch/cli/rank_set.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
 
-// By the name under which we were called: a link called torchrun brings torchrun's defaults.
+// The name under which we were called: a link called torchrun brings torchrun's defaults.
 enum class CalledAs { fleetrun, torchrun };
-CalledAs called_as(const std::string& argv0);
 
 enum class Binding { none, cores };
 enum class UseCgroup { automatic, none };
@@ -32,7 +30,7 @@ struct DebugRank {
   std::vector<std::string> wrapper;
 };
 
-// The defaults are written here and nowhere else; what each value is for stands in option_table.cpp.
+// The defaults are written here and nowhere else; what each value is for stands in launch_flags.cpp.
 struct LaunchOptions {
   Setting<std::optional<std::string>> gpus;
   Setting<std::optional<WorkerCount>> nproc_per_node;
@@ -85,20 +83,10 @@ struct LaunchOptions {
   Setting<std::string> config;       // "": no file
 
   CalledAs called_as = CalledAs::fleetrun;
-  std::vector<std::string> notes;       // on flags that were taken and change nothing
+  std::vector<std::string> notes;       // on flags that have no effect
   std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
   std::string program;                  // script, job file or program, as given
   std::vector<std::string> arguments;   // never interpreted
 };
-
-struct CommandLine {
-  LaunchOptions options;
-  std::optional<std::string> answer;  // --help, --version, --show_config: what to print instead of launching
-};
-
-// `arguments` without the program's own name. Flag > environment > file > default.
-// Throws Error(usage), and Error(config) for a bad file.
-CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment,
-                                 CalledAs called_as = CalledAs::fleetrun);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-#include "launch/cli/option_values.h"
+#include "launch/cli/flag_values.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostRanks = 65536;  // more processes than a kernel starts by default (pid_max 32768)
 constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
-constexpr double kMostSeconds = 1.0e7;  // four months, and far from the clock's own limit
+constexpr int kMostSeconds = 10'000'000;  // far from the clock's own limit
 
 }  // namespace
 
@@ -56,27 +56,16 @@ Endpoint parse_metrics_port(const std::string& source, const std::string& text) 
 
 Clock::duration parse_seconds(const std::string& source, const std::string& text) {
   double seconds = 0;
-  if (!parse_whole(text, seconds) || !(seconds >= 0) || seconds > kMostSeconds)
+  if (!parse_whole(text, seconds) || !(seconds >= 0))
     throw bad_value(source, text, "a number of seconds, 0 or more");
+  if (seconds > kMostSeconds)
+    throw bad_value(source, text, fmt::format("at most {} seconds, which are four months", kMostSeconds));
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text) {
   const Clock::duration time = parse_seconds(source, text);
   return time == Clock::duration::zero() ? std::nullopt : std::optional(time);
-}
-
-job::DeviceChoice parse_device(const std::string& source, const std::string& text) {
-  if (text == "auto") return job::DeviceChoice::automatic;
-  if (text == "cpu") return job::DeviceChoice::cpu;
-  if (text == "cuda") return job::DeviceChoice::cuda;
-  throw bad_value(source, text, "cpu, cuda or auto");
-}
-
-Binding parse_binding(const std::string& source, const std::string& text) {
-  if (text.empty() || text == "cores") return Binding::cores;
-  if (text == "none") return Binding::none;
-  throw bad_value(source, text, "cores or none");
 }
 
 DebugRank parse_debug_rank(const std::string& source, const std::string& text) {
@@ -101,7 +90,7 @@ std::string parse_nccl_setting(const std::string& source, const std::string& tex
 }
 
 bool parse_switch(const std::string& source, const std::string& text) {
-  if (text.empty() || text == "true") return true;
+  if (text == "true") return true;
   if (text == "false") return false;
   throw bad_value(source, text, "true or false");
 }
@@ -116,42 +105,13 @@ bool parse_python_bool(const std::string& source, const std::string& text) {
   throw bad_value(source, text, "true or false");
 }
 
-UseCgroup parse_cgroup(const std::string& source, const std::string& text) {
-  if (text == "auto") return UseCgroup::automatic;
-  if (text == "none") return UseCgroup::none;
-  throw bad_value(source, text, "auto or none");
-}
-
-LogLevel parse_log_level(const std::string& source, const std::string& text) {
-  const auto found = std::find(kLogLevels.begin(), kLogLevels.end(), text);
-  if (found == kLogLevels.end()) throw bad_value(source, text, "DEBUG, INFO, WARNING, ERROR or CRITICAL");
-  return static_cast<LogLevel>(found - kLogLevels.begin());
-}
-
-std::string parse_text_or_json(const std::string& source, const std::string& text) {
-  if (text.empty() || text == "text" || text == "json") return text.empty() ? "text" : text;
-  throw bad_value(source, text, "text or json");
-}
-
 std::string show_value(const std::string& value) { return value; }
 std::string show_value(bool value) { return value ? "true" : "false"; }
 std::string show_value(int value) { return std::to_string(value); }
 std::string show_value(Clock::duration value) {
   return fmt::format("{}", std::chrono::duration<double>(value).count());
 }
-std::string show_value(job::DeviceChoice value) {
-  switch (value) {
-    case job::DeviceChoice::cpu:
-      return "cpu";
-    case job::DeviceChoice::cuda:
-      return "cuda";
-    case job::DeviceChoice::automatic:
-      break;
-  }
-  return "auto";
-}
 std::string show_value(LogLevel value) { return std::string(kLogLevels.at(static_cast<std::size_t>(value))); }
-std::string show_value(Binding value) { return value == Binding::cores ? "cores" : "none"; }
 std::string show_value(const DebugRank& value) {
   return fmt::format("{}={}", value.rank, quote_words(value.wrapper));
 }
@@ -161,7 +121,6 @@ std::string show_value(const std::vector<DebugRank>& values) {
   for (const DebugRank& value : values) texts.push_back(show_value(value));
   return quote_words(texts);
 }
-std::string show_value(UseCgroup value) { return value == UseCgroup::none ? "none" : "auto"; }
 std::string show_value(const LogRule& value) { return value.text; }
 std::string show_value(const LogPrefix& value) { return value.text; }
 std::string show_value(const RankSet& value) { return value.text; }

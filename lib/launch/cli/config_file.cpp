@@ -1,4 +1,4 @@
-#include "launch/cli/option_file.h"
+#include "launch/cli/config_file.h"
 
 #include <algorithm>
 
@@ -16,24 +16,21 @@ namespace {
 using Kind = JsonValue::Kind;
 using Problems = std::vector<JsonProblem>;
 
-std::string key_of(const Option& option) { return option.name().substr(2); }
+std::string key_of(const Flag& flag) { return flag.name().substr(2); }
 
-// Shown flags with a value; a file that names another file is none.
-bool may_be_in_a_file(const Option& option) {
-  return option.show != nullptr && !option.is_called("--config") && !option.is_called("--show_config") &&
-         !option.is_called("--dry_run");
-}
+// All settings, but a file names no other file.
+bool may_be_in_a_file(const Flag& flag) { return flag.show != nullptr && !flag.is_called("--config"); }
 
-const Option* option_for(const std::string& key, const std::vector<Option>& table) {
-  for (const Option& option : table)
-    if (may_be_in_a_file(option) && option.is_called("--" + key)) return &option;
+const Flag* flag_for(const std::string& key, const std::vector<Flag>& table) {
+  for (const Flag& flag : table)
+    if (may_be_in_a_file(flag) && flag.is_called("--" + key)) return &flag;
   return nullptr;
 }
 
-std::string describe_unknown(const std::string& key, const std::vector<Option>& table) {
+std::string describe_unknown(const std::string& key, const std::vector<Flag>& table) {
   std::vector<std::string> known;
-  for (const Option& option : table)
-    if (may_be_in_a_file(option)) known.push_back(key_of(option));
+  for (const Flag& flag : table)
+    if (may_be_in_a_file(flag)) known.push_back(key_of(flag));
   const auto meant = closest(key, known);
   return "found a name that is no flag" + (meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
@@ -45,8 +42,13 @@ std::optional<std::string> text_of(const JsonValue& value) {
   return std::nullopt;
 }
 
-std::vector<std::string> texts_in(const JsonMember& member, const Option& option, Problems& problems) {
-  const bool list = option.repeats && member.value.is(Kind::list);
+bool has_problem(const Problems& problems, const std::string& key) {
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const JsonProblem& problem) { return problem.path == key; });
+}
+
+std::vector<std::string> texts_in(const JsonMember& member, const Flag& flag, Problems& problems) {
+  const bool list = flag.repeats && member.value.is(Kind::list);
   const std::vector<JsonValue> values = list ? member.value.items : std::vector{member.value};
   std::vector<std::string> texts;
   for (const JsonValue& value : values) {
@@ -54,7 +56,7 @@ std::vector<std::string> texts_in(const JsonMember& member, const Option& option
     if (!text)
       problems.push_back({value.position, member.key,
                           fmt::format("found no plain value, wanted {}",
-                                      option.repeats ? "a text or a list of texts" : "a text or a number")});
+                                      flag.repeats ? "a text or a list of texts" : "a text or a number")});
     else if (!text->empty())
       texts.push_back(*text);
   }
@@ -63,28 +65,28 @@ std::vector<std::string> texts_in(const JsonMember& member, const Option& option
 
 }  // namespace
 
-std::vector<std::string> OptionFile::texts_of(const Option& option) const {
-  const auto found = texts.find(option.name());
+std::vector<std::string> ConfigFile::texts_of(const Flag& flag) const {
+  const auto found = texts.find(flag.name());
   return found == texts.end() ? std::vector<std::string>() : found->second;
 }
 
-Source OptionFile::source_of(const Option& option) const {
-  return {Origin::file, fmt::format("{}: {}", path, key_of(option))};
+Source ConfigFile::source_of(const Flag& flag) const {
+  return {Origin::file, fmt::format("{}: {}", path, key_of(flag))};
 }
 
-OptionFile read_option_file(const std::string& path, const std::vector<Option>& table) {
+ConfigFile read_config_file(const std::string& path, const std::vector<Flag>& table) {
   const JsonDocument document = read_json(read_file(path, kJsonBytesLimit));
   Problems problems = document.problems;
-  OptionFile file{.path = path};
+  ConfigFile file{.path = path};
   if (document.complete && !document.root.is(Kind::object))
     problems.push_back(
         {document.root.position, "", "found no object, wanted {\"name of a flag\": value, ...}"});
   for (const JsonMember& member : document.root.members) {
-    const Option* option = option_for(member.key, table);
-    if (option == nullptr)
+    const Flag* flag = flag_for(member.key, table);
+    if (flag == nullptr)
       problems.push_back({member.position, member.key, describe_unknown(member.key, table)});
-    else
-      file.texts[option->name()] = texts_in(member, *option, problems);
+    else if (!has_problem(problems, member.key))  // NaN is no number of JSON, which the reader has reported
+      file.texts[flag->name()] = texts_in(member, *flag, problems);
   }
   if (!problems.empty()) throw Error(ErrorKind::config, job::describe_problems(path, problems));
   return file;

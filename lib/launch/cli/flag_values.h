@@ -9,7 +9,7 @@
 #include "base/endpoint.h"
 #include "base/error.h"
 #include "job/job_spec.h"
-#include "launch/cli/options.h"
+#include "launch/cli/launch_options.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
@@ -31,15 +31,10 @@ int parse_restarts(const std::string& source, const std::string& text);        /
 std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
-job::DeviceChoice parse_device(const std::string& source, const std::string& text);
-Binding parse_binding(const std::string& source, const std::string& text);           // none, cores; "": cores
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args
 std::string parse_nccl_setting(const std::string& source, const std::string& text);  // NCCL_DEBUG=INFO
-bool parse_switch(const std::string& source, const std::string& text);               // "" and true: true
+bool parse_switch(const std::string& source, const std::string& text);               // true, false
 bool parse_python_bool(const std::string& source, const std::string& text);          // True, no, 1, ...
-UseCgroup parse_cgroup(const std::string& source, const std::string& text);          // auto, none
-LogLevel parse_log_level(const std::string& source, const std::string& text);
-std::string parse_text_or_json(const std::string& source, const std::string& text);  // "": text
 
 // 9100, 0 for any port that is free, or 0.0.0.0:9100.
 Endpoint parse_metrics_port(const std::string& source, const std::string& text);
@@ -49,10 +44,7 @@ std::string show_value(const std::string& value);
 std::string show_value(bool value);
 std::string show_value(int value);
 std::string show_value(Clock::duration value);  // in seconds
-std::string show_value(job::DeviceChoice value);
 std::string show_value(LogLevel value);
-std::string show_value(UseCgroup value);
-std::string show_value(Binding value);
 std::string show_value(const DebugRank& value);
 std::string show_value(const std::vector<std::string>& values);
 std::string show_value(const std::vector<DebugRank>& values);

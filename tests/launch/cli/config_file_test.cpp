@@ -1,12 +1,12 @@
-#include "launch/cli/option_file.h"
+#include "launch/cli/config_file.h"
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "launch/cli/options.h"
+#include "launch/cli/command_line.h"
 #include "support/temporary_folder.h"
 
-namespace fleetrun::launch::option_file_test {
+namespace fleetrun::launch::config_file_test {
 namespace {
 
 struct File {
@@ -61,6 +61,11 @@ TEST_CASE("everything that is wrong with the file is told at once, with its plac
   CHECK(File("{\"log_dir\": ").error().starts_with("78 "));
 }
 
+TEST_CASE("a number that is none is told once") {
+  const File file(R"({"grace": NaN})");
+  CHECK(file.error() == "78 " + file.path() + ":1:11: grace: found NaN, wanted a finite number");
+}
+
 TEST_CASE("a bad value names the file and the flag") {
   const File file(R"({"nproc_per_node": "two"})");
   CHECK(file.error() ==
@@ -73,4 +78,4 @@ TEST_CASE("a file that is not there is an error") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::option_file_test
+}  // namespace fleetrun::launch::config_file_test

@@ -1,10 +1,11 @@
-#include "launch/cli/options.h"
+#include "launch/cli/command_line.h"
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "support/temporary_folder.h"
 
-namespace fleetrun::launch::options_test {
+namespace fleetrun::launch::command_line_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -69,8 +70,10 @@ TEST_CASE("after -- a program may have any name") {
   CHECK(parse({"-"}).program == "-");
 }
 
-TEST_CASE("names of subcommands that this build does not have are not taken for programs") {
-  CHECK(error_of({"check"}) == "the subcommand check is not supported by this build");
+TEST_CASE("an empty word is no program") {
+  CHECK(error_of({""}) == "the name of the script, program or job file is empty");
+  CHECK(error_of({"--gpus=0", "", "train.py"}) == "the name of the script, program or job file is empty");
+  CHECK(parse({"train.py", ""}).arguments == Words{""});
 }
 
 TEST_CASE("a flag wins over the environment, which wins over the default") {
@@ -86,6 +89,26 @@ TEST_CASE("the last one of a repeated flag counts") {
   CHECK(parse({"--log_dir=a", "--log_dir=b", "x"}).log_dir.value == "b");
 }
 
+TEST_CASE("an empty value is as if the flag were not given, and takes no other word") {
+  CHECK_FALSE(parse({"--gpus=", "x"}).gpus.value);
+  CHECK(parse({"--gpus=", "x"}).program == "x");
+  CHECK(parse({"--gpus", "", "x"}).program == "x");
+  CHECK(parse({"--log_dir", "--gpus=", "x"}).log_dir.value == "--gpus=");
+  CHECK(parse({"x", "--lr="}).arguments == Words{"--lr="});
+}
+
+TEST_CASE("a subcommand looks into the folder of --log_dir, the environment or the file of FLEETRUN_CONFIG") {
+  const TemporaryFolder folder;
+  folder.write("fleet.json", R"({"log_dir": "from_file"})");
+  Environment environment = with("FLEETRUN_CONFIG", folder / "fleet.json");
+  CHECK(find_log_dir({}, {}) == "log");
+  CHECK(find_log_dir({}, environment) == "from_file");
+  environment.set("PADDLE_LOG_DIR", "from_environment");
+  environment.set("PADDLE_BACKUP_ENV_PATH", "from_environment/backup_env.0.json");  // as inside a worker
+  CHECK(find_log_dir({}, environment) == "from_environment");
+  CHECK(find_log_dir({.flags = {{"--log_dir", "given"}}, .rest = {}}, environment) == "given");
+}
+
 TEST_CASE("a value may begin with a dash") {
   CHECK(parse({"--log_dir", "-odd", "x"}).log_dir.value == "-odd");
 }
@@ -95,6 +118,9 @@ TEST_CASE("unknown flags are refused with what was probably meant") {
   CHECK(error_of({"--gpu=0", "x"}) == "unknown flag --gpu; did you mean --gpus?");
   CHECK(error_of({"--zzzzzzzz", "x"}) == "unknown flag --zzzzzzzz");
   CHECK(error_of({"-y", "x"}) == "unknown flag -y");
+  CHECK(error_of({"--elastic_server=e:1", "x"}) == "unknown flag --elastic_server");
+  CHECK(error_of({"--elastic_levle=1", "x"}) ==
+        "unknown flag --elastic_levle");  // a hidden one is not offered
 }
 
 TEST_CASE("a bad value is quoted, with its flag or variable") {
@@ -107,7 +133,10 @@ TEST_CASE("a bad value is quoted, with its flag or variable") {
   CHECK(error_of({"--grace=-1", "x"}) == "--grace is \"-1\", must be a number of seconds, 0 or more");
   CHECK(error_of({"--grace=nan", "x"}) == "--grace is \"nan\", must be a number of seconds, 0 or more");
   CHECK(error_of({"--device=tpu", "x"}) == "--device is \"tpu\", must be cpu, cuda or auto");
+  CHECK(error_of({"--timeout=1e18", "x"}) ==
+        "--timeout is \"1e18\", must be at most 10000000 seconds, which are four months");
   CHECK(error_of({"--gpus"}) == "--gpus needs a value");
+  CHECK(error_of({"-n"}) == "-n needs a value");
   CHECK(error_of({"--help=1", "x"}) == "--help takes no value");
 }
 
@@ -118,7 +147,6 @@ TEST_CASE("what needs several nodes is refused by name, and its harmless values 
         "PADDLE_NNODES is \"2:4\": more than one node is not supported by this build");
   CHECK(error_of({"--elastic_level=1", "x"}) ==
         "--elastic_level is \"1\": elastic training is not supported by this build");
-  CHECK(error_of({"--elastic_server=e:1", "x"}) == "--elastic_server: not supported by this build");
   CHECK(parse({"--elastic_level=-1", "--legacy=False", "--sort_ip=True", "x"}).program == "x");
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
 }
@@ -191,4 +219,4 @@ TEST_CASE("seconds may have a fraction") {
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::options_test
+}  // namespace fleetrun::launch::command_line_test

@@ -1,0 +1,114 @@
+#include "subcommands.h"
+
+#include "commands.h"
+#include "launch/cli/bench_table.h"
+#include "launch/cli/launch_options.h"
+
+namespace fleetrun {
+namespace {
+
+using launch::Completes;
+using launch::Flag;
+using launch::kAnyNumber;
+using launch::Subcommand;
+
+Flag json_flag() { return {.names = {"--json"}, .help = "Print JSON"}; }
+
+Flag log_dir_flag() {
+  return {.names = {"--log_dir"},
+          .argument = "FOLDER",
+          .help = "Log folder of the run",
+          .variable = "PADDLE_LOG_DIR",
+          .completes = Completes::folders,
+          .show = [] { return launch::LaunchOptions().log_dir.value; }};
+}
+
+Flag ranks_flag(const char* help) { return {.names = {"--rank"}, .argument = "RANKS", .help = help}; }
+
+std::vector<Subcommand> make_subcommands() {
+  return {
+      {.name = "config",
+       .arguments = "[flags] JOB.json [KEY.PATH=VALUE...]",
+       .summary = "Show each job key's effective value and where it was set",
+       .flags = {json_flag(),
+                 {.names = {"--schema"}, .help = "Print the JSON Schema of job files, for editors"},
+                 {.names = {"--keys"},
+                  .help = "Print all keys with type, default and meaning, as a Markdown table"}},
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_config_command},
+      {.name = "export",
+       .arguments = "JOB.json [KEY.PATH=VALUE...] OUT.safetensors",
+       .summary = "Write the weights with which a job starts",
+       .details =
+           "The weights come from train.seed or model.pretrained. The file holds the parameters and the "
+           "running statistics as f32, under PyTorch's names. If the job sets model.input_shape and "
+           "model.class_dim, fleetrun opens no data set. After a training, output.dir contains the "
+           "trained weights as model.safetensors.",
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_export_command},
+      {.name = "bench",
+       .arguments = "all_reduce [flags]",
+       .summary = "Measure how fast ranks of this host sum, as nccl-tests does, and verify the sums",
+       .flags = launch::bench_flags(),
+       .choices = {"all_reduce"},
+       .most_words = kAnyNumber,
+       .run = run_bench_command},
+      {.name = "logs",
+       .arguments = "[flags]",
+       .summary = "Show the logs of a run, during the run or after it",
+       .flags =
+           {{.names = {"--follow", "-f"}, .help = "Keep showing new lines until the run is over"},
+            ranks_flag("Show only the logs of these ranks: 0,3 or 4-7 (default: all)"),
+            {.names = {"--since"},
+             .argument = "TIME",
+             .help =
+                 "Show only what the ranks wrote since then: 30s, 10m, 2h or 1d ago, or 14:30[:00] today"},
+            {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
+            {.names = {"--log_prefix"},
+             .argument = "TEMPLATE",
+             .help = "Text before each line, as in --log_prefix of a run"},
+            log_dir_flag()},
+       .run = run_logs_command},
+      {.name = "ps",
+       .arguments = "[flags]",
+       .summary = "Show the ranks of a run: state, CPU time, memory, and when each last wrote to its log",
+       .flags = {json_flag(), log_dir_flag()},
+       .run = run_ps_command},
+      {.name = "stop",
+       .arguments = "[flags]",
+       .summary = "Stop a run, as SIGTERM to fleetrun does, and wait until it has ended",
+       .flags = {{.names = {"--now"}, .help = "Kill the ranks at once, without the grace period"},
+                 log_dir_flag()},
+       .run = run_stop_command},
+      {.name = "signal",
+       .arguments = "SIGNAL [flags]",
+       .summary = "Send a signal (USR1, HUP, 10, ...) to the ranks of a run",
+       .flags = {ranks_flag("Send it only to these ranks: 0,3 or 4-7 (default: all)"), log_dir_flag()},
+       .choices = {"HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"},
+       .most_words = 1,
+       .run = run_signal_command},
+      {.name = "completion",
+       .arguments = "bash|zsh|fish",
+       .summary = "Print the completion script for a shell",
+       .flags = {{.names = {"--offers"}}},  // what that script calls; the words after "--" are the typed ones
+       .choices = {"bash", "zsh", "fish"},
+       .most_words = kAnyNumber,
+       .run = run_completion_command},
+      {.name = "man", .arguments = "", .summary = "Print the man page", .run = run_man_command},
+  };
+}
+
+}  // namespace
+
+const std::vector<Subcommand>& subcommands() {
+  static const std::vector<Subcommand> table = [] {
+    std::vector<Subcommand> all = make_subcommands();
+    for (Subcommand& one : all) one.flags.push_back({.names = {"--help", "-h"}, .help = "Show this help"});
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace fleetrun

@@ -1,0 +1,319 @@
+#include "launch/cli/launch_flags.h"
+
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/cli/flag_rows.h"
+#include "launch/cli/peer_flags.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// Of PaddlePaddle's launcher, for parameter servers.
+constexpr std::array kServerFlags = {
+    "--servers",   "--workers",  "--heter_workers", "--worker_num", "--server_num", "--heter_worker_num",
+    "--http_port", "--trainers", "--trainer_num",   "--gloo_port",  "--with_gloo",  "--heter_devices"};
+
+// Of PaddlePaddle's launcher, for things that fleetrun does not have.
+constexpr std::array kPaddleFlags = {"--auto_parallel_config", "--auto_tuner_json", "--npus", "--xpus"};
+
+void check_run_mode(const std::string& text, const Source& source) {
+  if (text == "collective") return;
+  const bool known = text == "ps" || text == "ps-heter" || text == "rpc";
+  throw Error(ErrorKind::usage,
+              known ? fmt::format("{} is \"{}\": only collective is supported yet", source.name, text)
+                    : fmt::format("{} is \"{}\", must be collective", source.name, text));
+}
+
+Endpoint as_endpoint(const std::string& source, const std::string& text) {
+  return with_context(fmt::format("reading {}", source), [&] { return parse_endpoint(text); });
+}
+
+Names<LogLevel> log_levels() {
+  Names<LogLevel> names;
+  for (const LogLevel level :
+       {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error, LogLevel::critical})
+    names.emplace_back(show_value(level), level);
+  return names;
+}
+
+// No setting of a run: neither --show_config nor a file has it.
+Flag apart(Flag flag) {
+  flag.show = nullptr;
+  return flag;
+}
+
+std::vector<Flag> worker_flags(LaunchOptions& options) {
+  return {
+      value(
+          options.gpus, as_text,
+          {.names = {"--gpus", "--selected_gpus", "--devices"},
+           .argument = "IDS",
+           .help =
+               "Devices to use, such as 0,1,2,3, one worker each. With --device=cpu the ids are worker slots",
+           .variable = "PADDLE_DEVICES"}),
+      value(options.nproc_per_node, parse_worker_count,
+            {.names = {"--nproc_per_node", "-n", "--np", "--num_proc"},
+             .argument = "N",
+             .help = "Number of workers, among which the GPUs are split evenly. gpu starts one per GPU, cpu "
+                     "one per core, and auto one per GPU, or one per core on a host without GPUs",
+             .variable = "PADDLE_NPROC_PER_NODE"}),
+      on_or_off(options.module,
+                {.names = {"--module", "-m"}, .help = "Run the program as a Python module, like python -m"}),
+      choice(options.device,
+             {{"cpu", job::DeviceChoice::cpu},
+              {"cuda", job::DeviceChoice::cuda},
+              {"auto", job::DeviceChoice::automatic}},
+             {.names = {"--device"},
+              .argument = "DEVICE",
+              .help = "Device of the workers: cpu, cuda, or auto, which takes cuda on a host with GPUs"}),
+      choice(
+          options.bind, {{"cores", Binding::cores}, {"none", Binding::none}},
+          {.names = {"--bind"},
+           .argument = "WHAT",
+           .help = "cores gives each rank its own share of the usable cores and prints them; with none all "
+                   "ranks share all cores",
+           .bare = "cores"}),
+      item(options.debug_rank, parse_debug_rank,
+           {.names = {"--debug_rank"},
+            .argument = "RANK=COMMAND",
+            .help =
+                "Run one rank under a command, such as 3='gdbserver :2345' or 0='valgrind -q'. The command "
+                "writes to the rank's log"}),
+      item(options.nccl, parse_nccl_setting,
+           {.names = {"--nccl"},
+            .argument = "NAME=VALUE",
+            .help = "Set an NCCL variable for the workers. It wins over the job's env, which wins over the "
+                    "environment"}),
+      item(options.env, parse_variable,
+           {.names = {"--env", "-x"},
+            .argument = "NAME=VALUE",
+            .help = "Set a variable for the workers. NAME alone keeps the present value. Workers always get "
+                    "the whole environment"}),
+      value(options.job_id, as_text,
+            {.names = {"--job_id"},
+             .argument = "NAME",
+             .help = "Name of the run",
+             .variable = "PADDLE_JOB_ID"}),
+      {.names = {"--run_mode"},
+       .argument = "MODE",
+       .help = "How the ranks work together. fleetrun supports only collective",
+       .variable = "PADDLE_RUN_MODE",
+       .choices = {"collective"},
+       .set = check_run_mode},
+      only("more than one node is", {.names = {"--nnodes"},
+                                     .argument = "N",
+                                     .help = "Number of nodes. fleetrun supports only 1",
+                                     .variable = "PADDLE_NNODES",
+                                     .choices = {"1", "1:1"}}),
+      only("more than one node is", {.names = {"--rank", "--node_rank"},
+                                     .argument = "N",
+                                     .help = "Rank of this node. fleetrun supports only 0",
+                                     .variable = "PADDLE_RANK",
+                                     .choices = {"0", "-1"}}),
+  };
+}
+
+std::vector<Flag> address_flags(LaunchOptions& options) {
+  return {
+      value(options.ips, as_text,
+            {.names = {"--ips"},
+             .argument = "ADDRESSES",
+             .help = "Addresses of the nodes. fleetrun supports only this host",
+             .variable = "PADDLE_IPS"}),
+      value(options.host, as_text,
+            {.names = {"--host", "--local_addr"},
+             .argument = "ADDRESS",
+             .help = "Address of this host. The workers get it, and the ranks of a job.json meet there",
+             .variable = "POD_IP"}),
+      value(options.start_port, parse_port,
+            {.names = {"--start_port"},
+             .argument = "PORT",
+             .help = "First port of the workers; the others follow it. By default fleetrun takes free ports",
+             .variable = "PADDLE_START_PORT"}),
+      value(options.master, as_endpoint,
+            {.names = {"--master"},
+             .argument = "HOST:PORT",
+             .help = "MASTER_ADDR and MASTER_PORT of the workers. HOST must be this host"}),
+      on_or_off(options.no_port_hold,
+                {.names = {"--no_port_hold"},
+                 .help = "Choose ports but do not hold them until the workers listen. Programs that use "
+                         "neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
+  };
+}
+
+std::vector<Flag> log_flags(LaunchOptions& options) {
+  return {
+      value(options.console, parse_ranks,
+            {.names = {"--console", "--local_ranks_filter"},
+             .argument = "RANKS",
+             .help = "Ranks whose output the console shows: 0,3 or 4-7, all, or none",
+             .choices = {"all", "none"}}),
+      value(options.log_prefix, parse_log_prefix,
+            {.names = {"--log_prefix"},
+             .argument = "TEMPLATE",
+             .help = "Text before each line of output, with {rank}, {local_rank}, {role}, {host}, {time} and "
+                     "{attempt}. By default it is \"[{rank}] \" when the console shows several ranks"}),
+      value(options.log_dir, as_text,
+            {.names = {"--log_dir", "--output_filename"},
+             .argument = "FOLDER",
+             .help = "Folder for workerlog.N, endpoints.log and report.json",
+             .variable = "PADDLE_LOG_DIR",
+             .completes = Completes::folders}),
+      choice(options.log_level, log_levels(),
+             {.names = {"--log_level"},
+              .argument = "LEVEL",
+              .help = "Least severe level that fleetrun logs: DEBUG, INFO, WARNING, ERROR or CRITICAL",
+              .variable = "PADDLE_LOG_LEVEL"}),
+      value(
+          options.dump_program, as_text,
+          {.names = {"--dump_program"},
+           .argument = "FOLDER",
+           .help = "Write the programs of a job.json into FOLDER, as text, as Graphviz graphs and with their "
+                   "kernels. Rank 0 does this",
+           .completes = Completes::folders}),
+      value(options.dump_passes, as_text,
+            {.names = {"--dump_passes"},
+             .argument = "FOLDER",
+             .help = "Write the program of a job.json into FOLDER after each pass, as text and as a Graphviz "
+                     "graph. Rank 0 does this",
+             .completes = Completes::folders}),
+      value(options.metrics_port, parse_metrics_port,
+            {.names = {"--metrics_port"},
+             .argument = "PORT",
+             .help = "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics. 0 takes a free port. "
+                     "ADDRESS:PORT listens on that address, and everybody who can reach it can read them"}),
+      value(options.metrics_file, as_text,
+            {.names = {"--metrics_file"},
+             .argument = "FILE",
+             .help = "Write the same metrics to FILE every 5 s, for the textfile collector of node_exporter",
+             .completes = Completes::files}),
+  };
+}
+
+std::vector<Flag> supervision_flags(LaunchOptions& options) {
+  return {
+      value(options.grace, parse_seconds,
+            {.names = {"--grace", "--shutdown_timeout"},
+             .argument = "SECONDS",
+             .help = "Seconds to wait after SIGTERM before sending SIGKILL",
+             .variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"}),
+      value(options.kill_wait, parse_seconds,
+            {.names = {"--kill_wait"},
+             .argument = "SECONDS",
+             .help = "Seconds to wait after SIGKILL for the workers to disappear"}),
+      value(
+          options.timeout, parse_deadline,
+          {.names = {"--timeout"},
+           .argument = "SECONDS",
+           .help = "Stop the run with exit code 124 after this many seconds. By default there is no limit"}),
+      value(options.max_restart, parse_restarts,
+            {.names = {"--max_restart", "--max_restarts"},
+             .argument = "N",
+             .help = "Number of times to restart all ranks after a failure",
+             .variable = "PADDLE_MAX_RESTART"}),
+      value(
+          options.restart_delay, parse_seconds,
+          {.names = {"--restart_delay"},
+           .argument = "SECONDS",
+           .help = "Seconds to wait before the first restart. The wait doubles while restarts do not help"}),
+      value(options.hang_timeout, parse_deadline,
+            {.names = {"--hang_timeout"},
+             .argument = "SECONDS",
+             .help = "Treat the run as hung when no rank writes or works for this many seconds; 0 means "
+                     "never. The default is never; for a job.json it is 5 times the 99th percentile of its "
+                     "step time, but at least 30"}),
+      value(options.log_rule, parse_log_rule,
+            {.names = {"--log_rule"},
+             .argument = "RULE",
+             .help = "Treat the run as hung when no log line matches a pattern for some time, as in 'loss: "
+                     "within 60s'"}),
+      value(
+          options.early_exit_wait, parse_deadline,
+          {.names = {"--early_exit_wait"},
+           .argument = "SECONDS",
+           .help = "Seconds that the other ranks may run after the first rank has finished. By default there "
+                   "is no limit"}),
+      choice(options.cgroup, {{"auto", UseCgroup::automatic}, {"none", UseCgroup::none}},
+             {.names = {"--cgroup"},
+              .argument = "CHOICE",
+              .help = "auto gives the workers their own cgroup where possible; none does not"}),
+  };
+}
+
+std::vector<Flag> look_flags(LaunchOptions& options) {
+  return {
+      apart(choice(
+          options.dry_run, {{"text", "text"}, {"json", "json"}},
+          {.names = {"--dry_run"},
+           .argument = "FORMAT",
+           .help = "Print the command line and the variables of each rank, as text for a shell or as json, "
+                   "and start nothing",
+           .bare = "text"})),
+      apart(choice(options.show_config, {{"text", "text"}, {"json", "json"}},
+                   {.names = {"--show_config"},
+                    .argument = "FORMAT",
+                    .help = "Show the value of each flag and where it was set, as text or json",
+                    .bare = "text"})),
+      value(
+          options.config, as_text,
+          {.names = {"--config"},
+           .argument = "FILE",
+           .help = "JSON file with values for flags, such as {\"nproc_per_node\": 4, \"log_dir\": \"logs\"}. "
+                   "Flags and variables win over it",
+           .variable = "FLEETRUN_CONFIG",
+           .completes = Completes::files}),
+      question({.names = {"--help", "-h"}, .help = "Show this help"}),
+      question({.names = {"--version"}, .help = "Show the version"}),
+  };
+}
+
+// Flags of PaddlePaddle's launcher that --help does not show.
+std::vector<Flag> hidden_flags(LaunchOptions& options) {
+  std::vector<Flag> flags = {
+      only("elastic training is", {.names = {"--elastic_level"}, .argument = "N", .choices = {"-1"}}),
+      only("elastic training is", {.names = {"--force"}, .argument = "BOOL", .choices = {"False", "false"}}),
+      only("another launcher is", {.names = {"--legacy"}, .argument = "BOOL", .choices = {"False", "false"}}),
+      only("appending to the logs of an earlier run is",
+           {.names = {"--log_overwrite"}, .argument = "BOOL", .choices = {"True", "true"}}),
+      // There is only one address to sort.
+      only("another order is",
+           {.names = {"--sort_ip"}, .argument = "BOOL", .choices = {"True", "true", "False", "false"}}),
+      apart(
+          value(options.auto_cluster_config, parse_python_bool,
+                {.names = {"--auto_cluster_config"}, .argument = "BOOL", .variable = "PADDLE_AUTO_CLUSTER"})),
+      noted(options.notes, "there is no log of the GPUs; nvidia-smi --query-gpu writes one",
+            {.names = {"--enable_gpu_log"}, .argument = "BOOL", .choices = {"False", "false", "0"}}),
+      noted(options.notes, "elastic training is not supported yet",
+            {.names = {"--elastic_timeout"}, .argument = "SECONDS"}),
+  };
+  for (const char* name : kServerFlags)
+    flags.push_back(
+        refused("parameter-server training is not supported yet", {.names = {name}, .argument = "VALUE"}));
+  for (const char* name : kPaddleFlags)
+    flags.push_back(refused("not supported by this build", {.names = {name}, .argument = "VALUE"}));
+  for (Flag& flag : flags) flag.help.clear();
+  return flags;
+}
+
+}  // namespace
+
+std::vector<Flag> launch_flags(LaunchOptions& options) {
+  std::vector<Flag> table;
+  const auto add = [&](std::vector<Flag> flags) {
+    std::move(flags.begin(), flags.end(), std::back_inserter(table));
+  };
+  add(in_section("Workers and devices", worker_flags(options)));
+  add(in_section("Addresses and ports", address_flags(options)));
+  add(in_section("Logs and console", log_flags(options)));
+  add(in_section("Supervision", supervision_flags(options)));
+  add(in_section("Looking without starting", look_flags(options)));
+  add(peer_flags(options));
+  add(hidden_flags(options));
+  return table;
+}
+
+}  // namespace fleetrun::launch

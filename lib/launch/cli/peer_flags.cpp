@@ -1,0 +1,212 @@
+#include "launch/cli/peer_flags.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "launch/cli/flag_rows.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// Both back ends mean the same with one node, so there is nothing to set.
+void check_rdzv_backend(const std::string& text, const Source& source) {
+  if (text == "static" || text == "c10d") return;
+  const bool known = text == "etcd" || text == "etcd-v2";
+  throw Error(ErrorKind::usage,
+              known
+                  ? fmt::format("{} is \"{}\": fleetrun needs no etcd, the ranks of one host meet without it",
+                                source.name, text)
+                  : fmt::format("{} is \"{}\", must be static or c10d", source.name, text));
+}
+
+Flag numa_binding(LaunchOptions& options) {
+  const std::vector<std::string> modes = {"node", "socket", "exclusive", "core-complex"};
+  Flag flag{.names = {"--numa_binding"},
+            .argument = "MODE",
+            .help = "Same as --bind=cores: each rank gets its own cores, close to each other",
+            .choices = modes};
+  flag.set = [&options, modes](const std::string& text, const Source& source) {
+    if (std::find(modes.begin(), modes.end(), text) == modes.end())
+      throw bad_value(source.name, text, "node, socket, exclusive or core-complex");
+    options.bind = {Binding::cores, source.origin, source.name};
+    options.notes.push_back(fmt::format("{}={} is taken as --bind=cores", source.name, text));
+  };
+  return flag;
+}
+
+Flag bind_to(LaunchOptions& options) {
+  Flag flag{.names = {"--bind_to"},
+            .argument = "WHAT",
+            .help = "core means --bind=cores, none means --bind=none",
+            .choices = {"core", "none"}};
+  flag.set = [&options](const std::string& text, const Source& source) {
+    if (text != "core" && text != "none")
+      throw bad_value(source.name, text, "core or none; --bind says more");
+    options.bind = {text == "core" ? Binding::cores : Binding::none, source.origin, source.name};
+  };
+  return flag;
+}
+
+// What mpirun and horovodrun show of their ranks is what fleetrun shows with --console=all.
+Flag tag_output(LaunchOptions& options) {
+  Flag flag{.names = {"--tag_output"}, .help = "Same as --console=all, which puts the rank before each line"};
+  flag.set = [&options](const std::string&, const Source& source) {
+    if (options.console.origin == Origin::fallback)
+      options.console = {parse_ranks(source.name, "all"), source.origin, source.name};
+  };
+  return flag;
+}
+
+std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
+  return {
+      on_or_off(options.standalone,
+                {.names = {"--standalone"},
+                 .help = "Meet on a free port of this host. It overrides --rdzv_endpoint, "
+                         "--master_addr and --master_port"}),
+      {.names = {"--rdzv_backend"},
+       .argument = "BACKEND",
+       .help = "static or c10d; with one node both mean the same",
+       .choices = {"static", "c10d"},
+       .set = check_rdzv_backend},
+      value(options.rdzv_endpoint, parse_meeting_point,
+            {.names = {"--rdzv_endpoint"},
+             .argument = "HOST[:PORT]",
+             .help = "MASTER_ADDR and MASTER_PORT of the workers. Without PORT, or with 0, fleetrun takes a "
+                     "free port"}),
+      value(options.rdzv_id, as_text,
+            {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
+      noted(options.notes, "with one node no launcher waits for another",
+            {.names = {"--rdzv_conf"}, .argument = "SETTINGS"}),
+      value(options.master_addr, as_text,
+            {.names = {"--master_addr"},
+             .argument = "ADDRESS",
+             .help = "MASTER_ADDR of the workers. It must be this host"}),
+      value(options.master_port, parse_port,
+            {.names = {"--master_port"}, .argument = "PORT", .help = "MASTER_PORT of the workers"}),
+  };
+}
+
+std::vector<Flag> torchrun_workers(LaunchOptions& options) {
+  return {
+      on_or_off(options.no_python,
+                {.names = {"--no_python"}, .help = "Run the program directly, whatever its name ends with"}),
+      on_or_off(options.run_path,
+                {.names = {"--run_path"},
+                 .help = "Run the script with Python's runpy.run_path. It wins over --no_python"}),
+      value(options.role, parse_role,
+            {.names = {"--role"},
+             .argument = "NAME",
+             .help = "ROLE_NAME of the workers, and {role} in prefixes"}),
+      on_or_off(options.virtual_local_rank,
+                {.names = {"--virtual_local_rank"},
+                 .help = "Let each worker see only its own GPUs, and set LOCAL_RANK to 0"}),
+      numa_binding(options),
+      noted(options.notes, "workers are programs of their own, which no start method concerns",
+            {.names = {"--start_method"}, .argument = "METHOD"}),
+  };
+}
+
+std::vector<Flag> torchrun_output(LaunchOptions& options) {
+  const std::string grep = "fleetrun logs --grep=REGEX shows such lines, during the run and after it";
+  return {
+      value(options.redirects, parse_streams,
+            {.names = {"--redirects", "-r"},
+             .argument = "STREAMS",
+             .help = "Streams that only the log gets: 0 for none, 1 for stdout, 2 for stderr, 3 for both, or "
+                     "by local rank as 0:1,1:2"}),
+      value(options.tee, parse_streams,
+            {.names = {"--tee", "-t"},
+             .argument = "STREAMS",
+             .help = "Streams that the console shows with a prefix, written as for --redirects"}),
+      value(options.tee_prefix, parse_torch_prefix,
+            {.names = {"--log_line_prefix_template"},
+             .argument = "TEMPLATE",
+             .help = "Prefix of the lines that --tee shows, with ${role_name}, ${local_rank}, ${rank} and "
+                     "${hostname}",
+             .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"}),
+      noted(options.notes, grep, {.names = {"--duplicate_stdout_filters"}, .argument = "TEXTS"}),
+      noted(options.notes, grep, {.names = {"--duplicate_stderr_filters"}, .argument = "TEXTS"}),
+      refused("a Python class of torchrun's cannot decide where our logs go; --log_dir, --console and "
+              "--log_prefix do",
+              {.names = {"--logs_specs"},
+               .argument = "NAME",
+               .help = "Refused: use --log_dir, --console and --log_prefix"}),
+      noted(options.notes, "log/report.json says what happened, --metrics_port tells Prometheus",
+            {.names = {"--event_log_handler"}, .argument = "NAME", .choices = {"null"}}),
+      question({.names = {"--print_completion"},
+                .argument = "SHELL",
+                .help = "Print the completion script for bash, zsh or fish",
+                .choices = {"bash", "zsh", "fish"}}),
+  };
+}
+
+std::vector<Flag> torchrun_supervision(LaunchOptions& options) {
+  return {
+      value(options.signals_to_handle, parse_signals,
+            {.names = {"--signals_to_handle"},
+             .argument = "SIGNALS",
+             .help = "Signals that end the run. When SIGUSR1, SIGUSR2 or SIGQUIT is listed, the workers get "
+                     "that signal"}),
+      noted(options.notes, "fleetrun notices the end of a worker at once and does not poll",
+            {.names = {"--monitor_interval"}, .argument = "SECONDS"}),
+  };
+}
+
+std::vector<Flag> mpirun_flags(LaunchOptions& options) {
+  return {
+      value(options.hosts, parse_host_list,
+            {.names = {"--hosts", "-H"},
+             .argument = "HOSTS",
+             .help =
+                 "This host with its slots, as localhost:4. Without -n fleetrun starts one worker per slot"}),
+      bind_to(options),
+      tag_output(options),
+      noted(options.notes, "workers may always share cores; --bind=cores parts them",
+            {.names = {"--oversubscribe"}}),
+      noted(options.notes, "fleetrun runs as any user", {.names = {"--allow_run_as_root"}}),
+      refused("runs over several nodes are not supported yet",
+              {.names = {"--hostfile", "--machinefile"},
+               .argument = "FILE",
+               .help = "Refused: fleetrun does not support several nodes yet"}),
+      refused("a setting of Open MPI, which fleetrun does not use",
+              {.names = {"--mca"}, .argument = "SETTING", .help = "Refused: fleetrun does not use Open MPI"}),
+      refused("the workers of one host are numbered in the order of their devices",
+              {.names = {"--map_by", "--rank_by"},
+               .argument = "WHAT",
+               .help = "Refused: fleetrun numbers the workers in the order of their devices"}),
+  };
+}
+
+std::vector<Flag> horovodrun_flags(LaunchOptions& options) {
+  return {
+      noted(options.notes, "the program chooses how its ranks reach each other", {.names = {"--gloo"}}),
+      noted(options.notes, "--log_level=DEBUG is the most that fleetrun says", {.names = {"--verbose"}}),
+      noted(options.notes, "workers of one host start without waiting",
+            {.names = {"--start_timeout"}, .argument = "SECONDS"}),
+      noted(options.notes, "nothing about the network is kept between runs", {.names = {"--disable_cache"}}),
+      noted(options.notes, "--log_prefix='{time} [{rank}] ' puts the time before each line",
+            {.names = {"--prefix_output_with_timestamp"}}),
+  };
+}
+
+}  // namespace
+
+std::vector<Flag> peer_flags(LaunchOptions& options) {
+  std::vector<Flag> table;
+  const auto add = [&](const char* launcher, std::vector<Flag> flags) {
+    flags = accepted_from(launcher, std::move(flags));
+    std::move(flags.begin(), flags.end(), std::back_inserter(table));
+  };
+  add("torchrun", torchrun_meeting(options));
+  add("torchrun", torchrun_workers(options));
+  add("torchrun", torchrun_output(options));
+  add("torchrun", torchrun_supervision(options));
+  add("mpirun", mpirun_flags(options));
+  add("horovodrun", horovodrun_flags(options));
+  return table;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,26 @@
+#include "launch/cli/subcommand.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace fleetrun::launch {
+
+const Subcommand* subcommand_called(const std::vector<Subcommand>& subcommands, const std::string& name) {
+  const auto found = std::find_if(subcommands.begin(), subcommands.end(),
+                                  [&](const Subcommand& one) { return one.name == name; });
+  return found == subcommands.end() ? nullptr : &*found;
+}
+
+FoundFlags read_flags(const Subcommand& subcommand, const std::vector<std::string>& words) {
+  const std::string hint = fmt::format("fleetrun {} --help", subcommand.name);
+  FoundFlags found = read_flags(subcommand.flags, words, hint);
+  if (found.rest.size() > subcommand.most_words && !found.has("--help"))
+    throw Error(ErrorKind::usage,
+                fmt::format("found {}, which is one word too many", found.rest[subcommand.most_words]), hint);
+  return found;
+}
+
+}  // namespace fleetrun::launch

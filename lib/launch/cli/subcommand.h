@@ -1,0 +1,33 @@
+// One subcommand of fleetrun in one row: running it, --help, completion and the man page all read it.
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "launch/cli/flag.h"
+#include "launch/cli/read_flags.h"
+
+namespace fleetrun::launch {
+
+struct Subcommand {
+  std::string name;
+  std::string arguments;     // as in "usage: fleetrun NAME ARGUMENTS"
+  std::string summary;       // begins with a verb and has no full stop
+  std::string details = {};  // more sentences for its --help
+  std::vector<Flag> flags = {};
+  std::vector<std::string> choices = {};                                          // for its first word
+  Completes completes = Completes::nothing;                                       // its words
+  std::size_t most_words = 0;                                                     // besides flags
+  int (*run)(const FoundFlags& found, const Environment& environment) = nullptr;  // returns the exit code
+};
+
+constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
+
+// Null when there is none with this name.
+const Subcommand* subcommand_called(const std::vector<Subcommand>& subcommands, const std::string& name);
+
+// Throws Error(usage) for unknown flags and for too many words.
+FoundFlags read_flags(const Subcommand& subcommand, const std::vector<std::string>& words);
+
+}  // namespace fleetrun::launch
