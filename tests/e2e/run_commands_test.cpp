@@ -92,8 +92,8 @@ TEST_CASE("stop ends a run and waits for its end") {
 // A run that has just said where the logs of its first attempt are, and waits to start again.
 ChildProcess start_and_fail(const Launch& launch) {
   launch.folder.write("run.sh", "exec \"$@\" 2> said\n");
-  const Words words = Launch::command({"--nproc_per_node=2", "--max_restart=3", "--restart_delay=100"},
-                                      {"print", "so", "exit", "5"});
+  const Words words =
+      Launch::command({"--max_restart=3", "--restart_delay=100"}, {"print", "so", "exit", "5"});
   Words command = {"/bin/sh", "run.sh"};
   command.insert(command.end(), words.begin(), words.end());
   return ChildProcess(command, launch.options());
@@ -105,14 +105,14 @@ TEST_CASE(
   ChildProcess run = start_and_fail(launch);
   REQUIRE(comes_true(
       [&] { return contains(launch.folder.read("said"), "logs before it are in log/attempt-0/"); }, 60s));
-  CHECK(launch.folder.read("log/attempt-0/workerlog.1") == "so\n");
-  CHECK(launch.run_words({"logs"}).out == "[0] so\n[1] so\n");
+  CHECK(launch.folder.read("log/attempt-0/workerlog.0") == "so\n");
+  CHECK(launch.run_words({"logs"}).out == "so\n");
   CHECK(launch.run_words({"ps"}).code == 0);
   CHECK(launch.run_words({"stop"}).code == 0);
   CHECK(run.wait().code == 143);
   CHECK(launch.report()["exit_code"] == 143);
   CHECK(launch.report()["stop_signal"] == SIGTERM);
-  CHECK(launch.run_words({"logs", "--rank=1"}).out == "so\n");
+  CHECK(launch.run_words({"logs", "--rank=0"}).out == "so\n");
 }
 
 TEST_CASE("stop --now does not wait for ranks that ignore SIGTERM") {
