@@ -141,7 +141,7 @@ def check_include(root, heavy, path, bracket, name):
             return f'write "{name}", not <{name}>: it is ours'
         return check_third_party(path, name)
     if target is None:
-        return f'"{name}" is no file under lib/; third-party headers go in <>'
+        return f'"{name}" is not a file under lib/; third-party headers go in <>'
     if target in heavy and not (path.endswith(".cpp") and part_of(path) == part_of(target)):
         return f"it includes <{heavy[target]}>, which is heavy: only .cpp files of its own library may include it"
     return check_project_include(path, target)
@@ -154,7 +154,7 @@ def check_tree(root):
     found = []
     for path, number, bracket, name in includes:
         if part_of(path) is None:
-            found.append(f"{path}:{number}: this folder is no part of the project; see MAY_INCLUDE")
+            found.append(f"{path}:{number}: this folder is not a part of the project; see MAY_INCLUDE")
             continue
         rule = check_include(root, heavy, path, bracket, name)
         if rule:

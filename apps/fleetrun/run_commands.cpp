@@ -33,7 +33,8 @@ JsonValue ask(launch::ControlClient& client, const std::string& folder, const Js
   JsonValue answer = with_context(fmt::format("reading the answer of the run in {}/", folder),
                                   [&] { return read_json(text).root; });
   if (!answer.is(Kind::object))
-    throw Error(ErrorKind::protocol, fmt::format("the answer of the run in {}/ is no JSON object", folder));
+    throw Error(ErrorKind::protocol,
+                fmt::format("the answer of the run in {}/ is not a JSON object", folder));
   if (const JsonMember* error = answer.find("error"))
     throw Error(ErrorKind::usage, printable_start(error->value.text, kLongestMessage));
   return answer;

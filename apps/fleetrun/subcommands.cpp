@@ -43,8 +43,7 @@ std::vector<Subcommand> make_subcommands() {
        .details =
            "The weights come from train.seed or model.pretrained. The file holds the parameters and the "
            "running statistics as f32, under PyTorch's names. If the job sets model.input_shape and "
-           "model.class_dim, fleetrun opens no data set. After a training, output.dir contains the "
-           "trained weights as model.safetensors.",
+           "model.class_dim, fleetrun opens no data set. After a training, output.dir contains the trained weights as model.safetensors.",
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_export_command},

@@ -118,9 +118,9 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (!report.unsaved.empty())
     throw Error(
         ErrorKind::io,
-        fmt::format("the training is done and its weights are saved, but the checkpoint of its end could not "
-                    "be written: {}",
-                    report.unsaved));
+        fmt::format(
+            "the training is done and its weights are saved, but the checkpoint of its end could not be written: {}",
+            report.unsaved));
   // The signal that asked for it ends this process too, so that whoever waits for it sees why.
   if (report.stopped) runtime::die_of_sigterm();
 }

@@ -47,7 +47,7 @@ double steps_until(std::int64_t until, std::int64_t start, const std::vector<std
          static_cast<double>(until - before) / static_cast<double>(*next - before);
 }
 
-// Milliseconds of a step, by the ranks' summed speed until the first of them has done its steps: what the others do behind
+// Milliseconds of a step, by the ranks' summed speed until the first of them has done its steps: what the others do after it
 // that, they do with the machine for themselves.
 template <class Step>
 double milliseconds_of_turn(int steps, comm::Communicator& all, const Step& make_step) {

@@ -20,7 +20,7 @@ Endpoint parse_endpoint(std::string_view text) {
       return {std::string(text.substr(0, colon)), static_cast<std::uint16_t>(port)};
   }
   throw Error(ErrorKind::usage,
-              fmt::format("\"{}\" is no endpoint; wanted HOST:PORT with a port of 1 to 65535", text));
+              fmt::format("\"{}\" is not an endpoint; wanted HOST:PORT with a port of 1 to 65535", text));
 }
 
 }  // namespace fleetrun

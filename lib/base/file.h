@@ -8,7 +8,7 @@
 namespace fleetrun {
 
 // The content of a regular file of at most `limit` bytes.
-// Throws Error(missing|permission|io), Error(config) when it is no regular file or larger than that.
+// Throws Error(missing|permission|io), Error(config) when it is not a regular file or larger than that.
 std::string read_file(const std::string& path, std::size_t limit);
 std::string read_file(int fd, const std::string& path, std::size_t limit);  // that is open on it
 

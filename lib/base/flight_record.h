@@ -1,5 +1,5 @@
 // The last collectives of one communicator on one rank: what was begun when, and what has ended. The record lies
-// behind the rank's progress page, so that the launcher can read it when the rank is stopped or dead. Of fixed
+// after the rank's progress page, so that the launcher can read it when the rank is stopped or dead. Of fixed
 // size; noting a collective allocates nothing and calls nothing but the clock.
 #pragma once
 #include <array>
@@ -66,7 +66,7 @@ class FlightRecord {
   using Word = std::atomic<std::uint64_t>;
 
   // One cache line. `number` is 0 while the rest is written, and the last to be written: who finds the same
-  // number before and behind reading the rest has read one collective.
+  // number before and after reading the rest has read one collective.
   struct Slot {
     Word number, name[2], reduction, count, dtype_and_root, start, end;
   };

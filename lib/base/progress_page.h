@@ -1,4 +1,4 @@
-// One page of shared memory per rank: the worker writes where it is, the launcher reads. Behind it lie the records
+// One page of shared memory per rank: the worker writes where it is, the launcher reads. After it lie the records
 // of the rank's collectives. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
 #pragma once
 #include <array>

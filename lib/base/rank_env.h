@@ -34,7 +34,7 @@ struct RankEnv {
 void write_rank_env(const RankEnv& rank_env, Environment& environment);
 
 // Without FLEETRUN_RANK: the RankEnv of a single rank, as when the worker is started by hand.
-// Throws Error(usage) for a variable that is missing, is no number or names no backend.
+// Throws Error(usage) for a variable that is missing, is not a number or names no backend.
 RankEnv read_rank_env(const Environment& environment);
 
 }  // namespace fleetrun

@@ -84,7 +84,7 @@ using Message = std::variant<Hello, Challenge, Proof, Welcome, Refused, Set, Get
 // A whole frame. Throws Error(protocol) when the message is above kMaxFrame.
 std::string encode(const Message& message);
 
-// The message in a frame without its length; nothing when the bytes are no message of this protocol.
+// The message in a frame without its length; nothing when the bytes are not a message of this protocol.
 std::optional<Message> decode(std::string_view bytes);
 
 constexpr std::size_t kLengthBytes = 4;

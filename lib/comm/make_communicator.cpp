@@ -41,7 +41,7 @@ std::unique_ptr<Transport> make_transport(CommBackend backend, const TransportFa
     case CommBackend::automatic:
       break;
   }
-  throw Error(ErrorKind::internal, "auto is no transport by itself");
+  throw Error(ErrorKind::internal, "auto is not a transport by itself");
 }
 
 // Those that `asked` allows, in the order in which they are tried: a backend for one host before those for any.

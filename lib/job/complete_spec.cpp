@@ -33,7 +33,7 @@ std::vector<NamedSet> data_sets(const Draft& draft) {
   return sets;
 }
 
-// A shorter training than the file was written for: what the file says about later steps is no mistake then.
+// A shorter training than the file was written for: what the file says about later steps is not a mistake then.
 bool was_shortened(const std::string& path, const Draft& draft) {
   return draft.on_command_line("train.max_steps") && !draft.on_command_line(path);
 }
@@ -159,10 +159,9 @@ void inherit(const std::string& key, const std::vector<double>& train, std::vect
              Draft& draft) {
   if (draft.has("data.test" + key)) {
     if (test != train)
-      draft.notes.push_back(
-          fmt::format("data.test{0} differs from data.train{0}: the model is evaluated on pixels of another "
-                      "range than it is trained on",
-                      key));
+      draft.notes.push_back(fmt::format(
+          "data.test{0} differs from data.train{0}: the model is evaluated on pixels of another range than it is trained on",
+          key));
   } else if (channels_of(draft.spec.data.train) == channels_of(*draft.spec.data.test)) {
     test = train;
   }

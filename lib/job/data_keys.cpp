@@ -28,10 +28,10 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
       make_key("format", set(&DataSetSpec::format),
                "format of the samples; synthetic: fleetrun generates them",
                {.choices = formats, .required = true}),
-      make_path_key("path", set(&DataSetSpec::path),
-                    "image_folder: a folder with one subfolder of JPEG or PNG files per class; cifar_bin: "
-                    "CIFAR-10 binary batches",
-                    {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
+      make_path_key(
+          "path", set(&DataSetSpec::path),
+          "image_folder: a folder with one subfolder of JPEG or PNG files per class; cifar_bin: CIFAR-10 binary batches",
+          {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
       make_path_key("list", set(&DataSetSpec::list), "file with one line `path label` per image",
                     {.required = true, .only_with = with({"image_list"})}),
       make_path_key("root", set(&DataSetSpec::root), "folder that the paths in the list are relative to",
@@ -57,13 +57,12 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                 .absent = "size of the images if all have the same size, otherwise 224"}),
       make_key("channels", set(&DataSetSpec::channels), "3: colour, 1: grey; fleetrun converts the images",
                {.range = Range::between(1, 3), .only_with = with(kStored), .absent = "3; idx: 1"}),
-      make_key("augment", set(&DataSetSpec::augment),
-               "augmentation; crop_flip: pads by 4 pixels, crops at random, flips half of the images; "
-               "random_resized_crop: "
-               "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the "
-               "short side to 256, "
-               "crops the centre",
-               {.choices = augments}),
+      make_key(
+          "augment", set(&DataSetSpec::augment),
+          "augmentation; crop_flip: pads by 4 pixels, crops at random, flips half of the images; random_resized_crop: "
+          "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the short side to 256, "
+          "crops the centre",
+          {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean),
                "value to subtract from each pixel (0 to 255), one per channel",
                {.least_items = 1, .absent = pixels.mean}),
@@ -97,19 +96,19 @@ Key data_keys() {
                    {.range = Range::from(1)}),
           make_key("shuffle", data(&DataSpec::shuffle),
                    "shuffles the samples before each epoch, seeded by train.seed and the epoch"),
-          make_key("uneven", data(&DataSpec::uneven),
-                   "gives all ranks the same number of batches; pad: repeats random samples; drop: leaves "
-                   "samples out",
-                   {.choices = {choice("pad", Uneven::pad), choice("drop", Uneven::drop)}}),
+          make_key(
+              "uneven", data(&DataSpec::uneven),
+              "gives all ranks the same number of batches; pad: repeats random samples; drop: leaves samples out",
+              {.choices = {choice("pad", Uneven::pad), choice("drop", Uneven::drop)}}),
           make_key("loader_threads", data(&DataSpec::loader_threads),
                    "threads per rank that read and decode samples",
                    {.range = Range::between(1, kMostLoaderThreads)}),
           make_key("prefetch", data(&DataSpec::prefetch), "batches to load ahead, per rank",
                    {.range = Range::between(1, kMostPrefetched)}),
-          make_key("bad_sample", data(&DataSpec::bad_sample),
-                   "for files that fleetrun cannot decode; fail: ends the run; skip: skips the file with a "
-                   "warning",
-                   {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
+          make_key(
+              "bad_sample", data(&DataSpec::bad_sample),
+              "for files that fleetrun cannot decode; fail: ends the run; skip: skips the file with a warning",
+              {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali), "decodes images on the GPU",
                    {.support = Support::default_only}),
       },

@@ -64,7 +64,7 @@ std::optional<std::string> selected(const JsonValue& object, const Key& parent, 
 }
 
 // A key that the chosen format, model or schedule does not use. When that choice was made on the command
-// line, what the file says about another choice is no mistake.
+// line, what the file says about another choice is not a mistake.
 void report_unused(const JsonValue& value, const std::string& path, const std::string& selector_path,
                    const std::string& choice, Draft& draft) {
   if (draft.on_command_line(selector_path) && value.position.line != 0)

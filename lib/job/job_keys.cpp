@@ -18,9 +18,9 @@ Key checkpoint_keys() {
                    {.range = Range::from(1), .absent = "off"}),
           make_key("keep", checkpoint(&CheckpointSpec::keep), "number of newest checkpoints to keep",
                    {.range = Range::from(1)}),
-          make_key("resume", checkpoint(&CheckpointSpec::resume),
-                   "auto: resumes from the newest valid checkpoint in dir; never: starts from the beginning; "
-                   "or the path of a checkpoint"),
+          make_key(
+              "resume", checkpoint(&CheckpointSpec::resume),
+              "auto: resumes from the newest valid checkpoint in dir; never: starts from the beginning; or the path of a checkpoint"),
       });
 }
 

@@ -17,7 +17,7 @@ bool is_inside(const fs::path& path, const fs::path& folder) {
 
 // The first part of the path that is a link to something that is not there.
 std::optional<fs::path> find_dangling_link(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is no link that we could follow
+  std::error_code ignored;  // what cannot be looked at is not a link that we could follow
   fs::path walked;
   for (const fs::path& part : path) {
     walked /= part;

@@ -84,7 +84,7 @@ void add_type(JsonValue& schema, const Key& key) {
   }
 }
 
-// Null where what holds by default is no fixed value.
+// Null where what holds by default is not a fixed value.
 JsonValue default_of(const Key& key) {
   JobSpec defaults;
   return key.is_object() || key.rules.required || !key.rules.absent.empty() ? JsonValue()

@@ -67,10 +67,10 @@ struct KeyRules {
   std::size_t least_items = 0;  // of a list
   bool required = false;        // when `only_with` holds
   std::optional<Condition> only_with;
-  std::string excludes;              // a sibling that may not be written beside this key
-  std::string shorthand;             // of an object: a plain number means this member
-  std::string absent;                // what holds when the key is not written, where that is no fixed value
-  std::string note;                  // said when the key is written
+  std::string excludes;   // a sibling that may not be written beside this key
+  std::string shorthand;  // of an object: a plain number means this member
+  std::string absent;     // what holds when the key is not written, where that is not a fixed value
+  std::string note;       // said when the key is written
   std::vector<std::string> aliases;  // whole paths that are taken for this key
 };
 

@@ -26,7 +26,7 @@ struct ParsedJob {
 // `overrides` are the words after the job file, "key.path=value"; values are JSON where they can be, else
 // text. Throws Error(missing|permission) when the file cannot be read; Error(config) with a line for each
 // thing that is wrong, "file:line:column: key.path: what was found, what was wanted"; Error(usage) for a word
-// that is no override.
+// that is not an override.
 ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>& overrides);
 
 // The same for a text that stands in the file `name`, whose folder is where relative paths start.

@@ -66,8 +66,7 @@ void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
     throw Error(
         ErrorKind::config,
         fmt::format(
-            "{} is 1, which stands for the ranks of a node, wanted groups of 2 or more: each node has "
-            "one rank",
+            "{} is 1, which stands for the ranks of a node, wanted groups of 2 or more: each node has one rank",
             kGroupKey));
   if (ranks.all % group != 0)
     throw Error(ErrorKind::config,

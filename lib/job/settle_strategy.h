@@ -23,7 +23,7 @@ struct SettledStrategy {
 
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;  // of the environment
 
-// Throws Error(config) for groups that these ranks cannot form and for FLAGS_* that are no numbers. Launcher and worker
+// Throws Error(config) for groups that these ranks cannot form and for FLAGS_* that are not numbers. Launcher and worker
 // come to the same. `variables`: the worker's; FLAGS_fuse_parameter_memory_size and _groups_size hold where the job
 // says nothing.
 SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,

@@ -77,11 +77,11 @@ Key build_strategy_keys() {
                    "delays updates until the whole backward pass is done"),
           make_key("cache_runtime_context", build(&Build::cache_runtime_context),
                    "looks up the addresses of values once instead of in each step"),
-          make_key("reduce_strategy", build(&Build::reduce_strategy),
-                   "AllReduce: every rank updates every parameter; Reduce: one rank updates it and sends it "
-                   "to the others",
-                   {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
-                                choice("Reduce", ReduceStrategy::Reduce)}}),
+          make_key(
+              "reduce_strategy", build(&Build::reduce_strategy),
+              "AllReduce: every rank updates every parameter; Reduce: one rank updates it and sends it to the others",
+              {.choices = {choice("AllReduce", ReduceStrategy::AllReduce),
+                           choice("Reduce", ReduceStrategy::Reduce)}}),
           make_key("gradient_scale_strategy", build(&Build::gradient_scale_strategy),
                    "CoeffNumDevice: the mean of the ranks' gradients; One: their sum",
                    {.choices = {choice("CoeffNumDevice", GradientScale::CoeffNumDevice),
@@ -112,9 +112,9 @@ Key execution_strategy_keys() {
 
 std::vector<Key> communication_keys(const Section<StrategySpec>& strategy) {
   return {
-      make_key("sync_nccl_allreduce", strategy(&StrategySpec::sync_nccl_allreduce),
-               "true: the thread that starts an all-reduce waits for it; false: a thread of the communicator "
-               "runs it"),
+      make_key(
+          "sync_nccl_allreduce", strategy(&StrategySpec::sync_nccl_allreduce),
+          "true: the thread that starts an all-reduce waits for it; false: a thread of the communicator runs it"),
       make_key("nccl_comm_num", strategy(&StrategySpec::nccl_comm_num),
                "number of communicators, which all-reduces use in turn",
                {.range = Range::between(1, kMostCommunicators)}),

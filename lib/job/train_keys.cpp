@@ -26,16 +26,16 @@ Key train_keys() {
                    {.range = Range::from(1)}),
           make_key("fetch_every", train(&TrainSpec::fetch_every), "steps between reads of loss and accuracy",
                    {.range = Range::from(1)}),
-          make_key("print_format", train(&TrainSpec::print_format),
-                   "format of the printed lines; epoch: `[Epoch 0, batch 5] loss: ...`; worker: "
-                   "`worker_index: 0, step5 cost = ...`",
-                   {.choices = {choice("epoch", PrintFormat::epoch), choice("worker", PrintFormat::worker)}}),
+          make_key(
+              "print_format", train(&TrainSpec::print_format),
+              "format of the printed lines; epoch: `[Epoch 0, batch 5] loss: ...`; worker: `worker_index: 0, step5 cost = ...`",
+              {.choices = {choice("epoch", PrintFormat::epoch), choice("worker", PrintFormat::worker)}}),
           make_key("eval_every", train(&TrainSpec::eval_every),
                    "epochs between evaluations on data.test; 0: never", {.range = Range::from(0)}),
-          make_key("check_weights_every", train(&TrainSpec::check_weights_every),
-                   "steps between comparisons of all ranks' weights; 0: never; a difference ends the run "
-                   "with code 81",
-                   {.range = Range::from(0)}),
+          make_key(
+              "check_weights_every", train(&TrainSpec::check_weights_every),
+              "steps between comparisons of all ranks' weights; 0: never; a difference ends the run with code 81",
+              {.range = Range::from(0)}),
           make_key("profile", train(&TrainSpec::profile),
                    "number of steps to profile, from the second step on; 0: none", {.range = Range::from(0)}),
       });

@@ -82,7 +82,7 @@ TEST_CASE("a longer name than there is room for is cut") {
   CHECK(record->read().entries.front().reduction == "some fun");
 }
 
-TEST_CASE("the launcher finds behind a page what the worker wrote there, one record for each communicator") {
+TEST_CASE("the launcher finds after a page what the worker wrote there, one record for each communicator") {
   const UniqueFd fd = make_progress_fd();
   const ProgressPagePtr of_launcher = map_new_progress_page(fd.get());
   const ProgressPagePtr of_worker = map_inherited_progress_page(fd.get());

@@ -153,7 +153,7 @@ TEST_CASE("faults inside a text are told at their character") {
         R"(1:2 "a\u0000": found a key with the character U+0000, wanted one without)");
 }
 
-TEST_CASE("another encoding is named, bytes that are no UTF-8 are shown") {
+TEST_CASE("another encoding is named, bytes that are not UTF-8 are shown") {
   using namespace std::string_view_literals;
   CHECK(problems_of("\xEF\xBB\xBF{}") == "1:1 : found a byte order mark, wanted UTF-8 without one");
   CHECK(problems_of("\xFF\xFE{\0}\0"sv) == "1:1 : found UTF-16 text, wanted UTF-8");

@@ -17,21 +17,21 @@ TEST_CASE("a value is written on one line") {
 
 TEST_CASE("lines are indented, lists of plain values stay on one") {
   const JsonValue value = read_json(R"({"a": {"b": [1, 2], "c": []}, "d": [{}, {"e": "x"}]})").root;
-  CHECK(to_json_lines(value) ==
-        "{\n  \"a\": {\n    \"b\": [1, 2],\n    \"c\": []\n  },\n  \"d\": [\n    {},\n    {\n      \"e\": "
-        "\"x\"\n    }\n  ]\n}\n");
+  CHECK(
+      to_json_lines(value) ==
+      "{\n  \"a\": {\n    \"b\": [1, 2],\n    \"c\": []\n  },\n  \"d\": [\n    {},\n    {\n      \"e\": \"x\"\n    }\n  ]\n}\n");
 }
 
-TEST_CASE("every item of a tall text has a line of its own, and numbers that are no integers a point") {
+TEST_CASE("every item of a tall text has a line of its own, and numbers that are not integers a point") {
   const JsonValue value = JsonValue::object({{"a", std::vector<int>{1, 2}},
                                              {"b", JsonValue::list({})},
                                              {"c", JsonValue::object()},
                                              {"d", 2.0},
                                              {"e", 1e20},
                                              {"f", 0.5}});
-  CHECK(to_json_tall(value) ==
-        "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": [],\n  \"c\": {},\n  \"d\": 2.0,\n  \"e\": 1e+20,\n  "
-        "\"f\": 0.5\n}\n");
+  CHECK(
+      to_json_tall(value) ==
+      "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": [],\n  \"c\": {},\n  \"d\": 2.0,\n  \"e\": 1e+20,\n  \"f\": 0.5\n}\n");
 }
 
 TEST_CASE("plain values become JSON values of their kind") {

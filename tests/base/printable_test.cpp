@@ -39,15 +39,14 @@ TEST_CASE("a terminal gets no control character") {
   CHECK(printable("\x1b[2J\x1b]0;title\x07") == "?[2J?]0;title?");
   CHECK(printable("a\rb\nc\x7f") == "a?b?c?");
   CHECK(printable("\xC2\x9B"
-                  "31m") == "?31m");  // CSI as one character
-  CHECK(printable("\xE2\x80\xAE"
-                  "gnp.exe") == "?gnp.exe");            // right to left from here
-  CHECK(printable("one\xE2\x80\xA8two") == "one?two");  // a line separator
+                  "31m") == "?31m");                      // CSI as one character
+  CHECK(printable("\xE2\x80\xAEgnp.exe") == "?gnp.exe");  // right to left from here
+  CHECK(printable("one\xE2\x80\xA8two") == "one?two");    // a line separator
   CHECK(printable_lines("one\n\x1btwo\r\n") == "one\n?two?\n");
   CHECK(printable_lines("\n\n") == "\n\n");
 }
 
-TEST_CASE("bytes that are no UTF-8 are replaced one by one") {
+TEST_CASE("bytes that are not UTF-8 are replaced one by one") {
   CHECK(valid_utf8("a\xff") == "a\xEF\xBF\xBD");
   CHECK(valid_utf8("\xE2\x82") == "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut off
   CHECK(valid_utf8("\xC0\xAF") == "\xEF\xBF\xBD\xEF\xBF\xBD");  // '/' in a form that is too long

@@ -65,7 +65,7 @@ TEST_CASE("a length inside a message that points past its end is none") {
   CHECK_FALSE(decode(bytes));
 }
 
-TEST_CASE("words of other programs are no message") {
+TEST_CASE("words of other programs are not a message") {
   for (const char* words : {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02", "\0", "\x7f"})
     CHECK_FALSE(decode(words));
   std::mt19937 random(1);

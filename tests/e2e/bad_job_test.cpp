@@ -85,7 +85,7 @@ TEST_CASE("a job file with one mistake is refused in its own words") {
   }
 }
 
-TEST_CASE("what is no file at all is refused without waiting") {
+TEST_CASE("what is not a file at all is refused without waiting") {
   const Launch missing;
   check_refused(missing, {"missing", "", 66, "job.json"});
   const Launch directory;

@@ -94,8 +94,7 @@ bool has_bf16() {
 }
 
 TEST_CASE(
-    "a training in bf16 that is killed and started again keeps its loss scale, and ends bit by bit the "
-    "same") {
+    "a training in bf16 that is killed and started again keeps its loss scale, and ends bit by bit the same") {
   if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
   const Training whole("lenet"), killed("lenet");
   const Words amp = {"strategy.amp=true", "strategy.amp_configs.incr_every_n_steps=7"};
@@ -120,8 +119,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a training goes on in bf16 from a checkpoint in f32, and the other way round, and says what becomes of "
-    "the scale") {
+    "a training goes on in bf16 from a checkpoint in f32, and the other way round, and says what becomes of the scale") {
   if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=1"}).code == 0);
@@ -254,7 +252,7 @@ TEST_CASE("a training over more samples than before goes on with them, and keeps
   CHECK(saved(launch).back().ends_with("-step-16"));
 }
 
-TEST_CASE("what is told behind a checkpoint has a loss, though none is due to be fetched") {
+TEST_CASE("what is told after a checkpoint has a loss, though none is due to be fetched") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.max_steps=4"}).code == 0);
   const ChildResult again = train(launch, {"train.max_steps=6", "train.fetch_every=100"});
@@ -410,9 +408,9 @@ TEST_CASE("a training whose last checkpoint alone does not fit has its weights, 
   const ChildResult result = train(launch, {"checkpoint.every_epochs=0"});
   CHECK(::umount(disk.c_str()) == 0);
   CHECK(result.code == 74);
-  CHECK(contains(result.err,
-                 "the training is done and its weights are saved, but the checkpoint of its end could not be "
-                 "written: "));
+  CHECK(contains(
+      result.err,
+      "the training is done and its weights are saved, but the checkpoint of its end could not be written: "));
   CHECK(launch.folder.has("output/model.safetensors"));
   CHECK(contains(launch.folder.read("log/train.json"), "\"steps\": 36"));
 }
@@ -428,8 +426,9 @@ TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling 
   const std::string log = launch.folder.read("log/workerlog.0");
   CHECK_FALSE(contains(log, "the checkpoint is complete"));
   CHECK(std::regex_search(
-      log, std::regex("stopped by SIGTERM, and the checkpoint of epoch .* could not be written: "
-                      ".*No space left on device")));
+      log,
+      std::regex(
+          "stopped by SIGTERM, and the checkpoint of epoch .* could not be written: .*No space left on device")));
 }
 
 TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last good checkpoint is the newest") {

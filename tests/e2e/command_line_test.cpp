@@ -133,10 +133,9 @@ TEST_CASE(
   const std::string log = launch.folder.read("log/workerlog.0");
   CHECK(contains(log, "NCCL_DEBUG=INFO\n"));
   CHECK(contains(log, "NCCL_ALGO=Ring\n"));
-  CHECK(
-      contains(result.err,
-               "fleetrun: warning: NCCL_SOKET_IFNAME is no variable that NCCL is known to read; did you mean "
-               "NCCL_SOCKET_IFNAME?\n"));
+  CHECK(contains(
+      result.err,
+      "fleetrun: warning: NCCL_SOKET_IFNAME is not a variable that NCCL is known to read; did you mean NCCL_SOCKET_IFNAME?\n"));
   CHECK(launch.run({"--nccl=DEBUG=INFO"}, {}).code == 2);
 }
 
@@ -145,8 +144,7 @@ TEST_CASE("a word that is nearly a subcommand is answered with that one, unless 
   const ChildResult near = launch.run_words({"benhc", "all_reduce"});
   CHECK(near.code == 127);
   CHECK(near.err.starts_with(
-      "fleetrun: error: the program benhc is neither on PATH nor in this folder; did you "
-      "mean the subcommand bench?\n"));
+      "fleetrun: error: the program benhc is neither on PATH nor in this folder; did you mean the subcommand bench?\n"));
   CHECK_FALSE(contains(launch.run_words({"--", "benhc"}).err, "did you mean"));
   CHECK_FALSE(contains(launch.run_words({"--nproc_per_node=1", "benhc"}).err, "did you mean"));
 }

@@ -66,7 +66,7 @@ TEST_CASE("completion.sh: what bash offers in every place") {
   CHECK(offered("fleetrun --log-dir l") == Words{"logs of today"});
   CHECK(offered("fleetrun --log_dir=l") == Words{"--log_dir=logs of today"});  // '=' ends no word
   CHECK(offered("fleetrun --nproc-per") == Words{"--nproc-per-node"});
-  CHECK(offered("fleetrun --gpus 0 lo") == Words{"logs of today"});  // no subcommand behind a flag
+  CHECK(offered("fleetrun --gpus 0 lo") == Words{"logs of today"});  // no subcommand after a flag
   CHECK(offered("fleetrun --env A = B jo") == Words{"job.json"});
   CHECK(offered("fleetrun --dry_run = j") == Words{"json"});
   CHECK(offered("fleetrun --dry_run jo") == Words{"job.json"});
@@ -102,7 +102,7 @@ TEST_CASE("zsh and fish read their completions") {
   }
 }
 
-TEST_CASE("fish offers what starts a command line, and nothing of ours behind a script") {
+TEST_CASE("fish offers what starts a command line, and nothing of ours after a script") {
   if (!has_program("fish")) LEAVE_OUT("fish is not installed");
   const TemporaryFolder folder;
   folder.write("completion", completion_for("fish"));

@@ -64,8 +64,7 @@ TEST_CASE("config names a bad command line") {
   const ChildResult unknown = launch.run_words({"config", "--shema"});
   CHECK(unknown.code == 2);
   CHECK(unknown.err ==
-        "fleetrun: error: unknown flag --shema; did you mean --schema?\n  hint: fleetrun config "
-        "--help\n");
+        "fleetrun: error: unknown flag --shema; did you mean --schema?\n  hint: fleetrun config --help\n");
   CHECK(launch.run_words({"config"}).code == 2);
   CHECK(launch.run_words({"config", "nosuch.json"}).code == 66);
 }

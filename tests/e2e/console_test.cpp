@@ -7,7 +7,7 @@
 namespace fleetrun::console_test {
 namespace {
 
-// Behind the banner, sorted: the order between ranks is a matter of chance.
+// After the banner, sorted: the order between ranks is a matter of chance.
 Words shown_lines(const std::string& out) {
   Words lines;
   std::istringstream text(out.substr(out.find("CPU mode\n") + 9));

@@ -76,9 +76,9 @@ TEST_CASE("logs --grep: a line of 60,000 letters is searched, and a bad pattern 
   CHECK(result.out == std::string(60000, 'a') + "b\n");
   const ChildResult bad = launch.run_words({"logs", "--grep", "(a)\\1"});
   CHECK(bad.code == 2);
-  CHECK(contains(bad.err,
-                 "--grep is \"(a)\\1\", no regular expression: back references like \\1 are not supported, "
-                 "at character 4\n"));
+  CHECK(contains(
+      bad.err,
+      "--grep is \"(a)\\1\", no regular expression: back references like \\1 are not supported, at character 4\n"));
 }
 
 TEST_CASE("a log rule that a line could keep busy for ever holds up nothing") {
@@ -134,8 +134,7 @@ TEST_CASE("own_file.py: a rank that writes its own file is not taken for one tha
   const Launch launch;
   launch.folder.write(
       "own.sh",
-      "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do head -c 200000 /dev/zero >> own; sleep 0.2; "
-      "done\n");
+      "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do head -c 200000 /dev/zero >> own; sleep 0.2; done\n");
   CHECK(launch.run_words({"--hang_timeout=1", "--grace=0.1", "/bin/sh", "own.sh"}).code == 0);
   const ChildResult idle =
       launch.run_words({"--hang_timeout=1", "--grace=0.1", "/bin/sh", "-c", "sleep 100"});

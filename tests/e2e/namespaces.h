@@ -57,7 +57,7 @@ class Namespaces {
   int nodes() const { return nodes_; }
   std::string file_prefix() const {
     return "/run/netns/" + prefix_ + "-";
-  }  // with the node's number behind it
+  }  // with the node's number after it
   static std::string address(int node) { return "10.77.0." + std::to_string(node + 1); }
 
   // Words that run in a node.

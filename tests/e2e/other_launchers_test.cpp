@@ -124,7 +124,7 @@ TEST_CASE("the rendezvous of a command line is the one that the workers find") {
   CHECK(contains(environment, "TORCHELASTIC_RUN_ID=job-42\n"));
   const ChildResult elsewhere = launch.run({"--rdzv-endpoint=192.0.2.1:29400"}, {"env"});
   CHECK(elsewhere.code == 2);
-  CHECK(contains(elsewhere.err, "--rdzv_endpoint names 192.0.2.1, which is no address of this host"));
+  CHECK(contains(elsewhere.err, "--rdzv_endpoint names 192.0.2.1, which is not an address of this host"));
 }
 
 TEST_CASE("flags of mpirun count workers, give them variables and name this host") {

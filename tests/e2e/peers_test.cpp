@@ -42,11 +42,11 @@ ChildResult run_python(const Launch& launch, const std::string& folder, int rank
 }
 
 bool has_package(const std::string& folder, const std::string& name) {
-  const ChildResult found = run_child({"/bin/sh", "-c",
-                                       "test -x " + folder + "/python3 && " + folder +
-                                           "/python3 -c 'import importlib.util, sys; "
-                                           "sys.exit(importlib.util.find_spec(\"" +
-                                           name + "\") is None)'"});
+  const ChildResult found =
+      run_child({"/bin/sh", "-c",
+                 "test -x " + folder + "/python3 && " + folder +
+                     "/python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + name +
+                     "\") is None)'"});
   return found.code == 0;
 }
 

@@ -203,7 +203,7 @@ struct Training : Launch {
   }
 };
 
-// The number behind the last place where `words` stand.
+// The number after the last place where `words` stand.
 std::string number_behind(const std::string& text, const std::string& words) {
   const std::size_t at = text.rfind(words);
   REQUIRE_MESSAGE(at != std::string::npos, words);

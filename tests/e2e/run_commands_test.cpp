@@ -156,7 +156,7 @@ TEST_CASE("stop waits for the run that it stopped, not for the next one in the s
   }
 }
 
-TEST_CASE("behind stop the folder is free for the next run") {
+TEST_CASE("after stop the folder is free for the next run") {
   const Launch launch;
   for (int round = 0; round < 10; ++round) {
     std::filesystem::remove(launch.folder / "up");
@@ -354,7 +354,7 @@ TEST_CASE("logs -f has every attempt of a run that restarts faster than it looks
   CHECK(launch.folder.read("seen") == "attempt 0\nattempt 1\nattempt 2\n");
 }
 
-TEST_CASE("logs of ranks that have none is no empty success") {
+TEST_CASE("logs of ranks that have none is not an empty success") {
   const Launch launch;
   CHECK(launch.run({}, {"print", "x"}).code == 0);
   const ChildResult result = launch.run_words({"logs", "--rank=99"});

@@ -26,8 +26,7 @@ std::string log_of(const Launch& launch, const std::string& cache, const Words& 
 }
 
 TEST_CASE(
-    "rank 0 says how many convolutions were searched: none in the next run, which goes on with the same "
-    "algorithms") {
+    "rank 0 says how many convolutions were searched: none in the next run, which goes on with the same algorithms") {
   const Launch launch;
   const std::string cache = launch.folder / "cache";
   const std::string first = log_of(launch, cache);

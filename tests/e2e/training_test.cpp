@@ -109,9 +109,9 @@ TEST_CASE("groups that the ranks cannot form end the run with 78 before anything
                                                "strategy.use_hierarchical_allreduce=true",
                                                "strategy.hierarchical_allreduce_inter_nranks=3"});
   CHECK(result.code == 78);
-  CHECK(result.err ==
-        "fleetrun: error: strategy.hierarchical_allreduce_inter_nranks is 3, wanted a divisor of the "
-        "number of ranks, which is 4\n");
+  CHECK(
+      result.err ==
+      "fleetrun: error: strategy.hierarchical_allreduce_inter_nranks is 3, wanted a divisor of the number of ranks, which is 4\n");
   CHECK_FALSE(std::filesystem::exists(launch.folder / "log"));
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("--dump_passes writes the program after each pass, as text and picture
   CHECK(std::filesystem::exists(launch.folder / "passes/98-mine"));
 }
 
-TEST_CASE("--dump_program and --dump_passes of a program that is no job are refused") {
+TEST_CASE("--dump_program and --dump_passes of a program that is not a job are refused") {
   const Launch launch;
   for (const std::string flag : {"--dump_program", "--dump_passes"}) {
     const ChildResult result = launch.run({flag + "=dump"}, {"exit", "0"});
@@ -221,7 +221,7 @@ TEST_CASE("a truncated image ends the run with 65 and is named") {
   const Launch launch;
   std::filesystem::create_directories(launch.folder / "images/cat");
   std::filesystem::create_directories(launch.folder / "images/dog");
-  // The beginning of a JPEG of 16 by 16 pixels, and nothing behind it.
+  // The beginning of a JPEG of 16 by 16 pixels, and nothing after it.
   const std::string header(
       "\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
       "\xff\xc0\x00\x0b\x08\x00\x10\x00\x10\x01\x01\x11\x00",
@@ -258,7 +258,7 @@ TEST_CASE("row 12: one bad file is one skipped sample, whichever ranks and data 
   CHECK(launch.report()["train"]["skipped_samples"] == 1);
 }
 
-TEST_CASE("a loss that is no number ends the run with 80 and says at which step") {
+TEST_CASE("a loss that is not a number ends the run with 80 and says at which step") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
   const ChildResult result = launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.epochs=3"});

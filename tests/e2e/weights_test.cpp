@@ -109,7 +109,7 @@ TEST_CASE("export tells what is wrong") {
   const ChildResult bad =
       launch.run_words({"export", "job.json", "model.pretrained=bad.safetensors", "a.safetensors"});
   CHECK(bad.code == 65);
-  CHECK(contains(bad.err, "bad.safetensors is no good safetensors file"));
+  CHECK(contains(bad.err, "bad.safetensors is not a good safetensors file"));
   CHECK_FALSE(launch.folder.has("a.safetensors"));
 }
 

@@ -25,10 +25,10 @@ TEST_CASE("on the command line, too, where it wins over the key in the file") {
 }
 
 TEST_CASE("a key and its alias together are a problem") {
-  CHECK(complaint(good_job(R"("strategy": {"thread_num": 3, "execution_strategy": {"num_threads": 2}})")) ==
-        "a.json:4:28: strategy.thread_num: found an alias of strategy.execution_strategy.num_threads, wanted "
-        "one of the "
-        "two; the other is at a.json:4:69");
+  CHECK(
+      complaint(good_job(R"("strategy": {"thread_num": 3, "execution_strategy": {"num_threads": 2}})")) ==
+      "a.json:4:28: strategy.thread_num: found an alias of strategy.execution_strategy.num_threads, wanted one of the "
+      "two; the other is at a.json:4:69");
 }
 
 TEST_CASE("a switch that has no effect says so") {

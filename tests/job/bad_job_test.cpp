@@ -72,7 +72,7 @@ TEST_CASE("a file of 1 GB: its size is enough to refuse it") {
 
 TEST_CASE("an empty file") { CHECK(complaint("") == "a.json:1:1: found the text is empty, wanted a value"); }
 
-TEST_CASE("a file whose top is no object") {
+TEST_CASE("a file whose top is not an object") {
   CHECK(complaint("[1]") == "a.json:1:1: found a list of 1, wanted an object with the keys of a job");
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("UTF-16 and byte order marks") {
         "a.json:1:1: found a byte order mark, wanted UTF-8 without one");
 }
 
-TEST_CASE("bytes that are no UTF-8") {
+TEST_CASE("bytes that are not UTF-8") {
   CHECK(complaint("{\n\"model\": \"\xFF\"}") == "a.json:2:11: found the byte 0xFF, wanted UTF-8");
 }
 
@@ -112,8 +112,7 @@ TEST_CASE("an unknown key") {
   CHECK(complaint(good_job("\"train\": {\"epoch\": 3, \"wibble\": 1}")) ==
         "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
         "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, seed, threads, "
-        "log_every, "
-        "fetch_every, print_format, eval_every, check_weights_every, profile");
+        "log_every, fetch_every, print_format, eval_every, check_weights_every, profile");
 }
 
 TEST_CASE("a value of the wrong type") {
@@ -150,14 +149,12 @@ TEST_CASE("numbers out of range: 0, negative, 2^63, 1e309") {
       "a.json:5:47: optimizer.momentum: found 1.0, wanted a number from 0 to below 1\n"
       "a.json:5:68: optimizer.weight_decay: found 1e309, wanted a number that fits into 64 bits (up to about "
       "1.8e308)");
-  CHECK(complaint(good_job(R"("train": {"max_steps": 9223372036854775808})")) ==
-        "a.json:4:24: train.max_steps: found 9223372036854775808, wanted a whole number of at least 1 and at "
-        "most "
-        "2147483647");
+  CHECK(
+      complaint(good_job(R"("train": {"max_steps": 9223372036854775808})")) ==
+      "a.json:4:24: train.max_steps: found 9223372036854775808, wanted a whole number of at least 1 and at most 2147483647");
   CHECK(
       complaint(good_job(R"("strategy": {"amp_configs": {"init_loss_scaling": 1e39}})")) ==
-      "a.json:4:51: strategy.amp_configs.init_loss_scaling: found 1e39, wanted a number above 0 and at most "
-      "3.4028234663852886e+38");
+      "a.json:4:51: strategy.amp_configs.init_loss_scaling: found 1e39, wanted a number above 0 and at most 3.4028234663852886e+38");
   CHECK(complaint(good_job(R"("optimizer": {"name": "adam", "epsilon": 1e-44})")) ==
         "a.json:4:42: optimizer.epsilon: found 1e-44, wanted a number of at least 1e-30");
 }
@@ -176,9 +173,9 @@ TEST_CASE("64.5 where a whole number is wanted, while 64.0 is one") {
 }
 
 TEST_CASE("a required key that is missing") {
-  CHECK(complaint("{}") ==
-        "a.json:1:1: model: found nothing, wanted an object\na.json:1:1: data: found nothing, wanted an "
-        "object");
+  CHECK(
+      complaint("{}") ==
+      "a.json:1:1: model: found nothing, wanted an object\na.json:1:1: data: found nothing, wanted an object");
   CHECK(
       complaint(R"({"model": {}, "data": {"train": {"format": "idx", "images": "x"}}})") ==
       "a.json:1:11: model.name: found nothing, wanted one of \"mlp\", \"lenet\", \"resnet20\", \"resnet18\", "
@@ -189,9 +186,9 @@ TEST_CASE("a required key that is missing") {
 TEST_CASE("keys that contradict each other") {
   CHECK(complaint(good_job("\"train\": {\"epochs\": 3, \"max_steps\": 10}")) ==
         "a.json:4:37: train.max_steps: found 10 beside train.epochs at a.json:4:21, wanted one of the two");
-  CHECK(complaint(good_job("\"optimizer\": {\"name\": \"sgd\", \"momentum\": 0.5}")) ==
-        "a.json:4:42: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does "
-        "not use it");
+  CHECK(
+      complaint(good_job("\"optimizer\": {\"name\": \"sgd\", \"momentum\": 0.5}")) ==
+      "a.json:4:42: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does not use it");
 }
 
 TEST_CASE("100,000 nested lists") {
@@ -237,12 +234,10 @@ TEST_CASE("an unknown value of a choice, and one of a later build") {
         "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
         "\"mobilenet_v1\"; did you mean \"lenet\"?\n"
         "a.json:1:60: data.train.format: found \"tar\", wanted one of \"image_folder\", \"image_list\", "
-        "\"cifar_bin\", "
-        "\"idx\", "
-        "\"synthetic\"");
-  CHECK(complaint(good_job("\"optimizer\": {\"name\": \"lars\"}")) ==
-        "a.json:4:23: optimizer.name: found \"lars\", not supported by this build, which has \"sgd\", "
-        "\"momentum\", \"adam\"");
+        "\"cifar_bin\", \"idx\", \"synthetic\"");
+  CHECK(
+      complaint(good_job("\"optimizer\": {\"name\": \"lars\"}")) ==
+      "a.json:4:23: optimizer.name: found \"lars\", not supported by this build, which has \"sgd\", \"momentum\", \"adam\"");
 }
 
 TEST_CASE("lists of a schedule that do not fit together") {
@@ -251,8 +246,7 @@ TEST_CASE("lists of a schedule that do not fit together") {
           R"("optimizer": {"learning_rate": {"name": "piecewise", "boundaries": [30, 20], "values": [0.1, 0.01]}})")) ==
       "a.json:4:68: optimizer.learning_rate.boundaries: found 20 after 30, wanted ascending numbers\n"
       "a.json:4:88: optimizer.learning_rate.values: found a list of 2, wanted 3: one more than boundaries, "
-      "which has "
-      "2");
+      "which has 2");
 }
 
 TEST_CASE("a model with fewer outputs than the data has classes") {

@@ -104,8 +104,7 @@ TEST_CASE("an input that may not be read") {
   ::chmod((folder / "images").c_str(), 0000);
   ::chmod((folder / "locked").c_str(), 0000);
   const std::string about_file = fmt::format(
-      "77 data.train.images: {}: found one that may not be read (Permission denied (errno 13)), wanted a "
-      "file",
+      "77 data.train.images: {}: found one that may not be read (Permission denied (errno 13)), wanted a file",
       folder / "images");
   const std::string about_folder = fmt::format(
       "77 data.train.path: {}: found a folder on the way that may not be searched, wanted a folder",

@@ -46,9 +46,10 @@ TEST_CASE("row 6: the test samples get the mean and std of the training samples,
   const ParsedJob other = parse(with_test(values, R"(, "mean": [1, 2, 9])"));
   CHECK(other.spec.data.test->mean == std::vector<double>{1, 2, 9});
   CHECK(other.spec.data.test->deviation == std::vector<double>{4, 5, 6});
-  CHECK(other.notes == std::vector<std::string>{
-                           "data.test.mean differs from data.train.mean: the model is evaluated on pixels "
-                           "of another range than it is trained on"});
+  CHECK(
+      other.notes ==
+      std::vector<std::string>{
+          "data.test.mean differs from data.train.mean: the model is evaluated on pixels of another range than it is trained on"});
 }
 
 TEST_CASE("mean and std have a number for each channel") {
@@ -60,22 +61,16 @@ TEST_CASE("mean and std have a number for each channel") {
 }
 
 TEST_CASE("keys of another format are not for this one") {
-  CHECK(complaint(job_on(R"({"format": "cifar_bin", "path": "p", "images": "i", "shape": [1, 2, 3]})")) ==
-        "a.json:3:48: data.train.images: found \"i\", wanted nothing: data.train.format is \"cifar_bin\", "
-        "which does not "
-        "use it\n"
-        "a.json:3:62: data.train.shape: found a list of 3, wanted nothing: data.train.format is "
-        "\"cifar_bin\", which does "
-        "not use it");
-  CHECK(complaint(job_on(R"({"format": "synthetic"})")) ==
-        "a.json:3:1: data.train.samples: found nothing, wanted a whole number of at least 1, as "
-        "data.train.format is "
-        "\"synthetic\"\n"
-        "a.json:3:1: data.train.shape: found nothing, wanted a list of 3 whole numbers from 1 to 65536, as "
-        "data.train.format is \"synthetic\"\n"
-        "a.json:3:1: data.train.classes: found nothing, wanted a whole number from 2 to 1000000, as "
-        "data.train.format is "
-        "\"synthetic\"");
+  CHECK(
+      complaint(job_on(R"({"format": "cifar_bin", "path": "p", "images": "i", "shape": [1, 2, 3]})")) ==
+      "a.json:3:48: data.train.images: found \"i\", wanted nothing: data.train.format is \"cifar_bin\", which does not use it\n"
+      "a.json:3:62: data.train.shape: found a list of 3, wanted nothing: data.train.format is \"cifar_bin\", which does not use it");
+  CHECK(
+      complaint(job_on(R"({"format": "synthetic"})")) ==
+      "a.json:3:1: data.train.samples: found nothing, wanted a whole number of at least 1, as data.train.format is \"synthetic\"\n"
+      "a.json:3:1: data.train.shape: found nothing, wanted a list of 3 whole numbers from 1 to 65536, as "
+      "data.train.format is \"synthetic\"\n"
+      "a.json:3:1: data.train.classes: found nothing, wanted a whole number from 2 to 1000000, as data.train.format is \"synthetic\"");
 }
 
 TEST_CASE("the model has room for the classes of the data, and its input their shape") {
@@ -111,23 +106,22 @@ TEST_CASE("schedules whose parts contradict each other") {
     return complaint(
         good_job("\"optimizer\": {\"learning_rate\":\n" + schedule + "}, \"train\": {\"max_steps\": 50}"));
   };
-  CHECK(rate(R"({"name": "cosine", "warmup_steps": 50})") ==
-        "a.json:5:36: optimizer.learning_rate.warmup_steps: found 50, wanted fewer than train.max_steps, "
-        "which is 50");
-  CHECK(rate(R"({"name": "polynomial", "base": 0.1, "end": 0.2})") ==
-        "a.json:5:44: optimizer.learning_rate.end: found 0.2, wanted less than optimizer.learning_rate.base, "
-        "which is 0.1");
-  CHECK(rate(R"({"name": "constant", "end": 0, "unit": "epoch"})") ==
-        "a.json:5:29: optimizer.learning_rate.end: found 0, wanted nothing: optimizer.learning_rate.name is "
-        "\"constant\", "
-        "which does not use it\n"
-        "a.json:5:40: optimizer.learning_rate.unit: found \"epoch\", wanted nothing: "
-        "optimizer.learning_rate.name is "
-        "\"constant\", which does not use it");
-  CHECK(rate(R"({"name": "piecewise", "values": [1]})") ==
-        "a.json:5:1: optimizer.learning_rate.boundaries: found nothing, wanted a list of at least 1 whole "
-        "numbers of at "
-        "least 1, as optimizer.learning_rate.name is \"piecewise\"");
+  CHECK(
+      rate(R"({"name": "cosine", "warmup_steps": 50})") ==
+      "a.json:5:36: optimizer.learning_rate.warmup_steps: found 50, wanted fewer than train.max_steps, which is 50");
+  CHECK(
+      rate(R"({"name": "polynomial", "base": 0.1, "end": 0.2})") ==
+      "a.json:5:44: optimizer.learning_rate.end: found 0.2, wanted less than optimizer.learning_rate.base, which is 0.1");
+  CHECK(
+      rate(R"({"name": "constant", "end": 0, "unit": "epoch"})") ==
+      "a.json:5:29: optimizer.learning_rate.end: found 0, wanted nothing: optimizer.learning_rate.name is \"constant\", "
+      "which does not use it\n"
+      "a.json:5:40: optimizer.learning_rate.unit: found \"epoch\", wanted nothing: "
+      "optimizer.learning_rate.name is \"constant\", which does not use it");
+  CHECK(
+      rate(R"({"name": "piecewise", "values": [1]})") ==
+      "a.json:5:1: optimizer.learning_rate.boundaries: found nothing, wanted a list of at least 1 whole numbers of at "
+      "least 1, as optimizer.learning_rate.name is \"piecewise\"");
 }
 
 TEST_CASE("variables have names, and those of fleetrun itself are not for jobs") {

@@ -67,7 +67,7 @@ TEST_CASE("every key with a field fills that field and no other") {
   });
 }
 
-// The text without everything from each `open` to the last `close` behind it.
+// The text without everything from each `open` to the last `close` after it.
 std::string without(std::string text, const std::string& open, const std::string& close) {
   const std::size_t first = text.find(open);
   if (first == std::string::npos) return text;

@@ -158,11 +158,12 @@ TEST_CASE("the table for people has a line for each key") {
   CHECK(table.starts_with("| key | value | default | meaning |\n|---|---|---|---|\n"));
   CHECK(
       table.find(
-          "| `model.hidden` | a list of whole numbers from 1 to 65536 | `[512, 256]` | widths of the hidden "
-          "layers (with name mlp) |\n") != std::string::npos);
-  CHECK(table.find("| `strategy.auto` | true or false | `false` | measures and chooses the switches (not "
-                   "supported by this "
-                   "build) |\n") != std::string::npos);
+          "| `model.hidden` | a list of whole numbers from 1 to 65536 | `[512, 256]` | widths of the hidden layers (with name mlp) |\n") !=
+      std::string::npos);
+  CHECK(
+      table.find(
+          "| `strategy.auto` | true or false | `false` | measures and chooses the switches (not supported by this build) |\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("docs/job-keys.md is what `fleetrun config --keys` prints, below its first lines") {

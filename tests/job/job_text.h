@@ -14,8 +14,7 @@ namespace fleetrun::job {
 inline std::string good_job(const std::string& more = "") {
   return "{\n"
          "\"model\": {\"name\": \"lenet\"},\n"
-         "\"data\": {\"train\": {\"format\": \"synthetic\", \"samples\": 64, \"shape\": [1, 28, 28], "
-         "\"classes\": 10}}" +
+         "\"data\": {\"train\": {\"format\": \"synthetic\", \"samples\": 64, \"shape\": [1, 28, 28], \"classes\": 10}}" +
          (more.empty() ? "" : ",\n" + more) + "}\n";
 }
 

@@ -88,46 +88,42 @@ TEST_CASE("a training that the command line shortens does not fight what the fil
       parse(job, {"train.max_steps=20"}).notes ==
       std::vector<std::string>{
           "train.max_steps of the command line replaces train.epochs of /jobs/a.json:4:89",
-          "optimizer.learning_rate.warmup_steps is 200: the training ends before, after the 20 steps of the "
-          "command line",
-          "output.trace begins at step 30: the training ends before, after the 20 steps of the command "
-          "line"});
-  CHECK(complaint(good_job(), {"train.max_steps=20", "optimizer.learning_rate.warmup_steps=200"}) ==
-        "command line: optimizer.learning_rate.warmup_steps: found 200, wanted fewer than train.max_steps, "
-        "which is 20");
+          "optimizer.learning_rate.warmup_steps is 200: the training ends before, after the 20 steps of the command line",
+          "output.trace begins at step 30: the training ends before, after the 20 steps of the command line"});
+  CHECK(
+      complaint(good_job(), {"train.max_steps=20", "optimizer.learning_rate.warmup_steps=200"}) ==
+      "command line: optimizer.learning_rate.warmup_steps: found 200, wanted fewer than train.max_steps, which is 20");
 }
 
 TEST_CASE("what the file says for another choice than the command line's is noted, not refused") {
   const ParsedJob job = parse(good_job("\"optimizer\": {\"momentum\": 0.5}"), {"optimizer.name=sgd"});
   CHECK(job.notes == std::vector<std::string>{
                          "optimizer.momentum is not used: optimizer.name is \"sgd\" on the command line"});
-  CHECK(complaint(good_job("\"optimizer\": {\"name\": \"sgd\"}"), {"optimizer.momentum=0.5"}) ==
-        "command line: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does "
-        "not use it");
+  CHECK(
+      complaint(good_job("\"optimizer\": {\"name\": \"sgd\"}"), {"optimizer.momentum=0.5"}) ==
+      "command line: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does not use it");
 }
 
 TEST_CASE("problems of the command line come after those of the file, in its order") {
-  CHECK(complaint(
-            good_job("\"device\": \"tpu\""),
-            {"train.epoch=3", "model.name=lenett", "train.epochs.a=3", "output.dir=../x", "checkpoint.keep=0",
-             "optimizer.learning_rate=1e309", "data.batch_size=many", "env={\"A\": 1, \"A\": \"2\"}"}) ==
-        "a.json:4:11: device: found \"tpu\", wanted one of \"auto\", \"cpu\", \"cuda\"\n"
-        "command line: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
-        "command line: model.name: found \"lenett\", wanted one of \"mlp\", \"lenet\", \"resnet20\", "
-        "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
-        "\"mobilenet_v1\"; did you mean "
-        "\"lenet\"?\n"
-        "command line: train.epochs: found an object, wanted a whole number of at least 1\n"
-        "command line: output.dir: found \"../x\", wanted a path inside " +
-            std::filesystem::current_path().string() +
-            "\n"
-            "command line: checkpoint.keep: found 0, wanted a whole number of at least 1\n"
-            "command line: optimizer.learning_rate: found 1e309, wanted a number that fits into 64 bits (up "
-            "to about "
-            "1.8e308)\n"
-            "command line: data.batch_size: found \"many\", wanted a whole number of at least 1\n"
-            "command line: env.A: found the key again, wanted it once; it is first at 1:2\n"
-            "command line: env.A: found 1, wanted a text");
+  CHECK(
+      complaint(
+          good_job("\"device\": \"tpu\""),
+          {"train.epoch=3", "model.name=lenett", "train.epochs.a=3", "output.dir=../x", "checkpoint.keep=0",
+           "optimizer.learning_rate=1e309", "data.batch_size=many", "env={\"A\": 1, \"A\": \"2\"}"}) ==
+      "a.json:4:11: device: found \"tpu\", wanted one of \"auto\", \"cpu\", \"cuda\"\n"
+      "command line: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
+      "command line: model.name: found \"lenett\", wanted one of \"mlp\", \"lenet\", \"resnet20\", "
+      "\"resnet18\", \"resnet34\", \"resnet50\", \"resnet101\", \"resnet152\", \"vgg16\", "
+      "\"mobilenet_v1\"; did you mean \"lenet\"?\n"
+      "command line: train.epochs: found an object, wanted a whole number of at least 1\n"
+      "command line: output.dir: found \"../x\", wanted a path inside " +
+          std::filesystem::current_path().string() +
+          "\n"
+          "command line: checkpoint.keep: found 0, wanted a whole number of at least 1\n"
+          "command line: optimizer.learning_rate: found 1e309, wanted a number that fits into 64 bits (up to about 1.8e308)\n"
+          "command line: data.batch_size: found \"many\", wanted a whole number of at least 1\n"
+          "command line: env.A: found the key again, wanted it once; it is first at 1:2\n"
+          "command line: env.A: found 1, wanted a text");
 }
 
 TEST_CASE("a value in the way of a longer path is named with its place") {
@@ -140,7 +136,7 @@ TEST_CASE("any folder may be the output when the command line says so with its a
   CHECK(parse(good_job(), {"output.dir=/scratch/run7/"}).spec.output.dir == "/scratch/run7");
 }
 
-TEST_CASE("words after the job file that are no overrides are bad usage") {
+TEST_CASE("words after the job file that are not overrides are bad usage") {
   CHECK(complaint(good_job(), {"train.epochs"}) ==
         "2 found \"train.epochs\" after the job file, wanted key.path=value");
   CHECK(complaint(good_job(), {"=3"}) == "2 found \"=3\" after the job file, wanted key.path=value");

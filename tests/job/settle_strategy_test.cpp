@@ -57,9 +57,10 @@ TEST_CASE("groups of 1 stand for the ranks of a node, on one node for all of the
 
 TEST_CASE("with sync_nccl_allreduce there is a thread for each communicator besides the one that computes") {
   const Ranks two = {.all = 2, .of_node = 2};
-  CHECK(settle_strategy({.nccl_comm_num = 2}, two).notes ==
-        Notes{"strategy.execution_strategy.num_threads is 1; sync_nccl_allreduce adds 2 threads for "
-              "communication"});
+  CHECK(
+      settle_strategy({.nccl_comm_num = 2}, two).notes ==
+      Notes{
+          "strategy.execution_strategy.num_threads is 1; sync_nccl_allreduce adds 2 threads for communication"});
   CHECK(settle_strategy({.sync_nccl_allreduce = false}, two).notes.empty());
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("a last group is said to be off where there are no groups by size") {
   CHECK(notes({.fuse_all_reduce_ops = false}, two) == Notes{off + "fuse_all_reduce_ops is false"});
 }
 
-TEST_CASE("a variable for the size of messages that is no number is refused") {
+TEST_CASE("a variable for the size of messages that is not a number is refused") {
   const auto flags = [](const std::string&) -> std::optional<std::string> { return "much"; };
   CHECK_THROWS_WITH_AS(settle_strategy({}, {.all = 2, .of_node = 2}, flags),
                        "FLAGS_fuse_parameter_memory_size is \"much\", wanted a number", Error);
@@ -125,15 +126,18 @@ TEST_CASE("Reduce mode sends and updates each gradient by itself; broadcasts are
   const Ranks two = {.all = 2, .of_node = 2};
   StrategySpec strategy = {.sync_nccl_allreduce = false};
   strategy.build_strategy.fuse_broadcast_ops = true;
-  CHECK(settle_strategy(strategy, two).notes == Notes{"strategy.build_strategy.fuse_broadcast_ops is true, "
-                                                      "taken as false: it only works under Reduce mode"});
+  CHECK(
+      settle_strategy(strategy, two).notes ==
+      Notes{
+          "strategy.build_strategy.fuse_broadcast_ops is true, taken as false: it only works under Reduce mode"});
   strategy.build_strategy.reduce_strategy = ReduceStrategy::Reduce;
   strategy.build_strategy.fuse_all_optimizer_ops = true;
   const SettledStrategy settled = settle_strategy(strategy, two);
-  CHECK(settled.notes ==
-        Notes{"strategy.fuse_all_reduce_ops is true, taken as false: reduce_strategy is Reduce",
-              "strategy.build_strategy.fuse_all_optimizer_ops is true, taken as false: reduce_strategy is "
-              "Reduce"});
+  CHECK(
+      settled.notes ==
+      Notes{
+          "strategy.fuse_all_reduce_ops is true, taken as false: reduce_strategy is Reduce",
+          "strategy.build_strategy.fuse_all_optimizer_ops is true, taken as false: reduce_strategy is Reduce"});
   CHECK(settled.strategy.build_strategy.fuse_broadcast_ops);
   CHECK(settle_strategy(strategy, {}).strategy.build_strategy.reduce_strategy == ReduceStrategy::AllReduce);
 }

@@ -28,7 +28,7 @@ int number(const char* text) {
   int value = 0;
   const char* const end = text + std::strlen(text);
   if (std::from_chars(text, end, value).ptr != end || value < 1)
-    throw Error(ErrorKind::usage, fmt::format("\"{}\" is no number above 0", text));
+    throw Error(ErrorKind::usage, fmt::format("\"{}\" is not a number above 0", text));
   return value;
 }
 

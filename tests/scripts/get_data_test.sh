@@ -43,7 +43,7 @@ expect 0 "unpacked 2 files to data/sample-2" sample-2.tar
 expect 0 "data/whole" whole.tgz
 [[ $(cat "$data/whole/one") == one ]] || fail "whole/one is not where it belongs"
 
-# command lines and files that are no archives
+# command lines and files that are not archives
 expect 0 "usage:" --help
 expect 2 "wanted one archive"
 expect 2 "wanted a name that ends in .tar" pets.zip
@@ -51,9 +51,9 @@ expect 66 "absent.tar: no such file" absent.tar
 mkdir folder.tar
 expect 66 "folder.tar is not a file" folder.tar
 echo "no archive" >text.tar
-expect 65 "text.tar is no complete tar archive" text.tar
+expect 65 "text.tar is not a complete tar archive" text.tar
 head -c 60 pets-jpeg.tar.gz >cut.tar.gz
-expect 65 "cut.tar.gz is no complete tar archive" cut.tar.gz
+expect 65 "cut.tar.gz is not a complete tar archive" cut.tar.gz
 
 # members that would leave the folder
 tar -cPf absolute.tar "$work/in/whole/one"

@@ -171,7 +171,7 @@ void die_in_order(const std::string& first) {
   if (rank != second) return;
   std::string pid;
   while (pid.empty()) std::ifstream(file) >> pid;
-  while (!is_dead(pid)) ::usleep(10);  // the other is no child of ours: we can only look again
+  while (!is_dead(pid)) ::usleep(10);  // the other is not a child of ours: we can only look again
   ::_exit(5);
 }
 

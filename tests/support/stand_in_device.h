@@ -188,7 +188,7 @@ class StandInDevice : public Device, private Streams {
     Clock all{};
     for (const Clock& clock : clocks_) join(all, clock);
     clocks_.fill(all);
-    accesses_.clear();  // whatever comes is ordered behind all of them
+    accesses_.clear();  // whatever comes is ordered after all of them
   }
 
   // `who` is kept for as long as the device.
@@ -225,7 +225,7 @@ class StandInDevice : public Device, private Streams {
   KernelTable kernels_;
   mutable std::mutex mutex_;
   std::array<Clock, kStreams> clocks_{};
-  std::vector<Access> accesses_;  // those that a later one may have to be ordered behind
+  std::vector<Access> accesses_;  // those before which a later one may have to wait
   std::vector<std::string> disorder_;
   std::size_t kernels_run_ = 0;
   int holds_ = 0;

@@ -145,7 +145,7 @@ class WatchedDevice : public transport::Device {
   const std::shared_ptr<transport::Device> inner_;
 };
 
-// "10.0.0.1 4711"; nothing for what is no address of the internet.
+// "10.0.0.1 4711"; nothing for what is not an address of the internet.
 std::optional<std::string> describe(const sockaddr_storage& address) {
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return std::nullopt;
   const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
@@ -170,7 +170,7 @@ struct Ends {
   std::string host_of_peer;
 };
 
-// Nothing for what is no connection.
+// Nothing for what is not a connection.
 std::optional<Ends> ends_of(int fd) {
   const auto ours = end_of(fd, [](auto... all) { return ::getsockname(all...); });
   const auto theirs = ours ? end_of(fd, [](auto... all) { return ::getpeername(all...); }) : std::nullopt;

@@ -40,7 +40,7 @@ void StoreClient::handshake(const RunKey& key, Deadline deadline) {
   const Message answer = expect(deadline, "the store's challenge");
   const auto* challenge = std::get_if<Challenge>(&answer);
   if (challenge == nullptr)
-    throw Error(ErrorKind::protocol, fmt::format("{}: it is no store", socket_.peer().describe()));
+    throw Error(ErrorKind::protocol, fmt::format("{}: it is not a store", socket_.peer().describe()));
   if (!equal_in_constant_time(challenge->proof, proof_of_store(key, hello, challenge->nonce)))
     throw Error(ErrorKind::protocol,
                 fmt::format("{} does not hold the key of our run", socket_.peer().describe()),
@@ -55,14 +55,14 @@ std::optional<Message> StoreClient::receive(Deadline deadline) {
   if (!socket_.receive(input_, kLengthBytes, deadline)) return std::nullopt;
   const std::size_t bytes = decode_length(input_.data());
   if (bytes == 0 || bytes > kMaxFrame)
-    throw Error(ErrorKind::protocol,
-                fmt::format("{} sent a frame of {} bytes; it is no store", socket_.peer().describe(), bytes));
+    throw Error(ErrorKind::protocol, fmt::format("{} sent a frame of {} bytes; it is not a store",
+                                                 socket_.peer().describe(), bytes));
   if (!socket_.receive(input_, kLengthBytes + bytes, deadline)) return std::nullopt;
   const auto message = decode(std::string_view(input_).substr(kLengthBytes));
   input_.clear();
   if (!message)
     throw Error(ErrorKind::protocol,
-                fmt::format("{} sent what is no message of a store", socket_.peer().describe()));
+                fmt::format("{} sent what is not a message of a store", socket_.peer().describe()));
   if (const auto* refused = std::get_if<Refused>(&*message))
     throw Error(ErrorKind::protocol, fmt::format("the store at {} refused {}: {}", socket_.peer().describe(),
                                                  who(), refused->why));

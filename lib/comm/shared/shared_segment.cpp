@@ -159,7 +159,7 @@ PeerSegment::PeerSegment(const std::string& address, std::size_t front_bytes) {
   int pid = 0;
   std::from_chars(address.data(), address.data() + std::min(space, address.size()), pid);
   if (pid <= 0 || space == std::string::npos)
-    throw Error(ErrorKind::os, fmt::format("\"{}\" is no process and descriptor", address));
+    throw Error(ErrorKind::os, fmt::format("\"{}\" is not a process and descriptor", address));
   process_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process_) throw_os(fmt::format("watching process {}", pid));
   const int number = number_in_proc(process_.get());
@@ -171,7 +171,7 @@ PeerSegment::PeerSegment(const std::string& address, std::size_t front_bytes) {
   const std::size_t bytes = whole_pages(front_bytes);
   if (::fstat(fd_.get(), &facts) != 0) throw_os(fmt::format("looking at {}", path));
   if (!S_ISREG(facts.st_mode) || static_cast<std::size_t>(facts.st_size) < bytes)
-    throw Error(ErrorKind::os, fmt::format("{} is no shared memory of ours", path));
+    throw Error(ErrorKind::os, fmt::format("{} is not shared memory of ours", path));
   front_ = Mapping(fd_.get(), 0, bytes);
 }
 

@@ -58,7 +58,7 @@ struct AdamArrays {
 void adam(const AdamArrays& arrays, const Adam& settings, std::int64_t count, cudaStream_t stream);
 
 // rows.cu
-// The first label that is no class, for the host to see: memory that both can reach.
+// The first label that is not a class, for the host to see: memory that both can reach.
 struct BadLabel {
   int seen;  // not 0 once there is one
   int sample, label;

@@ -58,7 +58,7 @@ inline std::byte* align(void* scratch) {
          (kWorkspaceAlignment - address % kWorkspaceAlignment) % kWorkspaceAlignment;
 }
 
-// Scratch memory with room for so much behind `align`.
+// Scratch memory with room for so much after `align`.
 inline std::size_t with_room_to_align(std::size_t bytes) {
   return bytes == 0 ? 0 : bytes + kWorkspaceAlignment;
 }

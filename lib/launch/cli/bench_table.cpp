@@ -21,9 +21,9 @@ constexpr std::array kGroupAlgorithms = {"leader", "scatter"};
 constexpr int kUsualGroup = 2;
 
 [[noreturn]] void refuse_size(const std::string& source, const std::string& text) {
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("{}: \"{}\" is no size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G", source, text));
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: \"{}\" is not a size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G",
+                          source, text));
 }
 
 std::size_t parse_size(const std::string& source, const std::string& text) {
@@ -61,7 +61,7 @@ void check_sizes(const BenchRequest& request) {
   for (const std::size_t bytes : request.sizes)
     if (bytes % size_of(request.dtype) != 0)
       throw Error(ErrorKind::usage,
-                  fmt::format("--sizes: {} bytes are no whole number of {} elements of {} bytes", bytes,
+                  fmt::format("--sizes: {} bytes are not a whole number of {} elements of {} bytes", bytes,
                               describe(request.dtype), size_of(request.dtype)));
 }
 
@@ -139,8 +139,7 @@ std::vector<Flag> bench_flags() {
       {.names = {"--iters"},
        .argument = "N",
        .help =
-           "Number of sums of each size. By default fleetrun sums for a third of a second, but 20 to 2000 "
-           "times"},
+           "Number of sums of each size. By default fleetrun sums for a third of a second, but 20 to 2000 times"},
       {.names = {"--json"}, .help = "Print JSON, with the median, the 90th percentile and the shortest time"},
   };
 }

@@ -34,7 +34,7 @@ Words joined_at_breaks(const Words& words) {
 // What stands before the word that is being typed.
 struct Before {
   const Flag* waiting = nullptr;  // for its value
-  std::size_t words = 0;          // that are no flags
+  std::size_t words = 0;          // that are not flags
   bool flags_ended = false;       // by "--"
 };
 

@@ -15,7 +15,7 @@ struct Offers {
     bool operator==(const Word&) const = default;
   };
   Completes also = Completes::nothing;  // what the shell adds by itself
-  std::string done;         // the front of the word that is no part of what completes it: "--log_dir="
+  std::string done;         // the front of the word that is not a part of what completes it: "--log_dir="
   std::vector<Word> words;  // whole words, which begin with `done`
 };
 

@@ -32,7 +32,7 @@ std::string describe_unknown(const std::string& key, const std::vector<Flag>& ta
   for (const Flag& flag : table)
     if (may_be_in_a_file(flag)) known.push_back(key_of(flag));
   const auto meant = closest(key, known);
-  return "found a name that is no flag" + (meant ? fmt::format("; did you mean {}?", *meant) : "");
+  return "found a name that is not a flag" + (meant ? fmt::format("; did you mean {}?", *meant) : "");
 }
 
 // As it would stand on the command line; nothing for lists, objects and null.
@@ -85,7 +85,8 @@ ConfigFile read_config_file(const std::string& path, const std::vector<Flag>& ta
     const Flag* flag = flag_for(member.key, table);
     if (flag == nullptr)
       problems.push_back({member.position, member.key, describe_unknown(member.key, table)});
-    else if (!has_problem(problems, member.key))  // NaN is no number of JSON, which the reader has reported
+    else if (!has_problem(problems,
+                          member.key))  // NaN is not a number of JSON, which the reader has reported
       file.texts[flag->name()] = texts_in(member, *flag, problems);
   }
   if (!problems.empty()) throw Error(ErrorKind::config, job::describe_problems(path, problems));

@@ -74,25 +74,27 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
           options.bind, {{"cores", Binding::cores}, {"none", Binding::none}},
           {.names = {"--bind"},
            .argument = "WHAT",
-           .help = "cores gives each rank its own share of the usable cores and prints them; with none all "
-                   "ranks share all cores",
+           .help =
+               "cores gives each rank its own share of the usable cores and prints them; with none all ranks share all cores",
            .bare = "cores"}),
-      item(options.debug_rank, parse_debug_rank,
-           {.names = {"--debug_rank"},
-            .argument = "RANK=COMMAND",
-            .help =
-                "Run one rank under a command, such as 3='gdbserver :2345' or 0='valgrind -q'. The command "
-                "writes to the rank's log"}),
-      item(options.nccl, parse_nccl_setting,
-           {.names = {"--nccl"},
-            .argument = "NAME=VALUE",
-            .help = "Set an NCCL variable for the workers. It wins over the job's env, which wins over the "
-                    "environment"}),
-      item(options.env, parse_variable,
-           {.names = {"--env", "-x"},
-            .argument = "NAME=VALUE",
-            .help = "Set a variable for the workers. NAME alone keeps the present value. Workers always get "
-                    "the whole environment"}),
+      item(
+          options.debug_rank, parse_debug_rank,
+          {.names = {"--debug_rank"},
+           .argument = "RANK=COMMAND",
+           .help =
+               "Run one rank under a command, such as 3='gdbserver :2345' or 0='valgrind -q'. The command writes to the rank's log"}),
+      item(
+          options.nccl, parse_nccl_setting,
+          {.names = {"--nccl"},
+           .argument = "NAME=VALUE",
+           .help =
+               "Set an NCCL variable for the workers. It wins over the job's env, which wins over the environment"}),
+      item(
+          options.env, parse_variable,
+          {.names = {"--env", "-x"},
+           .argument = "NAME=VALUE",
+           .help =
+               "Set a variable for the workers. NAME alone keeps the present value. Workers always get the whole environment"}),
       value(options.job_id, as_text,
             {.names = {"--job_id"},
              .argument = "NAME",
@@ -138,10 +140,11 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
             {.names = {"--master"},
              .argument = "HOST:PORT",
              .help = "MASTER_ADDR and MASTER_PORT of the workers. HOST must be this host"}),
-      on_or_off(options.no_port_hold,
-                {.names = {"--no_port_hold"},
-                 .help = "Choose ports but do not hold them until the workers listen. Programs that use "
-                         "neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
+      on_or_off(
+          options.no_port_hold,
+          {.names = {"--no_port_hold"},
+           .help =
+               "Choose ports but do not hold them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
   };
 }
 
@@ -172,15 +175,16 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
           options.dump_program, as_text,
           {.names = {"--dump_program"},
            .argument = "FOLDER",
-           .help = "Write the programs of a job.json into FOLDER, as text, as Graphviz graphs and with their "
-                   "kernels. Rank 0 does this",
+           .help =
+               "Write the programs of a job.json into FOLDER, as text, as Graphviz graphs and with their kernels. Rank 0 does this",
            .completes = Completes::folders}),
-      value(options.dump_passes, as_text,
-            {.names = {"--dump_passes"},
-             .argument = "FOLDER",
-             .help = "Write the program of a job.json into FOLDER after each pass, as text and as a Graphviz "
-                     "graph. Rank 0 does this",
-             .completes = Completes::folders}),
+      value(
+          options.dump_passes, as_text,
+          {.names = {"--dump_passes"},
+           .argument = "FOLDER",
+           .help =
+               "Write the program of a job.json into FOLDER after each pass, as text and as a Graphviz graph. Rank 0 does this",
+           .completes = Completes::folders}),
       value(options.metrics_port, parse_metrics_port,
             {.names = {"--metrics_port"},
              .argument = "PORT",
@@ -226,17 +230,18 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
              .help = "Treat the run as hung when no rank writes or works for this many seconds; 0 means "
                      "never. The default is never; for a job.json it is 5 times the 99th percentile of its "
                      "step time, but at least 30"}),
-      value(options.log_rule, parse_log_rule,
-            {.names = {"--log_rule"},
-             .argument = "RULE",
-             .help = "Treat the run as hung when no log line matches a pattern for some time, as in 'loss: "
-                     "within 60s'"}),
+      value(
+          options.log_rule, parse_log_rule,
+          {.names = {"--log_rule"},
+           .argument = "RULE",
+           .help =
+               "Treat the run as hung when no log line matches a pattern for some time, as in 'loss: within 60s'"}),
       value(
           options.early_exit_wait, parse_deadline,
           {.names = {"--early_exit_wait"},
            .argument = "SECONDS",
-           .help = "Seconds that the other ranks may run after the first rank has finished. By default there "
-                   "is no limit"}),
+           .help =
+               "Seconds that the other ranks may run after the first rank has finished. By default there is no limit"}),
       choice(options.cgroup, {{"auto", UseCgroup::automatic}, {"none", UseCgroup::none}},
              {.names = {"--cgroup"},
               .argument = "CHOICE",
@@ -250,8 +255,8 @@ std::vector<Flag> look_flags(LaunchOptions& options) {
           options.dry_run, {{"text", "text"}, {"json", "json"}},
           {.names = {"--dry_run"},
            .argument = "FORMAT",
-           .help = "Print the command line and the variables of each rank, as text for a shell or as json, "
-                   "and start nothing",
+           .help =
+               "Print the command line and the variables of each rank, as text for a shell or as json, and start nothing",
            .bare = "text"})),
       apart(choice(options.show_config, {{"text", "text"}, {"json", "json"}},
                    {.names = {"--show_config"},
@@ -262,8 +267,8 @@ std::vector<Flag> look_flags(LaunchOptions& options) {
           options.config, as_text,
           {.names = {"--config"},
            .argument = "FILE",
-           .help = "JSON file with values for flags, such as {\"nproc_per_node\": 4, \"log_dir\": \"logs\"}. "
-                   "Flags and variables win over it",
+           .help =
+               "JSON file with values for flags, such as {\"nproc_per_node\": 4, \"log_dir\": \"logs\"}. Flags and variables win over it",
            .variable = "FLEETRUN_CONFIG",
            .completes = Completes::files}),
       question({.names = {"--help", "-h"}, .help = "Show this help"}),

@@ -70,8 +70,7 @@ std::string describe_files() {
 
 std::string describe_exit_codes() {
   std::string text =
-      ".SH EXIT STATUS\n0 when every rank ended with 0. Otherwise the exit code of the first rank that "
-      "failed, 128 + n when signal "
+      ".SH EXIT STATUS\n0 when every rank ended with 0. Otherwise the exit code of the first rank that failed, 128 + n when signal "
       "n ended it, or one of these:\n";
   for (const ExitCode& row : exit_codes()) {
     std::string meaning(row.meaning);

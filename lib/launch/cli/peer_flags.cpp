@@ -62,20 +62,22 @@ Flag tag_output(LaunchOptions& options) {
 
 std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
   return {
-      on_or_off(options.standalone,
-                {.names = {"--standalone"},
-                 .help = "Meet on a free port of this host. It overrides --rdzv_endpoint, "
-                         "--master_addr and --master_port"}),
+      on_or_off(
+          options.standalone,
+          {.names = {"--standalone"},
+           .help =
+               "Meet on a free port of this host. It overrides --rdzv_endpoint, --master_addr and --master_port"}),
       {.names = {"--rdzv_backend"},
        .argument = "BACKEND",
        .help = "static or c10d; with one node both mean the same",
        .choices = {"static", "c10d"},
        .set = check_rdzv_backend},
-      value(options.rdzv_endpoint, parse_meeting_point,
-            {.names = {"--rdzv_endpoint"},
-             .argument = "HOST[:PORT]",
-             .help = "MASTER_ADDR and MASTER_PORT of the workers. Without PORT, or with 0, fleetrun takes a "
-                     "free port"}),
+      value(
+          options.rdzv_endpoint, parse_meeting_point,
+          {.names = {"--rdzv_endpoint"},
+           .argument = "HOST[:PORT]",
+           .help =
+               "MASTER_ADDR and MASTER_PORT of the workers. Without PORT, or with 0, fleetrun takes a free port"}),
       value(options.rdzv_id, as_text,
             {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
       noted(options.notes, "with one node no launcher waits for another",
@@ -112,28 +114,30 @@ std::vector<Flag> torchrun_workers(LaunchOptions& options) {
 std::vector<Flag> torchrun_output(LaunchOptions& options) {
   const std::string grep = "fleetrun logs --grep=REGEX shows such lines, during the run and after it";
   return {
-      value(options.redirects, parse_streams,
-            {.names = {"--redirects", "-r"},
-             .argument = "STREAMS",
-             .help = "Streams that only the log gets: 0 for none, 1 for stdout, 2 for stderr, 3 for both, or "
-                     "by local rank as 0:1,1:2"}),
+      value(
+          options.redirects, parse_streams,
+          {.names = {"--redirects", "-r"},
+           .argument = "STREAMS",
+           .help =
+               "Streams that only the log gets: 0 for none, 1 for stdout, 2 for stderr, 3 for both, or by local rank as 0:1,1:2"}),
       value(options.tee, parse_streams,
             {.names = {"--tee", "-t"},
              .argument = "STREAMS",
              .help = "Streams that the console shows with a prefix, written as for --redirects"}),
-      value(options.tee_prefix, parse_torch_prefix,
-            {.names = {"--log_line_prefix_template"},
-             .argument = "TEMPLATE",
-             .help = "Prefix of the lines that --tee shows, with ${role_name}, ${local_rank}, ${rank} and "
-                     "${hostname}",
-             .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"}),
+      value(
+          options.tee_prefix, parse_torch_prefix,
+          {.names = {"--log_line_prefix_template"},
+           .argument = "TEMPLATE",
+           .help =
+               "Prefix of the lines that --tee shows, with ${role_name}, ${local_rank}, ${rank} and ${hostname}",
+           .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"}),
       noted(options.notes, grep, {.names = {"--duplicate_stdout_filters"}, .argument = "TEXTS"}),
       noted(options.notes, grep, {.names = {"--duplicate_stderr_filters"}, .argument = "TEXTS"}),
-      refused("a Python class of torchrun's cannot decide where our logs go; --log_dir, --console and "
-              "--log_prefix do",
-              {.names = {"--logs_specs"},
-               .argument = "NAME",
-               .help = "Refused: use --log_dir, --console and --log_prefix"}),
+      refused(
+          "a Python class of torchrun's cannot decide where our logs go; --log_dir, --console and --log_prefix do",
+          {.names = {"--logs_specs"},
+           .argument = "NAME",
+           .help = "Refused: use --log_dir, --console and --log_prefix"}),
       noted(options.notes, "log/report.json says what happened, --metrics_port tells Prometheus",
             {.names = {"--event_log_handler"}, .argument = "NAME", .choices = {"null"}}),
       question({.names = {"--print_completion"},
@@ -145,11 +149,12 @@ std::vector<Flag> torchrun_output(LaunchOptions& options) {
 
 std::vector<Flag> torchrun_supervision(LaunchOptions& options) {
   return {
-      value(options.signals_to_handle, parse_signals,
-            {.names = {"--signals_to_handle"},
-             .argument = "SIGNALS",
-             .help = "Signals that end the run. When SIGUSR1, SIGUSR2 or SIGQUIT is listed, the workers get "
-                     "that signal"}),
+      value(
+          options.signals_to_handle, parse_signals,
+          {.names = {"--signals_to_handle"},
+           .argument = "SIGNALS",
+           .help =
+               "Signals that end the run. When SIGUSR1, SIGUSR2 or SIGQUIT is listed, the workers get that signal"}),
       noted(options.notes, "fleetrun notices the end of a worker at once and does not poll",
             {.names = {"--monitor_interval"}, .argument = "SECONDS"}),
   };

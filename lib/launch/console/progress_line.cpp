@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kDrawPause = std::chrono::milliseconds(500);
 constexpr auto kLinePause = std::chrono::seconds(30);  // between lines that stay
-constexpr std::size_t kEchoWidth = 3;                  // "^C" or "^Z" behind the line, and the cursor
+constexpr std::size_t kEchoWidth = 3;                  // "^C" or "^Z" after the line, and the cursor
 constexpr const char* kEraseLine = "\r\x1b[K";
 
 std::string part_of(std::uint64_t done, std::uint64_t all) {

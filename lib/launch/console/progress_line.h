@@ -33,7 +33,7 @@ std::string progress_text(const std::vector<Progress>& ranks, std::size_t width 
 
 class ProgressLine {
  public:
-  // Nothing is shown when stderr is no terminal. In the foreground of a terminal that can erase lines one line is
+  // Nothing is shown when stderr is not a terminal. In the foreground of a terminal that can erase lines one line is
   // drawn again and again, elsewhere a line is added now and then. The pages outlive it.
   ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages, const Environment& environment);
   ~ProgressLine();

@@ -9,7 +9,7 @@ namespace fleetrun::launch {
 // It can erase a line, as far as $TERM tells: Emacs' shell, say, is "dumb", and without TERM nothing is known.
 bool can_erase_lines(const Environment& environment);
 
-// The front process is in the terminal's foreground. Not after Ctrl-Z, behind `&`, or on a terminal that is not the
+// The front process is in the terminal's foreground. Not after Ctrl-Z, after `&`, or on a terminal that is not the
 // one of our session: there a shell's prompt, or somebody else's text, may stand where we would write.
 bool is_in_foreground(int terminal_fd);
 

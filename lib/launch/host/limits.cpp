@@ -96,9 +96,7 @@ std::string describe_spawn_limit(int error, const std::vector<std::string>& argv
       std::accumulate(argv.begin(), argv.end(), std::size_t{0},
                       [](std::size_t sum, const auto& text) { return sum + text.size() + 1; });
   return fmt::format(
-      "arguments have {} bytes and the environment {}, most of them in {} ({}); Linux passes on a quarter of "
-      "the stack "
-      "limit (ulimit -s)",
+      "arguments have {} bytes and the environment {}, most of them in {} ({}); Linux passes on a quarter of the stack limit (ulimit -s)",
       arguments, largest.all, largest.name, largest.bytes);
 }
 

@@ -238,7 +238,7 @@ std::vector<std::string> lint_nccl(const std::map<std::string, std::string>& var
     if (!name.starts_with(kNcclPrefix)) continue;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto meant = closest(name, known);
-      found.push_back(fmt::format("{} is no variable that NCCL is known to read{}", name,
+      found.push_back(fmt::format("{} is not a variable that NCCL is known to read{}", name,
                                   meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
     if (name == "NCCL_IB_CUDA_SUPPORT")

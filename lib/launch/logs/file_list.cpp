@@ -75,7 +75,7 @@ FileRecord record_of(const std::string& name, const FileFacts& facts) {
 }
 
 // Some file systems give a file another inode after a while, and a copy of the folder has others, too: there the name, the
-// size and the time of the last change prove as much. A file that is empty now is no loss.
+// size and the time of the last change prove as much. A file that is empty now is not a loss.
 bool is_ours(const FileRecord& record, const std::string& name, const FileFacts& now) {
   const bool same_file = record.inode == now.inode && record.birth_ns == now.birth_ns;
   // Without a birth another file may have the inode of one that is gone: we give a file no other name than these.

@@ -50,7 +50,7 @@ constexpr std::string_view kFileListStart = "fleetrun files 1\n";  // what every
 
 std::string format_record(const FileRecord& record);  // a line
 std::string format_file_list(const FileList& list);
-// Nothing for what is no list of ours. A last line that was cut off is left out.
+// Nothing for what is not a list of ours. A last line that was cut off is left out.
 std::optional<FileList> parse_file_list(const std::string& text);
 
 }  // namespace fleetrun::launch

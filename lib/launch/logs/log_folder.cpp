@@ -54,8 +54,7 @@ LogFolder::LogFolder(std::string path, const LogPlan& plan)
   FolderLock lock = lock_folder(folder_.get(), path_);
   if (lock.missing != 0)
     warning_ = fmt::format(
-        "the file system of {}/ has no locks ({}): a second run in the folder would spoil the logs of this "
-        "one",
+        "the file system of {}/ has no locks ({}): a second run in the folder would spoil the logs of this one",
         path_, describe_errno(lock.missing));
   files_ = std::make_unique<OwnFiles>(folder_.get(), path_);
   require_free(plan);
@@ -110,7 +109,7 @@ std::vector<std::string> LogFolder::own_names() const {
     if (!is_attempt(name)) continue;
     for (const std::string& inner : files_->names(name))
       if (is_of_a_rank(inner)) add(fmt::format("{}/{}", name, inner));
-    if (files_->owns(name)) own.push_back(name);  // behind what is in it
+    if (files_->owns(name)) own.push_back(name);  // after what is in it
   }
   return own;
 }

@@ -33,7 +33,7 @@ bool is_high_control(std::string_view text, std::size_t at) {
   return text[at] == '\xc2' && at + 1 < text.size() && is_between(text[at + 1], '\x80', '\x9f');
 }
 
-// The place behind the escape sequence that begins at `start` (ECMA-48).
+// The place after the escape sequence that begins at `start` (ECMA-48).
 std::size_t end_of_escape(std::string_view text, std::size_t start) {
   std::size_t at = start + 1;
   if (at == text.size()) return at;

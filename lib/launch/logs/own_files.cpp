@@ -48,7 +48,7 @@ class Place {
     base_ = name.substr(slash + 1);
     holder_.reset(
         ::openat(folder, name.substr(0, slash).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    folder_ = holder_.get();  // -1, a bad descriptor, when it is no folder
+    folder_ = holder_.get();  // -1, a bad descriptor, when it is not a folder
   }
 
   int folder() const { return folder_; }

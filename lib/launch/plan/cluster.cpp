@@ -30,7 +30,7 @@ bool is_local(const std::string& address, const HostFacts& host) {
 
 void check_local(const std::string& address, const std::string& source, const HostFacts& host) {
   if (!is_local(address, host))
-    throw usage(fmt::format("{} names {}, which is no address of this host ({})", source, address,
+    throw usage(fmt::format("{} names {}, which is not an address of this host ({})", source, address,
                             fmt::join(host.addresses, ", ")),
                 "runs over several nodes are not supported yet");
 }
@@ -58,10 +58,10 @@ DeviceKind resolve_cuda(const LaunchOptions& options, const HostFacts& host, boo
                 "with --device=cpu the ids are CPU worker slots");
   if (host.gpus == 0) return DeviceKind::cpu;
   if (needs_plugin && !host.cuda_plugin)
-    throw usage(fmt::format("this machine has {}, but this installation has no CUDA plug-in "
-                            "(libfleetrun_cuda.so)",
-                            plural(host.gpus, "CUDA device")),
-                kCpuHint);
+    throw usage(
+        fmt::format("this machine has {}, but this installation has no CUDA plug-in (libfleetrun_cuda.so)",
+                    plural(host.gpus, "CUDA device")),
+        kCpuHint);
   return DeviceKind::cuda;
 }
 

@@ -67,11 +67,12 @@ void check_interpreter(const std::string& path) {
     throw Error(ErrorKind::not_found, fmt::format("{} needs the interpreter {}, which does not exist", path,
                                                   printable(interpreter)));
   interpreter.pop_back();
-  throw Error(ErrorKind::not_found,
-              fmt::format("the line #!{} of {} ends with a carriage return, as on Windows: there is no such "
-                          "interpreter",
-                          printable(interpreter), path),
-              fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
+  throw Error(
+      ErrorKind::not_found,
+      fmt::format(
+          "the line #!{} of {} ends with a carriage return, as on Windows: there is no such interpreter",
+          printable(interpreter), path),
+      fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
 }
 
 void check_executable(const std::string& path) {

@@ -34,13 +34,7 @@ inline long clone3_and_run(clone_args& arguments, int (*run)(void*), void* argum
   register auto run_register asm("r8") = run;
   register void* argument_register asm("r9") = argument;
   asm volatile(
-      "syscall\n\t"
-      "testq %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xorl %%ebp, %%ebp\n\t"
-      "movq %%r9, %%rdi\n\t"
-      "callq *%%r8\n\t"
-      "hlt\n"
+      "syscall\n\ttestq %%rax, %%rax\n\tjnz 1f\n\txorl %%ebp, %%ebp\n\tmovq %%r9, %%rdi\n\tcallq *%%r8\n\thlt\n"
       "1:"
       : "+a"(result)
       : "D"(&arguments), "S"(sizeof arguments), "r"(run_register), "r"(argument_register)

@@ -23,14 +23,16 @@ void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster
                             python_list(options.mode_flags), cluster.visible_gpus.size()));
   console.out.write(cuda ? "launch train in GPU mode\n" : "launch train in CPU mode\n");
   if (!cluster.note.empty()) console.log(LogLevel::info, cluster.note);
-  console.log(LogLevel::info,
-              fmt::format("Local start {} processes. First process distributed environment info (Only "
-                          "For Debug): \n{}",
-                          workers.size(), environment_table(workers.front().environment)));
-  console.log(LogLevel::info,
-              fmt::format("details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and "
-                          "detail running logs maybe found in {0}/workerlog.0",
-                          options.log_dir.value));
+  console.log(
+      LogLevel::info,
+      fmt::format(
+          "Local start {} processes. First process distributed environment info (Only For Debug): \n{}",
+          workers.size(), environment_table(workers.front().environment)));
+  console.log(
+      LogLevel::info,
+      fmt::format(
+          "details abouts PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and detail running logs maybe found in {0}/workerlog.0",
+          options.log_dir.value));
 }
 
 }  // namespace
@@ -47,10 +49,11 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
                     Console& console) {
   const auto* exited = std::get_if<WorkerExited>(&event);
   if (exited != nullptr && verdict.rank == exited->rank)
-    console.log(LogLevel::error,
-                fmt::format("ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was "
-                            "aborted. Please check its log.",
-                            verdict.ranks.size(), *verdict.rank));
+    console.log(
+        LogLevel::error,
+        fmt::format(
+            "ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was aborted. Please check its log.",
+            verdict.ranks.size(), *verdict.rank));
   if (const auto* signal = std::get_if<SignalReceived>(&event))
     if (verdict.cause == Cause::stopped && !ranks_that(verdict, Role::running).empty() &&
         (ends_a_run(signal->signal) || signal->signal == verdict.signal))

@@ -8,10 +8,14 @@ Clock::duration RunClocks::go_on(TimePoint now) {
   const Clock::duration stood = now - time(now);
   standing_since.reset();
   started += stood;
-  deadline += stood;
-  if (timeout) *timeout += stood;
-  if (early_exit) *early_exit += stood;
+  put_off(stood);
   return stood;
+}
+
+void RunClocks::put_off(Clock::duration time) {
+  deadline += time;
+  if (timeout) *timeout += time;
+  if (early_exit) *early_exit += time;
 }
 
 }  // namespace fleetrun::launch

@@ -16,6 +16,7 @@ struct RunClocks {
   bool stand_still() const { return standing_since.has_value(); }
   TimePoint time(TimePoint now) const { return standing_since.value_or(now); }  // by these clocks
   Clock::duration go_on(TimePoint now);                                         // how long they stood
+  void put_off(Clock::duration time);                                           // what is waited for
 };
 
 }  // namespace fleetrun::launch

@@ -11,7 +11,7 @@ namespace fleetrun::launch {
 
 class SignalWatch {
  public:
-  // Blocks the signals that it handles. `workers` are no orphans. All outlive it.
+  // Blocks the signals that it handles. `workers` are not orphans. All outlive it.
   SignalWatch(EventLoop& loop, EventQueue& events, const std::vector<WorkerRecord>& workers);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;

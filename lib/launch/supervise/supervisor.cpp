@@ -168,10 +168,11 @@ Actions Supervisor::wake_ups() const {
   return actions;
 }
 
-Actions Supervisor::handle(const StoodStill& event, TimePoint now) {
-  if (clocks_.stand_still()) return {};  // they do so anyway
-  clocks_.standing_since = now - event.time;
-  start_clocks(now);
+// The ranks may have worked meanwhile: their time goes on.
+Actions Supervisor::handle(const StoodStill& event, TimePoint) {
+  if (clocks_.stand_still()) return {};
+  clocks_.put_off(event.time);
+  if (verdict_.asked_to_end) *verdict_.asked_to_end += event.time;
   return wake_ups();
 }
 

@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 4> kCheckpointFiles = {kModelFile, kOptim
                                                               kManifestName};
 constexpr std::size_t kNumberDigits = 6;
 
-// "000007-step-2737" is number 7; nothing for what is no checkpoint of ours.
+// "000007-step-2737" is number 7; nothing for what is not a checkpoint of ours.
 std::optional<long> number_of(const std::string& name) {
   const std::size_t dash = name.find("-step-");
   if (dash == std::string::npos || dash < kNumberDigits) return std::nullopt;
@@ -120,7 +120,7 @@ UniqueFd claim(const std::string& folder) {
     return fd;
   throw Error(ErrorKind::create,
               fmt::format("another run that is under way keeps its checkpoints in {}", folder),
-              "checkpoint.dir=FOLDER behind the job file chooses another one");
+              "checkpoint.dir=FOLDER after the job file chooses another one");
 }
 
 void write_files(const std::string& folder, const Snapshot& snapshot) {

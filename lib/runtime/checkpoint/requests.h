@@ -9,7 +9,7 @@ struct Requests {
   bool stop = false;
 };
 
-// For the whole process, from here on. A SIGTERM more than a second behind the first ends it at once.
+// For the whole process, from here on. A SIGTERM more than a second after the first ends it at once.
 void listen_for_requests();
 
 // What came since the last call; a wish to stop stays.

@@ -69,7 +69,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
-    throw Error(ErrorKind::data, fmt::format("{} is no good safetensors file: {}", path_, message));
+    throw Error(ErrorKind::data, fmt::format("{} is not a good safetensors file: {}", path_, message));
   }
   [[noreturn]] void fail_at(std::string_view tensor, const std::string& message) const {
     fail(fmt::format("tensor {}: {}", shown(tensor), message));

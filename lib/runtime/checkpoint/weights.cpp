@@ -86,11 +86,13 @@ Error error_of(const std::string& path, const Mismatch& mismatch) {
     add(fmt::format("{} is {}, wanted {}", shape.name, describe(shape.found), describe(shape.wanted)));
   for (const std::string& line : mismatch.no_floats) add(line);
   const auto classes = other_classes(mismatch);
-  return Error(ErrorKind::data, text,
-               classes ? fmt::format("the last layer of the file is for {0} classes; model.class_dim={0} "
-                                     "gives the model as many",
-                                     *classes)
-                       : "");
+  return Error(
+      ErrorKind::data, text,
+      classes
+          ? fmt::format(
+                "the last layer of the file is for {0} classes; model.class_dim={0} gives the model as many",
+                *classes)
+          : "");
 }
 
 template <typename Wanted>

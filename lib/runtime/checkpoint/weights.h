@@ -1,5 +1,5 @@
 // The weights of a model between memory and a safetensors file: parameters, and the states that belong to no
-// parameter (running statistics), by PyTorch's names, in plain row-major order. Optimizer state is no weight, but is
+// parameter (running statistics), by PyTorch's names, in plain row-major order. Optimizer state is not a weight, but is
 // kept in the same way.
 #pragma once
 #include <map>

@@ -72,10 +72,10 @@ std::size_t read_dimensions(GzipFile& file, const std::string& path, int count,
     const std::uint32_t dimension = read_number(file, path);
     const auto largest = static_cast<std::uint32_t>(std::numeric_limits<int>::max());
     if (dimension == 0 || dimension > largest || dimension > kMaxContent / total)
-      throw Error(ErrorKind::data,
-                  fmt::format("{}: dimension {} of the header is {}, wanted 1 or more and at most "
-                              "{} bytes in all",
-                              path, i, dimension, kMaxContent));
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{}: dimension {} of the header is {}, wanted 1 or more and at most {} bytes in all",
+                      path, i, dimension, kMaxContent));
     total *= dimension;
     dimensions.push_back(static_cast<int>(dimension));
   }

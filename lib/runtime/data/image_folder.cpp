@@ -33,7 +33,7 @@ std::vector<std::string> names_in(const std::string& folder, bool folders) {
   std::error_code problem;
   fs::directory_iterator entries(folder, problem);
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
-    std::error_code ignored;  // an entry that cannot be looked at is no folder
+    std::error_code ignored;  // an entry that cannot be looked at is not a folder
     std::string name = entries->path().filename().string();
     if (name.front() != '.' && entries->is_directory(ignored) == folders) names.push_back(std::move(name));
   }

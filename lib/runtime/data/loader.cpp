@@ -38,9 +38,9 @@ void check(const ShardSpec& shard, const LoaderOptions& options) {
   if (batches_per_epoch(shard) == 0)
     throw Error(
         ErrorKind::config,
-        fmt::format("the data set has {} samples, one batch of all ranks needs {} x {}; with data.uneven "
-                    "\"drop\" nothing is left",
-                    shard.samples, shard.world, shard.batch));
+        fmt::format(
+            "the data set has {} samples, one batch of all ranks needs {} x {}; with data.uneven \"drop\" nothing is left",
+            shard.samples, shard.world, shard.batch));
 }
 
 std::size_t batch_stride(const ImageShape& shape, int batch) {  // floats, so that each batch is aligned
@@ -236,7 +236,7 @@ std::int32_t Loader::pick_usable(std::int32_t sample, Workspace& workspace) {
     if (can_use(other, workspace)) return other;
   }
   throw Error(ErrorKind::data,
-              fmt::format("{} and the {} samples behind it cannot be used", data_set_.describe(sample),
+              fmt::format("{} and the {} samples after it cannot be used", data_set_.describe(sample),
                           std::min(kMostSubstitutes, data_set_.size() - 1)));
 }
 

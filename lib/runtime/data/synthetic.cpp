@@ -64,10 +64,10 @@ class Synthetic : public DataSet {
 std::unique_ptr<DataSet> open_synthetic(const job::DataSetSpec& spec) {
   const auto [channels, height, width] = spec.shape;
   if (spec.samples < 1 || spec.classes < 2)
-    throw Error(ErrorKind::config,
-                fmt::format("a synthetic data set has {} samples of {} classes, wanted 1 or more of "
-                            "2 or more",
-                            spec.samples, spec.classes));
+    throw Error(
+        ErrorKind::config,
+        fmt::format("a synthetic data set has {} samples of {} classes, wanted 1 or more of 2 or more",
+                    spec.samples, spec.classes));
   if (channels < 1 || channels > kMaxChannels || height < 1 || width < 1 || width > kMaxPixels / height)
     throw Error(
         ErrorKind::config,

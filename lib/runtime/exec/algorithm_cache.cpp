@@ -43,7 +43,7 @@ UniqueFd lock(const std::string& path) {
 
 Choices parse(const std::string& text, const std::string& path, const std::string& place) {
   const auto refuse = [&](const std::string& what) {
-    return Error(ErrorKind::data, fmt::format("{} is no list of algorithms: {}", path, what));
+    return Error(ErrorKind::data, fmt::format("{} is not a list of algorithms: {}", path, what));
   };
   const JsonDocument document = read_json(text);
   if (!document.problems.empty())
@@ -56,7 +56,7 @@ Choices parse(const std::string& text, const std::string& path, const std::strin
   if (algorithms == nullptr || !algorithms->value.is(JsonValue::Kind::object)) throw refuse("it has none");
   Choices choices;
   for (const JsonMember& choice : algorithms->value.members) {
-    if (!choice.value.is(JsonValue::Kind::text)) throw refuse("an algorithm is no text");
+    if (!choice.value.is(JsonValue::Kind::text)) throw refuse("an algorithm is not a text");
     choices[choice.key] = choice.value.text;
   }
   return choices;

@@ -183,7 +183,7 @@ void Executor::use_streams(Streams& streams) {
 void Executor::bind(const std::string& name, const void* data) {
   const ValueId id = program_.find(name);
   if (id == kNone || program_.value(id).kind != ValueKind::feed)
-    throw Error(ErrorKind::internal, fmt::format("{} is no feed of the program", name));
+    throw Error(ErrorKind::internal, fmt::format("{} is not a feed of the program", name));
   // No op writes a feed: verify() saw to it.
   void* const place = on_streams_.feeds ? on_streams_.feeds->put(id, data) : const_cast<void*>(data);
   places_.by_id[static_cast<std::size_t>(id)] = places_.by_name[name] = place;

@@ -74,7 +74,7 @@ class Executor {
   ~Executor();
 
   // Where the next runs find a feed: plain memory of the feed's size, kept by the caller. A device with streams copies
-  // it at once: what the caller writes there later needs another bind. Throws Error(internal) when `name` is no feed.
+  // it at once: what the caller writes there later needs another bind. Throws Error(internal) when `name` is not a feed.
   void bind(const std::string& name, const void* data);
 
   // The next run counts as step `step`, by which random ops draw: for a training that goes on.

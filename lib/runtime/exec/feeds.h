@@ -20,7 +20,7 @@ class Feeds {
   // on the device for the runs until the next put. What the compute stream is given from now on finds it there.
   void* put(ValueId id, const void* host);
 
-  // To be called behind each run: the places that it has read may be filled again.
+  // To be called after each run: the places that it has read may be filled again.
   void release();
 
  private:

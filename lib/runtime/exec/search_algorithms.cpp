@@ -26,7 +26,7 @@ namespace {
 constexpr int kRounds = 5;            // timed runs by each algorithm, after one that is not
 constexpr double kEnoughSeconds = 1;  // for one problem: slow ones differ by more than the noise
 constexpr double kWorthwhile =
-    0.97;  // of the usual one's time: timings repeat within 2 % (another rounding is no gain)
+    0.97;  // of the usual one's time: timings repeat within 2 % (another rounding is not a gain)
 constexpr std::size_t kMebibyte = 1 << 20;
 constexpr std::size_t kAlignment = 64;  // of what kernels are given
 

@@ -126,7 +126,7 @@ const Storage::Piece& Storage::piece(const std::string& name) const {
   const auto found = pieces_.find(name);
   if (found == pieces_.end())
     throw Error(ErrorKind::internal,
-                fmt::format("{} is no parameter, state or gradient of the training program", name));
+                fmt::format("{} is not a parameter, state or gradient of the training program", name));
   return found->second;
 }
 

@@ -14,7 +14,7 @@ struct StreamPlan {
   std::vector<OpId> first;  // ops of other streams than compute that wait for no op: they start behind
                             // what the compute stream was given before this run
   std::vector<OpId> last;   // ops of other streams that nobody waits for: what the compute stream is
-                            // given after this run starts behind them
+                            // given after this run starts after them
 };
 
 // Collectives work on their communicator's stream, everything else on the compute stream. `graph` says what has to

@@ -35,7 +35,7 @@ std::vector<std::int64_t> parse_list(std::string_view inside, const std::string&
     const std::size_t comma = std::min(inside.find(','), inside.size());
     std::int64_t number = 0;
     if (!read_whole(inside.substr(0, comma), number))
-      throw Error(ErrorKind::internal, fmt::format("{} is no list of integers", whole));
+      throw Error(ErrorKind::internal, fmt::format("{} is not a list of integers", whole));
     list.push_back(number);
     inside.remove_prefix(std::min(comma + 1, inside.size()));
   }
@@ -55,7 +55,7 @@ Attribute parse_attribute(const std::string& text) {
   if (std::int64_t integer = 0; read_whole(std::string_view(text), integer)) return integer;
   if (double number = 0; read_whole(std::string_view(text), number)) return number;
   throw Error(ErrorKind::internal,
-              fmt::format("{} is no attribute: wanted true, false, a number, \"text\" or [1,2]", text));
+              fmt::format("{} is not an attribute: wanted true, false, a number, \"text\" or [1,2]", text));
 }
 
 }  // namespace fleetrun::runtime

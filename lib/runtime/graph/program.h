@@ -66,7 +66,7 @@ struct Program {
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<ValueId> fetches;  // read after a run; their memory is never reused
-  // Parameters or gradients of one dtype that lie one behind the other in this order, list behind list.
+  // Parameters or gradients of one dtype that lie one after the other in this order, list after list.
   std::vector<std::vector<ValueId>> contiguous;
 
   const Value& value(ValueId id) const { return values.at(static_cast<std::size_t>(id)); }

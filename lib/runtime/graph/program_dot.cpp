@@ -44,8 +44,7 @@ class Picture {
   std::string draw() {
     for (OpId id = 0; id < static_cast<OpId>(program_.ops.size()); ++id) draw_op(id);
     for (const ValueId id : program_.fetches) draw_fetch(id);
-    return "digraph program {\n  splines=line;\n  nslimit=0.1;\n  node [shape=box, style=filled, "
-           "fillcolor=white];\n" +
+    return "digraph program {\n  splines=line;\n  nslimit=0.1;\n  node [shape=box, style=filled, fillcolor=white];\n" +
            text_ + "}\n";
   }
 

@@ -108,7 +108,7 @@ void read_type(std::string_view word, Value& value, const Line& line) {
   const std::size_t bracket = word.find('[');
   const auto dtype = parse_dtype(word.substr(0, bracket));
   if (bracket == std::string_view::npos || !dtype)
-    line.fail(fmt::format("{} is no type; wanted one like f32[2,3]", word));
+    line.fail(fmt::format("{} is not a type; wanted one like f32[2,3]", word));
   value.dtype = *dtype;
   value.shape = std::get<Shape>(parse_attribute(std::string(word.substr(bracket))));
 }
@@ -147,7 +147,7 @@ Attributes read_attributes(std::string_view text, const Line& line) {
     const std::string_view item = text.substr(0, end);
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos)
-      line.fail(fmt::format("{} is no attribute; wanted name=value", item));
+      line.fail(fmt::format("{} is not an attribute; wanted name=value", item));
     attributes[std::string(item.substr(0, equals))] = parse_attribute(std::string(item.substr(equals + 1)));
     text.remove_prefix(std::min(end + 2, text.size()));
   }
@@ -170,7 +170,8 @@ using Values = std::vector<std::vector<ValueId>>;  // by argument
 void read_argument(std::string_view word, bool output, const OpDef& def, Values& values,
                    const Program& program, const Line& line) {
   const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos) line.fail(fmt::format("{} is no argument; wanted name=value", word));
+  if (equals == std::string_view::npos)
+    line.fail(fmt::format("{} is not an argument; wanted name=value", word));
   const std::string_view name = word.substr(0, equals);
   const int index = output ? def.output_index(name) : def.input_index(name);
   if (index < 0) line.fail(fmt::format("op {} has no {} {}", def.name, output ? "output" : "input", name));
@@ -201,7 +202,7 @@ void read_op(std::string_view type, Line& line, const OpTable& ops, Program& pro
   op.attributes = read_attributes(line.braces(), line);
   const std::string_view role = line.word();
   const auto found = parse_name(role, {Role::forward, Role::backward, Role::communication, Role::optimize});
-  if (!found) line.fail(fmt::format("\"{}\" is no role", role));
+  if (!found) line.fail(fmt::format("\"{}\" is not a role", role));
   op.role = *found;
   if (line.word() == "after") op.after = read_values(line.word(), program, line);
   program.ops.push_back(std::move(op));

@@ -8,7 +8,7 @@
 //   fc x=image w=f1.weight b=f1.bias -> y=f1 {} forward
 //   all_reduce x=a@GRAD,b@GRAD -> x=a@GRAD,b@GRAD {op="sum"} communication after y
 //
-// Layouts are printed behind the shape (f32[64,32,28,28]@nChw16c) but belong to a device: a text that has
+// Layouts are printed after the shape (f32[64,32,28,28]@nChw16c) but belong to a device: a text that has
 // them cannot be read back.
 #pragma once
 #include <string>

@@ -50,7 +50,7 @@ class Verifier {
         const Value& first = program_.value(ids.front());
         if (value.kind != first.kind || value.dtype != first.dtype ||
             (value.kind != ValueKind::gradient && value.kind != ValueKind::parameter))
-          throw Error(ErrorKind::internal, fmt::format("{} {} cannot lie behind {} {}", describe(value.kind),
+          throw Error(ErrorKind::internal, fmt::format("{} {} cannot lie after {} {}", describe(value.kind),
                                                        value.name, describe(first.kind), first.name));
         if (placed[static_cast<std::size_t>(id)])
           throw Error(ErrorKind::internal, fmt::format("{} is to lie in two places", value.name));

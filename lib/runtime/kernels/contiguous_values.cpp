@@ -18,7 +18,7 @@ BufferView ContiguousValues::view(const RunContext& context) const {
   for (const Part& part : parts_) {
     auto* const begin = static_cast<std::byte*>(context.data[part.id]);
     if (begin < end || begin >= end + kMostGradientAlignment)
-      throw Error(ErrorKind::internal, fmt::format("{} does not lie behind {}, with which it is to travel",
+      throw Error(ErrorKind::internal, fmt::format("{} does not lie after {}, with which it is to travel",
                                                    part.name, parts_.front().name));
     end = begin + part.bytes;
   }

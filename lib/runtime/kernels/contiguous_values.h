@@ -1,4 +1,4 @@
-// Values that lie one behind the other in memory, as one message for a communicator.
+// Values that lie one after the other in memory, as one message for a communicator.
 #pragma once
 #include <span>
 #include <string>
@@ -15,7 +15,7 @@ class ContiguousValues {
   ContiguousValues(const Program& program, std::span<const ValueId> ids);
 
   // From the first byte of the first to the last of the last. Throws Error(internal) when they are not placed one
-  // behind the other, each at the next address that is aligned for it.
+  // after the other, each at the next address that is aligned for it.
   BufferView view(const RunContext& context) const;
 
  private:

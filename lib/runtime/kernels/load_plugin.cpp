@@ -71,7 +71,7 @@ const Plugin& load_plugin(const std::string& path) {
   if (library == nullptr) throw refuse(fmt::format("the plug-in cannot be loaded: {}", ::dlerror()));
   const auto entry = reinterpret_cast<PluginEntry>(::dlsym(library, kPluginEntry));
   if (entry == nullptr)
-    throw refuse(fmt::format("{} is no plug-in: it has no function {}", path, kPluginEntry));
+    throw refuse(fmt::format("{} is not a plug-in: it has no function {}", path, kPluginEntry));
   const Plugin& plugin = *entry();
   if (plugin.abi != kPluginAbi)
     throw refuse(fmt::format("{} has plug-in ABI {}, this fleetrun wants {}", path, plugin.abi, kPluginAbi));

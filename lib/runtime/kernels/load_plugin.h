@@ -12,7 +12,7 @@ namespace fleetrun::runtime {
 std::string cuda_plugin_path();
 
 // Stays loaded until the process ends. Throws Error(config) that names the file when it is not there, cannot be
-// loaded, is no plug-in, or is one for another version of fleetrun (both ABI numbers are said).
+// loaded, is not a plug-in, or is one for another version of fleetrun (both ABI numbers are said).
 const Plugin& load_plugin(const std::string& path);
 
 // For the device "cuda:INDEX". FLAGS_fraction_of_gpu_memory_to_use, FLEETRUN_TF32 and FLEETRUN_LAYOUT come from the

@@ -33,7 +33,7 @@ class ReduceKernel : public Kernel {
   std::string name_;
 };
 
-// One message for each root: its values lie one behind the other.
+// One message for each root: its values lie one after the other.
 class BroadcastKernel : public Kernel {
  public:
   explicit BroadcastKernel(const OpView& op) : name_("broadcast of " + op.input("x").name) {

@@ -17,8 +17,8 @@ constexpr int kFirstCommunicatorStream = 2;  // communicator i works on stream k
 class Event {
  public:
   virtual ~Event() = default;
-  virtual void record(int stream) = 0;     // behind all work given to the stream so far
-  virtual void hold_back(int stream) = 0;  // work given to the stream from now on starts behind the mark
+  virtual void record(int stream) = 0;     // after all work given to the stream so far
+  virtual void hold_back(int stream) = 0;  // work given to the stream from now on starts after the mark
   virtual void wait() = 0;                 // until the device has reached the mark
 };
 
@@ -33,8 +33,8 @@ class Streams {
   // Gives a copy to the stream: `staging` is kept as it is until that is done.
   virtual void upload(const void* staging, void* data, std::size_t bytes, int stream) = 0;
 
-  // Copies behind what the compute stream was given, and returns when that is done. Throws what went wrong in it:
-  // Error(data) for a label that is no class.
+  // Copies after what the compute stream was given, and returns when that is done. Throws what went wrong in it:
+  // Error(data) for a label that is not a class.
   virtual void download(const void* data, void* host, std::size_t bytes) = 0;
 
   // Returns when the work of all streams is done; throws what went wrong in it.

@@ -111,7 +111,7 @@ Design design_of(job::ModelName name) {
     case job::ModelName::resnet152:
       return {stages({3, 8, 36, 3}), true};
     default:
-      throw Error(ErrorKind::internal, "this model is no residual network for ImageNet");
+      throw Error(ErrorKind::internal, "this model is not a residual network for ImageNet");
   }
 }
 

@@ -15,7 +15,7 @@
 
 namespace fleetrun::runtime {
 
-// Throws Error(create) with the hint when output.trace would replace a file that is no trace of ours.
+// Throws Error(create) with the hint when output.trace would replace a file that is not a trace of ours.
 void require_own_trace(const job::OutputSpec& output, const std::string& hint);
 
 class Trace {
@@ -44,7 +44,7 @@ class Trace {
   std::int64_t first_ = 0, last_ = 0;  // steps of which there are spans
 };
 
-// The events of one rank, as members of a JSON array behind each other. A lane whose spans overlap takes several rows.
+// The events of one rank, as members of a JSON array after each other. A lane whose spans overlap takes several rows.
 // Times are those of the spans plus `offset_ns`, in microseconds since `start_ns`.
 struct TraceClock {
   std::int64_t offset_ns = 0;

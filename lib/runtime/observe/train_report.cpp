@@ -62,9 +62,7 @@ std::string describe(const TrainReport& report) {
 std::string describe_memory(const TrainReport& report) {
   const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0); };
   return fmt::format(
-      "memory per rank: parameters {:.1f} MiB, gradients {:.1f} MiB, activations {:.1f} MiB ({:.1f} MiB "
-      "saved, {} "
-      "in-place pairs)",
+      "memory per rank: parameters {:.1f} MiB, gradients {:.1f} MiB, activations {:.1f} MiB ({:.1f} MiB saved, {} in-place pairs)",
       mib(report.parameter_bytes), mib(report.gradient_bytes), mib(report.activation_bytes),
       mib(report.activation_bytes_saved), report.in_place_pairs);
 }

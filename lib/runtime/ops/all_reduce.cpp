@@ -1,6 +1,6 @@
 // Sum of tensors over all ranks, in place.
 //   x = sum over ranks of x      attributes: op, "sum"; communicator, 0 when absent
-//   x: a list of any shapes and layouts and one dtype, alike on every rank; several must lie one behind the other
+//   x: a list of any shapes and layouts and one dtype, alike on every rank; several must lie one after the other
 //   (Program::contiguous) and travel as one message
 // Throws Error(config) for another op than "sum" and for several dtypes.
 #include "runtime/graph/op_def.h"

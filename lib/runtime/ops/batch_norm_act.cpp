@@ -1,4 +1,4 @@
-// Batch normalisation with the rectifier behind it, in training.
+// Batch normalisation with the rectifier after it, in training.
 //   y = max(batch_norm(x), 0), with all that batch_norm says of arguments, attributes and running statistics
 //   batch_norm_act_grad(x, dy, scale, bias, batch_mean, batch_variance):
 //     batch_norm_grad with dy where batch_norm(x) > 0, else 0, in its place. It finds that out from x anew, so that y is

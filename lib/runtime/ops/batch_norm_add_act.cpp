@@ -1,4 +1,4 @@
-// Batch normalisation, the addition of another tensor and the rectifier behind it, in training: the end of a residual block.
+// Batch normalisation, the addition of another tensor and the rectifier after it, in training: the end of a residual block.
 //   y = max(batch_norm(x) + z, 0), z like x; with all that batch_norm says of arguments, attributes and running statistics
 //   batch_norm_add_act_grad(x, y, dy, dy_too, scale, batch_mean, batch_variance):
 //     dz = dy + dy_too where y > 0, else 0, the sum rounded to the type of dy; dy_too may be absent;  dx, dscale and dbias are those of batch_norm_grad with dz in place of dy

@@ -46,7 +46,7 @@ void infer_batch_norm(Inference& op) {
   const bool training = op.flag("training");
   for (const char* name : {"mean", "variance", "batch_mean", "batch_variance"})
     if (op.has_output(name) != training)
-      op.fail(fmt::format("{} is {} output of {}", name, training ? "a wanted" : "no",
+      op.fail(fmt::format("{} is {} output of {}", name, training ? "a wanted" : "not an",
                           training ? "training, but is left out" : "evaluation"));
   const Value& x = op.input("x");
   const Shape channels = {x.shape[1]};

@@ -2,7 +2,7 @@
 //   x = x of its root
 //   attributes: roots, one for each of x; communicator, 0 when absent
 //   x: a list of any shapes and layouts and one dtype, alike on every rank; neighbours with one root must lie one
-//   behind the other (Program::contiguous) and travel as one message
+//   after the other (Program::contiguous) and travel as one message
 // Throws Error(config) for several dtypes, and unless there is a root, 0 or above, for each of x.
 #include <fmt/format.h>
 

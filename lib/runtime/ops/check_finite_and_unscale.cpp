@@ -1,4 +1,4 @@
-// Gradients without the loss scale, in f32, and whether one of them is no number (PaddlePaddle's op of that name, with
+// Gradients without the loss scale, in f32, and whether one of them is not a number (PaddlePaddle's op of that name, with
 // the cast to f32 in the same look at the gradients).
 //   out = x * (1 / scale)          of each x of the list
 //   found = found or any x is infinite or NaN: 0 no, above 0 yes

@@ -2,7 +2,7 @@
 // makes these ops of batch_norm and batch_norm_grad, and puts an all_reduce of `sums` between the two of a direction.
 //   sync_batch_norm_sums(x, mean), for each channel c, with the running mean k = mean[c], which is alike on every rank:
 //     sums[c] = sum (x - k);  sums[C + c] = sum (x - k)^2;  sums[2 C] = N*H*W: the values of a channel
-//     Distances from k, not from 0, so that the variance is no small difference of large sums.
+//     Distances from k, not from 0, so that the variance is not a small difference of large sums.
 //   sync_batch_norm(x, scale, bias, mean, variance, sums): what batch_norm does in training, with mean and variance from the sums
 //   sync_batch_norm_grad_sums(x, dy, batch_mean, batch_variance), with m = batch_mean[c]:
 //     sums[c] = sum dy;  sums[C + c] = sum dy * (x - m);  sums[2 C] = N*H*W

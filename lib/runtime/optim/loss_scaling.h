@@ -1,4 +1,4 @@
-// Loss scaling in a program: the loss times the scale before the backward part is appended; behind it, and behind what
+// Loss scaling in a program: the loss times the scale before the backward part is appended; after it, and after what
 // brings the gradients of all ranks together, the scale is taken out of the gradients, overflow is found and the scale
 // follows it. None of it knows which narrow type it is for.
 //
@@ -34,7 +34,7 @@ struct GradientUse {
   bool zero_one_by_one = false;  // and where every rank has only some of them
 };
 
-// Behind the backward part. The gradients that optimizers read, in f32, in the order in which they are made: those of
+// After the backward part. The gradients that optimizers read, in f32, in the order in which they are made: those of
 // parameters that were cast were ValueKind::gradient, and now what is cast is, which is what travels between the ranks.
 std::vector<ValueId> append_gradient_casts(Builder& builder, const job::AmpSpec& amp, const GradientUse& use);
 

@@ -123,7 +123,7 @@ class Lists {
     std::vector<std::string> known(kNamesOfFc.begin(), kNamesOfFc.end());
     for (const auto& [op, color] : colors_) known.push_back(op);
     const auto meant = closest(name, known);
-    return Error(ErrorKind::config, fmt::format("{} has {}, which is no op{}", key, name,
+    return Error(ErrorKind::config, fmt::format("{} has {}, which is not an op{}", key, name,
                                                 meant ? fmt::format("; did you mean {}?", *meant) : ""));
   }
 

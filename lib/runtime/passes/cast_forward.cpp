@@ -27,10 +27,11 @@ std::set<ValueId> named_values(const Program& program, const std::vector<std::st
       std::vector<std::string> known;
       for (const Value& value : program.values) known.push_back(value.name);
       const auto meant = closest(name, known);
-      throw Error(ErrorKind::config,
-                  fmt::format("strategy.amp_configs.custom_black_varnames has {}, and the model has no value "
-                              "of that name{}",
-                              name, meant ? fmt::format("; did you mean {}?", *meant) : ""));
+      throw Error(
+          ErrorKind::config,
+          fmt::format(
+              "strategy.amp_configs.custom_black_varnames has {}, and the model has no value of that name{}",
+              name, meant ? fmt::format("; did you mean {}?", *meant) : ""));
     }
     values.insert(id);
   }
@@ -87,7 +88,7 @@ class Casting {
     return reads(AmpColor::white) ? AmpColor::white : AmpColor::gray;
   }
 
-  // The value in that type; cast unless it has it, or is no floating-point number.
+  // The value in that type; cast unless it has it, or is not a floating-point number.
   ValueId as(ValueId id, DType dtype, Role role) {
     const Value& value = program_.value(id);
     if (value.dtype == dtype || (value.dtype != DType::f32 && value.dtype != narrow_)) return id;

@@ -3,7 +3,7 @@
 
 namespace fleetrun::runtime {
 
-// Lays the gradients that will travel together one behind the other (gradient_groups.h has the rules).
+// Lays the gradients that will travel together one after the other (gradient_groups.h has the rules).
 //
 //   gradient a@GRAD f32[9] of a           gradient a@GRAD f32[9] of a
 //   gradient b@GRAD f32[5] of b      =>   gradient b@GRAD f32[5] of b

@@ -3,7 +3,7 @@
 
 namespace fleetrun::runtime {
 
-// Gradients that lie one behind the other travel as one message, once the last of them is made.
+// Gradients that lie one after the other travel as one message, once the last of them is made.
 //
 //   contiguous b@GRAD,a@GRAD                     contiguous b@GRAD,a@GRAD
 //   fc_grad ... -> b@GRAD                        fc_grad ... -> b@GRAD

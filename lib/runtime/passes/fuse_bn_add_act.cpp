@@ -36,7 +36,7 @@ int fuse_bn_add_act_forward(Program& program, const OpTable& ops) {
   return found;
 }
 
-// What flows back out of a block: from one branch behind it, or from two with the addition of both.
+// What flows back out of a block: from one branch after it, or from two with the addition of both.
 struct Gradient {
   ValueId one = kNone, other = kNone;
   OpId add = kNone;

@@ -4,7 +4,7 @@
 namespace fleetrun::runtime {
 
 // All broadcasts of updated parameters become one op, which waits for all updates. The parameters of one owner lie one
-// behind the other, and travel as one message.
+// after the other, and travel as one message.
 //
 //   broadcast x=a -> x=a {roots=[1]}
 //   broadcast x=b -> x=b {roots=[0]}      =>      contiguous b

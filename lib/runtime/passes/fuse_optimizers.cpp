@@ -72,10 +72,9 @@ void fuse_optimizers(Program& program, const PassContext& context) {
   }
   for (const auto& group : groups) {
     ops.push_back(fused(group));
-    context.tell(
-        fmt::format("Find {} operators : {}, and {} for dense gradients. To make the speed faster, those "
-                    "optimization are fused during training.",
-                    group.front().op().type, group.size(), group.size()));
+    context.tell(fmt::format(
+        "Find {} operators : {}, and {} for dense gradients. To make the speed faster, those optimization are fused during training.",
+        group.front().op().type, group.size(), group.size()));
   }
   program.ops = std::move(ops);
 }

@@ -18,7 +18,7 @@ constexpr const char* kKey = "strategy.recompute_configs.checkpoints";
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// Where the forward pass hangs by one value: it is written by `op` or before, and nothing else is read behind `op`.
+// Where the forward pass hangs by one value: it is written by `op` or before, and nothing else is read after `op`.
 struct Cut {
   OpId op;
   ValueId value;
@@ -105,7 +105,7 @@ class Recompute {
     return bytes;
   }
 
-  // Segments are closed at the first cut behind which they hold more than `most`; and what is held then at most.
+  // Segments are closed at the first cut after which they hold more than `most`; and what is held then at most.
   std::pair<std::vector<Cut>, std::size_t> cuts_for(std::size_t most) const {
     std::vector<Cut> chosen;
     std::size_t kept = 0, largest = 0;

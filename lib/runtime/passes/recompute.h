@@ -10,7 +10,7 @@
 
 namespace fleetrun::runtime {
 
-// Needs the backward pass to be there. Throws Error(config) for a checkpoint that is no cut.
+// Needs the backward pass to be there. Throws Error(config) for a checkpoint that is not a cut.
 void recompute(Program& program, const PassContext& context);
 
 }  // namespace fleetrun::runtime

@@ -42,7 +42,7 @@ class Rewrite {
   // `fused` comes to stand where `place` did; all parts, `place` among them, are gone from then on.
   void replace(const std::vector<OpId>& parts, OpId place, Op fused);
 
-  // Carries it out. Nothing waits for other ops by Op::after yet: mere order comes behind all fusions.
+  // Carries it out. Nothing waits for other ops by Op::after yet: mere order comes after all fusions.
   void finish();
 
  private:

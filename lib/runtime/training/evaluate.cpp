@@ -32,11 +32,11 @@ void judge_infinite_loss(Run& run, double loss) {
   const Program& program = run.trainer.whole_program();
   const PlainTensors weights = read_tensors(weights_of(program), program, run.trainer.storage());
   if (!first_not_finite(weights).empty()) stop_without_numbers(run, "the loss of the test samples", loss);
-  run.out << fmt::format(
-                 "warning: the loss of the test samples is {}; all weights are finite, and the training goes "
-                 "on",
-                 loss)
-          << std::endl;
+  run.out
+      << fmt::format(
+             "warning: the loss of the test samples is {}; all weights are finite, and the training goes on",
+             loss)
+      << std::endl;
 }
 
 void record_events(Run& run, const Score& score) {

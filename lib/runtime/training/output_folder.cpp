@@ -45,7 +45,7 @@ std::string problem_with(const std::string& path) {
 
 void prepare_output(const job::OutputSpec& output) {
   const std::string& folder = output.dir;
-  const char* const way_out = "output.dir=FOLDER behind the job file chooses another one";
+  const char* const way_out = "output.dir=FOLDER after the job file chooses another one";
   make_directories(folder);
   require_own_weights(weights_path(output), way_out);
   if (output.trace) require_own_trace(output, way_out);

@@ -28,7 +28,7 @@ void print_profile(Run& run) {
   if (!wants_profile(run)) return;
   const ProfiledSteps& profile = run.observers.profile;
   if (profile.steps == 0)
-    run.out << "no profile: there was no step behind the first" << std::endl;
+    run.out << "no profile: there was no step after the first" << std::endl;
   else
     run.out << describe(make_profile(run.trainer.executor().program(), profile.begin, profile.end,
                                      profile.steps, run.trainer.time_alone(kRepeats)))

@@ -15,7 +15,7 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr const char* kStartAnew = "checkpoint.resume=never behind the job file starts anew";
+constexpr const char* kStartAnew = "checkpoint.resume=never after the job file starts anew";
 
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = env.world_size,
@@ -76,8 +76,7 @@ void warn_of_differences(const TrainingState& saved, const TrainingState& now, s
                          std::ostream& out) {
   if (saved.samples > 0 && saved.samples != now.samples)
     out << fmt::format(
-               "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest "
-               "of its epoch is drawn from another order",
+               "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest of its epoch is drawn from another order",
                now.samples, saved.samples)
         << std::endl;
   if (repeated > 0)

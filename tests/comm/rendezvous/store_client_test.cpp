@@ -151,7 +151,7 @@ class Impostor {
   std::thread thread_;
 };
 
-TEST_CASE("what is no store is recognised, whatever it says") {
+TEST_CASE("what is not a store is recognised, whatever it says") {
   using namespace store_protocol;
   const auto kind_of = [](std::string answer) {
     Impostor impostor(std::move(answer));

@@ -232,8 +232,7 @@ TEST_CASE("resnet20: after 20 steps 2 and 4 ranks hold the same parameters, and 
 }
 
 TEST_CASE(
-    "gradients summed by several communicators, beside the backward pass, and in groups train the same "
-    "network") {
+    "gradients summed by several communicators, beside the backward pass, and in groups train the same network") {
   const Trained plain(kLenet, 4, false);
   Training beside = kLenet, leaders = kLenet, slices = kLenet;
   beside.strategy.nccl_comm_num = 3;

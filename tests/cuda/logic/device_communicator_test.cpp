@@ -131,12 +131,12 @@ TEST_CASE("an error that is found later names the collective and what the librar
     comm::MemoryStore store;
     const auto communicator = make(script, {.party = {store, 0, 1}, .wait = wait});
     communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
-    CHECK(message_of([&] {
-            communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
-            for (int i = 0; i < 10; ++i) communicator->poll();
-          }) ==
-          "rank 0: collective 2, all_reduce of 1 f32 (sum): all ranks are there, but their connection broke "
-          "(remote process exited)");
+    CHECK(
+        message_of([&] {
+          communicator->all_reduce(alone.buffer(), comm::ReduceOp::sum);
+          for (int i = 0; i < 10; ++i) communicator->poll();
+        }) ==
+        "rank 0: collective 2, all_reduce of 1 f32 (sum): all ranks are there, but their connection broke (remote process exited)");
     CHECK(script.aborted == 1);
     CHECK(message_of([&] { communicator->barrier(); }) ==
           "rank 0: barrier cannot begin: the communicator was given up in collective 2");
@@ -169,14 +169,12 @@ TEST_CASE("ranks that fail in different collectives say so of each other") {
       communicator->barrier();
     });
   });
-  CHECK(said[0] ==
-        "rank 0: collective 1, all_reduce of 1 f32 (sum): rank 1 failed in collective 2, barrier (remote "
-        "process "
-        "exited)");
-  CHECK(said[1] ==
-        "rank 1: collective 2, barrier: rank 0 failed in collective 1, all_reduce of 1 f32 (sum) (remote "
-        "process "
-        "exited)");
+  CHECK(
+      said[0] ==
+      "rank 0: collective 1, all_reduce of 1 f32 (sum): rank 1 failed in collective 2, barrier (remote process exited)");
+  CHECK(
+      said[1] ==
+      "rank 1: collective 2, barrier: rank 0 failed in collective 1, all_reduce of 1 f32 (sum) (remote process exited)");
 }
 
 TEST_CASE("a failure to join is told as one") {

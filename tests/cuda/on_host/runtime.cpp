@@ -41,7 +41,7 @@ struct CUevent_st {
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{96} << 20U;  // bytes of this device
-constexpr std::size_t kGuard = 64;                       // bytes behind each piece
+constexpr std::size_t kGuard = 64;                       // bytes after each piece
 constexpr unsigned char kUntouched = 0xA5;
 
 struct Piece {
@@ -78,7 +78,7 @@ cudaError_t make_piece(void** data, std::size_t bytes, bool of_device) {
   constexpr std::size_t kAlignment = 256;
   const std::size_t whole = (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
   auto* const made = static_cast<std::byte*>(std::aligned_alloc(kAlignment, whole));
-  // What was never written is no number that anybody hopes for; nobody looks so far into a workspace.
+  // What was never written is not a number that anybody hopes for; nobody looks so far into a workspace.
   constexpr std::size_t kMostFilled = std::size_t{1} << 20U;
   std::memset(made, kUntouched, std::min(whole, kMostFilled));
   std::memset(made + bytes, kUntouched, whole - bytes);
@@ -95,7 +95,7 @@ cudaError_t free_piece(void* data) {
   if (found == cuda().pieces.end()) on_host::refuse("memory is freed that was never taken");
   for (std::size_t i = 0; i < kGuard; ++i)
     if (found->first[found->second.bytes + i] != std::byte{kUntouched})
-      on_host::refuse(fmt::format("somebody wrote {} bytes behind a piece of {}", i, found->second.bytes));
+      on_host::refuse(fmt::format("somebody wrote {} bytes after a piece of {}", i, found->second.bytes));
   if (found->second.of_device) cuda().taken -= found->second.bytes;
   cuda().pieces.erase(found);
   std::free(data);

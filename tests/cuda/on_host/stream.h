@@ -1,6 +1,6 @@
 // A CUDA that works on the host, for the plug-in's own code: streams are queues, their work is done as late as CUDA
 // allows, when somebody waits for it; other streams go on only as far as an event makes them. Memory of the device is
-// known by its bounds, and what lies behind each piece must stay as it was.
+// known by its bounds, and what lies after each piece must stay as it was.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -42,8 +42,7 @@ TEST_CASE("P1: nobody gets a port between its choice and its use") {
 }
 
 TEST_CASE(
-    "P1: a port that the user wants and another program has is code 75, with that program's number and "
-    "name") {
+    "P1: a port that the user wants and another program has is code 75, with that program's number and name") {
   std::uint16_t port = 0;
   const int holder = listen_somewhere(port);
   REQUIRE(holder >= 0);
@@ -101,8 +100,7 @@ ChildResult run_mounted(const Launch& launch, const std::string& options, const 
       "/bin/sh",
       "-c",
       "mount -t tmpfs -o " + options +
-          " tmpfs log && \"$@\"; code=$?; cp log/report.json . 2>/dev/null; tail -c 200 log/workerlog.1 > "
-          "end.1 2>/dev/null; exit $code",
+          " tmpfs log && \"$@\"; code=$?; cp log/report.json . 2>/dev/null; tail -c 200 log/workerlog.1 > end.1 2>/dev/null; exit $code",
       "sh"};
   words.insert(words.end(), command.begin(), command.end());
   return run_child(words, launch.options());

@@ -77,10 +77,11 @@ TEST_CASE("row 'ulimit -f': files that may not be as long as ours are an error w
   const ChildResult job =
       launch.run_after("ulimit -f 100", {FLEETRUN_BINARY, "--device=cpu", "--nproc_per_node=2", "job.json"});
   CHECK(job.code == 71);
-  CHECK_MESSAGE(contains(job.err,
-                         "the progress page of a rank has 4201472 bytes, the limit of file sizes is 51200\n  "
-                         "hint: ulimit -f unlimited"),
-                job.err);
+  CHECK_MESSAGE(
+      contains(
+          job.err,
+          "the progress page of a rank has 4201472 bytes, the limit of file sizes is 51200\n  hint: ulimit -f unlimited"),
+      job.err);
 }
 
 TEST_CASE("row 'ulimit -f': a worker that a limit ends is told with that limit") {

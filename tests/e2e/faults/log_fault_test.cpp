@@ -64,8 +64,7 @@ TEST_CASE(
 
 // FLEETRUN_TEST_LINE_BYTES=1000000000 for the gigabyte that was promised.
 TEST_CASE(
-    "L-2: a log keeps every byte: no end of a line for 200 MB, NUL, broken UTF-8, escapes, returned "
-    "carriages") {
+    "L-2: a log keeps every byte: no end of a line for 200 MB, NUL, broken UTF-8, escapes, returned carriages") {
   const char* wanted = std::getenv("FLEETRUN_TEST_LINE_BYTES");
   const std::string bytes = wanted == nullptr ? "200000000" : wanted;
   const std::size_t size = std::stoul(bytes);

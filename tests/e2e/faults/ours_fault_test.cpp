@@ -279,7 +279,7 @@ TEST_CASE("suspicion: without close_range all ranks start, and get no descriptor
   CHECK(launch.folder.read("log/workerlog.1").empty());
 }
 
-TEST_CASE("low: a folder called core is no core file") {
+TEST_CASE("low: a folder called core is not a core file") {
   const Launch launch;
   fs::create_directory(launch.folder / "core");
   const ChildResult result = launch.run({}, {"signal", "11"});

@@ -73,9 +73,10 @@ TEST_CASE("W18: a bit that flips in one rank's weights ends the run with 81 and 
 TEST_CASE("P10: a rank whose job differs is refused with 76 and the line that differs") {
   const Launch launch;  // a launcher with a worker program of its own beside it
   std::filesystem::copy_file(FLEETRUN_BINARY, launch.folder / "fleetrun");
-  launch.folder.write("fleetrun-worker", std::string("#!/bin/sh\n[ $FLEETRUN_RANK = 1 ] && set -- \"$@\" "
-                                                     "'model.hidden=[9]'\nexec ") +
-                                             FLEETRUN_WORKER + " \"$@\"\n");
+  launch.folder.write(
+      "fleetrun-worker",
+      std::string("#!/bin/sh\n[ $FLEETRUN_RANK = 1 ] && set -- \"$@\" 'model.hidden=[9]'\nexec ") +
+          FLEETRUN_WORKER + " \"$@\"\n");
   std::filesystem::permissions(launch.folder / "fleetrun-worker", std::filesystem::perms::owner_all);
   launch.folder.write("job.json", kEndlessJob);
   const ChildResult result =

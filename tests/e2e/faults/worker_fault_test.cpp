@@ -6,8 +6,7 @@ namespace fleetrun::worker_fault_test {
 namespace {
 
 TEST_CASE(
-    "W1: a rank that exits with 3 ends the run with 3, is named with its last lines, and nobody else is "
-    "blamed") {
+    "W1: a rank that exits with 3 ends the run with 3, is named with its last lines, and nobody else is blamed") {
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
       {"--nproc_per_node=3"}, "[ $RANK = 1 ] || exec $FAKE sleep 100\necho oh no\nsleep 0.1\nexit 3\n");
@@ -108,10 +107,9 @@ TEST_CASE("W5: a rank that is stopped is found, named with its state, and ended 
 
 TEST_CASE("W6: a rank that computes for ever without progress is found by the lines that do not come") {
   const ScriptLaunch launch;
-  const ChildResult result =
-      launch.run_script({"--nproc_per_node=2", "--log_rule=step \\d+ within 0.5s", "--grace=0.1"},
-                        "[ $RANK = 1 ] && exec $FAKE spin\nfor i in 1 2 3 4; do echo step $i; sleep 0.2; "
-                        "done; exec $FAKE sleep 100\n");
+  const ChildResult result = launch.run_script(
+      {"--nproc_per_node=2", "--log_rule=step \\d+ within 0.5s", "--grace=0.1"},
+      "[ $RANK = 1 ] && exec $FAKE spin\nfor i in 1 2 3 4; do echo step $i; sleep 0.2; done; exec $FAKE sleep 100\n");
   CHECK(result.code == 75);
   CHECK(result.seconds > 1.1);
   CHECK(contains(result.err, "no line of any rank obeys --log_rule 'step \\d+ within 0.5s'"));
@@ -248,9 +246,9 @@ TEST_CASE(
                             "[ $RANK = 0 ] && exec $FAKE sleep 100\nexec $FAKE use-memory 536870912\n"));
   CHECK(result.code == 137);
   CHECK(contains(result.err, "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid "));
-  CHECK(contains(result.err,
-                 "out of memory: the kernel killed 1 process of this memory cgroup during the run, limit 256 "
-                 "MiB, peak 256 MiB"));
+  CHECK(contains(
+      result.err,
+      "out of memory: the kernel killed 1 process of this memory cgroup during the run, limit 256 MiB, peak 256 MiB"));
   CHECK(launch.report()["cause"] == "oom");
   CHECK(contains(launch.report()["message"].get<std::string>(), "out of memory"));
 }
@@ -431,10 +429,10 @@ TEST_CASE(
   REQUIRE(says(launch, "fleetrun: restart 1 of at most 3 in "));
   REQUIRE(comes_true([&] { return launch.folder.has("log/attempt-0/workerlog.0"); }, within(5s)));
   process.send(SIGINT);
-  const ChildResult result = process.wait();
-  CHECK(result.code == 130);
-  CHECK(result.err.ends_with("fleetrun: stopped by SIGINT (2)\n"));
-  CHECK_FALSE(contains(result.err, "waiting for the ranks to end"));
+  CHECK(process.wait().code == 130);
+  const std::string err = launch.folder.read("err");
+  CHECK(err.ends_with("fleetrun: stopped by SIGINT (2)\n"));
+  CHECK_FALSE(contains(err, "waiting for the ranks to end"));
   const auto report = launch.report();
   CHECK(report["exit_code"] == 130);
   CHECK(report["cause"] == "stopped");

@@ -30,21 +30,20 @@ TEST_CASE("sizes are bytes, with letters for powers of 1024, and ranges are doub
   CHECK(parse_sizes("--sizes", "1K-4K,100M") == Sizes{1024, 2048, 4096, 100 << 20});
 }
 
-TEST_CASE("what is no size is refused with its text") {
+TEST_CASE("what is not a size is refused with its text") {
   for (const char* text :
        {"", "x", "0", "4T", "-4", "4K-", "1.5M", "8,", "8,,8", "17G", "99999999999999999999"})
-    CHECK_THROWS_WITH_AS(parse_sizes("--sizes", text), doctest::Contains("is no size"), Error);
+    CHECK_THROWS_WITH_AS(parse_sizes("--sizes", text), doctest::Contains("is not a size"), Error);
   CHECK(error_of({"--sizes=8,frog"}) ==
-        "--sizes: \"frog\" is no size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G");
+        "--sizes: \"frog\" is not a size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G");
   CHECK(error_of({"--sizes=8-4"}) == "--sizes: \"8-4\" ends below where it begins");
-  CHECK(error_of({"--sizes=6"}) == "--sizes: 6 bytes are no whole number of f32 elements of 4 bytes");
+  CHECK(error_of({"--sizes=6"}) == "--sizes: 6 bytes are not a whole number of f32 elements of 4 bytes");
 }
 
 TEST_CASE("dtypes, backends and numbers that are not known are refused with those that are") {
   CHECK(error_of({"--dtype=f64"}) == "--dtype is \"f64\", must be one of f32, f16, bf16, i32, i64");
   CHECK(error_of({"--backend=mpi"}) ==
-        "--backend is \"mpi\", must be one of auto, gloo, shm, "
-        "hierarchical-leader, hierarchical-scatter");
+        "--backend is \"mpi\", must be one of auto, gloo, shm, hierarchical-leader, hierarchical-scatter");
   CHECK(error_of({"--nproc_per_node=0"}).starts_with("--nproc_per_node"));
   CHECK(error_of({"--iters=many"}).starts_with("--iters"));
 }

@@ -70,7 +70,7 @@ TEST_CASE("after -- a program may have any name") {
   CHECK(parse({"-"}).program == "-");
 }
 
-TEST_CASE("an empty word is no program") {
+TEST_CASE("an empty word is not a program") {
   CHECK(error_of({""}) == "the name of the script, program or job file is empty");
   CHECK(error_of({"--gpus=0", "", "train.py"}) == "the name of the script, program or job file is empty");
   CHECK(parse({"train.py", ""}).arguments == Words{""});
@@ -196,7 +196,7 @@ TEST_CASE("a log level is one of the original's") {
         "--log_level is \"loud\", must be DEBUG, INFO, WARNING, ERROR or CRITICAL");
 }
 
-TEST_CASE("an optional value stands behind an equals sign only") {
+TEST_CASE("an optional value stands after an equals sign only") {
   const CommandLine line = parse_launch_options({"--show_config", "json", "x"}, {});
   CHECK(line.answer->starts_with("gpus "));
   CHECK(parse_launch_options({"--show_config=json", "x"}, {}).answer->starts_with("{"));

@@ -54,9 +54,9 @@ TEST_CASE("everything that is wrong with the file is told at once, with its plac
   const File file("{\n  \"nproc\": 4,\n  \"log_dir\": [\"a\"],\n  \"config\": \"other.json\"\n}");
   const std::string path = file.path();
   CHECK(file.error() == "78 " + path +
-                            ":2:3: nproc: found a name that is no flag; did you mean nproc_per_node?\n" +
+                            ":2:3: nproc: found a name that is not a flag; did you mean nproc_per_node?\n" +
                             path + ":3:14: log_dir: found no plain value, wanted a text or a number\n" +
-                            path + ":4:3: config: found a name that is no flag");
+                            path + ":4:3: config: found a name that is not a flag");
   CHECK(File("[]").error().ends_with(":1:1: found no object, wanted {\"name of a flag\": value, ...}"));
   CHECK(File("{\"log_dir\": ").error().starts_with("78 "));
 }

@@ -17,7 +17,7 @@ TEST_CASE("a log rule is a pattern and a time") {
   CHECK(parse_log_rule("--log_rule", "x within 60").within == Clock::duration(60s));
 }
 
-TEST_CASE("what is no rule is refused with the text that was given") {
+TEST_CASE("what is not a rule is refused with the text that was given") {
   for (const char* text :
        {"", "loss", "loss within", "loss within abc", "loss within 0s", "( within 5s", " within 5s"})
     CHECK_THROWS_AS(parse_log_rule("--log_rule", text), Error);

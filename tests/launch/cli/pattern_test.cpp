@@ -36,7 +36,7 @@ TEST_CASE("no pattern and no line take long") {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
 }
 
-TEST_CASE("what is no pattern is refused: where it was given, what is wrong, and at which character") {
+TEST_CASE("what is not a pattern is refused: where it was given, what is wrong, and at which character") {
   const auto refuses = [](const char* pattern, const std::string& message) {
     CAPTURE(pattern);
     CHECK_THROWS_WITH(

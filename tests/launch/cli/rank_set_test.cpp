@@ -20,7 +20,7 @@ TEST_CASE("ranks are written one by one, as ranges, all or none") {
   CHECK(ranks("none").empty());
 }
 
-TEST_CASE("what is no list of ranks is quoted") {
+TEST_CASE("what is not a list of ranks is quoted") {
   for (const char* text : {"x", "1-", "-1", "3-1", "0,,1", "", "all,1"})
     CHECK_THROWS_AS(parse_ranks("--console", text), Error);
   CHECK_THROWS_WITH_AS(parse_ranks("--console", "two"),

@@ -123,8 +123,7 @@ TEST_CASE("the start of a traceback may be out of sight") {
 
 TEST_CASE("the exception of the last traceback and its innermost place are found") {
   const char* log =
-      "Traceback (most recent call last):\n  File \"old.py\", line 1, in <module>\nKeyError: 'old'\nloss "
-      "0.5\n"
+      "Traceback (most recent call last):\n  File \"old.py\", line 1, in <module>\nKeyError: 'old'\nloss 0.5\n"
       "Traceback (most recent call last):\n  File \"train.py\", line 20, in <module>\n    main()\n"
       "  File \"/home/me/train.py\", line 12, in main\n    raise ValueError(\"bad batch\")\n"
       "ValueError: bad batch\nsome thread says good bye\n";

@@ -24,10 +24,10 @@ TEST_CASE("a variable or argument that is too long for Linux is named with its s
 }
 
 TEST_CASE("an environment that is too large in all is told with its largest part") {
-  CHECK(describe_spawn_limit(E2BIG, {"train", "x"}, with("BIG", 1000)) ==
-        "arguments have 8 bytes and the environment 1019, most of them in BIG (1004); Linux passes on a "
-        "quarter of the "
-        "stack limit (ulimit -s)");
+  CHECK(
+      describe_spawn_limit(E2BIG, {"train", "x"}, with("BIG", 1000)) ==
+      "arguments have 8 bytes and the environment 1019, most of them in BIG (1004); Linux passes on a quarter of the "
+      "stack limit (ulimit -s)");
 }
 
 TEST_CASE("an error that has nothing to do with limits has no words") {

@@ -27,8 +27,10 @@ TEST_CASE("known variables with sound values are fine, and others are none of NC
 TEST_CASE("an unknown variable is told with the one that was probably meant") {
   CHECK(
       lint("NCCL_SOKET_IFNAME", "eth0") ==
-      Texts{"NCCL_SOKET_IFNAME is no variable that NCCL is known to read; did you mean NCCL_SOCKET_IFNAME?"});
-  CHECK(lint("NCCL_XYZZY_QUUX", "1") == Texts{"NCCL_XYZZY_QUUX is no variable that NCCL is known to read"});
+      Texts{
+          "NCCL_SOKET_IFNAME is not a variable that NCCL is known to read; did you mean NCCL_SOCKET_IFNAME?"});
+  CHECK(lint("NCCL_XYZZY_QUUX", "1") ==
+        Texts{"NCCL_XYZZY_QUUX is not a variable that NCCL is known to read"});
 }
 
 TEST_CASE("an obsolete variable is told with its successor") {

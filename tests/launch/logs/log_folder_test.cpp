@@ -86,7 +86,7 @@ TEST_CASE("a run that was killed leaves nothing that holds up the next one") {
   CHECK(folder.has("log/error.1.json"));
 }
 
-TEST_CASE("what a rank was writing about its error when it was killed is no user's file") {
+TEST_CASE("what a rank was writing about its error when it was killed is not a user's file") {
   const TemporaryFolder folder;
   {
     const LogFolder logs(folder / "log", {.ranks = 4});

@@ -129,7 +129,7 @@ TEST_CASE("who is not welcome sees its connection end, and nobody hears of it") 
   CHECK(server.dropped.empty());
 }
 
-TEST_CASE("a server listens on IPv6, too, and not on what is no address") {
+TEST_CASE("a server listens on IPv6, too, and not on what is not an address") {
   Endpoint six = {"::1", 0};
   const bool has_six = static_cast<bool>(listen_on(six, 1));
   CHECK((!has_six || six.port != 0));

@@ -41,7 +41,7 @@ TEST_CASE("a password is found in a value of any length, and each of several") {
   CHECK(json["PORT"] == "http://host:80/x@y");
 }
 
-TEST_CASE("a value that is no UTF-8 makes no invalid JSON") {
+TEST_CASE("a value that is not UTF-8 makes no invalid JSON") {
   Environment worker;
   worker.set("NAME", "a\xff");
   CHECK(nlohmann::json::parse(backup_environment(worker))["NAME"] == "a\xEF\xBF\xBD");

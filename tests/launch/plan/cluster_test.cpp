@@ -78,9 +78,9 @@ TEST_CASE("a job on a GPU machine needs the plug-in, a script does not") {
   HostFacts host = kGpuHost;
   host.cuda_plugin = false;
   CHECK(resolve({}, host).device == DeviceKind::cuda);
-  CHECK(error_of({}, host, EmbeddedRuntime()) ==
-        "this machine has 4 CUDA devices, but this installation has no CUDA plug-in (libfleetrun_cuda.so) | "
-        "--device=cpu runs on the CPU");
+  CHECK(
+      error_of({}, host, EmbeddedRuntime()) ==
+      "this machine has 4 CUDA devices, but this installation has no CUDA plug-in (libfleetrun_cuda.so) | --device=cpu runs on the CPU");
   CHECK(resolve({"--device=cpu"}, host, EmbeddedRuntime()).device == DeviceKind::cpu);
   CHECK(resolve({}, host, EmbeddedRuntime{.device = job::DeviceChoice::cpu}).device == DeviceKind::cpu);
 }
@@ -93,10 +93,9 @@ TEST_CASE("the command line's device wins over the job's") {
 TEST_CASE("addresses must be this host's") {
   CHECK(resolve({"--ips=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
   CHECK(resolve({"--host=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
-  CHECK(error_of({"--ips=10.0.0.6"}, kCpuHost) ==
-        "--ips names 10.0.0.6, which is no address of this host (127.0.0.1, 10.0.0.5) | runs over several "
-        "nodes are "
-        "not supported yet");
+  CHECK(
+      error_of({"--ips=10.0.0.6"}, kCpuHost) ==
+      "--ips names 10.0.0.6, which is not an address of this host (127.0.0.1, 10.0.0.5) | runs over several nodes are not supported yet");
   CHECK(error_of({"--ips=10.0.0.5,10.0.0.6"}, kCpuHost) ==
         "--ips lists 2 nodes: more than one node is not supported yet");
   CHECK(error_of({"--master=10.0.0.6:6170"}, kCpuHost).starts_with("--master names 10.0.0.6"));
@@ -121,10 +120,9 @@ TEST_CASE("as many workers as the host has GPUs or cores") {
   CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).world_size() == 8);
   CHECK(resolve({"--nproc_per_node=cpu"}, kGpuHost).device == DeviceKind::cpu);
   CHECK(resolve({"--nproc_per_node=auto", "--gpus=0,1", "--device=cpu"}, kCpuHost).world_size() == 2);
-  CHECK(error_of({"--nproc_per_node=gpu"}, kCpuHost) ==
-        "--nproc_per_node is gpu, but this machine has no CUDA device | --nproc_per_node=cpu starts a worker "
-        "per "
-        "core");
+  CHECK(
+      error_of({"--nproc_per_node=gpu"}, kCpuHost) ==
+      "--nproc_per_node is gpu, but this machine has no CUDA device | --nproc_per_node=cpu starts a worker per core");
   CHECK(error_of({"--nproc_per_node=gpu", "--device=cpu"}, kGpuHost) ==
         "--nproc_per_node is gpu, but the run is on the CPU | --nproc_per_node=cpu starts a worker per core");
 }
@@ -146,10 +144,9 @@ TEST_CASE("hosts with slots count the workers, and are this host") {
   CHECK(resolve({"-H", "localhost", "-n", "2"}, kCpuHost).world_size() == 2);
   CHECK(error_of({"-H", "localhost:3", "-n", "4"}, kCpuHost) ==
         "--hosts gives 3 slots, --nproc_per_node asks for 4 workers");
-  CHECK(error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
-        "--hosts names node8, which is no address of this host (127.0.0.1, 10.0.0.5) | runs over several "
-        "nodes are "
-        "not supported yet");
+  CHECK(
+      error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
+      "--hosts names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | runs over several nodes are not supported yet");
 }
 
 TEST_CASE("torchrun's addresses become the master's") {

@@ -36,10 +36,10 @@ TEST_CASE("an empty CUDA_VISIBLE_DEVICES is as good as none") {
 TEST_CASE("chosen GPUs must be visible, and the change of numbers is said as the original says it") {
   const GpuMapping mapping = map_gpus({.gpus = "4,5", .visible = "4,5", .present = 8});
   CHECK(mapping.visible == Ids{"4", "5"});
-  CHECK(mapping.note ==
-        "Change selected_gpus into reletive values. --ips:4,5 will change into relative_ips:[0, 1] according "
-        "to your "
-        "CUDA_VISIBLE_DEVICES:['4', '5']");
+  CHECK(
+      mapping.note ==
+      "Change selected_gpus into reletive values. --ips:4,5 will change into relative_ips:[0, 1] according to your "
+      "CUDA_VISIBLE_DEVICES:['4', '5']");
   CHECK_THROWS_WITH_AS(map_gpus({.gpus = "3", .visible = "4,5", .present = 8}),
                        "--gpus lists 3, but CUDA_VISIBLE_DEVICES is 4,5", Error);
 }

@@ -71,9 +71,9 @@ TEST_CASE("a rank that is still inside of what the others have finished is named
   const auto found =
       only(records({history({sum(4)}), history({sum(4, false)}), history({sum(4)})}, 6 * kSecond));
   CHECK(found.odd == std::vector{1});
-  CHECK(found.words ==
-        "rank 1 is still in collective 4, all_reduce of 1000 f32 (sum), for 2.0 s; ranks 0, 2 have finished "
-        "collective 4");
+  CHECK(
+      found.words ==
+      "rank 1 is still in collective 4, all_reduce of 1000 f32 (sum), for 2.0 s; ranks 0, 2 have finished collective 4");
 }
 
 TEST_CASE("ranks that wait in the same collective have no odd one, and those behind it nothing to say") {
@@ -92,9 +92,9 @@ TEST_CASE("a rank that calls something else is named where most agree, and both 
       {history({sum(1), sum(2, false)}), history({sum(1), share(2)}), history({sum(1), sum(2, false)})},
       3 * kSecond));
   CHECK(found.odd == std::vector{1});
-  CHECK(found.words ==
-        "collective 2 is all_reduce of 1000 f32 (sum) on ranks 0, 2, but broadcast of 10 f32 from rank 0 on "
-        "rank 1");
+  CHECK(
+      found.words ==
+      "collective 2 is all_reduce of 1000 f32 (sum) on ranks 0, 2, but broadcast of 10 f32 from rank 0 on rank 1");
   found = only(records({history({sum(2, false)}), history({sum(2, false, 999)})}, 3 * kSecond));
   CHECK(found.odd.empty());
   CHECK(found.words ==
@@ -107,10 +107,10 @@ TEST_CASE("communicators are compared each for itself, among the ranks that have
   all.ranks = {{0, {history({sum(4)}, "0"), history({sum(3, false)}, "inner of 0, 1")}},
                {1, {history({sum(4)}, "0"), history({}, "inner of 0, 1")}},
                {2, {history({sum(4)}, "0"), history({sum(3)}, "inner of 2, 3")}}};
-  CHECK(describe_collectives(all) ==
-        std::vector<std::string>{"inner of 0, 1: rank 1 has not begun collective 1; rank 0 is in collective "
-                                 "3, all_reduce of 1000 f32 "
-                                 "(sum), for 2.0 s"});
+  CHECK(
+      describe_collectives(all) ==
+      std::vector<std::string>{
+          "inner of 0, 1: rank 1 has not begun collective 1; rank 0 is in collective 3, all_reduce of 1000 f32 (sum), for 2.0 s"});
   CHECK(describe_place(all.ranks[0], all.now_ns) ==
         "in collective 3 of inner of 0, 1, all_reduce of 1000 f32 (sum), for 2.0 s");
   CHECK(describe_place(all.ranks[1], all.now_ns) == "after collective 4");

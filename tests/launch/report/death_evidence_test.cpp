@@ -22,7 +22,7 @@ TEST_CASE("an error file of torch's @record is understood in both of its forms")
   CHECK(evidence.exception == "SignalException: 15");
 }
 
-TEST_CASE("an error file of another kind is no error of ours") {
+TEST_CASE("an error file of another kind is not an error of ours") {
   DeathEvidence evidence;
   for (const char* text : {"", "{", "[]", "{}", R"({"message": 3})", R"({"message": {"extraInfo": 3}})"})
     read_error_file(text, evidence);

@@ -42,9 +42,9 @@ TEST_CASE("a rank that is behind in steps is odd, and what the collectives tell 
         {rank, {{.communicator = "world", .begun = rank == 2 ? 39U : 40U, .ended = 39, .entries = {}}}});
   const auto lines = describe_roll_call(ranks, collectives);
   REQUIRE(lines.size() == 5);
-  CHECK(lines[0] ==
-        "rank 0  pid 100  waiting in do_epoll_wait  worked 0.0 s  silent for 0 s  training, step 7, after "
-        "collective 40");
+  CHECK(
+      lines[0] ==
+      "rank 0  pid 100  waiting in do_epoll_wait  worked 0.0 s  silent for 0 s  training, step 7, after collective 40");
   CHECK(lines[3] == "rank 2 is stopped, the others are not");
   CHECK(lines[4] == "rank 2 has not begun collective 40; ranks 0, 1 wait in it");
 }

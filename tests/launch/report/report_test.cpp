@@ -133,7 +133,7 @@ TEST_CASE("the worker's own report is taken over, or its state told") {
   CHECK(nlohmann::json::parse(report_json(report))["train"] == "train.json is not valid JSON");
 }
 
-TEST_CASE("text that is no UTF-8 does not spoil the report") {
+TEST_CASE("text that is not UTF-8 does not spoil the report") {
   ExitReport report = failed_report();
   report.last_lines = {"\xff\xfe"};
   CHECK(nlohmann::json::accept(report_json(report)));

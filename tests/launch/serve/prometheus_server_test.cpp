@@ -24,7 +24,7 @@ TEST_CASE("GET of /metrics gets the text, with its type and length") {
   CHECK(answer_http("GET /metrics?x=y HTTP/1.1\r\n\r\n", some_text).ends_with("\r\n\r\ntext\n"));
 }
 
-TEST_CASE("HEAD gets no text, other paths 404, other methods 405, and what is no request 400") {
+TEST_CASE("HEAD gets no text, other paths 404, other methods 405, and what is not a request 400") {
   const std::string head = answer_http("HEAD /metrics HTTP/1.1\r\n\r\n", some_text);
   CHECK(head.starts_with("HTTP/1.1 200 OK\r\n"));
   CHECK(head.ends_with("Content-Length: 5\r\nConnection: close\r\n\r\n"));

@@ -43,7 +43,7 @@ TEST_CASE("a run of any program is told with its workers, restarts and exits, an
         "fleetrun_worker_exit_code{rank=\"1\"} 137\n");
 }
 
-TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is no UTF-8 is replaced") {
+TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is not UTF-8 is replaced") {
   RunMetrics run = script_run();
   run.job_id =
       "a\xff"

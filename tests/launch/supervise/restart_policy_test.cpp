@@ -32,7 +32,7 @@ TEST_CASE("an attempt that lived long has made progress: the pause is short agai
   CHECK(counter.after(1, 1s) == Clock::duration(2s));
 }
 
-TEST_CASE("restarts that are used up after progress are no crash loop") {
+TEST_CASE("restarts that are used up after progress are not a crash loop") {
   RestartCounter counter({.most = 1});
   CHECK(counter.after(1, 1h));
   CHECK_FALSE(counter.after(1, 1h));

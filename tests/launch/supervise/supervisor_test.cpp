@@ -168,8 +168,7 @@ TEST_CASE("an attempt that fails like those before is a crash loop in the end") 
 }
 
 TEST_CASE(
-    "a run that is asked to end in the pause before a restart was stopped: the failure is that of an "
-    "attempt") {
+    "a run that is asked to end in the pause before a restart was stopped: the failure is that of an attempt") {
   for (const int signal : {SIGTERM, SIGINT}) {
     Supervisor supervisor(2, {.restart = {.most = 3, .first_delay = 10s}});
     supervisor.start(at(0s));

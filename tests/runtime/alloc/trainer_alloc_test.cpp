@@ -74,8 +74,7 @@ Made made_after_warm_up(const testing::MakeCommunicator& make, const job::JobSpe
 }
 
 TEST_CASE(
-    "steps 10 to 20 allocate nothing and make no primitive, on any thread, with one op in flight and with "
-    "three") {
+    "steps 10 to 20 allocate nothing and make no primitive, on any thread, with one op in flight and with three") {
   for (const job::ModelName model : {job::ModelName::lenet, job::ModelName::resnet20})
     for (const int ops_in_flight : {1, 3}) {
       const long before = test::primitives_made();

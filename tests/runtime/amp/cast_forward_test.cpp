@@ -94,10 +94,10 @@ struct Cast {
 
 TEST_CASE("white ops and those behind them compute in bf16, black ones in f32, and each value is cast once") {
   const Cast cast;
-  CHECK(cast.ops() ==
-        "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, v.cast_bf16, fc "
-        "bf16, "
-        "logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
+  CHECK(
+      cast.ops() ==
+      "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, v.cast_bf16, fc bf16, "
+      "logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
   CHECK(cast.counts.narrow == 5);
   CHECK(cast.counts.ops == 8);
   CHECK(cast.counts.casts == 4);
@@ -106,25 +106,25 @@ TEST_CASE("white ops and those behind them compute in bf16, black ones in f32, a
     CHECK(cast.program.value(cast.program.find(name)).dtype == DType::f32);
 }
 
-TEST_CASE("an op on the custom black list goes back to f32, and so do the gray ones behind it") {
+TEST_CASE("an op on the custom black list goes back to f32, and so do the gray ones after it") {
   const Cast cast({.custom_black_list = {"pool2d"}});
-  CHECK(cast.ops() ==
-        "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, z.cast_f32, pool2d f32, "
-        "p.cast_bf16, "
-        "v.cast_bf16, fc bf16, logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
-  CHECK(Cast({.custom_black_list = {"batch_norm"}}).ops() ==
-        "image.cast_bf16, w.cast_bf16, conv2d bf16, conv.cast_f32, batch_norm f32, relu f32, pool2d f32, "
-        "p.cast_bf16, "
-        "v.cast_bf16, fc bf16, logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
+  CHECK(
+      cast.ops() ==
+      "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, z.cast_f32, pool2d f32, p.cast_bf16, "
+      "v.cast_bf16, fc bf16, logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
+  CHECK(
+      Cast({.custom_black_list = {"batch_norm"}}).ops() ==
+      "image.cast_bf16, w.cast_bf16, conv2d bf16, conv.cast_f32, batch_norm f32, relu f32, pool2d f32, p.cast_bf16, "
+      "v.cast_bf16, fc bf16, logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
 }
 
 TEST_CASE("PaddlePaddle's names of an op are that op") {
   for (const char* name : {"mul", "matmul", "matmul_v2", "fc"}) {
     const Cast cast({.custom_black_list = {name}});
-    CHECK(cast.ops() ==
-          "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, p.cast_f32, "
-          "fc f32, "
-          "softmax_with_cross_entropy f32, accuracy f32, mean f32");
+    CHECK(
+        cast.ops() ==
+        "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, p.cast_f32, fc f32, "
+        "softmax_with_cross_entropy f32, accuracy f32, mean f32");
   }
 }
 
@@ -132,16 +132,15 @@ TEST_CASE("an op on the custom white list takes bf16 whatever it reads") {
   const Cast cast({.custom_white_list = {"relu"}, .custom_black_list = {"batch_norm"}});
   CHECK(
       cast.ops() ==
-      "image.cast_bf16, w.cast_bf16, conv2d bf16, conv.cast_f32, batch_norm f32, bn.y.cast_bf16, relu bf16, "
-      "pool2d bf16, "
+      "image.cast_bf16, w.cast_bf16, conv2d bf16, conv.cast_f32, batch_norm f32, bn.y.cast_bf16, relu bf16, pool2d bf16, "
       "v.cast_bf16, fc bf16, logits.cast_f32, softmax_with_cross_entropy f32, accuracy f32, mean f32");
 }
 
 TEST_CASE("what reads or makes a value of custom_black_varnames stays f32") {
-  CHECK(Cast({.custom_black_varnames = {"v"}}).ops() ==
-        "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, p.cast_f32, fc "
-        "f32, "
-        "softmax_with_cross_entropy f32, accuracy f32, mean f32");
+  CHECK(
+      Cast({.custom_black_varnames = {"v"}}).ops() ==
+      "image.cast_bf16, w.cast_bf16, conv2d bf16, batch_norm bf16, relu bf16, pool2d bf16, p.cast_f32, fc f32, "
+      "softmax_with_cross_entropy f32, accuracy f32, mean f32");
   CHECK(
       Cast({.custom_black_varnames = {"conv"}}).ops() ==
       "conv2d f32, batch_norm f32, relu f32, pool2d f32, p.cast_bf16, v.cast_bf16, fc bf16, logits.cast_f32, "
@@ -166,23 +165,21 @@ std::string refusal(const job::AmpSpec& amp) {
 }
 
 TEST_CASE("lists that cannot be followed are refused by name") {
-  CHECK(refusal({.custom_white_list = {"matmul"}, .custom_black_list = {"fc"}}) ==
-        "strategy.amp_configs.custom_white_list has matmul and strategy.amp_configs.custom_black_list has "
-        "fc, wanted it "
-        "in one of them");
+  CHECK(
+      refusal({.custom_white_list = {"matmul"}, .custom_black_list = {"fc"}}) ==
+      "strategy.amp_configs.custom_white_list has matmul and strategy.amp_configs.custom_black_list has fc, wanted it in one of them");
   CHECK(refusal({.custom_black_list = {"poool2d"}}) ==
-        "strategy.amp_configs.custom_black_list has poool2d, which is no op; did you mean pool2d?");
+        "strategy.amp_configs.custom_black_list has poool2d, which is not an op; did you mean pool2d?");
   CHECK(refusal({.custom_white_list = {"nothing_like_it"}}) ==
-        "strategy.amp_configs.custom_white_list has nothing_like_it, which is no op");
+        "strategy.amp_configs.custom_white_list has nothing_like_it, which is not an op");
   CHECK(
       refusal({.custom_white_list = {"softmax"}}) ==
       "strategy.amp_configs.custom_white_list has softmax, which computes in f32 only; those that do not are "
       "batch_norm, concat, conv2d, depthwise_conv2d, dropout, elementwise_add, fc, pool2d, relu, relu6, "
       "scale");
-  CHECK(refusal({.custom_black_varnames = {"logit"}}) ==
-        "strategy.amp_configs.custom_black_varnames has logit, and the model has no value of that name; did "
-        "you mean "
-        "logits?");
+  CHECK(
+      refusal({.custom_black_varnames = {"logit"}}) ==
+      "strategy.amp_configs.custom_black_varnames has logit, and the model has no value of that name; did you mean logits?");
 }
 
 job::StrategySpec amp_strategy() {

@@ -57,7 +57,7 @@ TEST_CASE("the loss scale counts steps as PaddlePaddle does") {
   constexpr float kMost = std::numeric_limits<float>::max();
   const std::vector<Case> cases = {
       {".", {1024, 0, 0}, {1024, 1, 0}, {}},
-      {"...", {1024, 0, 0}, {2048, 0, 0}, {}},  // grows behind as many good steps, and counts anew
+      {"...", {1024, 0, 0}, {2048, 0, 0}, {}},  // grows after as many good steps, and counts anew
       {"......", {1024, 0, 0}, {4096, 0, 0}, {}},
       {"x", {1024, 2, 0}, {1024, 0, 1}, {}},  // one overflow takes the good steps back
       {"xx", {1024, 0, 0}, {512, 0, 0}, {}},  // two in a row: it shrinks
@@ -100,7 +100,7 @@ Checked check_gradient(const Floats& gradient, float scale, float found = 0) {
   return {run.output("found").front(), run.output("out")};
 }
 
-TEST_CASE("gradients lose the scale, and what is no number is found wherever it is") {
+TEST_CASE("gradients lose the scale, and what is not a number is found wherever it is") {
   for (const std::size_t size : {1UL, 15UL, 16UL, 37UL, 40000UL}) {
     CAPTURE(size);
     Floats gradient(size);
@@ -168,7 +168,8 @@ TEST_CASE("a static scale is taken out again and never moves") {
   CHECK(built.messages.front().ends_with("the loss scale is 128"));
 }
 
-TEST_CASE("a static scale of 1 is no scaling: gradients are cast behind their all-reduce, and that is all") {
+TEST_CASE(
+    "a static scale of 1 is not a scaling: gradients are cast after their all-reduce, and that is all") {
   const test::BuiltModel built = lenet({.init_loss_scaling = 1, .use_dynamic_loss_scaling = false}, 2);
   for (const char* op : {"scale_loss", "check_finite_and_unscale", "update_loss_scaling", "zero_on_overflow"})
     CHECK(built.count(op) == 0);

@@ -150,7 +150,7 @@ Attributes pooling(const std::string& kind) {
 
 TEST_CASE("images of many channels and pixels, in the layouts of convolutions") {
   if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
-  // behind a convolution of one pixel, so that the op finds the layout that convolutions of the type make
+  // after a convolution of one pixel, so that the op finds the layout that convolutions of the type make
   for (const Shape& shape : {Shape{2, 64, 40, 40}, Shape{1, 272, 13, 17}, Shape{3, 40, 9, 9}}) {
     const auto device = test::make_test_device();
     for (const std::string kind : {"max", "average", "batch_norm", "batch_norm_act"}) {

@@ -63,7 +63,7 @@ TEST_CASE("those from a number on are found, as a run asks for its own") {
   CHECK(names_in(folder).size() == 2);
 }
 
-TEST_CASE("what a save that was cut off left behind is no checkpoint, and is removed by the next run") {
+TEST_CASE("what a save that was cut off left behind is not a checkpoint, and is removed by the next run") {
   const TemporaryFolder home;
   fs::create_directories(home / ".partial-7");
   home.write(".partial-7/model.safetensors", "half of it");

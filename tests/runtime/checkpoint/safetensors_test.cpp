@@ -27,7 +27,7 @@ std::string tensor(const std::string& name, const std::string& shape, const std:
 }
 
 void check_refused(const std::string& content, const std::string& words) {
-  check_error(ErrorKind::data, "model.safetensors is no good safetensors file: ", [&] {
+  check_error(ErrorKind::data, "model.safetensors is not a good safetensors file: ", [&] {
     parse_safetensors(content, "model.safetensors");
   });
   check_error(ErrorKind::data, words, [&] { parse_safetensors(content, "model.safetensors"); });
@@ -163,7 +163,7 @@ TEST_CASE("entries of another form are refused") {
   refused(R"("__metadata__": [])", "__metadata__ is not an object");
 }
 
-TEST_CASE("a header that is no JSON object in UTF-8 with each name once is refused") {
+TEST_CASE("a header that is not a JSON object in UTF-8 with each name once is refused") {
   check_refused(file_of("", 0), "header");
   check_refused(file_of("[]", 0), "its header is not a JSON object from its first byte on");
   check_refused(file_of(" {}", 0), "its header is not a JSON object from its first byte on");

@@ -19,8 +19,7 @@ TEST_CASE("a training of as many samples a step goes on exactly where it was") {
 }
 
 TEST_CASE(
-    "with other samples a step the place in the epoch is rounded down, and the repeated samples are "
-    "counted") {
+    "with other samples a step the place in the epoch is rounded down, and the repeated samples are counted") {
   const ResumePoint point =
       plan_resume(state(2, 8, 57, 3, 12), state(5, 8), 6, Length::epochs);  // 192 samples are done
   CHECK(point.state.batch == 4);                                            // of 40 samples each

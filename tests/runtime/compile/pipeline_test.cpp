@@ -16,9 +16,7 @@ BuiltModel resnet50(const job::StrategySpec& strategy, int world_size = 8) {
 
 std::string published_line(int before, int after) {
   return "Find all_reduce operators: " + std::to_string(before) +
-         ". To make the speed faster, some all_reduce ops are fused during training, after fusion, the "
-         "number of "
-         "all_reduce ops is " +
+         ". To make the speed faster, some all_reduce ops are fused during training, after fusion, the number of all_reduce ops is " +
          std::to_string(after) + ".";
 }
 
@@ -44,10 +42,9 @@ TEST_CASE("161 updates become one, and the published line says so") {
   strategy.build_strategy.fuse_all_optimizer_ops = true;
   const BuiltModel fused = resnet50(strategy);
   CHECK(fused.count("momentum") == 1);
-  CHECK(
-      fused.tells("Find momentum operators : 161, and 161 for dense gradients. To make the speed faster, "
-                  "those optimization are "
-                  "fused during training."));
+  CHECK(fused.tells(
+      "Find momentum operators : 161, and 161 for dense gradients. To make the speed faster, those optimization are "
+      "fused during training."));
 }
 
 TEST_CASE("messages of gradients go by the communicators in turn") {

@@ -30,7 +30,7 @@ std::vector<std::uint8_t> read(const DataSet& set, int sample) {
   return pixels;
 }
 
-TEST_CASE("the label comes first, the planes behind it") {
+TEST_CASE("the label comes first, the planes after it") {
   const TemporaryFolder folder;
   std::string bytes = record(3, "abc") + record(9, "xyz");
   bytes[1 + 5] = 'R';               // red of pixel 5

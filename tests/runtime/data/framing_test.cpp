@@ -25,8 +25,7 @@ TEST_CASE("resize_crop shows the middle 224 of a short side of 256") {
 }
 
 TEST_CASE(
-    "random regions lie inside, are as large and as flat as promised, and depend on the sample and the "
-    "epoch") {
+    "random regions lie inside, are as large and as flat as promised, and depend on the sample and the epoch") {
   double least = 1, most = 0;
   for (std::int32_t sample = 0; sample < 2000; ++sample) {
     const Region region = region_of(framing(job::Augment::random_resized_crop, sample), 500, 375, kShape);

@@ -153,7 +153,7 @@ TEST_CASE("a probe tells the size from the first bytes") {
   CHECK_FALSE(decoder.probe({}));
 }
 
-TEST_CASE("files that are no images are refused by name") {
+TEST_CASE("files that are not images are refused by name") {
   check_refused("", "the file is empty");
   check_refused("<!DOCTYPE html><html></html>", "neither a JPEG nor a PNG file, it starts with \"<!DOCTYP\"");
   check_refused("\xff\xd8\xff", "broken JPEG file");

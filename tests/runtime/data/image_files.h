@@ -95,7 +95,7 @@ inline std::string make_exif(int orientation, bool little) {
   return exif;
 }
 
-// Puts an Exif segment with this orientation behind the first marker of a JPEG file.
+// Puts an Exif segment with this orientation after the first marker of a JPEG file.
 inline std::string with_orientation(const std::string& jpeg, int orientation, bool little) {
   const std::string segment = std::string("Exif\0\0", 6) + make_exif(orientation, little);
   const std::size_t length = segment.size() + 2;

@@ -83,8 +83,7 @@ TEST_CASE("a label that no model can have is named with its line") {
 }
 
 TEST_CASE(
-    "row 17: a list in UTF-16 is called so, and a name with control characters leaves the terminal as it "
-    "is") {
+    "row 17: a list in UTF-16 is called so, and a name with control characters leaves the terminal as it is") {
   const Listed folder;
   check_error(ErrorKind::data, "train.txt is UTF-16 text, wanted UTF-8", [&] {
     folder.open(

@@ -57,17 +57,17 @@ TEST_CASE("writers at the same time lose nothing and end with the same choices")
   for (const Choices& choices : seen) CHECK(choices.at("shared") == all.at("shared"));
 }
 
-TEST_CASE("a file that is no list of algorithms is told, and made anew by the next one that adds") {
+TEST_CASE("a file that is not a list of algorithms is told, and made anew by the next one that adds") {
   const TemporaryFolder folder;
   const AlgorithmCache cache(folder.path(), kPlace);
   const std::string name = std::filesystem::path(cache.path()).filename();
-  const std::string refused = fmt::format("65 {} is no list of algorithms: ", cache.path());
+  const std::string refused = fmt::format("65 {} is not a list of algorithms: ", cache.path());
   for (const auto& [content, why] :
        {std::pair{"{\"place\":", "line 1: "}, std::pair{"[]", "its place is not"},
         std::pair{R"({"place": "elsewhere", "algorithms": {}})", "its place is not"},
         std::pair{R"({"place": "node1, a processor, a library 1.0"})", "it has none"},
         std::pair{R"({"place": "node1, a processor, a library 1.0", "algorithms": {"a": 1}})",
-                  "an algorithm is no text"}}) {
+                  "an algorithm is not a text"}}) {
     CAPTURE(content);
     folder.write(name, content);
     CHECK(complaint([&] { cache.read(); }).starts_with(refused + why));

@@ -111,8 +111,7 @@ TEST_CASE("nccl_comm_num: all-reduce number i of a step goes by communicator i m
 }
 
 TEST_CASE(
-    "sync_nccl_allreduce true: an all-reduce holds the thread that runs the ops, and nothing runs "
-    "meanwhile") {
+    "sync_nccl_allreduce true: an all-reduce holds the thread that runs the ops, and nothing runs meanwhile") {
   std::atomic<int> under_way{0}, most{0};
   Training training(2, true, [&](Scripted&, BufferView) {
     most = std::max(most.load(), ++under_way);

@@ -97,8 +97,7 @@ TEST_CASE("a gradient lies like its parameter, whatever the op makes that comput
 
 TEST_CASE("a copy of a parameter is made again after the parameter has been updated") {
   const std::string text = placed(
-      "feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\nactivation b "
-      "f32[4]\nactivation c f32[4]\n"
+      "feed image f32[4]\nparameter w f32[4] constant 0.0\nactivation a f32[4]\nactivation b f32[4]\nactivation c f32[4]\n"
       "gradient w@GRAD f32[4] of w\n"
       "blocked_op x=image w=w -> y=a {} forward\n"
       "plain_op x=w -> y=b {} forward\n"

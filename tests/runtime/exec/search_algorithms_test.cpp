@@ -119,10 +119,10 @@ TEST_CASE("conv_workspace_size_limit bounds the scratch memory of what may be ch
   CHECK(search_with(options_with(0.5, 3 * kMegabyte)).algorithms() == Names{"winograd"});
   CHECK(search_with(options_with(0.5, 3 * kMegabyte - 1)).algorithms() == Names{"direct"});
   CHECK(search_with(options_with(0.5, kDirectScratch)).algorithms() == Names{"direct"});
-  CHECK_THROWS_WITH_AS(search_with(options_with(0.5, kDirectScratch - 1)),
-                       "conv2d (conv1): it needs 1000 bytes of scratch memory, "
-                       "strategy.conv_workspace_size_limit allows 999: 1 MB would do",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      search_with(options_with(0.5, kDirectScratch - 1)),
+      "conv2d (conv1): it needs 1000 bytes of scratch memory, strategy.conv_workspace_size_limit allows 999: 1 MB would do",
+      Error);
   SearchOptions off = options_with(0.5, kDirectScratch - 1);
   off.search = false;
   CHECK_THROWS_AS(search_with(off), Error);
@@ -151,9 +151,9 @@ TEST_CASE("a search ends when its time is over, and the next start goes on with 
   options.patience_seconds = 7;
   const Searched hasty = search_with(options);
   CHECK(hasty.search.left == 2);
-  CHECK(describe(hasty.search) ==
-        "convolutions: #searched=3, #cache hits=0, 3 of 5 problems by Winograd, 0 by gemm, 2 left to the "
-        "next start");
+  CHECK(
+      describe(hasty.search) ==
+      "convolutions: #searched=3, #cache hits=0, 3 of 5 problems by Winograd, 0 by gemm, 2 left to the next start");
   const Searched next = search_with(options);
   CHECK(describe(next.search) ==
         "convolutions: #searched=2, #cache hits=3, 5 of 5 problems by Winograd, 0 by gemm");
@@ -222,7 +222,7 @@ TEST_CASE("a broken file is told once and made anew; what it knows that is not a
   cache.folder().write(name, "{");
   const Searched broken = search_with(options_with(2.0));
   REQUIRE(broken.search.warnings.size() == 1);
-  CHECK(broken.search.warnings[0].find(name + " is no list of algorithms: line 1: ") != std::string::npos);
+  CHECK(broken.search.warnings[0].find(name + " is not a list of algorithms: line 1: ") != std::string::npos);
   CHECK(broken.search.searched == 5);
   CHECK(search_with(options_with(0.5)).search.warnings.empty());
   CHECK(search_with(options_with(0.5)).search.hits == 5);
@@ -254,8 +254,7 @@ TEST_CASE("a cache that cannot be written is told, and what was measured holds f
 }
 
 TEST_CASE(
-    "conv_workspace_size_limit: with 1 MB no kernel has more, and other algorithms are chosen than with "
-    "4000") {
+    "conv_workspace_size_limit: with 1 MB no kernel has more, and other algorithms are chosen than with 4000") {
   if (!__builtin_cpu_supports("avx512bw") || std::getenv("DNNL_MAX_CPU_ISA") != nullptr)
     LEAVE_OUT("oneDNN has no Winograd convolution without AVX-512");
   const CacheHere cache;

@@ -76,7 +76,7 @@ TEST_CASE(
 }
 
 constexpr int kFeeds =
-    3;  // the first events of a step: behind the last reader of a place, and before the next
+    3;  // the first events of a step: after the last reader of a place, and before the next
 
 TEST_CASE("every event between compute and collectives is needed: without it the stand-in finds a disorder") {
   TrainingRun run(job::ModelName::resnet20, kSmallImages, 1);

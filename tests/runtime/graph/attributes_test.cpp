@@ -24,10 +24,10 @@ TEST_CASE("a whole floating-point number keeps its decimal point") {
   CHECK(describe(Attribute(2.0)) == "2.0");
 }
 
-TEST_CASE("a text that is no attribute is quoted") {
+TEST_CASE("a text that is not an attribute is quoted") {
   CHECK_THROWS_WITH_AS(parse_attribute("max"),
-                       "max is no attribute: wanted true, false, a number, \"text\" or [1,2]", Error);
-  CHECK_THROWS_WITH_AS(parse_attribute("[1,x]"), "[1,x] is no list of integers", Error);
+                       "max is not an attribute: wanted true, false, a number, \"text\" or [1,2]", Error);
+  CHECK_THROWS_WITH_AS(parse_attribute("[1,x]"), "[1,x] is not a list of integers", Error);
 }
 
 }  // namespace

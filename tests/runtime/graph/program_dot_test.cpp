@@ -9,8 +9,7 @@ namespace fleetrun::runtime::program_dot_test {
 namespace {
 
 TEST_CASE(
-    "ops are boxes by role with what they write, edges lead from the last writer, what no op writes is an "
-    "ellipse") {
+    "ops are boxes by role with what they write, edges lead from the last writer, what no op writes is an ellipse") {
   Program program = parse_program(
       "feed image f32[2,3]\n"
       "parameter a f32[2,3] uniform 0.125\n"

@@ -25,7 +25,7 @@ TEST_CASE("a program reads back from its text without loss") {
   CHECK(print_program(parse_program(text, toy_ops()), toy_ops()) == text);
 }
 
-TEST_CASE("a layout is printed behind the shape and is not read back") {
+TEST_CASE("a layout is printed after the shape and is not read back") {
   Program program;
   program.add_value(
       {.name = "x", .shape = {2}, .kind = ValueKind::feed, .layout = {.name = "nChw16c", .bytes = 64}});
@@ -45,10 +45,10 @@ TEST_CASE("what cannot be read is named with its line") {
     return std::string("no error");
   };
   CHECK(error_of("feed x f32[1]\nblur x=x -> y=x {} forward\n") == "line 2: there is no op blur");
-  CHECK(error_of("feed x f33[1]\n") == "line 1: f33[1] is no type; wanted one like f32[2,3]");
+  CHECK(error_of("feed x f33[1]\n") == "line 1: f33[1] is not a type; wanted one like f32[2,3]");
   CHECK(error_of("square x=nowhere -> y=nowhere {} forward\n") == "line 1: there is no value nowhere");
   CHECK(error_of("feed x f32[1]\nsquare z=x -> y=x {} forward\n") == "line 2: op square has no input z");
-  CHECK(error_of("feed x f32[1]\nsquare x=x -> y=x {} sideways\n") == "line 2: \"sideways\" is no role");
+  CHECK(error_of("feed x f32[1]\nsquare x=x -> y=x {} sideways\n") == "line 2: \"sideways\" is not a role");
   CHECK(error_of("feed x f32[1]\nfeed x f32[1]\n") == "two values of the program are named x");
 }
 

@@ -42,9 +42,9 @@ TEST_CASE("the plug-in of another version is refused with both numbers") {
         fmt::format("{} has plug-in ABI {}, this fleetrun wants {}", path, kPluginAbi + 1, kPluginAbi));
 }
 
-TEST_CASE("a library that is no plug-in, and a file that is no library, are refused") {
+TEST_CASE("a library that is not a plug-in, and a file that is not a library, are refused") {
   const std::string path = test_plugin("no_plugin");
-  CHECK(refusal(path) == fmt::format("{} is no plug-in: it has no function fleetrun_plugin", path));
+  CHECK(refusal(path) == fmt::format("{} is not a plug-in: it has no function fleetrun_plugin", path));
   CHECK(refusal(FLEETRUN_SOURCE_DIR "/README.md").starts_with("the plug-in cannot be loaded: "));
 }
 

@@ -45,8 +45,7 @@ void first_attempt(ProgressPage& page) {
 }
 
 TEST_CASE(
-    "an attempt that goes on from a checkpoint keeps the time up to it, and the rest was lost by the "
-    "restart") {
+    "an attempt that goes on from a checkpoint keeps the time up to it, and the rest was lost by the restart") {
   for (const auto& [steps, compute, idle] : {std::tuple{5, 2, 1}, {10, 5, 2}, {7, 0, 0}}) {
     CAPTURE(steps);
     const ProgressPagePtr before = map_inherited_progress_page(-1);
@@ -82,9 +81,9 @@ TEST_CASE("shares are rounded so that they add up") {
 }
 
 TEST_CASE("the line says the shares and the time of a rank") {
-  CHECK(describe_time({12 * kSecond, 4 * kSecond, kSecond, 0, 0, 3 * kSecond}, 2) ==
-        "goodput: compute 60.0 %, communication 20.0 %, data 5.0 %, checkpoint 0.0 %, restart 0.0 %, "
-        "idle 15.0 % of 10.0 s");
+  CHECK(
+      describe_time({12 * kSecond, 4 * kSecond, kSecond, 0, 0, 3 * kSecond}, 2) ==
+      "goodput: compute 60.0 %, communication 20.0 %, data 5.0 %, checkpoint 0.0 %, restart 0.0 %, idle 15.0 % of 10.0 s");
 }
 
 }  // namespace

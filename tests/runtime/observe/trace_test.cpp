@@ -99,8 +99,7 @@ TEST_CASE("row 18: a trace of steps that the training does not do is told to be 
         "warning: no trace of steps 500 to 505: the training ended after step 28\n");
   CHECK(
       traced(home, {2, 3}, 10, 5) ==
-      "warning: no trace of steps 2 to 3: they were done before the checkpoint from which the training went "
-      "on\n");
+      "warning: no trace of steps 2 to 3: they were done before the checkpoint from which the training went on\n");
   CHECK_FALSE(home.has("trace.json"));
 }
 

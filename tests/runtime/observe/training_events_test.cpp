@@ -20,7 +20,7 @@ TEST_CASE("a training that goes on from a checkpoint takes back what was recorde
   std::ostringstream out;
   TrainingEvents(home / "new", 0, out).add(1, {{"train/loss", 0.5}});
   TrainingEvents(home / "resumed", 6, out).add(7, {{"train/loss", 0.5}});
-  const std::string taken_back = restart_event(7, 0).substr(9);  // behind the time
+  const std::string taken_back = restart_event(7, 0).substr(9);  // after the time
   CHECK(the_file_in(home, "new").find(taken_back) == std::string::npos);
   CHECK(the_file_in(home, "resumed").find(taken_back) != std::string::npos);
   CHECK(out.str().empty());

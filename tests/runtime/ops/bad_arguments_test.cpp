@@ -101,7 +101,7 @@ TEST_CASE("batch_norm names what does not fit") {
   CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 1.5, true), ""}) ==
         "batch_norm (out.y): momentum is 1.5, must be from 0 to 1");
   CHECK(words_of({"batch_norm", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 0.9, false), ""}) ==
-        "batch_norm (out.y): mean is no output of evaluation");
+        "batch_norm (out.y): mean is not an output of evaluation");
   CHECK(words_of({"batch_norm_act", inputs({2, 3, 4, 4}, {3}), settings(1e-5, 0.9, false), ""}) ==
         "batch_norm_act (out.y): is for training only; evaluation has batch_norm");
   auto residual = inputs({2, 3, 4, 4}, {3});

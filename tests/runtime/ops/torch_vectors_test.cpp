@@ -148,9 +148,10 @@ TEST_CASE("there are vectors for every op that computes something one can compar
   for (const std::string& path : vector_files()) covered.insert(read_safetensors(path).metadata.at("op"));
   for (const auto& entry : all_ops()) {
     const std::string& name = entry.first;
-    INFO("op " << name
-               << " needs a vector from scripts/make_torch_vectors.py, or a test of its own and its name in "
-                  "kTestedByThemselves");
+    INFO(
+        "op "
+        << name
+        << " needs a vector from scripts/make_torch_vectors.py, or a test of its own and its name in kTestedByThemselves");
     const bool gradient_op = name.find("_grad") != std::string::npos;
     const bool fusion =
         name.ends_with("_act") || name.ends_with("_group");  // tested against what it is made of

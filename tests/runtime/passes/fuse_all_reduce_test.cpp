@@ -38,9 +38,11 @@ TEST_CASE("a group travels once its last gradient is made, and the published lin
                                           all_reduce("b@GRAD") + fill("a", 2) + all_reduce("a@GRAD"));
   CHECK(result.text == kValues + "contiguous c@GRAD,b@GRAD\ncontiguous a@GRAD\n" + fill("c", 4) +
                            fill("b", 3) + all_reduce("c@GRAD,b@GRAD") + fill("a", 2) + all_reduce("a@GRAD"));
-  CHECK(result.messages == std::vector<std::string>{"Find all_reduce operators: 3. To make the speed faster, "
-                                                    "some all_reduce ops are fused during training, "
-                                                    "after fusion, the number of all_reduce ops is 2."});
+  CHECK(
+      result.messages ==
+      std::vector<std::string>{
+          "Find all_reduce operators: 3. To make the speed faster, some all_reduce ops are fused during training, "
+          "after fusion, the number of all_reduce ops is 2."});
 }
 
 TEST_CASE("sums are ordered by the level of their gradients, those of one level by name, the last first") {

@@ -29,8 +29,7 @@ const std::string kValues =
     "gradient b@GRAD f32[1] of b\n";
 const std::string kAttributes = " {epsilon=1e-05; momentum=0.9; training=true} forward\n";
 const std::string kNorm =
-    "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn mean=m variance=v batch_mean=bm "
-    "batch_variance=bv" +
+    "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn mean=m variance=v batch_mean=bm batch_variance=bv" +
     kAttributes;
 const std::string kRelu = "relu x=bn -> y=relu {} forward\n";
 const std::string kMask = "relu_grad y=relu dy=dy -> dx=bn@GRAD {} backward\n";
@@ -43,13 +42,13 @@ std::string fused(const std::string& text) {
 }
 
 TEST_CASE("a batch norm and its relu become one op, and so do their gradients") {
-  CHECK(fused(kValues + kNorm + kRelu + kMask + kNormGrad) ==
-        kValues +
-            "batch_norm_act x=x scale=w bias=b mean=m variance=v -> y=relu mean=m variance=v batch_mean=bm "
-            "batch_variance=bv" +
-            kAttributes +
-            "batch_norm_act_grad x=x dy=dy scale=w bias=b batch_mean=bm batch_variance=bv -> dx=x@GRAD "
-            "dscale=w@GRAD dbias=b@GRAD {epsilon=1e-05} backward\n");
+  CHECK(
+      fused(kValues + kNorm + kRelu + kMask + kNormGrad) ==
+      kValues +
+          "batch_norm_act x=x scale=w bias=b mean=m variance=v -> y=relu mean=m variance=v batch_mean=bm batch_variance=bv" +
+          kAttributes +
+          "batch_norm_act_grad x=x dy=dy scale=w bias=b batch_mean=bm batch_variance=bv -> dx=x@GRAD "
+          "dscale=w@GRAD dbias=b@GRAD {epsilon=1e-05} backward\n");
 }
 
 TEST_CASE("a batch norm that others read, that is fetched, or that evaluates stays alone") {
@@ -58,8 +57,7 @@ TEST_CASE("a batch norm that others read, that is fetched, or that evaluates sta
   CHECK(fused(kValues + other + kNorm + kRelu + add) == kValues + other + kNorm + kRelu + add);
   CHECK(fused(kValues + "fetch bn\n" + kNorm + kRelu) == kValues + "fetch bn\n" + kNorm + kRelu);
   const std::string evaluation =
-      "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn {epsilon=1e-05; momentum=0.9; "
-      "training=false} forward\n";
+      "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn {epsilon=1e-05; momentum=0.9; training=false} forward\n";
   CHECK(fused(kValues + evaluation + kRelu) == kValues + evaluation + kRelu);
 }
 

@@ -32,8 +32,7 @@ const std::string kValues =
     "gradient b@GRAD f32[1] of b\n";
 const std::string kAttributes = " {epsilon=1e-05; momentum=0.9; training=true} forward\n";
 const std::string kNorm =
-    "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn mean=m variance=v batch_mean=bm "
-    "batch_variance=bv" +
+    "batch_norm x=x scale=w bias=b mean=m variance=v -> y=bn mean=m variance=v batch_mean=bm batch_variance=bv" +
     kAttributes;
 const std::string kRelu = "relu x=add -> y=relu {} forward\n";
 const std::string kBackward =
@@ -42,8 +41,7 @@ const std::string kBackward =
     "batch_norm_grad x=x dy=add@GRAD scale=w batch_mean=bm batch_variance=bv -> dx=x@GRAD dscale=w@GRAD "
     "dbias=b@GRAD {epsilon=1e-05} backward\n";
 const std::string kFused =
-    "batch_norm_add_act x=x z=z scale=w bias=b mean=m variance=v -> y=relu mean=m variance=v batch_mean=bm "
-    "batch_variance=bv" +
+    "batch_norm_add_act x=x z=z scale=w bias=b mean=m variance=v -> y=relu mean=m variance=v batch_mean=bm batch_variance=bv" +
     kAttributes;
 const std::string kFusedBackward =
     "batch_norm_add_act_grad x=x y=relu dy=dy scale=w batch_mean=bm batch_variance=bv -> dx=x@GRAD "
@@ -64,7 +62,7 @@ TEST_CASE("the batch norm may be either side of the addition") {
   CHECK(fused(kValues + kNorm + add + kRelu + kBackward) == kValues + kFused + kFusedBackward);
 }
 
-TEST_CASE("the gradient of two branches behind the block is added by the same op") {
+TEST_CASE("the gradient of two branches after the block is added by the same op") {
   const std::string add = "elementwise_add x=bn y=z -> sum=add {} forward\n";
   const std::string branches = "elementwise_add x=z y=x -> sum=dy2 {} backward\n";
   const auto replaced = [](std::string text, const std::string& what, const std::string& by) {
@@ -88,7 +86,7 @@ TEST_CASE("a sum that others read stays") {
   CHECK(fused(kValues + kNorm + add + kRelu + reader) == kValues + kNorm + add + kRelu + reader);
 }
 
-TEST_CASE("all 16 residual blocks of ResNet-50 are found, also behind fuse_bn_act") {
+TEST_CASE("all 16 residual blocks of ResNet-50 are found, also after fuse_bn_act") {
   job::JobSpec job;
   job.model.name = job::ModelName::resnet50;
   job.data.batch_size = 2;

@@ -31,10 +31,10 @@ TEST_CASE(
       test::run_pass(fuse_optimizers, kValues + momentum("b", "b@GRAD", "b.velocity", 0) +
                                           momentum("a", "a@GRAD", "a.velocity", 0));
   CHECK(result.text == kValues + momentum("b,a", "b@GRAD,a@GRAD", "b.velocity,a.velocity", 0));
-  CHECK(result.messages ==
-        std::vector<std::string>{
-            "Find momentum operators : 2, and 2 for dense gradients. To make the speed faster, "
-            "those optimization are fused during training."});
+  CHECK(
+      result.messages ==
+      std::vector<std::string>{
+          "Find momentum operators : 2, and 2 for dense gradients. To make the speed faster, those optimization are fused during training."});
 }
 
 TEST_CASE("updates with other settings stay apart") {

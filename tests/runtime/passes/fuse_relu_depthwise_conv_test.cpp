@@ -43,16 +43,14 @@ std::string fused(const std::string& text) {
 }
 
 TEST_CASE(
-    "fuse_relu_depthwise_conv: a relu goes into the depthwise convolution that reads it, forward and "
-    "backward") {
+    "fuse_relu_depthwise_conv: a relu goes into the depthwise convolution that reads it, forward and backward") {
   CHECK(fused(kValues + kRelu + kConv + kBackward) ==
         kValues + "relu_depthwise x=x w=w -> y=y {" + kForward + "relu_depthwise_grad_weights x=x dy=dy" +
             kWeights + "relu_depthwise_grad_input dy=dy w=w x=x -> dx=x@GRAD" + kInput);
 }
 
 TEST_CASE(
-    "fuse_relu_depthwise_conv: a relu that others read, that is fetched, or whose convolution mixes channels "
-    "stays") {
+    "fuse_relu_depthwise_conv: a relu that others read, that is fetched, or whose convolution mixes channels stays") {
   const std::string other = "activation twice f32[2,4,5,5]\n";
   const std::string add = "elementwise_add x=x y=r -> sum=twice {} forward\n";
   for (const std::string& text :
@@ -124,8 +122,7 @@ test::Floats as_floats(const std::vector<std::uint32_t>& bits) {
 }
 
 TEST_CASE(
-    "fuse_relu_depthwise_conv: a fused depthwise convolution agrees with the one that stands alone to 1e-5 "
-    "of the norm") {
+    "fuse_relu_depthwise_conv: a fused depthwise convolution agrees with the one that stands alone to 1e-5 of the norm") {
   const auto device = make_cpu_device();
   for (const auto& [channels, side, kernel, stride] : {std::array<std::int64_t, 4>{32, 14, 3, 1},
                                                        {32, 14, 3, 2},
@@ -154,8 +151,7 @@ Schedule schedule_of(const Program& program) {
 
 // In the arena x takes the place of relu(x), which is what the way back needs else.
 TEST_CASE(
-    "fuse_relu_depthwise_conv: relu(x) and its gradient are no longer among the activations of MobileNet, of "
-    "which none takes more") {
+    "fuse_relu_depthwise_conv: relu(x) and its gradient are no longer among the activations of MobileNet, of which none takes more") {
   job::JobSpec job;
   job.model.name = job::ModelName::mobilenet_v1;
   job.data.batch_size = 2;

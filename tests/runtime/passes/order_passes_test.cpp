@@ -23,7 +23,7 @@ TEST_CASE("sequential execution: every op comes after the one in front of it") {
                          "relu x=x -> y=c {} forward after b\n");
 }
 
-TEST_CASE("updates come after the ends of the backward pass, one behind the other") {
+TEST_CASE("updates come after the ends of the backward pass, one after the other") {
   const std::string values =
       "feed rate f32[1]\n"
       "parameter a f32[2] constant 0.0\n"

@@ -78,9 +78,9 @@ TEST_CASE("a checkpoint by which not the whole forward pass goes is refused, wit
     FAIL("it was taken");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::config);
-    CHECK(error.message() ==
-          "strategy.recompute_configs.checkpoints has \"b\", wanted values by which the whole forward pass "
-          "goes: a, c");
+    CHECK(
+        error.message() ==
+        "strategy.recompute_configs.checkpoints has \"b\", wanted values by which the whole forward pass goes: a, c");
   }
 }
 

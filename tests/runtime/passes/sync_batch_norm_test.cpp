@@ -53,8 +53,7 @@ TEST_CASE("the statistics of a training batch_norm are summed over the ranks, fo
           "mean=mean variance=variance batch_mean=bn.batch_mean batch_variance=bn.batch_variance "
           "{epsilon=0.001; momentum=0.75; training=true} forward\n"
           "sync_batch_norm_grad_sums x=image dy=dy batch_mean=bn.batch_mean "
-          "batch_variance=bn.batch_variance -> sums=bn@GRAD.sums dscale=scale@GRAD dbias=bias@GRAD "
-          "{epsilon=0.001} backward\n"
+          "batch_variance=bn.batch_variance -> sums=bn@GRAD.sums dscale=scale@GRAD dbias=bias@GRAD {epsilon=0.001} backward\n"
           "all_reduce x=bn@GRAD.sums -> x=bn@GRAD.sums {op=\"sum\"} communication\n"
           "sync_batch_norm_grad x=image dy=dy scale=scale batch_mean=bn.batch_mean "
           "batch_variance=bn.batch_variance sums=bn@GRAD.sums -> dx=image@GRAD {epsilon=0.001} backward\n");

@@ -1,2 +1,2 @@
-// A library that is no plug-in.
+// A library that is not a plug-in.
 int not_a_plugin() { return 0; }

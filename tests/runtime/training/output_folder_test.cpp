@@ -52,10 +52,10 @@ TEST_CASE("a file that the user put there during the training stays, and the wei
   const Training training;
   training.folder.write("out/model.safetensors", "of the user");
   const std::string folder = training.folder.path() + "/out/";
-  CHECK(training.save() == "warning: " + folder +
-                               "model.safetensors is in the way: a file that fleetrun did not write; the "
-                               "weights go to " +
-                               folder + "model.1.safetensors\nweights: " + folder + "model.1.safetensors\n");
+  CHECK(training.save() ==
+        "warning: " + folder +
+            "model.safetensors is in the way: a file that fleetrun did not write; the weights go to " +
+            folder + "model.1.safetensors\nweights: " + folder + "model.1.safetensors\n");
   CHECK(training.folder.read("out/model.safetensors") == "of the user");
   CHECK(read_safetensors(folder + "model.1.safetensors").tensors.size() == 4);
 }

@@ -27,14 +27,13 @@ TEST_CASE("the rank that is not like the majority is named") {
 }
 
 TEST_CASE("of two, or two halves, it cannot be told whose are wrong: both are told") {
-  CHECK(find_difference({8, 7}) ==
-        "the weights of the ranks differ, and no majority tells whose are wrong: rank 1 has "
-        "0000000000000007, rank 0 "
-        "has 0000000000000008");
-  CHECK(find_difference({8, 7, 7, 8}) ==
-        "the weights of the ranks differ, and no majority tells whose are wrong: ranks 1, 2 have "
-        "0000000000000007, "
-        "ranks 0, 3 have 0000000000000008");
+  CHECK(
+      find_difference({8, 7}) ==
+      "the weights of the ranks differ, and no majority tells whose are wrong: rank 1 has 0000000000000007, rank 0 has 0000000000000008");
+  CHECK(
+      find_difference({8, 7, 7, 8}) ==
+      "the weights of the ranks differ, and no majority tells whose are wrong: ranks 1, 2 have 0000000000000007, "
+      "ranks 0, 3 have 0000000000000008");
 }
 
 constexpr int kBatch = 4;

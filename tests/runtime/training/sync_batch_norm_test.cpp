@@ -295,7 +295,7 @@ TEST_CASE("one value per channel on each rank is enough when the ranks have more
   job::JobSpec job;
   job.model.name = job::ModelName::resnet20;
   job.data.batch_size = 1;
-  const ModelFacts facts = {.input_shape = {3, 4, 4}, .classes = 4};  // one pixel behind the last stage
+  const ModelFacts facts = {.input_shape = {3, 4, 4}, .classes = 4};  // one pixel after the last stage
   const auto build = [&](bool sync, int ranks) {
     job.strategy.sync_batch_norm = sync;
     return build_training_program(job, facts, all_ops(), {.world_size = ranks});

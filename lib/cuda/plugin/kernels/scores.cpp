@@ -1,4 +1,4 @@
-// The ops that compare scores with labels, and means. A label that is no class is told when the host waits for the
+// The ops that compare scores with labels, and means. A label that is not a class is told when the host waits for the
 // device, at the next fetch; the loss counts its sample as none.
 #include "cuda/plugin/simple_kernel.h"
 

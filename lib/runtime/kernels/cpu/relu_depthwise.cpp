@@ -232,7 +232,7 @@ class GradInput : public Kernel {
   }
 
  private:
-  // Zeros in front of dy's columns and behind them, where windows of the first and last columns of dx begin and end.
+  // Zeros in front of dy's columns and after them, where windows of the first and last columns of dx begin and end.
   RowBuffer::Size buffer_of_dy() const {
     const Axis& columns = of_.columns;
     const std::int64_t before = columns.reach() / columns.stride + 1;

@@ -35,7 +35,7 @@ TEST_CASE("samples without a label are not counted") {
   CHECK(hits({1, 2, 2, 1}, {-1, 0}) == Floats{1, 1, 1});
 }
 
-TEST_CASE("scores that are no numbers hit nothing") {
+TEST_CASE("scores that are not numbers hit nothing") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(hits({nan, nan, nan, nan, nan, nan}, {0}) == Floats{0, 0, 1});
 }

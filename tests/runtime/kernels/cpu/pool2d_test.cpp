@@ -38,7 +38,7 @@ TEST_CASE("a plain image is one channel after the other, a blocked one 16 channe
   CHECK(cpu::resized_layout(image, smaller) == blocked_layout(smaller));
 }
 
-TEST_CASE("a maximum over something that is no number is none") {
+TEST_CASE("a maximum over something that is not a number is none") {
   const auto device = make_cpu_device();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (std::size_t place = 0; place < 4; ++place) {

@@ -159,7 +159,7 @@ class ChannelArrays {
     return static_cast<std::size_t>(padded_) *
            (kSums * static_cast<std::size_t>(strips_ + 1) * sizeof(double) + kFactors * sizeof(float));
   }
-  // Two sums: `which` is 0 or 1. Row `strip` of it; the row behind the last strip is the total.
+  // Two sums: `which` is 0 or 1. Row `strip` of it; the row after the last strip is the total.
   double* sums(void* scratch, int which, std::int64_t strip) const {
     return static_cast<double*>(scratch) + (which * (strips_ + 1) + strip) * padded_;
   }

@@ -25,7 +25,7 @@ struct TapProducts {
   std::int64_t pixels = 0;
   std::int64_t in_step = 1;  // pixels
   const float* dy = nullptr;
-  float* sums = nullptr;  // pixel behind pixel
+  float* sums = nullptr;  // pixel after pixel
 };
 void add_tap_products(int channels, const TapProducts& products);
 

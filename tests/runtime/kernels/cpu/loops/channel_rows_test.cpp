@@ -338,7 +338,7 @@ TEST_CASE("gradients of two branches count as their sum in the type of both") {
   });
 }
 
-TEST_CASE("what is no number stays none, whatever its bits, and what is negative becomes 0") {
+TEST_CASE("what is not a number stays none, whatever its bits, and what is negative becomes 0") {
   fleetrun::test::at_every_level([] {
     constexpr float kInf = std::numeric_limits<float>::infinity();
     const float nan = std::numeric_limits<float>::quiet_NaN();
