@@ -27,7 +27,8 @@
 namespace fleetrun::launch {
 namespace {
 
-// Reports everything wrong with a job before a process is started or a file created.
+// Nothing for a program that is not a job file. Throws everything that is wrong with a job at once, before a process is started or a
+// file created.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   if (kind_of(requested_program(options)) != ProgramKind::job) {
     for (const auto& [flag, folder] : {std::pair("--dump_program", &options.dump_program),
@@ -50,8 +51,8 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
                          .notes = job->notes};
 }
 
-// Throws before anything starts when the strategy cannot work. Each rank settles it once more, because the job file and its
-// environment are all that it gets from us; rank 0 prints the result.
+// Only throws, before anything starts, when the strategy cannot work. Each rank settles it again, because the job file and its
+// environment are all that it gets from the launcher; rank 0 prints the result.
 void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
                     const Environment& environment) {
   if (!job) return;
@@ -70,7 +71,8 @@ std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program
   return wrapped;
 }
 
-// Of logs that the user gave no place: torchrun runs side by side in one folder.
+// For the logs of a user who named no folder. torchrun allows several launches at a time in one current folder, so fleetrun called
+// as torchrun must, too.
 std::string temporary_folder(const Environment& environment) {
   return environment.get_or("TMPDIR", "/tmp") + "/fleetrun_XXXXXX";
 }
@@ -91,7 +93,7 @@ void try_to_remove(const std::string& folder) {
   }
 }
 
-// A program that knows its way by absolute paths runs without one.
+// A program runs without a current folder (somebody removed it) when all paths are absolute.
 bool needs_current_folder(const LaunchOptions& options) {
   const std::string& logs = options.log_dir.value;
   return (!logs.empty() && !logs.starts_with('/')) || kind_of(requested_program(options)) == ProgramKind::job;
@@ -117,7 +119,8 @@ int launch(LaunchOptions options, const Environment& environment) {
   const ClusterSpec cluster = resolve_cluster(options, probe(options), embedded, environment);
   check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
-  const RunPlan plan = {options, environment, program, embedded, wrapped, cluster, warnings};
+  const RunPlan plan = {options, environment, program, embedded,
+                        wrapped, cluster,     warnings};  // refers to all of them
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
     print_answer(dry_run(plan));
@@ -134,7 +137,14 @@ int launch_worker_program(const LaunchOptions& options, const std::vector<std::s
   const std::optional<EmbeddedRuntime> embedded = EmbeddedRuntime{.device = options.device.value};
   const Program program = find_worker(words);
   const ClusterSpec cluster = resolve_cluster(options, probe(options), embedded, environment);
-  const RunPlan plan = {options, environment, program, embedded, {}, cluster, {}, true};
+  const RunPlan plan = {.options = options,
+                        .environment = environment,
+                        .program = program,
+                        .embedded = embedded,
+                        .wrapped = {},
+                        .cluster = cluster,
+                        .warnings = {},
+                        .quiet = true};
   return run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); });
 }
 

@@ -75,7 +75,7 @@ ProgressLine::ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& 
 
 ProgressLine::~ProgressLine() { clear(); }
 
-std::optional<Clock::duration> ProgressLine::pause() const {
+std::optional<Clock::duration> ProgressLine::interval() const {
   if (!terminal_.is_terminal() || pages_.empty()) return std::nullopt;
   return kDrawPause;
 }

@@ -40,7 +40,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  std::optional<Clock::duration> pause() const;  // between two draws; none: nothing is shown
+  std::optional<Clock::duration> interval() const;  // between two draws; none: nothing is shown
   void draw();
   void clear();  // before anything else is written to the terminal
 

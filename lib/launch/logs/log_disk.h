@@ -17,7 +17,7 @@ bool is_disk_full(const std::string& path);
 
 class LogDisk {
  public:
-  static constexpr auto kPause = std::chrono::seconds(10);  // between two looks
+  static constexpr auto kInterval = std::chrono::seconds(10);  // between two looks
 
   LogDisk(const LogFolder& logs, std::function<void(std::string_view line)> say);
 

@@ -102,7 +102,7 @@ void fill_limit(const Environment& environment, ExitReport& report) {
   if (!limit.empty()) report.evidence.facts.push_back(limit);
 }
 
-void keep_attempt(const LogFolder& logs, ExitReport& report) {
+void archive_attempt(const LogFolder& logs, ExitReport& report) {
   report.attempts.push_back({.message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
@@ -112,9 +112,9 @@ void keep_attempt(const LogFolder& logs, ExitReport& report) {
     log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());
 }
 
-bool is_kept(int attempt, const ExitReport& report) { return std::ssize(report.attempts) > attempt; }
+bool is_archived(int attempt, const ExitReport& report) { return std::ssize(report.attempts) > attempt; }
 
-void fill_end_of_pause(const Verdict& verdict, ExitReport& report) {
+void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
   report.verdict = verdict;
   report.evidence = {};
   report.last_lines.clear();

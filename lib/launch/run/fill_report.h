@@ -25,11 +25,11 @@ void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, E
 void fill_limit(const Environment& environment, ExitReport& report);
 
 // The attempt that was reported is to be followed by another one: its logs move to log/attempt-K/. Throws Error(create).
-void keep_attempt(const LogFolder& logs, ExitReport& report);
-bool is_kept(int attempt, const ExitReport& report);
+void archive_attempt(const LogFolder& logs, ExitReport& report);
+bool is_archived(int attempt, const ExitReport& report);
 
 // The run ended in the pause after an attempt that was kept: what was found out about its failure stays with it.
-void fill_end_of_pause(const Verdict& verdict, ExitReport& report);
+void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 
 void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report);
 

@@ -55,7 +55,7 @@ HangSampler::HangSampler(const RunPlan& plan, const LogFolder& logs)
       rules_(options_, plan.cluster.local_size()),
       tails_(static_cast<std::size_t>(plan.cluster.local_size())) {}
 
-std::optional<Clock::duration> HangSampler::pause() const {
+std::optional<Clock::duration> HangSampler::interval() const {
   if (!options_.any()) return std::nullopt;
   return options_.look_every;
 }

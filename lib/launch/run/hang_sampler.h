@@ -18,7 +18,7 @@ class HangSampler {
   HangSampler(const RunPlan& plan, const LogFolder& logs);  // both outlive it
 
   // How often look() is to be called; none: there is nothing to look at.
-  std::optional<Clock::duration> pause() const;
+  std::optional<Clock::duration> interval() const;
   // Why the run hangs; none: it does not, so far.
   std::optional<std::string> look(const RunState& state, TimePoint now);
 

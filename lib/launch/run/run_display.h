@@ -27,7 +27,7 @@ class RunDisplay {
   RunDisplay(EventLoop& loop, const Sources& sources);
 
   // How often draw() is to be called; none: there is no progress line.
-  std::optional<Clock::duration> draw_pause() const { return progress_.pause(); }
+  std::optional<Clock::duration> draw_interval() const { return progress_.interval(); }
   void draw() { progress_.draw(); }
 
   void begin_run(const std::vector<WorkerSpec>& workers);

@@ -74,7 +74,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   try {
     RunLoop(plan, front_fd, logs, report).run();
   } catch (const Error& error) {
-    if (report.ended.steady != TimePoint()) throw;  // the report was complete, and could not be written
+    if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
     end_report(error, report);
     try_to_write(logs, report);
     if (report.attempts.empty()) throw;
@@ -131,10 +131,11 @@ void RunLoop::watch_front(int front_fd) {
 
 // What is looked at again and again. All else happens by itself: a signal, a death, a line in a log, a request at the socket.
 void RunLoop::begin_ticks() {
-  if (const auto pause = hangs_.pause()) loop_.call_every(*pause, [this] { look_for_hang(); });
-  if (const auto pause = display_.draw_pause()) loop_.call_every(*pause, [this] { display_.draw(); });
+  if (const auto interval = hangs_.interval()) loop_.call_every(*interval, [this] { look_for_hang(); });
+  if (const auto interval = display_.draw_interval())
+    loop_.call_every(*interval, [this] { display_.draw(); });
   loop_.call_every(EventQueue::kBeat, [this] { events_.notice_standstill(); });
-  loop_.call_every(LogDisk::kPause, [this] { disk_.look(); });
+  loop_.call_every(LogDisk::kInterval, [this] { disk_.look(); });
 }
 
 void RunLoop::look_for_hang() {
@@ -152,14 +153,14 @@ void RunLoop::perform(const Actions& actions) {
                           [&](const PassOn& signal) {
                             if (!group_.pass_on(signal.rank, signal.signal)) left_alone.push_back(signal);
                           },
-                          [&](const auto& of_a_rank) { group_.act(of_a_rank); }},
+                          [&](const auto& other) { group_.act(other); }},
                action);
   announce_left_alone(left_alone, console_);
 }
 
 void RunLoop::begin_attempt(int number) {
   if (number > 0) support_.begin_attempt(number);
-  ports_ = {};  // before new ones: a port that the user named is to be held again
+  ports_ = {};  // releases them first: a port that the user named is taken again
   Attempt attempt = prepare_attempt(plan_, {report_.run_id, number}, logs_, support_);
   ports_ = std::move(attempt.ports);
   environment_ = attempt.workers.front().environment;
@@ -170,12 +171,12 @@ void RunLoop::begin_attempt(int number) {
   group_.start(attempt);
 }
 
-// Another attempt follows after the delay.
+// The Supervisor begins another attempt after the delay.
 void RunLoop::end_attempt(Clock::duration delay) {
   group_.end();
   report_attempt();
   display_.show_end(report_, patience());
-  keep_attempt(logs_, report_);
+  archive_attempt(logs_, report_);
   announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
@@ -184,8 +185,8 @@ void RunLoop::end() {
   group_.end();
   control_.close();
   disk_.look();
-  if (is_kept(state_.verdict.attempt, report_))
-    fill_end_of_pause(state_.verdict, report_);
+  if (is_archived(state_.verdict.attempt, report_))
+    fill_end_before_restart(state_.verdict, report_);
   else
     report_attempt();
   end_report(logs_, roll_call_.lines(), report_);
@@ -196,7 +197,7 @@ void RunLoop::end() {
 
 void RunLoop::report_attempt() {
   fill_attempt(state_, logs_, report_);
-  const bool called = !roll_call_.collectives().ranks.empty();  // then it is that moment that counts
+  const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
   fill_collectives(called ? roll_call_.collectives() : read_collectives(state_.pages), logs_, report_);
   fill_limit(environment_, report_);
   report_.log_disk_full = disk_.was_full();

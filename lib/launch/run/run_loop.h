@@ -24,17 +24,17 @@
 
 namespace fleetrun::launch {
 
-// The exit code of the run, whose report is written. `front_fd` reaches its end when the front process is gone.
-// Throws Error when the run cannot begin.
+// Runs the workers to the end and writes the report; returns the exit code. `front_fd` reaches its end when the front process, which
+// started this one, is gone. Throws Error when the first attempt cannot begin.
 int run_until_done(const RunPlan& plan, int front_fd);
 
-// It has more than ten members because the parts of a run meet here. Each part lives as long as the run, knows at most the parts before
-// it, and says what it notices by an event in the queue.
+// The parts of a run meet here, hence the many members. Each part lives as long as the run, knows at most the parts before it, and puts
+// what it notices into the queue as an event.
 class RunLoop {
  public:
   // All outlive it.
   RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report);
-  void run();  // to its end; what is known of it stands in the report, which is written
+  void run();  // to its end; fills the report and writes it
 
  private:
   std::function<void(std::string_view line)> say();
@@ -60,14 +60,14 @@ class RunLoop {
   Console console_;
   RuntimeSupport support_;
 
-  Supervisor supervisor_;  // decides
-  ProcessGroup group_;     // does
-  SignalWatch signals_;
-  const RunState state_;     // for those who read
+  Supervisor supervisor_;    // decides
+  ProcessGroup group_;       // does it to the ranks, and notices their deaths
+  SignalWatch signals_;      // notices signals to fleetrun
+  const RunState state_;     // the view for parts that only read
   HeldPorts ports_;          // of the present attempt
-  Environment environment_;  // of its rank 0
+  Environment environment_;  // of the first rank in it
 
-  HangSampler hangs_;
+  HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
   RunDisplay display_;
   LogDisk disk_;

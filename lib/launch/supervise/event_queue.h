@@ -18,7 +18,7 @@ class EventQueue {
   void push_at(TimePoint time, const Event& event);
 
   // The first event. While there is none, runs the callbacks of the loop. When this process stood still, StoodStill comes before
-  // everything else: a deadline that passed meanwhile has not come.
+  // everything else, so that the Supervisor moves the deadlines that passed meanwhile.
   Event next();
 
   // To be called every kBeat, so that the queue knows when this process stood still.

@@ -14,7 +14,7 @@ namespace fleetrun::launch {
 struct WorkerExited {
   int rank = 0;
   ExitStatus status;
-  std::string sender;  // who had the signal sent that killed it, if that went through us
+  std::string sender;  // if a signal killed it that somebody sent through fleetrun: who
 };
 struct SpawnFailed {  // this rank; the ranks after it are never started
   int rank = 0;
@@ -23,14 +23,14 @@ struct SpawnFailed {  // this rank; the ranks after it are never started
 struct SignalReceived {  // somebody sent us this signal
   int signal = 0;
 };
-struct HangFound {  // by the HangRules
+struct HangFound {  // the HangRules found a hang
   std::string why;  // "no output and no work for 60 s"
 };
-struct RollCalled {};  // the roll that CallRoll asked for is complete
-struct FrontLost {};   // the front process is gone: nobody waits for us any more
-struct Woke {};        // a time given by WakeAt has come
-struct StoodStill {    // somebody stopped this process for so long, without a signal that it could read
-  Clock::duration time;
+struct RollCalled {};    // the roll that CallRoll asked for is complete
+struct FrontLost {};     // the front process is gone: nobody waits for us any more
+struct Woke {};          // a time given by WakeAt has come
+struct StoodStill {      // somebody stopped this process (SIGSTOP, a freezer)
+  Clock::duration time;  // for how long
 };
 using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
                            StoodStill>;
@@ -57,7 +57,7 @@ struct Kill {  // end the whole process group of the rank
   int rank = 0;
   bool operator==(const Kill&) const = default;
 };
-struct PassOn {  // to the leader of the rank, if that would not end it
+struct PassOn {  // send the signal to the leader of the rank, unless it would end the leader
   int rank = 0;
   int signal = 0;
   bool operator==(const PassOn&) const = default;
@@ -69,7 +69,7 @@ struct Pause {  // asks the whole group of the rank to stop, as Ctrl-Z does
 struct Hold {  // stops every process below the ranks that has not stopped yet
   bool operator==(const Hold&) const = default;
 };
-struct Resume {  // what Pause and Hold stopped
+struct Resume {  // every process of the rank that Pause or Hold stopped
   int rank = 0;
   bool operator==(const Resume&) const = default;
 };

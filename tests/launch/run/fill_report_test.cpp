@@ -28,10 +28,10 @@ TEST_CASE("an attempt that is kept has its logs in a folder of its own, where th
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");
   ExitReport report = failed_attempt(logs);
-  CHECK_FALSE(is_kept(0, report));
-  keep_attempt(logs, report);
-  CHECK(is_kept(0, report));
-  CHECK_FALSE(is_kept(1, report));
+  CHECK_FALSE(is_archived(0, report));
+  archive_attempt(logs, report);
+  CHECK(is_archived(0, report));
+  CHECK_FALSE(is_archived(1, report));
   CHECK(folder.has("log/attempt-0/workerlog.0"));
   CHECK_FALSE(folder.has("log/workerlog.0"));
   CHECK(report.logs.front() == folder / "log/attempt-0/workerlog.0");
@@ -44,12 +44,12 @@ TEST_CASE("a run that ends in a pause has its own cause, and none of what made t
   const TemporaryFolder folder;
   const LogFolder logs(folder / "log");
   ExitReport report = failed_attempt(logs);
-  keep_attempt(logs, report);
+  archive_attempt(logs, report);
   Verdict verdict = report.verdict;
   verdict.cause = Cause::stopped;
   verdict.signal = SIGINT;
   verdict.rank.reset();
-  fill_end_of_pause(verdict, report);
+  fill_end_before_restart(verdict, report);
   CHECK(describe_failure(report) == "stopped by SIGINT (2)");
   CHECK(report.last_lines.empty());
   CHECK_FALSE(report.step);
@@ -64,7 +64,7 @@ TEST_CASE("an error of fleetrun itself has its own code, but not instead of the 
   CHECK(report.error == "log/attempt-0 is in the way");
   CHECK(report.verdict.exit_code == 73);
   report.verdict.exit_code = 3;
-  keep_attempt(logs, report);
+  archive_attempt(logs, report);
   end_report(error, report);
   CHECK(report.verdict.exit_code == 3);
 }
