@@ -106,6 +106,11 @@ TEST_CASE("what the file says for another choice than the command line's is note
         "not use it");
 }
 
+TEST_CASE("an empty checkpoint.resume is no path") {
+  CHECK(complaint(good_job(), {"checkpoint.resume="}) ==
+        "command line: checkpoint.resume: found \"\", wanted auto, never or the path of a checkpoint");
+}
+
 TEST_CASE("problems of the command line come after those of the file, in its order") {
   CHECK(complaint(
             good_job("\"device\": \"tpu\""),
