@@ -50,10 +50,11 @@ std::string to_json(const TrainReport& report) {
 }
 
 std::string describe(const TrainReport& report) {
-  std::string text = fmt::format(
-      "trained {}{}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
-      report.whole_epochs < report.epochs ? " (the last one in part)" : "", plural(report.steps, "step"),
-      plural(report.world_size, "rank"), report.train_seconds, report.images_per_second);
+  std::string text =
+      fmt::format("trained {}{}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
+                  report.stopped && report.whole_epochs < report.epochs ? " (the last one in part)" : "",
+                  plural(report.steps, "step"), plural(report.world_size, "rank"), report.train_seconds,
+                  report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
   if (report.skipped_samples > 0)
     text += fmt::format(", {} skipped", plural(report.skipped_samples, "sample"));

@@ -28,6 +28,7 @@ TEST_CASE("a training that came to its end") {
 
 TEST_CASE("a training that was stopped: an epoch in part, and the score of an earlier one") {
   TrainReport report = example();
+  report.stopped = true;
   report.whole_epochs = 4;
   report.test_epochs = 3;
   CHECK(describe(report) ==
