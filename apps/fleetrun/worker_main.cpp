@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,10 @@ int main(int argc, char** argv) {
     fleetrun::run(arguments, world);
     return 0;
   } catch (const fleetrun::Error& error) {
+    fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());
+  } catch (const std::bad_alloc&) {
+    const fleetrun::Error error(fleetrun::ErrorKind::os, "memory ran out",
+                                "a smaller data set or data.batch_size needs less; ulimit -v shows a limit");
     fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());
   } catch (const std::exception& error) {
     fleetrun::leave(fmt::format("{}: error: {}\n", fleetrun::who(), error.what()),

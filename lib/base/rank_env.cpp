@@ -33,7 +33,8 @@ std::string list_comm_backends() {
 }
 
 CommBackend read_comm_backend(const Environment& environment) {
-  const std::string text = environment.get_or(kCommBackendVariable, "auto");
+  const std::string text = environment.get_or(kCommBackendVariable, "");
+  if (text.empty()) return CommBackend::automatic;
   if (const auto backend = parse_comm_backend(text)) return *backend;
   throw Error(ErrorKind::usage,
               fmt::format(R"({} is "{}", must be {})", kCommBackendVariable, text, list_comm_backends()));

@@ -66,6 +66,8 @@ void resolve_paths(const Key& keys, Draft& draft) {
     if (const auto escape = find_escape(draft.spec.output.dir, folder))
       draft.report("output.dir", fmt::format("{}, {}", json_quoted(written_output), *escape));
   std::string& resume = draft.spec.checkpoint.resume;
+  if (resume.empty())
+    draft.report("checkpoint.resume", R"("", wanted auto, never or the path of a checkpoint)");
   if (resume != "auto" && resume != "never") resume = absolute_from(folder, resume).string();
   auto& checkpoints = draft.spec.checkpoint.dir;
   if (!checkpoints) return;

@@ -49,6 +49,8 @@ TEST_CASE("the user may choose how ranks reach each other, by a known name") {
   write_rank_env(RankEnv(), environment);
   CHECK_FALSE(environment.has("FLEETRUN_COMM_BACKEND"));
   CHECK(read_rank_env(environment).comm_backend == CommBackend::automatic);
+  environment.set("FLEETRUN_COMM_BACKEND", "");
+  CHECK(read_rank_env(environment).comm_backend == CommBackend::automatic);
   environment.set("FLEETRUN_COMM_BACKEND", "shm");
   CHECK(read_rank_env(environment).comm_backend == CommBackend::shared_memory);
   environment.set("FLEETRUN_COMM_BACKEND", "mpi");

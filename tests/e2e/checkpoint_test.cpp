@@ -289,6 +289,26 @@ TEST_CASE(
   CHECK(train(launch, {"train.epochs=1", "checkpoint.resume=never"}).code == 0);
 }
 
+TEST_CASE("a checkpoint that a newer fleetrun wrote ends the run, and nothing is set aside") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
+  const Words names = saved(launch);
+  launch.folder.write("output/saved/" + names.back() + "/manifest.json", R"({"checkpoint": {"version": 2}})");
+  const ChildResult result = train(launch, {"train.epochs=3"});
+  CHECK(result.code == 76);
+  CHECK(contains(result.err, "manifest.json: a checkpoint of version 2, this build reads version 1"));
+  CHECK(saved(launch) == names);
+}
+
+TEST_CASE("a folder that cannot be made ends the run at once, though other ranks wait for rank 0") {
+  const Training launch("lenet");
+  fs::create_directory(launch.folder / "output");
+  launch.folder.write("output/saved", "of the user");
+  const ChildResult result = launch.run_words({"--nproc_per_node=2", "--grace=30", "job.json"});
+  CHECK(result.code == 73);
+  CHECK(result.seconds < 15);
+}
+
 TEST_CASE("a checkpoint of another model is named, one of another world size is gone on from") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);

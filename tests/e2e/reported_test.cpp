@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -281,6 +282,27 @@ TEST_CASE(
   CHECK(steps < 100 * in_epoch);
   CHECK(std::filesystem::exists(
       training.folder / fmt::format("output/saved/{:06}-step-{}", train["epochs"].get<int>(), steps)));
+}
+
+TEST_CASE("a training that is stopped in mid-epoch says which epoch its test score is of") {
+  const Training training;
+  ChildProcess process({FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", "job.json",
+                        "train.epochs=1000000", "checkpoint.dir=saved", "train.eval_every=2"},
+                       training.options());
+  const auto log = [&] { return training.folder.read("log/workerlog.0"); };
+  REQUIRE(comes_true([&] { return contains(log(), "[Epoch 2, batch 1]"); }, 60s));
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  const auto train = nlohmann::json::parse(training.folder.read("log/train.json"));
+  const int steps = train["steps"], in_epoch = (kTrain + 2 * kBatch - 1) / (2 * kBatch);
+  const int tested = train["test_epochs"];
+  CHECK(tested % 2 == 0);
+  CHECK(tested * in_epoch < steps);
+  CHECK(train.value("whole_epochs", train["epochs"].get<int>()) == steps / in_epoch);
+  const std::string accuracy = fmt::format("{:.5f}", train["test_accuracy"].get<double>());
+  CHECK(contains(log(), fmt::format(", test accuracy {} after {} epochs\n", accuracy, tested)));
+  CHECK(std::regex_search(log(),
+                          std::regex(fmt::format(R"(\[Epoch {}, test\].* acc1: {})", tested - 1, accuracy))));
 }
 
 TEST_CASE("a test loss beyond what f32 holds is a warning when all weights are finite") {

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "e2e/launcher.h"
+#include "support/slowdown.h"
 
 namespace fleetrun::training_test {
 namespace {
@@ -283,6 +284,31 @@ TEST_CASE("train.json of an earlier run is not taken for this one's") {
   CHECK(launch.report().contains("train"));
   CHECK(launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.epochs=3"}).code == 80);
   CHECK_FALSE(launch.report().contains("train"));
+}
+
+TEST_CASE("memory that runs out ends a training with 71, not as a bug of ours") {
+  if (testing::kSlowdown > 1) return;  // sanitizers need terabytes of address space
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  const ChildResult result =
+      run_child({"/bin/sh", "-c", "ulimit -v 3000000 && exec \"$@\"", "sh", FLEETRUN_BINARY, "--device=cpu",
+                 "--nproc_per_node=1", "job.json", "data.train.samples=2147483647"},
+                launch.options());
+  CHECK(result.code == 71);
+  CHECK_MESSAGE(contains(result.err, "rank 0: error: memory ran out\n"), result.err);
+}
+
+TEST_CASE("a second training into the same output folder is refused with 73, and the first goes on") {
+  const Launch launch;
+  launch.folder.write("job.json", kLongJob);
+  ChildProcess first({FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", "job.json"}, launch.options());
+  REQUIRE(trains(launch));
+  const ChildResult second =
+      launch.run_words({"--nproc_per_node=1", "--device=cpu", "--log_dir=other", "job.json"});
+  CHECK(second.code == 73);
+  CHECK_MESSAGE(contains(second.err, "another training that is under way saves its results in "), second.err);
+  first.send(SIGTERM);
+  CHECK(first.wait().code == 143);
 }
 
 }  // namespace

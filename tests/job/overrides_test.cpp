@@ -104,6 +104,11 @@ TEST_CASE("what the file says for another choice than the command line's is note
       "command line: optimizer.momentum: found 0.5, wanted nothing: optimizer.name is \"sgd\", which does not use it");
 }
 
+TEST_CASE("an empty checkpoint.resume is not a path") {
+  CHECK(complaint(good_job(), {"checkpoint.resume="}) ==
+        "command line: checkpoint.resume: found \"\", wanted auto, never or the path of a checkpoint");
+}
+
 TEST_CASE("problems of the command line come after those of the file, in its order") {
   CHECK(
       complaint(

@@ -31,11 +31,15 @@ void wait_for_disk(const char* path) {
     ::usleep(10'000);  // the test removes the file: we can only look again
 }
 
+bool is_broken(const char* path) {
+  return std::strstr(path, "unreadable") != nullptr && is_there("FAILING_DISK_BREAKS");
+}
+
 ssize_t read_slowly(const char* function, int fd, void* bytes, size_t count, off_t offset) {
   using Function = ssize_t (*)(int, void*, size_t, off_t);
   const Path path(fd);
   wait_for_disk(path.text);
-  if (std::strstr(path.text, "unreadable") != nullptr && is_there("FAILING_DISK_BREAKS")) {
+  if (is_broken(path.text)) {
     errno = EIO;
     return -1;
   }
@@ -49,6 +53,13 @@ extern "C" ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
 }
 extern "C" ssize_t pread64(int fd, void* bytes, size_t count, off_t offset) {
   return read_slowly("pread64", fd, bytes, count, offset);
+}
+extern "C" ssize_t read(int fd, void* bytes, size_t count) {
+  if (is_broken(Path(fd).text)) {
+    errno = EIO;
+    return -1;
+  }
+  return reinterpret_cast<ssize_t (*)(int, void*, size_t)>(::dlsym(RTLD_NEXT, "read"))(fd, bytes, count);
 }
 extern "C" int fsync(int fd) {
   wait_for_disk(Path(fd).text);

@@ -123,6 +123,17 @@ UniqueFd claim(const std::string& folder) {
               "checkpoint.dir=FOLDER after the job file chooses another one");
 }
 
+// Another folder of that name belongs to whoever made it, and perhaps another run has claimed it.
+void require_same_folder(const std::string& folder, const UniqueFd& lock) {
+  struct stat ours {
+  }, there{};
+  if (::fstat(lock.get(), &ours) != 0 || ::lstat((folder + "/.lock").c_str(), &there) != 0) return;
+  if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+    throw Error(
+        ErrorKind::create,
+        fmt::format("{} was replaced during the training: it is not the folder that this run uses", folder));
+}
+
 void write_files(const std::string& folder, const Snapshot& snapshot) {
   if (::mkdir(folder.c_str(), 0750) != 0)
     throw Error(ErrorKind::io, fmt::format("creating folder {}: {}", folder, describe_errno(errno)));
@@ -184,6 +195,7 @@ std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const
 }
 
 std::string CheckpointFolder::write(const Snapshot& snapshot) {
+  require_same_folder(path_, lock_);
   const std::map<long, std::string> before = checkpoints_in(path_);
   const long number = number_behind(before);
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);

@@ -32,7 +32,8 @@ struct Checkpoint {
   std::map<std::string, Safetensors> files;
 };
 
-// Throws Error(data) that says which file is missing, of another size or changed; Error(missing|permission|io).
+// Throws Error(data) that says which file is missing, of another size or changed; Error(missing|permission|os|io|config),
+// Error(protocol) for a newer version.
 Checkpoint read_checkpoint(const std::string& path);
 
 class CheckpointFolder {

@@ -119,6 +119,11 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   }
   const JsonValue& content = reader.member(document.root, kContent, JsonValue::Kind::object);
   const std::int64_t version = reader.number(content, "version", INT64_MIN, INT64_MAX);
+  if (version > kVersion)
+    throw Error(
+        ErrorKind::protocol,
+        fmt::format("{}: a checkpoint of version {}, this build reads version {}", path, version, kVersion),
+        "a newer fleetrun wrote it and can read it");
   if (version != kVersion)
     reader.fail(fmt::format("a checkpoint of version {}, this build reads version {}", version, kVersion));
   const std::string found = checksum_of(to_json(content)), wanted = reader.text(document.root, kChecksum);

@@ -30,7 +30,7 @@ FileFacts facts_of(std::string_view content);  // XXH3, 128 bits, as 32 hexadeci
 
 std::string format_manifest(const Manifest& manifest);
 
-// Throws Error(data) that names `path`: broken, changed, or of a version that this build does not read.
+// Throws Error that names `path`: data when the manifest is broken or changed, protocol when a newer fleetrun wrote it.
 Manifest parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace fleetrun::runtime

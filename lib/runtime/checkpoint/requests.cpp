@@ -35,10 +35,9 @@ void handle(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-void listen_for_requests() {
-  handle(SIGUSR1, note_save);
-  handle(SIGTERM, note_stop);
-}
+void listen_for_save_requests() { handle(SIGUSR1, note_save); }
+
+void listen_for_stop_requests() { handle(SIGTERM, note_stop); }
 
 Requests take_requests() { return {save_wanted.exchange(false), stop_wanted_at != 0}; }
 

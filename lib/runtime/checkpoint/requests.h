@@ -9,8 +9,10 @@ struct Requests {
   bool stop = false;
 };
 
-// For the whole process, from here on. A SIGTERM more than a second after the first ends it at once.
-void listen_for_requests();
+// For the whole process, from here on.
+void listen_for_save_requests();
+// Likewise. A SIGTERM more than a second after the first ends the process at once.
+void listen_for_stop_requests();
 
 // What came since the last call; a wish to stop stays.
 Requests take_requests();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <limits>
 #include <memory>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -46,11 +47,12 @@ class GzipFile {
  private:
   void check_stream() {
     int code = Z_OK;
-    const char* text = gzerror(file_.get(), &code);
+    std::string_view text = gzerror(file_.get(), &code);
+    text = text.substr(text.find(": ") + 1);  // "<fd:3>: incorrect data check": zlib's name of the file goes
     if (code == Z_ERRNO) throw file_error(errno, "reading", path_);
     if (code == Z_BUF_ERROR)
       throw Error(ErrorKind::data, fmt::format("{}: the gzip stream is truncated", path_));
-    if (code != Z_OK) throw Error(ErrorKind::data, fmt::format("{}: broken gzip stream: {}", path_, text));
+    if (code != Z_OK) throw Error(ErrorKind::data, fmt::format("{}: broken gzip stream:{}", path_, text));
   }
 
   const std::string& path_;

@@ -27,25 +27,43 @@ bool is_image_name(const std::string& name) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-// The names in a folder that are folders (or are not), hidden ones left out, in byte order.
-std::vector<std::string> names_in(const std::string& folder, bool folders) {
+// The names in a folder that `is_wanted` wants, hidden ones left out, in byte order.
+template <typename IsWanted>
+std::vector<std::string> names_in(const std::string& folder, const IsWanted& is_wanted) {
   std::vector<std::string> names;
   std::error_code problem;
   fs::directory_iterator entries(folder, problem);
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
-    std::error_code ignored;  // an entry that cannot be looked at is not a folder
     std::string name = entries->path().filename().string();
-    if (name.front() != '.' && entries->is_directory(ignored) == folders) names.push_back(std::move(name));
+    if (name.front() != '.' && is_wanted(*entries)) names.push_back(std::move(name));
   }
   if (problem) throw file_error(problem.value(), "reading data set folder", folder);
   std::sort(names.begin(), names.end());
   return names;
 }
 
+// Without a class the labels of those behind it would shift. So what might be a class must be found.
+bool is_class_folder(const fs::directory_entry& entry) {
+  std::error_code problem;
+  const bool is_folder = entry.is_directory(problem);
+  if (!problem) return is_folder;
+  const std::string path = entry.path().string();
+  if (problem == std::errc::too_many_symbolic_link_levels)
+    throw Error(ErrorKind::missing,
+                fmt::format("class folder {}: {}", path, describe_errno(problem.value())));
+  throw file_error(problem.value(), "looking for class folder", path);
+}
+
+// What cannot be looked at is one, and is told when it is read.
+bool is_file(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  return !entry.is_directory(ignored);
+}
+
 // False: there are none.
 bool add_images(const std::string& folder, std::int32_t label, ClassFiles& files) {
   const std::size_t before = files.paths.size();
-  for (const std::string& file : names_in(folder, false))
+  for (const std::string& file : names_in(folder, is_file))
     if (is_image_name(file)) files.paths.push_back(folder + "/" + file);
   files.labels.resize(files.paths.size(), label);
   return files.paths.size() > before;
@@ -77,9 +95,9 @@ void find_known_classes(const std::string& root, const std::vector<std::string>&
 
 ClassFiles find_images(std::string root, const std::vector<std::string>& known) {
   while (root.size() > 1 && root.back() == '/') root.pop_back();
-  const std::vector<std::string> folders = names_in(root, true);
+  const std::vector<std::string> folders = names_in(root, is_class_folder);
   if (folders.empty()) {
-    const bool empty = names_in(root, false).empty();
+    const bool empty = names_in(root, is_file).empty();
     throw Error(ErrorKind::data,
                 fmt::format("data set folder {} {}", root, empty ? "is empty" : "has no class folders"),
                 "images are expected as <class>/*.jpg, *.jpeg or *.png, one folder for each class");

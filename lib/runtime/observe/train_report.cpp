@@ -38,24 +38,28 @@ std::string to_json(const TrainReport& report) {
                                       {"activation_bytes_saved", report.activation_bytes_saved},
                                       {"in_place_pairs", report.in_place_pairs},
                                       {"goodput", goodput(report)}});
+  if (report.whole_epochs < report.epochs) json.add("whole_epochs", report.whole_epochs);
   if (report.skipped_samples > 0) json.add("skipped_samples", report.skipped_samples);
   if (report.resumed_at > 0) json.add("resumed_at", report.resumed_at);
   if (report.stopped) json.add("stopped", true);
   if (report.test_loss) json.add("test_loss", *report.test_loss);
   if (report.test_accuracy) json.add("test_accuracy", *report.test_accuracy);
+  if (report.test_epochs) json.add("test_epochs", *report.test_epochs);
   if (!report.run_id.empty()) json.add("run_id", report.run_id);
   return to_json_tall(json);
 }
 
 std::string describe(const TrainReport& report) {
   std::string text =
-      fmt::format("trained {}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
+      fmt::format("trained {}{}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
+                  report.stopped && report.whole_epochs < report.epochs ? " (the last one in part)" : "",
                   plural(report.steps, "step"), plural(report.world_size, "rank"), report.train_seconds,
                   report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
   if (report.skipped_samples > 0)
     text += fmt::format(", {} skipped", plural(report.skipped_samples, "sample"));
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
+  if (report.test_epochs) text += fmt::format(" after {}", plural(*report.test_epochs, "epoch"));
   return text;
 }
 

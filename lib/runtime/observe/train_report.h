@@ -11,6 +11,7 @@ namespace fleetrun::runtime {
 struct TrainReport {
   int world_size = 1;
   int epochs = 0;                    // begun
+  int whole_epochs = 0;              // done
   std::int64_t steps = 0;            // those before a checkpoint included
   std::int64_t resumed_at = 0;       // the steps that the checkpoint had which the run went on from
   bool stopped = false;              // on request, before its end, with a checkpoint
@@ -18,6 +19,7 @@ struct TrainReport {
   std::optional<double> loss;        // the last fetched one, of rank 0; null when nothing was left to train
   std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;     // top 1
+  std::optional<int> test_epochs;          // before the last evaluation, if the training went on after it
   double train_seconds = 0;                // in training steps, waiting for data included, evaluation not
   double images_per_second = 0;            // of all ranks together, over train_seconds
   std::size_t parameter_bytes = 0;         // per rank, states included
@@ -34,6 +36,8 @@ struct TrainReport {
 std::string to_json(const TrainReport& report);
 
 // "trained 5 epochs, 1250 steps on 2 ranks in 31.2 s: 8123.4 images/s, test accuracy 0.99000"
+// "trained 5 epochs (the last one in part), 1130 steps on 2 ranks in 27.9 s: 8123.4 images/s, test accuracy 0.98000 after 4
+// epochs"
 std::string describe(const TrainReport& report);
 
 // "memory per rank: parameters 1.2 MiB, gradients 0.6 MiB, activations 3.4 MiB (5.1 MiB saved, 7 in-place pairs)"

@@ -38,7 +38,7 @@ Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* tim
     : training_(training), timeline_(timeline) {
   const job::CheckpointSpec& wanted = training.job.checkpoint;
   if (!wanted.dir) return;
-  listen_for_requests();
+  listen_for_save_requests();
   if (timeline_ != nullptr)
     snapshot_ =
         timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
@@ -53,6 +53,7 @@ TrainingState Checkpointing::resume(int batches, int samples) {
   batches_ = batches;
   const TrainingState start = resume_training(training_, folder_.get(), {batches, samples});
   looked_at_ = start.steps;
+  if (training_.job.checkpoint.dir) listen_for_stop_requests();
   return start;
 }
 

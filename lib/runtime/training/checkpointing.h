@@ -35,7 +35,8 @@ class Checkpointing {
   explicit Checkpointing(const CheckpointedTraining& training, Timeline* timeline = nullptr);
   ~Checkpointing();
 
-  // Gives every rank the parameters and states to start with, as resume_training.
+  // Gives every rank the parameters and states to start with, as resume_training. Until then there is nothing to save, and
+  // SIGTERM ends a rank at once, also one that waits for a peer.
   TrainingState resume(int batches, int samples);
 
   // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it

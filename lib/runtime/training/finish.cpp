@@ -47,11 +47,11 @@ void report_memory(const Trainer& trainer, TrainReport& report) {
   report.in_place_pairs = schedule.in_place_pairs;
 }
 
-void report_scores(const Scores& scores, bool trained, TrainReport& report) {
-  if (trained) report.loss = scores.train.loss;
-  if (!scores.test) return;
-  if (std::isfinite(scores.test->loss)) report.test_loss = scores.test->loss;
-  report.test_accuracy = scores.test->acc1;
+// A training that was stopped may have gone on after its last evaluation.
+void report_test(const TestScore& test, TrainReport& report) {
+  if (std::isfinite(test.score.loss)) report.test_loss = test.score.loss;
+  report.test_accuracy = test.score.acc1;
+  if (test.steps != report.steps) report.test_epochs = test.epochs;
 }
 
 TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipped) {
@@ -61,6 +61,7 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   const double images = static_cast<double>(steps) * run.job.data.batch_size * ranks;
   TrainReport report = {.world_size = ranks,
                         .epochs = progress.epochs_begun(),
+                        .whole_epochs = progress.epochs_done(),
                         .steps = progress.state.steps,
                         .resumed_at = progress.first_step,
                         .stopped = progress.stopped,
@@ -70,7 +71,8 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
                         .unsaved = run.checkpoints.last_problem().value_or(""),
                         .time = time,
                         .timed_ranks = progress.stopped ? 1 : ranks};
-  report_scores(run.scores, steps > 0, report);
+  if (steps > 0) report.loss = run.scores.train.loss;
+  if (run.scores.test) report_test(*run.scores.test, report);
   report_memory(run.trainer, report);
   return report;
 }

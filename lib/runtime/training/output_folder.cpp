@@ -1,5 +1,7 @@
 #include "runtime/training/output_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +19,8 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr const char* kAnotherOutput = "output.dir=FOLDER after the job file chooses another one";
+
 std::string weights_path(const job::OutputSpec& output) { return output.dir + "/model.safetensors"; }
 
 bool is_taken(const std::string& path) {
@@ -31,6 +35,16 @@ std::string free_weights_path(const job::OutputSpec& output) {
   }
 }
 
+// Locks the folder itself, so that no file of ours lies among the user's. Some file systems have no such locks.
+UniqueFd claim(const std::string& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(ErrorKind::create,
+                fmt::format("another training that is under way saves its results in {}", folder),
+                kAnotherOutput);
+  return fd;
+}
+
 // Why the weights must not replace what is at `path`; "" when they may.
 std::string problem_with(const std::string& path) {
   try {
@@ -43,21 +57,23 @@ std::string problem_with(const std::string& path) {
 
 }  // namespace
 
-void prepare_output(const job::OutputSpec& output) {
+UniqueFd prepare_output(const job::OutputSpec& output) {
   const std::string& folder = output.dir;
-  const char* const way_out = "output.dir=FOLDER after the job file chooses another one";
   make_directories(folder);
-  require_own_weights(weights_path(output), way_out);
-  if (output.trace) require_own_trace(output, way_out);
+  UniqueFd claimed = claim(folder);
+  require_own_weights(weights_path(output), kAnotherOutput);
+  if (output.trace) require_own_trace(output, kAnotherOutput);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw Error(
         ErrorKind::create,
         fmt::format("output.dir is {}, which may not be written to: {}", folder, describe_errno(errno)),
-        way_out);
+        kAnotherOutput);
+  return claimed;
 }
 
 void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
                  std::ostream& out) {
+  make_directories(output.dir);
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);

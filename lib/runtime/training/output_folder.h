@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "job/job_spec.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"
@@ -10,11 +11,13 @@
 namespace fleetrun::runtime {
 
 // Creates output.dir. Reports what would stop the training from saving its results, before the hours of training.
-// Throws Error(create).
-void prepare_output(const job::OutputSpec& output);
+// The descriptor keeps other trainings out of the folder while it is open. Throws Error(create), also when another training
+// uses the folder.
+[[nodiscard]] UniqueFd prepare_output(const job::OutputSpec& output);
 
 // Writes the weights to model.safetensors and prints where they are. A file of that name that a user put there during the
-// training stays: the weights then go to model.1.safetensors, or the next free number, with a warning.
+// training stays: the weights then go to model.1.safetensors, or the next free number, with a warning. A folder that was
+// removed during the training is made again.
 // Throws Error as save_weights.
 void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
                  std::ostream& out);

@@ -26,7 +26,14 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samp
           .samples = samples};
 }
 
-// Checkpoints that are newer but cannot be used are told, and set aside so that they are not counted as kept.
+// A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
+// newer version of fleetrun say nothing about its content.
+bool is_bad_content(ErrorKind kind) {
+  return kind == ErrorKind::data || kind == ErrorKind::missing || kind == ErrorKind::config;
+}
+
+// Prints newer checkpoints that are bad, and sets them aside so that they do not count as kept.
+// Throws Error(permission|os|io|protocol) when a checkpoint may be good but cannot be read.
 std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t least_number,
                                       const CheckpointedTraining& training) {
   std::vector<std::string> bad;
@@ -36,6 +43,7 @@ std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t lea
     try {
       checkpoint = read_checkpoint(path);
     } catch (const Error& problem) {
+      if (!is_bad_content(problem.kind())) throw problem.with("reading the newest checkpoint");
       training.out << "warning: a checkpoint cannot be used: " << problem.message() << std::endl;
       problems += "\n  " + problem.message();
       bad.push_back(path);

@@ -27,7 +27,8 @@ struct DataSize {
 
 // Gives every rank the parameters and states to start with, and says from where. Every rank calls it; rank 0 reads.
 // `folder`: checkpoint.dir, on rank 0; null: there is none.
-// Throws Error(data) when there are checkpoints and none can be used, Error(missing) for a path that is none.
+// Throws Error(data) when there are checkpoints and all are bad, Error(missing) for a path that is none,
+// Error(permission|os|io|protocol) when a checkpoint cannot be read.
 TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
                               const DataSize& data);
 

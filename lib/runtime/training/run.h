@@ -30,14 +30,21 @@ struct Progress {
   bool stopped = false;      // by SIGTERM, with a checkpoint
 
   bool finished() const { return state.steps >= total_steps; }
+  int epochs_done() const { return state.epoch + (state.batch == steps_per_epoch ? 1 : 0); }
   int epochs_begun() const { return state.epoch + (state.batch > 0 ? 1 : 0); }
+};
+
+struct TestScore {
+  Score score;
+  int epochs = 0;          // begun when it was made
+  std::int64_t steps = 0;  // likewise, done
 };
 
 // What was fetched last.
 struct Scores {
-  Score train;                 // of this rank's batch
-  std::optional<Score> test;   // of the last evaluation
-  std::optional<float> scale;  // of the loss, where strategy.amp moves it
+  Score train;                    // of this rank's batch
+  std::optional<TestScore> test;  // of the last evaluation
+  std::optional<float> scale;     // of the loss, where strategy.amp moves it
   bool fetch_is_due =
       true;                 // at the end of this run of steps: before the first fetch there is no loss to log
   bool log_is_due = false;  // likewise

@@ -41,13 +41,14 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
   if (strategy.cudnn_exhaustive_search && search.problems > 0) out << describe(search) << std::endl;
 }
 
-// Rank 0 says how the programs were made, and where its results go.
-void announce(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer, std::ostream& out) {
-  if (env.rank != 0) return;
+// Rank 0 says how the programs were made, and makes the folders for what it writes. Returns its claim on output.dir.
+UniqueFd announce(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer, std::ostream& out) {
+  if (env.rank != 0) return {};
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
-  prepare_output(job.output);
+  UniqueFd claim = prepare_output(job.output);
   if (!env.dump_dir.empty()) dump_programs(env.dump_dir, trainer);
+  return claim;
 }
 
 Progress resume(const job::JobSpec& job, const DataSets& data, const Loaders& loaders,
@@ -93,7 +94,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Loaders loaders(data, job, world.env, timeline);
   Checkpointing checkpoints({job, world, trainer, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  announce(job, world.env, trainer, out);
+  const UniqueFd claim = announce(job, world.env, trainer, out);
 
   Run run = {job,         world,     page,
              out,         trainer,   loaders,

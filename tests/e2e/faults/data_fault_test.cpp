@@ -83,6 +83,27 @@ TEST_CASE("D8: a sample that the disk does not give is tried again, then named, 
                           std::regex(R"(error: reading \S*photos/cat/unreadable\.png: .*\(read 4 times\))")));
 }
 
+TEST_CASE("D8: a checkpoint that the disk does not give is not bad: 74, and the next run resumes from it") {
+  const PhotoTraining training;
+  training.folder.write("job.json", kSavingJob);
+  const auto train = [&](const std::string& steps) {
+    return run_child({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "checkpoint.dir=unreadable",
+                      "train.max_steps=" + steps},
+                     training.on_failing_disk());
+  };
+  REQUIRE(train("8").code == 0);
+  training.folder.write("breaks", "");
+  const ChildResult broken = train("12");
+  CHECK(broken.code == 74);
+  CHECK_MESSAGE(
+      std::regex_search(broken.err, std::regex(R"(error: reading \S*-step-8/\S+: Input/output error)")),
+      broken.err);
+  std::filesystem::remove(training.folder / "breaks");
+  const ChildResult mended = train("12");
+  CHECK_MESSAGE(mended.code == 0, mended.err);
+  CHECK_MESSAGE(contains(mended.out, "(step 8)"), mended.out);
+}
+
 // Pulled away at the end of a test at the latest, so that its folder can be removed.
 struct SmallDisk {
   explicit SmallDisk(std::string at) : path(std::move(at)) {

@@ -115,6 +115,17 @@ TEST_CASE("a folder serves one run at a time") {
   CheckpointFolder(home.path(), 1);
 }
 
+TEST_CASE("a run does not write into a folder that took the place of its own") {
+  const TemporaryFolder home;
+  CheckpointFolder first(home / "c", kKeepAll);
+  fs::rename(home / "c", home / "moved");
+  CheckpointFolder second(home / "c", kKeepAll);
+  check_error(ErrorKind::create, home / "c was replaced during the training",
+              [&] { first.write(snapshot(1)); });
+  CHECK(second.list().empty());
+  CHECK(second.write(snapshot(2)) == home / "c/000001-step-2");
+}
+
 TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the earlier ones") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), 1);

@@ -51,7 +51,7 @@ TEST_CASE("a number that was changed, a file that was left out and a broken text
 }
 
 TEST_CASE("a manifest of another version says which, though this build cannot know the rest") {
-  check_error(ErrorKind::data, "m: a checkpoint of version 2, this build reads version 1",
+  check_error(ErrorKind::protocol, "m: a checkpoint of version 2, this build reads version 1",
               [] { parse_manifest(R"({"checkpoint": {"version": 2}})", "m"); });
 }
 

@@ -25,7 +25,7 @@ int ending_of(const std::function<int()>& work) {
 
 TEST_CASE("the SIGTERMs of a whole service, to launcher and ranks, are one wish to stop") {
   const int status = ending_of([] {
-    listen_for_requests();
+    listen_for_stop_requests();
     if (take_requests().stop) return 1;
     for (int i = 0; i < 3; ++i) std::raise(SIGTERM);
     return take_requests().stop && take_requests().stop ? 0 : 2;
@@ -36,7 +36,7 @@ TEST_CASE("the SIGTERMs of a whole service, to launcher and ranks, are one wish 
 
 TEST_CASE("a SIGTERM more than a second later ends the process, and so does the end of a stop") {
   const int later = ending_of([] {
-    listen_for_requests();
+    listen_for_stop_requests();
     const std::int64_t start = monotonic_ns();
     std::raise(SIGTERM);
     while (monotonic_ns() - start < 1100 * kMs) ::usleep(10'000);  // the second that the name speaks of
@@ -46,7 +46,7 @@ TEST_CASE("a SIGTERM more than a second later ends the process, and so does the 
   CHECK(WIFSIGNALED(later));
   CHECK(WTERMSIG(later) == SIGTERM);
   const int stopped = ending_of([] {
-    listen_for_requests();
+    listen_for_stop_requests();
     std::raise(SIGTERM);
     die_of_sigterm();
     return 0;

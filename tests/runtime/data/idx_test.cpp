@@ -91,7 +91,8 @@ TEST_CASE("a damaged gzip stream is told apart from a wrong file") {
               [&] { files.open(packed.substr(0, packed.size() - 9), kLabels); });
   std::string flipped = packed;
   flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1);  // in the checksum
-  check_error(ErrorKind::data, "images: broken gzip stream", [&] { files.open(flipped, kLabels); });
+  check_error(ErrorKind::data, "images: broken gzip stream: incorrect data check",
+              [&] { files.open(flipped, kLabels); });
 }
 
 TEST_CASE("a missing file is named") {

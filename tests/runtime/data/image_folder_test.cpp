@@ -145,6 +145,17 @@ TEST_CASE("row 9: a link to nowhere and a pipe are told when they are read, and 
   CHECK(loader.skipped_names() == folder / "a/0.png" + '\0' + folder / "a/1.png" + '\0');
 }
 
+TEST_CASE("a class folder that is a link to nowhere or in a circle is named, so that no label shifts") {
+  for (const char* target : {"nowhere", "b"}) {
+    CAPTURE(target);
+    const Folder folder;
+    const std::string image = make_png(gradient_image(3, 4, 4));
+    for (const char* name : {"a", "c"}) folder.add(name, "1.png", image);
+    std::filesystem::create_symlink(target, folder / "b");
+    check_error(ErrorKind::missing, "class folder " + folder / "b: ", [&] { folder.open(); });
+  }
+}
+
 TEST_CASE(
     "row 10: a class may have no images in a test set, or no folder, and the others keep their labels") {
   const Folder train, test;

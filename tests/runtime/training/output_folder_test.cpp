@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <sstream>
+#include <tuple>
 
 #include "comm/collective/solo.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/data/expect_error.h"
 #include "runtime/training/trainer.h"
 #include "support/temporary_folder.h"
 
@@ -20,10 +22,12 @@ struct Training {
   std::unique_ptr<Device> device = make_cpu_device();
   std::unique_ptr<comm::Communicator> solo = comm::make_solo();
   Trainer trainer;
+  UniqueFd claim;
 
-  Training() : output({.dir = folder / "out"}), trainer(make_job(), kFacts, *device, *solo, 1) {
-    prepare_output(output);
-  }
+  Training()
+      : output({.dir = folder / "out"}),
+        trainer(make_job(), kFacts, *device, *solo, 1),
+        claim(prepare_output(output)) {}
 
   static constexpr ModelFacts kFacts = {.input_shape = {1, 4, 4}, .classes = 3};
   static job::JobSpec make_job() {
@@ -69,6 +73,24 @@ TEST_CASE("numbers that are taken are left alone, links to nowhere too") {
   CHECK(training.folder.read("out/model.1.safetensors") == "also");
   CHECK_FALSE(training.folder.has("out/nowhere"));
   CHECK(training.folder.has("out/model.3.safetensors"));
+}
+
+TEST_CASE("a folder that was removed during the training is made again for the weights") {
+  const Training training;
+  std::filesystem::remove_all(training.folder / "out");
+  training.save();
+  CHECK(training.folder.has("out/model.safetensors"));
+}
+
+TEST_CASE("a folder serves one training at a time") {
+  const TemporaryFolder folder;
+  const job::OutputSpec output = {.dir = folder.path()};
+  {
+    const UniqueFd first = prepare_output(output);
+    check_error(ErrorKind::create, "another training that is under way saves its results in " + folder.path(),
+                [&] { std::ignore = prepare_output(output); });
+  }
+  CHECK_NOTHROW(std::ignore = prepare_output(output));
 }
 
 }  // namespace
