@@ -19,7 +19,7 @@ bool score_batches(Run& run) {
     book(run, TimeUse::compute, [&] { run.trainer.evaluate({batch->images, batch->labels}); });
     print_skipped(run, loader);
     run.page.beat();
-    keep_checkpoints(run, [&](Checkpointing& checkpoints) {
+    book_checkpointing(run, [&](Checkpointing& checkpoints) {
       run.progress.stopped = checkpoints.after_step(run.progress.state);
     });
     if (run.progress.stopped) return false;

@@ -14,23 +14,24 @@
 namespace fleetrun::runtime {
 namespace {
 
-bool speaks_for_itself(const Run& run) { return run.is_alone() || run.progress.stopped; }
+// A stopped rank asks no other rank for its figures: the others may be gone.
+bool reports_alone(const Run& run) { return run.is_alone() || run.progress.stopped; }
 
-// Of all ranks, or of this one when it speaks for itself.
+// Of all ranks, or of this one when it reports alone.
 TimeUses sum_time(Run& run) {
   TimeUses time = run.observers.time.until(monotonic_ns());
   run.observers.time.publish(monotonic_ns());
-  if (!speaks_for_itself(run))
+  if (!reports_alone(run))
     run.world.communicator->all_reduce({time.data(), time.size(), DType::i64}, comm::ReduceOp::sum);
   return time;
 }
 
-// Counts a sample once, however many ranks skipped it. Of all ranks on rank 0, or of this one when it speaks for itself.
+// Counts a sample once, however many ranks skipped it. Of all ranks on rank 0, or of this one when it reports alone.
 std::int64_t count_skipped(Run& run) {
   if (run.job.data.bad_sample != job::BadSample::skip) return 0;
   std::string names = run.loaders.train.skipped_names();
   if (run.loaders.test) names += run.loaders.test->skipped_names();
-  if (!speaks_for_itself(run))
+  if (!reports_alone(run))
     names = fmt::format("{}", fmt::join(gather_texts(names, *run.world.communicator), ""));
   std::set<std::string> different;
   std::istringstream each(names);
@@ -80,9 +81,9 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
 }  // namespace
 
 TrainReport finish(Run& run) {
-  run.page.phase = Phase::finished;  // from here on nobody takes a slow disk for a hang
+  run.page.phase = Phase::finished;  // in this phase the launcher judges no hang: the disk may take its time
   const bool complete = !run.progress.stopped;
-  if (complete) keep_checkpoints(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
+  if (complete) book_checkpointing(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
   if (complete && run.is_first_rank())

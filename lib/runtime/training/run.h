@@ -20,7 +20,7 @@
 
 namespace fleetrun::runtime {
 
-// The same on every rank. A step is one batch on each rank.
+// The same on every rank, but for the seconds. A step is one batch on each rank.
 struct Progress {
   TrainingState state;
   std::int64_t first_step = 0;  // of this process
@@ -40,14 +40,13 @@ struct TestScore {
   std::int64_t steps = 0;  // likewise, done
 };
 
-// What was fetched last.
+// What was fetched last, and what is to be fetched and logged at the end of the present group of steps (train.cpp).
 struct Scores {
   Score train;                    // of this rank's batch
   std::optional<TestScore> test;  // of the last evaluation
   std::optional<float> scale;     // of the loss, where strategy.amp moves it
-  bool fetch_is_due =
-      true;                 // at the end of this run of steps: before the first fetch there is no loss to log
-  bool log_is_due = false;  // likewise
+  bool fetch_is_due = true;       // at first, because a log line needs a loss
+  bool log_is_due = false;
 };
 
 // The steps that train.profile asks for, and what was summed up when they began and ended.
@@ -100,7 +99,7 @@ void write_for_people(Run& run, const Work& work) {
 // Calls `work` on the checkpoints. Books snapshots and waiting for the disk as checkpoint, and the rest, in which the ranks
 // tell each other whether somebody asked for a checkpoint, as communication.
 template <typename Work>
-void keep_checkpoints(Run& run, const Work& work) {
+void book_checkpointing(Run& run, const Work& work) {
   TimeBook& time = run.observers.time;
   Checkpointing& checkpoints = run.checkpoints;
   const std::int64_t waited = checkpoints.waited_ns();

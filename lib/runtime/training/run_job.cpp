@@ -41,17 +41,23 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
   if (strategy.cudnn_exhaustive_search && search.problems > 0) out << describe(search) << std::endl;
 }
 
-// Rank 0 says how the programs were made, and makes the folders for what it writes. Returns its claim on output.dir.
-UniqueFd announce(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer, std::ostream& out) {
-  if (env.rank != 0) return {};
+// Rank 0 says how the programs were made.
+void announce(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer, std::ostream& out) {
+  if (env.rank != 0) return;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
+}
+
+// Rank 0 makes the folders for what it writes. Returns its claim on output.dir, which holds as long as the descriptor is open.
+UniqueFd make_folders(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer) {
+  if (env.rank != 0) return {};
   UniqueFd claim = prepare_output(job.output);
   if (!env.dump_dir.empty()) dump_programs(env.dump_dir, trainer);
   return claim;
 }
 
-Progress resume(const job::JobSpec& job, const DataSets& data, const Loaders& loaders,
+// The first step of this process, and how long the training is. Loads the newest checkpoint, if there is one.
+Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Loaders& loaders,
                 Checkpointing& checkpoints) {
   Progress progress = {.steps_per_epoch = loaders.train.batches_per_epoch()};
   progress.total_steps =
@@ -94,11 +100,11 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Loaders loaders(data, job, world.env, timeline);
   Checkpointing checkpoints({job, world, trainer, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  const UniqueFd claim = announce(job, world.env, trainer, out);
+  announce(job, world.env, trainer, out);
+  const UniqueFd claim = make_folders(job, world.env, trainer);
 
-  Run run = {job,         world,     page,
-             out,         trainer,   loaders,
-             checkpoints, observers, resume(job, data, loaders, checkpoints)};
+  const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
+  Run run = {job, world, page, out, trainer, loaders, checkpoints, observers, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
   train(run);

@@ -26,7 +26,7 @@ void begin(Run& run) {
   run.observers.time.begin(run.world.env.attempt, run.progress.state.steps, monotonic_ns());
 }
 
-// The checkpoint is of the end of a training, or of one that was longer.
+// The checkpoint is from the end of this training, or from a training with more steps.
 void finish_without_steps(Run& run) {
   run.out << fmt::format("nothing is left to train: the job ends after {} steps", run.progress.total_steps)
           << std::endl;
@@ -39,8 +39,9 @@ bool evaluation_is_due(const Run& run) {
          ((run.progress.state.epoch + 1) % every == 0 || run.progress.finished());
 }
 
-// Whether the next step is the last of num_iteration_per_run. An epoch, and the training, ends with such a run of steps.
-bool ends_run_of_steps(const Run& run) {
+// num_iteration_per_run steps form a group, after which the rank fetches, logs and saves. The last group of an epoch, and of the
+// training, may be shorter. Whether the next step ends a group.
+bool ends_group(const Run& run) {
   const Progress& progress = run.progress;
   const int steps = run.job.strategy.execution_strategy.num_iteration_per_run;
   return (progress.state.batch + 1) % steps == 0 || progress.state.batch + 1 == progress.steps_per_epoch ||
@@ -57,10 +58,10 @@ void train_epoch(Run& run) {
     run.observers.trace.before_step(progress.state.steps + 1, run.observers.spans_of_step);
     const Batch* const batch = next_batch(run, run.loaders.train);
     if (batch == nullptr) break;
-    const bool ends_run = ends_run_of_steps(run);
-    train_step(run, *batch, ends_run);
-    if (ends_run)
-      keep_checkpoints(run, [&](Checkpointing& checkpoints) {
+    const bool group_ends = ends_group(run);
+    train_step(run, *batch, group_ends);
+    if (group_ends)
+      book_checkpointing(run, [&](Checkpointing& checkpoints) {
         progress.stopped = checkpoints.after_step(progress.state);
       });
     write_for_people(run, [&] { run.observers.trace.after_step(progress.state.steps); });
@@ -75,7 +76,7 @@ void end_epoch(Run& run) {
     ++state.epoch;
     state.batch = 0;
   }
-  keep_checkpoints(
+  book_checkpointing(
       run, [&](Checkpointing& checkpoints) { checkpoints.after_epoch(state, run.progress.finished()); });
 }
 

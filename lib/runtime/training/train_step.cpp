@@ -76,14 +76,14 @@ void print_step(Run& run, double speed) {
     run.out << epoch_line(state.epoch, state.batch, run.scores.train) << std::endl;
 }
 
-// What falls due inside a run of steps waits for its end.
-void fetch_and_log(Run& run, bool ends_run, double speed, double rate) {
+// What falls due inside a group of steps waits for the end of the group.
+void fetch_and_log(Run& run, bool group_ends, double speed, double rate) {
   const Progress& progress = run.progress;
   Scores& scores = run.scores;
   scores.fetch_is_due |= progress.state.steps % run.job.train.fetch_every == 0 ||
                          progress.state.steps + 1 == progress.total_steps;
   scores.log_is_due |= progress.state.batch % run.job.train.log_every == 0;
-  if (!ends_run) return;
+  if (!group_ends) return;
   if (std::exchange(scores.fetch_is_due, false)) book(run, TimeUse::compute, [&] { fetch(run); });
   if (!std::exchange(scores.log_is_due, false)) return;
   record_events(run, speed, rate);
@@ -108,10 +108,10 @@ void compare_weights(Run& run) {
 
 }  // namespace
 
-void train_step(Run& run, const Batch& batch, bool ends_run) {
+void train_step(Run& run, const Batch& batch, bool group_ends) {
   const double rate = learning_rate(run);
   const double speed = run.job.data.batch_size / timed_step(run, batch, rate);
-  fetch_and_log(run, ends_run, speed, rate);
+  fetch_and_log(run, group_ends, speed, rate);
   print_skipped(run, run.loaders.train);
   advance(run, speed);
   compare_weights(run);

@@ -4,8 +4,8 @@
 
 namespace fleetrun::runtime {
 
-// `ends_run`: whether results may be fetched after this step (num_iteration_per_run).
+// `group_ends`: whether this step is the last of num_iteration_per_run steps, after which results may be fetched.
 // Throws Error(numerics) when the fetched loss is NaN or infinite, Error(diverged) when the ranks' weights differ.
-void train_step(Run& run, const Batch& batch, bool ends_run);
+void train_step(Run& run, const Batch& batch, bool group_ends);
 
 }  // namespace fleetrun::runtime
