@@ -14,7 +14,7 @@ namespace fleetrun::launch {
 struct WorkerExited {
   int rank = 0;
   ExitStatus status;
-  std::string sender;  // who had the signal sent that killed it, if that went through us
+  std::string origin;  // of the signal that killed it, if that went through us: "fleetrun passed on"
 };
 struct SpawnFailed {  // this rank; the ranks after it are never started
   int rank = 0;
