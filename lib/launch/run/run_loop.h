@@ -3,12 +3,10 @@
 #include <functional>
 #include <string_view>
 
-#include "base/environment.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
-#include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
 #include "launch/run/roll_call.h"
@@ -63,9 +61,8 @@ class RunLoop {
   Supervisor supervisor_;  // decides
   ProcessGroup group_;     // does
   SignalWatch signals_;
-  const RunState state_;     // for those who read
-  HeldPorts ports_;          // of the present attempt
-  Environment environment_;  // of its rank 0
+  const RunState state_;  // for those who read
+  Attempt attempt_;       // the present one
 
   HangSampler hangs_;
   RollCall roll_call_;
