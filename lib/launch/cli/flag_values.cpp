@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "launch/cli/shell_words.h"
 
 namespace fleetrun::launch {
@@ -17,6 +18,8 @@ namespace {
 constexpr int kMostRanks = 65536;  // more processes than a kernel starts by default (pid_max 32768)
 constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 constexpr int kMostSeconds = 10'000'000;  // far from the clock's own limit
+
+constexpr unsigned char kDelete = 0x7f;  // the control character after the letters
 
 }  // namespace
 
@@ -86,6 +89,14 @@ std::string parse_nccl_setting(const std::string& source, const std::string& tex
   });
   if (equals == text.size() || !good || !name.starts_with("NCCL_"))
     throw bad_value(source, text, "a variable of NCCL and its value, like NCCL_DEBUG=INFO");
+  return text;
+}
+
+std::string parse_name(const std::string& source, const std::string& text) {
+  const bool good = std::none_of(text.begin(), text.end(),
+                                 [](unsigned char letter) { return letter < ' ' || letter == kDelete; });
+  if (!good)
+    throw bad_value(source, printable(text), "a name without line breaks or other control characters");
   return text;
 }
 

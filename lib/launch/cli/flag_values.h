@@ -33,8 +33,9 @@ Clock::duration parse_seconds(const std::string& source, const std::string& text
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args
 std::string parse_nccl_setting(const std::string& source, const std::string& text);  // NCCL_DEBUG=INFO
-bool parse_switch(const std::string& source, const std::string& text);               // true, false
-bool parse_python_bool(const std::string& source, const std::string& text);          // True, no, 1, ...
+std::string parse_name(const std::string& source, const std::string& text);  // without control characters
+bool parse_switch(const std::string& source, const std::string& text);       // true, false
+bool parse_python_bool(const std::string& source, const std::string& text);  // True, no, 1, ...
 
 // 9100, 0 for any port that is free, or 0.0.0.0:9100.
 Endpoint parse_metrics_port(const std::string& source, const std::string& text);

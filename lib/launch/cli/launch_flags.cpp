@@ -95,7 +95,7 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
            .argument = "NAME=VALUE",
            .help =
                "Set a variable for the workers. NAME alone keeps the present value. Workers always get the whole environment"}),
-      value(options.job_id, as_text,
+      value(options.job_id, parse_name,
             {.names = {"--job_id"},
              .argument = "NAME",
              .help = "Name of the run",

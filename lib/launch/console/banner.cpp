@@ -94,9 +94,9 @@ std::string environment_table(const Environment& worker) {
 
 std::string log_text(std::string_view level, std::chrono::system_clock::time_point time,
                      std::string_view message) {
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);  // downwards, also before 1970
+  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time - whole).count();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
   std::tm local{};
   ::localtime_r(&seconds, &local);
   char text[32] = "";

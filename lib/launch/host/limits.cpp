@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -45,18 +47,24 @@ rlimit limit_of(__rlimit_resource resource) {
   return limit;
 }
 
-std::string describe_process_limit() {
-  std::string text;
-  const std::string folder = own_cgroup_folder("pids");
-  const std::string most = folder.empty() ? "" : read_kernel_file(folder + "/pids.max");
-  if (!most.empty() && most != "max\n")
-    text = fmt::format("this cgroup may have {} processes (pids.max in {})", most.substr(0, most.find('\n')),
-                       folder);
-  const rlimit limit = limit_of(RLIMIT_NPROC);
-  if (limit.rlim_cur != RLIM_INFINITY)
-    text += fmt::format("{}this user may have {} processes (ulimit -u)", text.empty() ? "" : ", ",
-                        limit.rlim_cur);
-  return text;
+// By the number in a file of the kernel; none for "max", or without the file.
+void add_limit(const std::string& file, const std::string& whose, const std::string& source,
+               std::vector<ProcessLimit>& limits) {
+  const std::uint64_t most = std::strtoull(read_kernel_file(file).c_str(), nullptr, 10);
+  if (most > 0) limits.push_back({most, whose, source});
+}
+
+// A container does not see the cgroups of the host above its own.
+std::vector<ProcessLimit> read_process_limits() {
+  std::vector<ProcessLimit> limits;
+  for (std::filesystem::path folder = own_cgroup_folder("pids"); folder.has_relative_path();
+       folder = folder.parent_path())
+    add_limit(folder / "pids.max", "this cgroup", "pids.max in " + folder.string(), limits);
+  const rlimit user = limit_of(RLIMIT_NPROC);
+  if (user.rlim_cur != RLIM_INFINITY) limits.push_back({user.rlim_cur, "this user", "ulimit -u"});
+  for (const std::string name : {"pid_max", "threads-max"})
+    add_limit("/proc/sys/kernel/" + name, "this machine", "kernel." + name, limits);
+  return limits;
 }
 
 }  // namespace
@@ -87,9 +95,15 @@ void check_argument_sizes(const std::vector<std::string>& argv, const Environmen
                             largest.name, largest.bytes, kLongestString));
 }
 
+std::string describe_lowest(const std::vector<ProcessLimit>& limits) {
+  const auto lowest = std::ranges::min_element(limits, {}, &ProcessLimit::most);
+  if (lowest == limits.end()) return "";
+  return fmt::format("{} may have {} processes ({})", lowest->whose, lowest->most, lowest->source);
+}
+
 std::string describe_spawn_limit(int error, const std::vector<std::string>& argv,
                                  const Environment& environment) {
-  if (error == EAGAIN || error == ENOMEM) return describe_process_limit();
+  if (error == EAGAIN || error == ENOMEM) return describe_lowest(read_process_limits());
   if (error != E2BIG) return "";
   const Largest largest = find_largest(environment);
   const std::size_t arguments =

@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/resource.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,15 @@ void raise_descriptor_limit(int ranks);
 // Throws Error(os) that names the argument or variable which is longer than Linux passes on.
 void check_argument_sizes(const std::vector<std::string>& argv, const Environment& environment);
 
-// Why a process cannot be started, beyond the errno: "at most 20 processes (pids.max of ...)". "" when nothing is known.
+struct ProcessLimit {
+  std::uint64_t most = 0;
+  std::string whose;   // "this user"
+  std::string source;  // "ulimit -u"
+};
+// The lowest one, which is the first that a run reaches; "" when there is none.
+std::string describe_lowest(const std::vector<ProcessLimit>& limits);
+
+// Why a process cannot be started, beyond the errno: "this cgroup may have 20 processes (pids.max in ...)". "" when nothing is known.
 std::string describe_spawn_limit(int error, const std::vector<std::string>& argv,
                                  const Environment& environment);
 

@@ -40,13 +40,13 @@ std::string read_text(int fd) {
   return count > 0 ? std::string(text, static_cast<std::size_t>(count)) : "";
 }
 
-std::string our_text() {
+std::string our_text(pid_t pid) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   char since[16] = "";
   std::strftime(since, sizeof since, "%H:%M:%S", &local);
-  return fmt::format("{}{}, since {}", kOurText, ::getpid(), since);
+  return fmt::format("{}{}, since {}", kOurText, pid, since);
 }
 
 // A file of ours is there, or nothing: what a link leads to, and what has another name elsewhere, is not written to.
@@ -131,11 +131,11 @@ FolderLock lock_folder(int folder, const std::string& path) {
   throw in_use(folder, path);
 }
 
-void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner) {
+void sign(const FolderLock& lock, int folder, const std::string& path, const LockHolder& holder) {
   const std::string file = path + "/" + kLockName;
   const auto found = facts_of(folder, kLockName);
-  if (found && found->owner != owner) throw in_the_way(file, *found);
-  const std::string text = our_text();
+  if (found && found->owner != holder.owner) throw in_the_way(file, *found);
+  const std::string text = our_text(holder.pid);
   // In this order: ext4 writes a file that was empty for a moment to the disk when it is closed.
   if (::pwrite(lock.fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ::ftruncate(lock.fd.get(), static_cast<off_t>(text.size())) != 0)

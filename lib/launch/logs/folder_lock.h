@@ -17,8 +17,13 @@ struct FolderLock {
 // `folder` is open on `path`. Throws Error(create) when a fleetrun holds it or something else stands there.
 FolderLock lock_folder(int folder, const std::string& path);
 
-// Writes who holds it. Throws Error(create) when the file is not of the user whom our files in the folder belong to.
-void sign(const FolderLock& lock, int folder, const std::string& path, uid_t owner);
+struct LockHolder {
+  pid_t pid = 0;    // that the user knows
+  uid_t owner = 0;  // of our files in the folder
+};
+
+// Writes who holds it. Throws Error(create) when the file is not of this owner.
+void sign(const FolderLock& lock, int folder, const std::string& path, const LockHolder& holder);
 
 bool is_locked(const std::string& path);  // by a fleetrun that runs
 

@@ -6,7 +6,14 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace fleetrun::launch {
+
+LogFile file_behind(const UniqueFd& fd, const LogFile& named) {
+  const std::string path = fmt::format("/proc/self/fd/{}", fd.get());
+  return ::access(path.c_str(), R_OK) == 0 ? LogFile(AT_FDCWD, path, named.path) : named;
+}
 
 GrowingFile::GrowingFile(const LogFile& file)
     : fd_(::openat(file.folder, file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}

@@ -23,6 +23,9 @@ struct LogFile {
   std::string name;       // in that folder
 };
 
+// The file that a descriptor is open on: its name may have gone, or may be a user's file by now. Where there is no /proc, `named`.
+LogFile file_behind(const UniqueFd& fd, const LogFile& named);
+
 class GrowingFile {
  public:
   explicit GrowingFile(const LogFile& file);  // without a descriptor when it cannot be opened; errno says why

@@ -23,6 +23,7 @@ constexpr std::uintmax_t kMostReserve = 64 * 1024;         // bytes; a report ha
 constexpr std::uintmax_t kShareOfReserve = 8;              // of what is free: the logs come first
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;
+constexpr std::size_t kMostErrorStart = 64;  // bytes that show who wrote the file
 
 UniqueFd open_folder(const std::string& path) {
   try {
@@ -43,7 +44,12 @@ bool is_report_of(const std::string& text, const std::string& run_id) {
 }
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
-bool is_of_a_worker(const std::string& text) { return text.starts_with("{\"message\":"); }
+bool begins_like_error_file(const std::string& text) {
+  constexpr std::string_view kStart = "{\"message\":";  // whatever blanks a writer of JSON puts between
+  std::string start = text.substr(0, kMostErrorStart);
+  std::erase_if(start, [](char letter) { return letter == ' ' || letter == '\n' || letter == '\t'; });
+  return !start.empty() && (start.starts_with(kStart) || kStart.starts_with(start));
+}
 
 }  // namespace
 
@@ -58,7 +64,7 @@ LogFolder::LogFolder(std::string path, const LogPlan& plan)
         path_, describe_errno(lock.missing));
   files_ = std::make_unique<OwnFiles>(folder_.get(), path_);
   require_free(plan);
-  sign(lock, folder_.get(), path_, files_->owner());
+  sign(lock, folder_.get(), path_, {plan.pid, files_->owner()});
   lock_ = std::move(lock.fd);
   remove_remains();
   foreign_train_report_ = files_->look(kTrainReportName).has_value();
@@ -95,7 +101,9 @@ bool LogFolder::was_cut_off(const std::string& name) const {
   const std::string base = std::filesystem::path(name).filename();
   if (base == kTrainReportName) return is_report_of(files_->read(name, kMostTrainBytes), list.run_id);
   if (is_of_a_rank(base) && number_in(base) >= list.ranks) return false;
-  if (is_error_file(base)) return facts->size == 0 || is_of_a_worker(files_->read(name, kMostErrorBytes));
+  // Nobody's file had this name when the run began, so that it came while the run lasts, or after it was cut off.
+  if (is_error_file(base))
+    return began_ || facts->size == 0 || begins_like_error_file(files_->read(name, kMostErrorBytes));
   return !began_ && facts->size == 0;
 }
 
@@ -126,9 +134,18 @@ void LogFolder::require_free(const LogPlan& plan) const {
                           : name == kTrainReportName ? plan.has_train_report
                           : is_of_a_rank(name)       ? number_in(name) < plan.ranks
                                                      : is_of_a_run(name);
-    const bool of_attempts =
-        is_attempt(name) && plan.may_start_again && found->kind != FileFacts::Kind::folder;
-    if ((of_a_run || of_attempts) && !owns(name))
+    const bool of_attempts = is_attempt(name) && plan.may_start_again;
+    if (of_attempts) require_free_attempt(name, plan);
+    const bool taken = of_a_run || (of_attempts && found->kind != FileFacts::Kind::folder);
+    if (taken && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
+  }
+}
+
+void LogFolder::require_free_attempt(const std::string& folder, const LogPlan& plan) const {
+  for (const std::string& base : files_->names(folder)) {
+    const std::string name = fmt::format("{}/{}", folder, base);
+    const auto found = files_->look(name);
+    if (found && is_of_a_rank(base) && number_in(base) < plan.ranks && !owns(name))
       throw in_the_way(file(name), *found, files_->is_known(name));
   }
 }
@@ -140,14 +157,9 @@ void LogFolder::keep_attempt(int attempt) const {
     if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
 }
 
-LogFile LogFolder::find_log_of_end(int rank) const {
-  LogFile errors = find_error_log(rank);
-  const auto found = look(errors.name);
-  return found && found->size > 0 ? errors : find_worker_log(rank);
-}
-
 std::string LogFolder::read_error_file(int rank) const {
-  return files_->read(fmt::format("error.{}.json", rank), kMostErrorBytes);
+  const std::string name = fmt::format("error.{}.json", rank);
+  return owns(name) ? files_->read(name, kMostErrorBytes) : "";
 }
 
 UniqueFd LogFolder::open_worker_log(int rank) const {

@@ -1,6 +1,9 @@
 // The folder log/ of one run: nobody else's while we hold it, and without remains of earlier runs. What no run of ours wrote
 // stays as it is (own_files.h).
 #pragma once
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +28,7 @@ void remove_log_folder(const std::string& path);
 // What will be written to it: files of others that have such names are in the way.
 struct LogPlan {
   std::string run_id = "run";
+  pid_t pid = ::getpid();         // that the user knows the run by
   int ranks = 1;                  // of this node
   bool has_train_report = false;  // of the embedded runtime
   bool may_start_again = false;   // --max_restart
@@ -51,7 +55,6 @@ class LogFolder {
   LogFile find(const std::string& name) const { return {folder_.get(), name, file(name)}; }
   LogFile find_worker_log(int rank) const { return find(fmt::format("workerlog.{}", rank)); }
   LogFile find_error_log(int rank) const { return find(fmt::format("workerlog.{}.err", rank)); }
-  LogFile find_log_of_end(int rank) const;  // the one that says why the rank failed
   std::optional<FileFacts> look(const std::string& name) const { return files_->look(name); }
   std::string read_error_file(int rank) const;  // of PyTorch's @record; "" when there is none
 
@@ -78,6 +81,7 @@ class LogFolder {
   bool was_cut_off(const std::string& name) const;
   void remove_remains() const;
   void require_free(const LogPlan& plan) const;
+  void require_free_attempt(const std::string& folder, const LogPlan& plan) const;
 
   std::string path_;
   UniqueFd folder_;

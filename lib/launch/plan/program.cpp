@@ -38,6 +38,13 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
+// A pipe, a socket or a device: all ranks could not read the same from it.
+void refuse_special_file(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    throw Error(ErrorKind::not_executable, fmt::format("{} is not a regular file", path));
+}
+
 bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
 
 bool is_on_noexec_mount(const std::string& path) {
@@ -104,6 +111,7 @@ std::string find_executable(const std::string& name, const Environment& environm
   const std::optional<std::string> path = is_path ? std::optional(name) : search_path(name, environment);
   const std::string shown = path.value_or(name);
   if (is_folder(shown)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", shown));
+  if (is_path) refuse_special_file(name);
   if (!path || !is_file(*path))
     throw Error(ErrorKind::not_found,
                 is_path ? fmt::format("the program {} does not exist", name)
@@ -128,6 +136,7 @@ std::string suggest_script(const std::string& path) {
 
 void check_script(const std::string& path) {
   if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
+  refuse_special_file(path);
   if (!is_file(path))
     throw Error(ErrorKind::not_found,
                 fmt::format("the script {} does not exist{}", path, suggest_script(path)));

@@ -89,7 +89,8 @@ int end_of_middle(int pidfd, const EarlierChildren& earlier) {
                 fmt::format("waiting for the middle process: {}", describe_errno(errno)));
   const ExitStatus status = ExitStatus::from_siginfo(info);
   if (status.how == ExitStatus::How::signaled) {
-    log_line("fleetrun", fmt::format("the supervising process {}; its workers are ended", status.describe()));
+    log_line("fleetrun",
+             fmt::format("the supervising process {}; fleetrun ends its workers", status.describe()));
     end_all_children(kSweepPatience, earlier.pids());
   }
   return status.exit_code();

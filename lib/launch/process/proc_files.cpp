@@ -137,6 +137,15 @@ std::uint64_t read_process_io(pid_t pid) {
   return parse_process_io(read_kernel_file(process_path(pid, "io")));
 }
 
+std::vector<std::string> read_thread_statuses(pid_t pid) {
+  std::vector<std::string> statuses;
+  std::error_code gone;
+  std::filesystem::directory_iterator thread(process_path(pid, "task"), gone);
+  for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone))
+    statuses.push_back(read_kernel_file(thread->path() / "status"));
+  return statuses;
+}
+
 std::vector<pid_t> list_process_tree(pid_t root) {
   std::vector<pid_t> tree = {root};
   for (std::size_t i = 0; i < tree.size(); ++i) {

@@ -18,6 +18,8 @@ std::string read_kernel_file(const std::string& path);  // of /proc or a cgroup;
 
 // "/proc/7/stat"; "" when /proc does not show the process.
 std::string process_path(pid_t pid, const std::string& name);
+std::vector<std::string> read_thread_statuses(
+    pid_t pid);              // the text of /proc/PID/task/TID/status of each thread
 bool shows_own_processes();  // /proc is there, and those that we can see are in it
 
 // From a text of /proc/PID/status: the process's numbers, in the namespace of /proc first, in its own last.

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -18,8 +20,9 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kOneSignal =
-    std::chrono::seconds(1);      // in which the same signal is one, however busy the machine is
-constexpr int kFromTerminal = 1;  // value of a signal that is passed on
+    std::chrono::seconds(1);          // in which the same signal is one, however busy the machine is
+constexpr int kFromTerminal = 1;      // value of a signal that is passed on
+constexpr int kStandardSignals = 31;  // of signal(7); the ones after them are for real-time programs
 
 sigset_t as_set(const std::vector<int>& signals) {
   sigset_t set;
@@ -31,6 +34,22 @@ sigset_t as_set(const std::vector<int>& signals) {
 // The terminal's signals come from the kernel.
 bool is_from_terminal(const signalfd_siginfo& info) {
   return info.ssi_code == SI_KERNEL || (info.ssi_code == SI_QUEUE && info.ssi_int == kFromTerminal);
+}
+
+std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+// "SigBlk:\t0000000000010000" in a text of /proc/PID/status.
+std::optional<std::uint64_t> mask_in(const std::string& proc_status, std::string_view name) {
+  const std::string start = fmt::format("\n{}:\t", name);
+  const auto place = proc_status.find(start);
+  if (place == std::string::npos) return std::nullopt;
+  return std::strtoull(proc_status.c_str() + place + start.size(), nullptr, 16);
+}
+
+// As the C library does for a moment in fork, posix_spawn and pthread_create.
+bool blocks_everything(std::uint64_t mask) {
+  const std::uint64_t standard = bit_of(kStandardSignals + 1) - 1 - bit_of(SIGKILL) - bit_of(SIGSTOP);
+  return (mask & standard) == standard;
 }
 
 }  // namespace
@@ -95,18 +114,18 @@ bool SignalRepeats::is_repeat(const ReceivedSignal& signal, TimePoint now) {
   return false;
 }
 
-bool would_end(pid_t pid, int signal) {
-  return would_end(read_kernel_file(process_path(pid, "status")), signal);
-}
+bool would_end(pid_t pid, int signal) { return would_end(read_thread_statuses(pid), signal); }
 
-bool would_end(std::string_view proc_status, int signal) {
-  std::uint64_t survived = 0;
-  for (const std::string_view name : {"\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t"}) {
-    const auto place = proc_status.find(name);
-    if (place == std::string_view::npos) return false;
-    survived |= std::strtoull(std::string(proc_status.substr(place + name.size(), 16)).c_str(), nullptr, 16);
+bool would_end(const std::vector<std::string>& threads, int signal) {
+  bool all_block = true;
+  for (const std::string& status : threads) {
+    const auto blocked = mask_in(status, "SigBlk"), ignored = mask_in(status, "SigIgn"),
+               caught = mask_in(status, "SigCgt");
+    if (!blocked || !ignored || !caught) continue;  // it is gone
+    if (((*ignored | *caught) & bit_of(signal)) != 0) return false;
+    if ((*blocked & bit_of(signal)) == 0 || blocks_everything(*blocked)) all_block = false;
   }
-  return (survived >> (signal - 1) & 1) == 0;
+  return !all_block;
 }
 
 }  // namespace fleetrun::launch

@@ -3,7 +3,7 @@
 #include <sys/types.h>
 
 #include <csignal>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -43,8 +43,10 @@ class SignalRepeats {
   TimePoint last_at_;
 };
 
-// The process neither handles, blocks nor ignores the signal. Nothing is known of one that is gone: false.
+// The process neither handles nor ignores the signal, and has a thread that does not block it. Nothing is known of one
+// that is gone: false. A thread that blocks every signal does so only for the moment in which it starts another one.
 bool would_end(pid_t pid, int signal);
-bool would_end(std::string_view proc_status, int signal);  // by the text of /proc/PID/status
+bool would_end(const std::vector<std::string>& threads,
+               int signal);  // by their texts of /proc/PID/task/TID/status
 
 }  // namespace fleetrun::launch

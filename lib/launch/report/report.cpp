@@ -131,8 +131,8 @@ std::string cause_text(const ExitReport& report) {
   return sentence + "\n";
 }
 
-std::string describe_sender(const std::string& sender) {
-  return sender.empty() ? ", not by fleetrun" : fmt::format(", which {} sent with fleetrun signal", sender);
+std::string describe_origin(const std::string& origin) {
+  return origin.empty() ? ", not by fleetrun" : ", which " + origin;
 }
 
 std::string describe_status(const Verdict& verdict) {
@@ -146,7 +146,7 @@ std::string describe_status(const Verdict& verdict) {
 std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command) {
   return fmt::format(
       fmt::runtime(facts_of(verdict.cause).sentence), fmt::arg("rank", verdict.rank.value_or(-1)),
-      fmt::arg("status", describe_status(verdict)), fmt::arg("sender", describe_sender(verdict.sender)),
+      fmt::arg("status", describe_status(verdict)), fmt::arg("origin", describe_origin(verdict.origin)),
       fmt::arg("program", command.empty() ? "" : command.front()),
       fmt::arg("problem", describe_errno(verdict.spawn_error)),
       fmt::arg("signal", describe_signal(verdict.signal)), fmt::arg("why", verdict.why));

@@ -7,9 +7,9 @@
 namespace fleetrun::launch {
 
 std::string utc_time(std::chrono::system_clock::time_point time) {
-  const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count() % 1000;
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);  // downwards, also before 1970
+  const auto milliseconds = std::chrono::floor<std::chrono::milliseconds>(time - whole).count();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
   char text[32] = "";

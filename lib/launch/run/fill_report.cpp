@@ -33,6 +33,14 @@ std::string host_name() {
   return name;
 }
 
+// The log that says why the rank failed: stderr, where it is apart and says something.
+LogFile log_of_end(const Attempt& attempt, const LogFolder& logs, int rank) {
+  const UniqueFd& errors = attempt.error_logs.at(static_cast<std::size_t>(rank));
+  if (errors)
+    if (LogFile log = file_behind(errors, logs.find_error_log(rank)); GrowingFile(log).size() > 0) return log;
+  return file_behind(attempt.logs.at(static_cast<std::size_t>(rank)), logs.find_worker_log(rank));
+}
+
 }  // namespace
 
 ExitReport begin_report(const RunPlan& plan) {
@@ -46,7 +54,7 @@ ExitReport begin_report(const RunPlan& plan) {
   return report;
 }
 
-void fill_attempt(const RunState& state, const LogFolder& logs, ExitReport& report) {
+void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report) {
   report.verdict = state.verdict;
   report.workers = state.workers;
   report.survivors.clear();
@@ -58,7 +66,7 @@ void fill_attempt(const RunState& state, const LogFolder& logs, ExitReport& repo
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
-  const LogFile log = logs.find_log_of_end(rank);
+  const LogFile log = log_of_end(attempt, logs, rank);
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;

@@ -9,6 +9,7 @@
 #include "launch/report/collective_records.h"
 #include "launch/report/report.h"
 #include "launch/run/run_plan.h"
+#include "launch/supervise/process_group.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -16,7 +17,7 @@ namespace fleetrun::launch {
 ExitReport begin_report(const RunPlan& plan);
 
 // What is known of the present attempt; before its logs are moved.
-void fill_attempt(const RunState& state, const LogFolder& logs, ExitReport& report);
+void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report);
 
 // Where its ranks were in their collectives, if it went wrong; in files beside the logs, too.
 void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);

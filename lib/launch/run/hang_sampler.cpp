@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/progress_page.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostNewBytes = 1024 * 1024;   // of one log and look: of a flood only the end is read
 constexpr std::size_t kLongestRuleLine = 64 * 1024;  // of which a rule sees the start
+constexpr std::string_view kLineEnds = "\n\r";       // a progress bar writes its next state after \r
 constexpr int kLooks = 10;                           // at the ranks within the time of a hang
 constexpr Clock::duration kLookEvery = std::chrono::seconds(1), kLookOften = std::chrono::milliseconds(50);
 
@@ -107,7 +109,8 @@ void HangSampler::match_rules(LogTail& tail, std::vector<bool>& matched) const {
   if (tail.file.begins_anew()) tail.unfinished.clear();
   const std::string text = std::exchange(tail.unfinished, "") + tail.file.read_end(kMostNewBytes);
   std::size_t start = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+  for (auto end = text.find_first_of(kLineEnds); end != std::string::npos;
+       end = text.find_first_of(kLineEnds, start)) {
     const std::string line = text.substr(start, std::min(end - start, kLongestRuleLine));
     for (std::size_t i = 0; i < matched.size(); ++i)
       matched[i] = matched[i] || log_rules_[i].pattern.is_in(line);

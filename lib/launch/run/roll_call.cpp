@@ -15,10 +15,9 @@ namespace {
 
 constexpr std::size_t kLongestShown = 100;  // of a log, shown beside the other facts of a rank
 
-double seconds_silent(const LogFile& log, const Moment& started) {
+double seconds_silent(const UniqueFd& log, const Moment& started) {
   struct stat facts {};
-  return ::fstatat(log.folder, log.name.c_str(), &facts, 0) == 0 ? seconds_since_write(facts, started)
-                                                                 : seconds_since(started);
+  return ::fstat(log.get(), &facts) == 0 ? seconds_since_write(facts, started) : seconds_since(started);
 }
 
 std::string ending_of(const RankVerdict& verdict) {
@@ -29,7 +28,7 @@ std::string ending_of(const RankVerdict& verdict) {
 RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const CollectiveRecords& collectives) {
   const RankVerdict& verdict = sources.state.verdict.ranks.at(rank);
   const WorkerRecord& record = sources.state.workers.at(rank);
-  const LogFile log = sources.logs.find_worker_log(static_cast<int>(rank));
+  const UniqueFd& log = sources.attempt.logs.at(rank);
   RankFacts facts = {.rank = static_cast<int>(rank), .pid = record.pid};
   facts.running = verdict.role == Role::running && record.pid > 0;
   if (!facts.running) {
@@ -38,7 +37,8 @@ RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const Colle
   }
   read_process_facts(facts);
   facts.silent_for = seconds_silent(log, record.started);
-  if (const auto lines = read_last_lines(log, 1); !lines.empty())
+  const LogFile named = sources.logs.find_worker_log(static_cast<int>(rank));
+  if (const auto lines = read_last_lines(file_behind(log, named), 1); !lines.empty())
     facts.last_line = shorten(lines.front(), kLongestShown);
   if (rank < sources.state.pages.size()) {
     const ProgressPage& page = *sources.state.pages[rank];

@@ -9,6 +9,7 @@
 #include "launch/report/collective_records.h"
 #include "launch/report/stack_dump.h"
 #include "launch/supervise/event_queue.h"
+#include "launch/supervise/process_group.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -17,6 +18,7 @@ class RollCall {
  public:
   struct Sources {  // all outlive it
     RunState state;
+    const Attempt& attempt;  // the present one
     const LogFolder& logs;
     Console& console;
   };

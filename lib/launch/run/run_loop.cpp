@@ -29,6 +29,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;  // older versions of clang need t
 
 LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
   return {.run_id = run_id,
+          .pid = ::getppid(),  // the front process, as in `fleetrun ps`
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
           .may_start_again = plan.options.max_restart.value > 0};
@@ -94,7 +95,7 @@ RunLoop::RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitR
       signals_(loop_, events_, group_.records()),
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
       hangs_(plan, logs),
-      roll_call_(loop_, events_, plan.environment, {state_, logs, console_}),
+      roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),
       display_(loop_, {plan, logs, state_, console_}),
       disk_(logs, say()),
       control_(loop_, logs,
@@ -160,15 +161,13 @@ void RunLoop::perform(const Actions& actions) {
 
 void RunLoop::begin_attempt(int number) {
   if (number > 0) support_.begin_attempt(number);
-  ports_ = {};  // releases them first: a port that the user named is taken again
-  Attempt attempt = prepare_attempt(plan_, {report_.run_id, number}, logs_, support_);
-  ports_ = std::move(attempt.ports);
-  environment_ = attempt.workers.front().environment;
-  if (number == 0) display_.begin_run(attempt.workers);
+  attempt_ = {};  // releases its ports first: one that the user named is taken again
+  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, logs_, support_);
+  if (number == 0) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
   roll_call_.forget();
-  group_.start(attempt);
+  group_.start(attempt_);
 }
 
 // The Supervisor begins another attempt after the delay.
@@ -196,10 +195,10 @@ void RunLoop::end() {
 }
 
 void RunLoop::report_attempt() {
-  fill_attempt(state_, logs_, report_);
+  fill_attempt(state_, attempt_, logs_, report_);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
   fill_collectives(called ? roll_call_.collectives() : read_collectives(state_.pages), logs_, report_);
-  fill_limit(environment_, report_);
+  fill_limit(attempt_.workers.front().environment, report_);
   report_.log_disk_full = disk_.was_full();
 }
 

@@ -3,12 +3,10 @@
 #include <functional>
 #include <string_view>
 
-#include "base/environment.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
-#include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
 #include "launch/run/roll_call.h"
@@ -60,12 +58,11 @@ class RunLoop {
   Console console_;
   RuntimeSupport support_;
 
-  Supervisor supervisor_;    // decides
-  ProcessGroup group_;       // does it to the ranks, and notices their deaths
-  SignalWatch signals_;      // notices signals to fleetrun
-  const RunState state_;     // the view for parts that only read
-  HeldPorts ports_;          // of the present attempt
-  Environment environment_;  // of the first rank in it
+  Supervisor supervisor_;  // decides
+  ProcessGroup group_;     // does it to the ranks, and notices their deaths
+  SignalWatch signals_;    // notices signals to fleetrun
+  const RunState state_;   // the view for parts that only read
+  Attempt attempt_;        // the present one
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;

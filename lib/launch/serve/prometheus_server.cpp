@@ -1,7 +1,9 @@
 #include "launch/serve/prometheus_server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,11 +40,23 @@ std::string answer_with(const char* status, const std::string& type, const std::
                      status, type, body.size(), with_body ? body : "");
 }
 
+// Of "/metrics?x=y", or of "http://host:9100/metrics", as a proxy asks for it.
+std::string path_of(std::string target) {
+  constexpr std::string_view kScheme = "http://";
+  if (target.starts_with(kScheme)) target.erase(0, std::min(target.find('/', kScheme.size()), target.size()));
+  return target.substr(0, target.find('?'));
+}
+
+// Its headers are complete. A line may end with \n alone (RFC 9112, section 2.2).
+bool is_whole(const std::string& request) {
+  return request.find("\n\r\n") != std::string::npos || request.find("\n\n") != std::string::npos;
+}
+
 }  // namespace
 
 std::string answer_http(const std::string& request, const std::function<std::string()>& text) {
   constexpr const char* kPlain = "text/plain; charset=utf-8";
-  const std::string line = request.substr(0, request.find("\r\n"));
+  const std::string line = request.substr(0, request.find_first_of("\r\n"));
   const std::size_t space = line.find(' ');
   const std::string method = line.substr(0, space);
   const std::string target =
@@ -50,8 +64,7 @@ std::string answer_http(const std::string& request, const std::function<std::str
   if (target.empty()) return answer_with("400 Bad Request", kPlain, "no HTTP request\n", true);
   const bool head = method == "HEAD";
   if (method != "GET" && !head) return answer_with("405 Method Not Allowed", kPlain, "only GET\n", true);
-  if (target.substr(0, target.find('?')) != "/metrics")
-    return answer_with("404 Not Found", kPlain, "only /metrics\n", !head);
+  if (path_of(target) != "/metrics") return answer_with("404 Not Found", kPlain, "only /metrics\n", !head);
   return answer_with("200 OK", "text/plain; version=0.0.4; charset=utf-8", text(), !head);
 }
 
@@ -65,7 +78,7 @@ PrometheusServer::PrometheusServer(EventLoop& loop, const Endpoint& wanted, std:
                                   std::string input) { return read_request(peer, std::move(input)); }}) {}
 
 std::string PrometheusServer::read_request(const Peer& peer, std::string input) {
-  if (input.find("\r\n\r\n") == std::string::npos) return input;
+  if (!is_whole(input)) return input;
   server_.send(peer.id, answer_http(input, text_));
   server_.drop_when_sent(peer.id, "it has its answer");
   return "";

@@ -14,7 +14,7 @@ namespace fleetrun::launch {
 struct WorkerExited {
   int rank = 0;
   ExitStatus status;
-  std::string sender;  // if a signal killed it that somebody sent through fleetrun: who
+  std::string origin;  // of the signal that killed it, if that went through fleetrun: "fleetrun passed on"
 };
 struct SpawnFailed {  // this rank; the ranks after it are never started
   int rank = 0;

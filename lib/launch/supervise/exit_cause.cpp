@@ -26,7 +26,7 @@ constexpr std::array kExitCauses = {
 
 // Whether every {word} of a sentence is one that the report can fill in.
 constexpr bool has_known_words(std::string_view sentence) {
-  constexpr std::array<std::string_view, 7> kWords = {"rank",    "status", "sender", "program",
+  constexpr std::array<std::string_view, 7> kWords = {"rank",    "status", "origin", "program",
                                                       "problem", "signal", "why"};
   for (std::size_t begin = 0; (begin = sentence.find('{', begin)) != std::string_view::npos; ++begin) {
     const std::string_view word = sentence.substr(begin + 1, sentence.find('}', begin) - begin - 1);

@@ -124,14 +124,17 @@ void ProcessGroup::on_exit(std::size_t rank) {
   leader.pidfd.reset();
   const ExitStatus status = ExitStatus::from_siginfo(info);
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent;
-  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.sender : ""});
+  events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : ""});
 }
 
 bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
-  Leader& leader = leaders_.at(static_cast<std::size_t>(rank));
+  return deliver(leaders_.at(static_cast<std::size_t>(rank)), signal, sender + " sent with fleetrun signal");
+}
+
+bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
   if (!leader.pidfd || !send_signal(leader.pidfd, signal)) return false;
   leader.sent = signal;
-  leader.sender = sender;
+  leader.origin = std::move(origin);
   return true;
 }
 
@@ -160,7 +163,7 @@ bool ProcessGroup::pass_on(int rank, int signal) {
   const UniqueFd& pidfd = leaders_.at(index).pidfd;
   if (!pidfd) return true;
   if (would_end(records_[index].pid, signal)) return false;
-  send_signal(pidfd, signal);
+  deliver(leaders_[index], signal, "fleetrun passed on");
   return true;
 }
 

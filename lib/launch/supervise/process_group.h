@@ -61,10 +61,11 @@ class ProcessGroup {
   struct Leader {
     UniqueFd pidfd;      // while it runs
     int sent = 0;        // the last signal that somebody had sent through us
-    std::string sender;  // who that was
+    std::string origin;  // of it: "process 4711 sent with fleetrun signal"
   };
 
   void on_exit(std::size_t rank);
+  static bool deliver(Leader& leader, int signal, std::string origin);
   void signal_group(int rank, int signal) const;
   void release();
 

@@ -78,7 +78,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   const bool exited = event.status.how == ExitStatus::How::exited;
   set_cause(exited ? Cause::exited : Cause::killed, event.status.exit_code());
   verdict_.rank = event.rank;
-  verdict_.sender = event.sender;
+  verdict_.origin = event.origin;
   return stop(now);
 }
 

@@ -50,7 +50,7 @@ struct Verdict {
   std::optional<int> rank;
   int signal = 0;       // stopped: by which signal
   int spawn_error = 0;  // spawn: errno
-  std::string sender;   // killed: who had the signal sent through us
+  std::string origin;   // killed: of the signal, if it went through us: "fleetrun passed on"
   std::string why;      // hung, timed_out, early_exit: in words
   int exit_code = 0;
   int attempt = 0;

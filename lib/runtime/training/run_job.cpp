@@ -58,7 +58,7 @@ UniqueFd make_folders(const job::JobSpec& job, const RankEnv& env, const Trainer
 
 // The first step of this process, and how long the training is. Loads the newest checkpoint, if there is one.
 Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Loaders& loaders,
-                Checkpointing& checkpoints) {
+                         Checkpointing& checkpoints) {
   Progress progress = {.steps_per_epoch = loaders.train.batches_per_epoch()};
   progress.total_steps =
       job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * progress.steps_per_epoch;

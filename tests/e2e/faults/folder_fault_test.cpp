@@ -73,8 +73,8 @@ TEST_CASE("P3: a second run in the same folder is refused with 73, and changes n
   launch.pid_in("up");
   const ChildResult second = launch.run({}, {"print", "second"});
   CHECK(second.code == 73);
-  CHECK(contains(second.err, "fleetrun: error: log/ is in use by fleetrun, pid "));
-  CHECK(contains(second.err, ", since "));
+  CHECK(contains(second.err, "fleetrun: error: log/ is in use by fleetrun, pid " +
+                                 std::to_string(first.pid()) + ", since "));
   CHECK(contains(second.err, "--log_dir"));
   CHECK(launch.run({"--log_dir=other"}, {"print", "third"}).code == 0);
   first.send(SIGTERM);

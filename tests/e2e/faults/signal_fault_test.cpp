@@ -321,6 +321,40 @@ TEST_CASE("L10: SIGUSR1 and SIGUSR2 are passed on to the ranks that handle them,
   CHECK(process.wait().code == 0);
 }
 
+TEST_CASE("hunt 1: a rank that dies of a signal which fleetrun passed on is told so") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({},
+                                             "trap 'trap - USR1; kill -USR1 $$' USR1\n$FAKE ready up\n"
+                                             "while :; do sleep 0.02; done\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGUSR1);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 138);
+  CHECK_MESSAGE(
+      contains(result.err, "fleetrun: rank 0 was killed by SIGUSR1 (10), which fleetrun passed on (pid "),
+      result.err);
+}
+
+TEST_CASE("hunt 1: a rank whose main thread alone blocks a signal is spared it, and named") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  const ScriptLaunch launch;
+  launch.folder.write("blocks.py",
+                      "import pathlib, signal, threading, time\n"
+                      "done = threading.Event()\n"
+                      "threading.Thread(target=done.wait, daemon=True).start()\n"
+                      "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+                      "pathlib.Path('up').write_text('0\\n')\n"
+                      "while not pathlib.Path('go').exists(): time.sleep(0.02)\n");
+  ChildProcess process(with_errors_in_a_file({FLEETRUN_BINARY, "--nproc_per_node=1", "blocks.py"}),
+                       launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(10s)));
+  process.send(SIGUSR1);
+  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on to rank 0, which it would end\n"));
+  launch.folder.write("go", "");
+  CHECK(process.wait().code == 0);
+}
+
 TEST_CASE("L20: a launcher that was stopped for a while ends nobody when it goes on") {
   const ScriptLaunch launch;
   ChildProcess process(

@@ -116,6 +116,14 @@ TEST_CASE("W6: a rank that computes for ever without progress is found by the li
   CHECK(contains(result.err, "    rank 1 is computing, the others are not\n"));
 }
 
+TEST_CASE("hunt 5: a progress bar that ends its lines with a carriage return obeys a log rule") {
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_script({"--log_rule=it/s within 0.5s", "--grace=0.1"},
+                        "for i in 1 2 3 4 5 6; do printf '\\r%s/6 [00:01, 9.9it/s]' $i; sleep 0.2; done\n");
+  CHECK_MESSAGE(result.code == 0, result.err);
+}
+
 TEST_CASE("W6: a silent and idle program is found, its stacks are written, and it can be started again") {
   const ScriptLaunch launch;
   std::filesystem::create_directory(launch.folder / "tools");

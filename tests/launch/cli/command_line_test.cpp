@@ -140,6 +140,12 @@ TEST_CASE("a bad value is quoted, with its flag or variable") {
   CHECK(error_of({"--help=1", "x"}) == "--help takes no value");
 }
 
+TEST_CASE("hunt 18: a name of a run has no line breaks") {
+  CHECK(error_of({"--job_id=two\nlines", "x"}) ==
+        "--job_id is \"two?lines\", must be a name without line breaks or other control characters");
+  CHECK(error_of({"--job_id=r\xc3\xa9sum\xc3\xa9 7", "x"}) == "no error");
+}
+
 TEST_CASE("what needs several nodes is refused by name, and its harmless values are taken") {
   CHECK(error_of({"--nnodes=2", "x"}) ==
         "--nnodes is \"2\": more than one node is not supported by this build");

@@ -65,6 +65,8 @@ TEST_CASE("a log line has level, local time with milliseconds and our name") {
   std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
   const auto time = std::chrono::system_clock::from_time_t(noon) + std::chrono::milliseconds(7);
   CHECK(log_text("INFO", time, "hello") == "INFO " + std::string(text) + ",007 fleetrun] hello\n");
+  const auto before_1970 = std::chrono::system_clock::time_point(std::chrono::milliseconds(-1));
+  CHECK(log_text("INFO", before_1970, "hello").ends_with(":59,999 fleetrun] hello\n"));
 }
 
 }  // namespace

@@ -37,6 +37,18 @@ TEST_CASE("an error that has nothing to do with limits has no words") {
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGKILL}, 1e9, {}).empty());
 }
 
+TEST_CASE("hunt 15: of several limits of processes the lowest is named, which a run reaches first") {
+  const ProcessLimit user = {96365, "this user", "ulimit -u"},
+                     machine = {320, "this machine", "kernel.pid_max"},
+                     cgroup = {20, "this cgroup", "pids.max in /sys/fs/cgroup/a"};
+  CHECK(describe_lowest({}).empty());
+  CHECK(describe_lowest({user}) == "this user may have 96365 processes (ulimit -u)");
+  CHECK(describe_lowest({user, machine}) == "this machine may have 320 processes (kernel.pid_max)");
+  CHECK(describe_lowest({cgroup, user, machine}) ==
+        "this cgroup may have 20 processes (pids.max in /sys/fs/cgroup/a)");
+  CHECK(describe_spawn_limit(EAGAIN, {"train"}, {}).find(" processes (") != std::string::npos);
+}
+
 TEST_CASE("a process that a limit ended is told with that limit") {
   const DeadlyLimits limits = {.file_bytes = 4096, .cpu_seconds = 1000, .hard_cpu_seconds = 2000};
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXCPU}, 1000, limits) ==

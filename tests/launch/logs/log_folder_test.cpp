@@ -93,20 +93,78 @@ TEST_CASE("what a rank was writing about its error when it was killed is not a u
     folder.write("log/error.0.json", "");
     folder.write("log/error.1.json", R"({"message": {"mess)");
     folder.write("log/error.2.json", R"({"message": "SignalException: 15"})");
-    folder.write("log/error.3.json", "of the user");
+    folder.write("log/error.3.json", "[]");
     folder.write("log/error.4.json", R"({"message": "of a rank that this run does not have"})");
     logs.keep_attempt(0);
     CHECK(folder.has("log/attempt-0/error.1.json"));
+    CHECK(folder.has("log/attempt-0/error.3.json"));
     CHECK(folder.has("log/error.4.json"));
   }
-  CHECK(why_not(folder / "log", {.ranks = 4}) ==
-        folder / "log/error.3.json is in the way: a file that no run of fleetrun left there");
-  std::filesystem::remove(folder / "log/error.3.json");
   CHECK(why_not(folder / "log", {.ranks = 4}) == "");
   for (const char* name : {"log/error.0.json", "log/error.1.json", "log/error.2.json"})
     CHECK_FALSE_MESSAGE(folder.has(name), name);
   CHECK_FALSE(folder.has("log/attempt-0"));
   CHECK(folder.has("log/error.4.json"));
+}
+
+TEST_CASE("hunt 4: what a rank writes as its error file is of its attempt, whatever it says") {
+  const TemporaryFolder folder;
+  for (const char* text :
+       {R"({ "message": "a blank first"})", "{\n \"message\": \"indented\"}", "[]", "garbage", R"({"mess)"}) {
+    CAPTURE(text);
+    const LogFolder logs(folder / "log");
+    folder.write("log/error.0.json", text);
+    CHECK(logs.read_error_file(0) == text);
+    logs.keep_attempt(0);
+    CHECK(logs.read_error_file(0) == "");
+    folder.write("log/error.0.json", text);  // the next loop begins a run in the folder
+  }
+  CHECK(why_not(folder / "log") == "");
+}
+
+// Leaves the list of a run that was killed.
+void cut_off_run(const TemporaryFolder& folder) {
+  {
+    const LogFolder logs(folder / "log");
+    folder.write("list", folder.read("log/.fleetrun"));
+  }
+  std::filesystem::rename(folder / "list", folder / "log/.fleetrun");
+}
+
+TEST_CASE("hunt 4: a run that was cut off leaves error files in any form of JSON") {
+  const TemporaryFolder folder;
+  for (const char* text :
+       {R"({ "message": "a blank first"})", "{\n \"message\": \"indented\"}", R"({"mess)"}) {
+    CAPTURE(text);
+    cut_off_run(folder);
+    folder.write("log/error.0.json", text);
+    CHECK(why_not(folder / "log") == "");
+    CHECK_FALSE(folder.has("log/error.0.json"));
+  }
+  for (const std::string& text : {std::string("{ notes of the user"), std::string("[]"), std::string(" "),
+                                  std::string(2'000'000, 'x')}) {
+    cut_off_run(folder);
+    folder.write("log/error.0.json", text);
+    CHECK(why_not(folder / "log").find("error.0.json is in the way: ") != std::string::npos);
+    CHECK(folder.read("log/error.0.json") == text);
+    std::filesystem::remove(folder / "log/error.0.json");
+  }
+}
+
+TEST_CASE("hunt 9: a user's file in the folder of an attempt is found before a rank starts") {
+  const TemporaryFolder folder;
+  {
+    const LogFolder logs(folder / "log");
+    write_all_files(logs);
+    logs.keep_attempt(0);
+  }
+  folder.write("log/attempt-0/workerlog.0", "old, with a note of the user's");
+  const std::string log = folder / "log/attempt-0/workerlog.0";
+  CHECK(why_not(folder / "log", {.may_start_again = true}) ==
+        log + " is in the way: a file that was changed after a run of fleetrun left it there");
+  CHECK(folder.has("log/attempt-0/workerlog.12"));  // nothing goes when the run is refused
+  CHECK(why_not(folder / "log") == "");             // a run without restarts needs no such folder
+  CHECK(folder.read("log/attempt-0/workerlog.0") == "old, with a note of the user's");
 }
 
 TEST_CASE("a user's file that has a name of ours stops the run, with its name and a way out") {
@@ -284,6 +342,12 @@ TEST_CASE("a second run in the folder is refused until the first is over, and ch
     CHECK(folder.read("log/workerlog.0") == "of the first");
   }
   const LogFolder third(folder / "log");
+}
+
+TEST_CASE("hunt 21: a folder in use names the process that `fleetrun ps` shows") {
+  const TemporaryFolder folder;
+  const LogFolder first(folder / "log", {.pid = 4711});
+  CHECK(why_not(folder / "log").starts_with(folder / "log" + "/ is in use by fleetrun, pid 4711, since "));
 }
 
 TEST_CASE("a user's log with a number that no rank has does not stop the run") {

@@ -92,6 +92,17 @@ TEST_CASE("what is there and cannot be executed is 126") {
   CHECK(programs.code_of(programs.folder.path()) == 126);
 }
 
+TEST_CASE("hunt 19: a pipe that has the name of a script or a program is told as what it is, with 126") {
+  const Programs programs;
+  for (const char* name : {"pipe.py", "pipe"}) {
+    const std::string pipe = programs.folder / name;
+    REQUIRE(::mkfifo(pipe.c_str(), 0755) == 0);
+    CHECK_THROWS_WITH_AS(find_program({.name = pipe}, programs.environment),
+                         (pipe + " is not a regular file").c_str(), Error);
+    CHECK(programs.code_of(pipe) == 126);
+  }
+}
+
 TEST_CASE("the interpreter of a script is looked for, as the kernel reads its first line") {
   const Programs programs;
   const auto why_not = [&](const std::string& text) -> std::string {

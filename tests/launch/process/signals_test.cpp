@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -20,10 +22,32 @@ constexpr const char* kStatus =
     "SigBlk:\t0000000000000800\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000200\n";
 
 TEST_CASE("a signal that is handled, blocked or ignored ends nobody") {
-  CHECK_FALSE(would_end(kStatus, SIGUSR1));  // handled: bit 9
-  CHECK_FALSE(would_end(kStatus, SIGUSR2));  // blocked: bit 11
-  CHECK_FALSE(would_end(kStatus, SIGPIPE));  // ignored: bit 12
-  CHECK(would_end(kStatus, SIGTERM));
+  CHECK_FALSE(would_end({kStatus}, SIGUSR1));  // handled: bit 9
+  CHECK_FALSE(would_end({kStatus}, SIGUSR2));  // blocked: bit 11
+  CHECK_FALSE(would_end({kStatus}, SIGPIPE));  // ignored: bit 12
+  CHECK(would_end({kStatus}, SIGTERM));
+}
+
+std::string thread_that_blocks(const std::string& mask) {
+  return "Name:\tx\nSigBlk:\t" + mask + "\nSigIgn:\t0000000000000000\nSigCgt:\t0000000000000000\n";
+}
+
+TEST_CASE("a signal that one thread of several does not block ends the process") {
+  const std::string blocks = thread_that_blocks("0000000000000800"),
+                    open = thread_that_blocks("0000000000000000");
+  CHECK_FALSE(would_end({blocks, blocks}, SIGUSR2));
+  CHECK_FALSE(would_end({blocks, ""}, SIGUSR2));  // a thread that is gone
+  CHECK(would_end({blocks, open}, SIGUSR2));
+  CHECK(would_end({open, blocks}, SIGUSR2));
+}
+
+TEST_CASE("a thread that blocks every signal does so for a moment, and survives nothing") {
+  const std::string blocks = thread_that_blocks("0000000000000800");
+  for (const char* full : {"fffffffffffbfeff", "fffffffe7ffbfeff", "000000007ffbfeff"}) {
+    CHECK(would_end({thread_that_blocks(full)}, SIGUSR2));
+    CHECK(would_end({blocks, thread_that_blocks(full)}, SIGUSR2));
+  }
+  CHECK_FALSE(would_end({thread_that_blocks("000000003ffbfeff")}, SIGUSR2));  // all but one
 }
 
 // What the test program itself does with a signal, put back at the end.
@@ -108,7 +132,7 @@ TEST_CASE("signals that end no run are passed on as often as they come") {
 }
 
 TEST_CASE("of a process that is gone nothing is known") {
-  CHECK_FALSE(would_end("", SIGUSR1));
+  CHECK_FALSE(would_end(std::vector<std::string>{""}, SIGUSR1));
   CHECK_FALSE(would_end(pid_t{0}, SIGUSR1));
 }
 
@@ -118,6 +142,18 @@ TEST_CASE("this process is ended by what it does not handle") {
   ::signal(SIGUSR2, SIG_IGN);
   CHECK_FALSE(would_end(::getpid(), SIGUSR2));
   ::signal(SIGUSR2, SIG_DFL);
+}
+
+TEST_CASE("hunt 1: a signal that only the main thread blocks goes to another thread, and ends this process") {
+  const OwnSignals own;
+  ::signal(SIGUSR2, SIG_DFL);
+  std::promise<void> end;
+  std::thread other([&] { end.get_future().wait(); });
+  block_signals({SIGUSR2});
+  CHECK(would_end(::getpid(), SIGUSR2));
+  end.set_value();
+  other.join();
+  CHECK_FALSE(would_end(::getpid(), SIGUSR2));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/report/utc_time.h"
+
 namespace fleetrun::launch::report_test {
 namespace {
 
@@ -57,7 +59,7 @@ TEST_CASE("a failure is told in one block: who, how, where, what it said, who wa
 
 TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
   ExitReport report = failed_report();
-  report.verdict.sender = "process 4711";
+  report.verdict.origin = "process 4711 sent with fleetrun signal";
   CHECK(describe_failure(report) ==
         "rank 1 was killed by SIGKILL (9), which process 4711 sent with fleetrun signal");
 }
@@ -69,6 +71,14 @@ TEST_CASE("row 'wall clock set back': how long something took comes from the ste
   const auto json = nlohmann::json::parse(report_json(report));
   CHECK(json["seconds"] == 1.5);
   CHECK(json["ended"] == "2021-01-19T13:50:53.507Z");
+}
+
+TEST_CASE("hunt 17: a time before 1970 has milliseconds like any other") {
+  using std::chrono::milliseconds;
+  CHECK(utc_time(std::chrono::system_clock::time_point(milliseconds(-1))) == "1969-12-31T23:59:59.999Z");
+  CHECK(utc_time(std::chrono::system_clock::time_point(milliseconds(-315619198996))) ==
+        "1960-01-01T00:00:01.004Z");
+  CHECK(utc_time(std::chrono::system_clock::time_point(milliseconds(7))) == "1970-01-01T00:00:00.007Z");
 }
 
 TEST_CASE("a rank that said nothing has an empty log") {

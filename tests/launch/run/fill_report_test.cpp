@@ -1,19 +1,20 @@
 #include "launch/run/fill_report.h"
 
 #include <csignal>
+#include <filesystem>
+#include <functional>
 
 #include <doctest/doctest.h>
 
+#include "base/file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::fill_report_test {
 namespace {
 
-// Of one rank that ended with 3 and wrote to its log.
-ExitReport failed_attempt(const LogFolder& logs) {
-  const UniqueFd log = logs.open_worker_log(0);
+// Of one rank that ended with 3.
+ExitReport failed_attempt() {
   ExitReport report;
-  report.logs = {logs.worker_log(0)};
   report.verdict.cause = Cause::exited;
   report.verdict.rank = 0;
   report.verdict.exit_code = 3;
@@ -21,6 +22,14 @@ ExitReport failed_attempt(const LogFolder& logs) {
   report.last_lines = {"ValueError: no"};
   report.evidence.exception = "ValueError: no";
   report.step = 7;
+  return report;
+}
+
+// That wrote to its log.
+ExitReport failed_attempt(const LogFolder& logs) {
+  const UniqueFd log = logs.open_worker_log(0);
+  ExitReport report = failed_attempt();
+  report.logs = {logs.worker_log(0)};
   return report;
 }
 
@@ -38,6 +47,38 @@ TEST_CASE("an attempt that is kept has its logs in a folder of its own, where th
   REQUIRE(report.attempts.size() == 1);
   CHECK(report.attempts.front().message == "rank 0 exited with code 3: ValueError: no");
   CHECK(report.attempts.front().exit_code == 3);
+}
+
+// An attempt of one rank that wrote to its log and then failed; `meanwhile` happens before the report.
+ExitReport report_of_attempt(const TemporaryFolder& folder, const std::function<void()>& meanwhile) {
+  const LogFolder logs(folder / "log");
+  Attempt attempt;
+  attempt.logs.push_back(logs.open_worker_log(0));
+  attempt.error_logs.emplace_back();
+  meanwhile();
+  write_all(attempt.logs[0].get(), "RuntimeError: boom\n", "log");
+  ExitReport report = failed_attempt();
+  const Verdict verdict = report.verdict;
+  const std::vector<WorkerRecord> workers(1);
+  fill_attempt({verdict, workers, {}, {}}, attempt, logs, report);
+  return report;
+}
+
+TEST_CASE("hunt 10: the end of a log that was renamed, removed or replaced meanwhile is told") {
+  using Words = std::vector<std::string>;
+  const TemporaryFolder folder;
+  const std::string log = folder / "log/workerlog.0";
+  for (const std::function<void()>& meanwhile : std::vector<std::function<void()>>{
+           [] {}, [&] { std::filesystem::rename(log, log + ".1"); }, [&] { std::filesystem::remove(log); },
+           [&] {
+             std::filesystem::remove(log);
+             folder.write("log/workerlog.0", "of the user\n");
+           }}) {
+    const ExitReport report = report_of_attempt(folder, meanwhile);
+    CHECK(report.last_lines == Words{"RuntimeError: boom"});
+    CHECK(report.logs == Words{log});
+    std::filesystem::remove_all(folder / "log");
+  }
 }
 
 TEST_CASE("a run that ends in a pause has its own cause, and none of what made the attempt fail") {

@@ -35,6 +35,13 @@ TEST_CASE("HEAD gets no text, other paths 404, other methods 405, and what is no
     CHECK(answer_http(nonsense, some_text).starts_with("HTTP/1.1 400 "));
 }
 
+TEST_CASE("hunt 26: an absolute address, as a proxy asks, gets the text, too") {
+  CHECK(answer_http("GET http://node-a:9100/metrics?x=y HTTP/1.1\r\n\r\n", some_text)
+            .ends_with("\r\n\r\ntext\n"));
+  CHECK(answer_http("GET http://node-a:9100/other HTTP/1.1\r\n\r\n", some_text).starts_with("HTTP/1.1 404 "));
+  CHECK(answer_http("GET http://node-a HTTP/1.1\r\n\r\n", some_text).starts_with("HTTP/1.1 404 "));
+}
+
 UniqueFd connect_to(const Endpoint& endpoint) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -72,6 +79,13 @@ void serve(const std::function<std::string()>& text, const std::function<void(co
   look();
   loop.run();
   thread.join();
+}
+
+TEST_CASE("hunt 26: a request whose lines end with a line feed alone is answered") {
+  serve(some_text, [](const Endpoint& endpoint) {
+    for (const char* request : {"GET /metrics HTTP/1.1\n\n", "GET /metrics HTTP/1.1\nHost: a\n\n"})
+      CHECK(ask(endpoint, request).ends_with("\r\n\r\ntext\n"));
+  });
 }
 
 TEST_CASE("an answer that is larger than what a socket takes at once arrives whole, to several at a time") {
