@@ -31,7 +31,6 @@ TEST_CASE("every cause has a name of its own, and its own row") {
   for (const ExitCause& row : exit_causes()) CHECK(names.insert(row.name).second);
   CHECK(facts_of(Cause::finished).name == "finished");
   CHECK(facts_of(Cause::early_exit).name == "early_exit");
-  CHECK(&facts_of(Cause::early_exit) == &exit_causes().back());
 }
 
 }  // namespace
