@@ -37,6 +37,7 @@ void block_sigpipe() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+// More than ten members: one mutex guards what the caller and the thread hand each other for a collective.
 class GlooCommunicator : public CollectiveCommunicator {
  public:
   explicit GlooCommunicator(const GlooOptions& options)

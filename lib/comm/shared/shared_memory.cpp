@@ -35,6 +35,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
+// More than 200 lines: every collective of the backend, each with its steps between two meetings of the ranks.
 class SharedMemoryCommunicator : public CollectiveCommunicator {
  public:
   SharedMemoryCommunicator(const SharedMemoryOptions& options, std::shared_ptr<SharedSegments> segments,

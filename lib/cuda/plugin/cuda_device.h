@@ -15,6 +15,7 @@
 
 namespace fleetrun::cuda {
 
+// One more than ten members: a handle for each of the CUDA libraries.
 class CudaDevice : public runtime::Device, private runtime::Streams {
  public:
   // Throws Error(config) when there is no such GPU.

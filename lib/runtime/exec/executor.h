@@ -65,6 +65,7 @@ struct OnStreams {
   std::map<ValueId, std::unique_ptr<comm::Memory>> fetched;
 };
 
+// One more than ten members, because they are made one after the other, each from those before it.
 class Executor {
  public:
   // `program` has its layouts decided; parameters, states and gradients are found in `storage` by name. Its

@@ -20,6 +20,7 @@ struct RunnerOptions {
   std::function<void()> enter_thread;      // once on each thread before its first task; may be empty
 };
 
+// More than ten members: one mutex guards the state of a run, which every thread reads and changes with each task.
 class GraphRunner {
  public:
   GraphRunner(TaskGraph graph, RunnerOptions options);

@@ -24,6 +24,7 @@ struct Cut {
   ValueId value;
 };
 
+// More than 200 lines, because the search for the cuts and the rewrite share what is known of each value.
 class Recompute {
  public:
   Recompute(Program& program, const PassContext& context) : program_(program), context_(context) {
