@@ -49,7 +49,8 @@ std::vector<Subcommand> make_subcommands() {
        .run = run_export_command},
       {.name = "bench",
        .arguments = "all_reduce [flags]",
-       .summary = "Measure how fast ranks of this host sum, as nccl-tests does, and verify the sums",
+       .summary =
+           "Measure the speed of all-reduce between ranks on this host, as nccl-tests does, and verify the sums",
        .flags = launch::bench_flags(),
        .choices = {"all_reduce"},
        .most_words = kAnyNumber,
@@ -63,7 +64,7 @@ std::vector<Subcommand> make_subcommands() {
             {.names = {"--since"},
              .argument = "TIME",
              .help =
-                 "Show only what the ranks wrote since then: 30s, 10m, 2h or 1d ago, or 14:30[:00] today"},
+                 "Show only what the ranks wrote since TIME: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
             {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
             {.names = {"--log_prefix"},
              .argument = "TEMPLATE",

@@ -140,7 +140,7 @@ std::vector<Key> fusion_keys(const Section<StrategySpec>& strategy) {
                "size of a group in MB; 0: one group, below 0: one group per layer",
                {.absent = "32, or FLAGS_fuse_parameter_memory_size"}),
       make_key("fuse_grad_size_in_TFLOPS", strategy(&StrategySpec::fuse_grad_size_in_TFLOPS),
-               "most gradients in a group (the name is misleading); 1 or less: no limit",
+               "largest number of gradients in a group (the name is misleading); 1 or less: no limit",
                {.absent = "50, or FLAGS_fuse_parameter_groups_size",
                 .aliases = {"strategy._fuse_grad_size_in_TFLOPS"}}),
       make_key("last_comm_group_size_MB", strategy(&StrategySpec::last_comm_group_size_MB),
@@ -164,7 +164,7 @@ std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
                "times the algorithms of each convolution and uses the fastest, also on the CPU"),
       make_key("conv_workspace_size_limit", strategy(&StrategySpec::conv_workspace_size_limit),
-               "most scratch memory of a convolution in MB",
+               "largest scratch memory of a convolution, in MB",
                {.range = Range::between(0, kMostScratchMegabytes)}),
       make_key(
           "cudnn_batchnorm_spatial_persistent", strategy(&StrategySpec::cudnn_batchnorm_spatial_persistent),

@@ -139,7 +139,7 @@ std::vector<Flag> bench_flags() {
       {.names = {"--iters"},
        .argument = "N",
        .help =
-           "Number of sums of each size. By default fleetrun sums for a third of a second, but 20 to 2000 times"},
+           "Number of sums of each size. By default fleetrun sums for a third of a second, but at least 20 and at most 2000 times"},
       {.names = {"--json"}, .help = "Print JSON, with the median, the 90th percentile and the shortest time"},
   };
 }

@@ -147,8 +147,8 @@ std::string launch_help(const std::vector<Flag>& table, const std::vector<Subcom
   for (const std::string& form : launch_forms())
     text += fmt::format("{} fleetrun {}\n", text.empty() ? "usage:" : "      ", form);
   text +=
-      "\nStarts one worker per device and supervises them. A worker runs a script or a program, which finds the\n"
-      "environment variables of PaddlePaddle and PyTorch, or it trains what a job.json describes, without\n"
+      "\nStarts one worker per device and supervises them. A worker runs a script or a program, with the\n"
+      "environment variables of PaddlePaddle and PyTorch set. Or it trains what a job.json describes, without\n"
       "Python. Flags go before the script or program; fleetrun interprets nothing after it. A flag wins over\n"
       "its environment variable ($NAME), which wins over the file of --config.\n";
   for (const std::string& section : sections_of(table))

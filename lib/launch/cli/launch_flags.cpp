@@ -75,7 +75,7 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
           {.names = {"--bind"},
            .argument = "WHAT",
            .help =
-               "cores gives each rank its own share of the usable cores and prints them; with none all ranks share all cores",
+               "cores gives each rank its own share of the usable cores and prints them; none lets all ranks share all cores",
            .bare = "cores"}),
       item(
           options.debug_rank, parse_debug_rank,
@@ -144,7 +144,7 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
           options.no_port_hold,
           {.names = {"--no_port_hold"},
            .help =
-               "Choose ports but do not hold them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
+               "Choose ports without holding them. By default fleetrun holds them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
   };
 }
 
@@ -223,7 +223,8 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
           options.restart_delay, parse_seconds,
           {.names = {"--restart_delay"},
            .argument = "SECONDS",
-           .help = "Seconds to wait before the first restart. The wait doubles while restarts do not help"}),
+           .help =
+               "Seconds to wait before the first restart. The wait doubles after each attempt without progress, up to 60 s"}),
       value(options.hang_timeout, parse_deadline,
             {.names = {"--hang_timeout"},
              .argument = "SECONDS",
@@ -235,7 +236,7 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
           {.names = {"--log_rule"},
            .argument = "RULE",
            .help =
-               "Treat the run as hung when no log line matches a pattern for some time, as in 'loss: within 60s'"}),
+               "Treat the run as hung when no log line matches REGEX for S seconds. RULE is 'REGEX within Ss', such as 'loss: within 60s'"}),
       value(
           options.early_exit_wait, parse_deadline,
           {.names = {"--early_exit_wait"},

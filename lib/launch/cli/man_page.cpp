@@ -51,8 +51,8 @@ std::string describe_variables(const std::vector<Flag>& flags) {
 }
 
 constexpr const char* kDescription = R"(.SH DESCRIPTION
-fleetrun starts one worker per device and supervises them. A worker runs a script or a program, which finds the
-environment variables of PaddlePaddle and PyTorch, or it trains what a job.json describes, without Python. When a worker
+fleetrun starts one worker per device and supervises them. A worker runs a script or a program, with the
+environment variables of PaddlePaddle and PyTorch set. Or it trains what a job.json describes, without Python. When a worker
 fails, fleetrun names the first failure and its cause, stops the other workers, and ends with an exit code that tells the
 cause.
 .PP
