@@ -7,17 +7,18 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
 #include "base/timeline.h"
 #include "job/job_spec.h"
 #include "runtime/data/augment.h"
+#include "runtime/data/batch_ring.h"
 #include "runtime/data/data_set.h"
+#include "runtime/data/epoch_progress.h"
 #include "runtime/data/sampler.h"
+#include "runtime/data/usable_samples.h"
 
 namespace fleetrun::runtime {
 
@@ -40,13 +41,6 @@ struct LoaderOptions {
 // What the job says for one of its data sets; rank, world, seed and evaluation are left to the caller.
 LoaderOptions make_loader_options(const job::DataSpec& data, const job::DataSetSpec& set);
 
-// One batch, alive until the next one is asked for.
-struct Batch {
-  float* images = nullptr;         // [batch, channels, height, width], 64-byte aligned
-  std::int32_t* labels = nullptr;  // [batch], -1 where there is no sample; the image there is zero
-  int samples = 0;                 // places that hold a sample
-};
-
 class Loader {
  public:
   // Takes all memory that batches will ever need and starts the threads. The data set must outlive the
@@ -68,78 +62,46 @@ class Loader {
   const Batch* next(const std::function<void()>& arrived = nullptr);
 
   // Why samples were skipped, a text for each that was not asked for yet.
-  std::vector<std::string> take_skipped();
+  std::vector<std::string> take_skipped() { return samples_.take_reasons(); }
 
   // Of all that were skipped so far, each followed by a zero.
-  std::string skipped_names();
+  std::string skipped_names() { return samples_.skipped_names(); }
 
-  int batches_per_epoch() const;
+  int batches_per_epoch() const { return runtime::batches_per_epoch(recipe_.shard); }
 
  private:
-  // A place for one batch; batch k uses slot k modulo their number.
-  struct Slot {
-    Batch batch;
-    int number = -1;  // of the batch that it holds
-    int pending = 0;  // samples that are still to come
-    int broken = 0;   // position of the first sample that could not be read
-    std::exception_ptr error;
-  };
-  // Samples first to last of a batch: what one thread takes on at once.
-  struct Piece {
-    int batch = 0, first = 0, last = 0;
+  // How samples become batches.
+  struct Recipe {
+    const DataSet& data_set;
+    LoaderOptions options;
+    Normalisation normalisation;
+    ShardSpec shard;
+    Timeline::Label label = 0;  // of the spans in options.timeline
   };
   struct Workspace;  // of one thread
 
-  void allocate();
+  static Recipe make_recipe(const DataSet& data_set, const LoaderOptions& options);
   std::unique_ptr<Workspace> make_workspace() const;
   void run_thread(Workspace& workspace);
-  bool piece_is_due() const;
+  bool piece_is_due() const { return epoch_.piece_is_due(batches_.slots()); }
   Piece take_piece();
   void finish_piece(const Piece& piece, int samples);
   int fill(const Piece& piece, Workspace& workspace);
-  bool fill_place_with(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
-  std::int32_t pick_usable(std::int32_t sample, Workspace& workspace);
-  bool can_use(std::int32_t sample, Workspace& workspace);
-  void read(std::int32_t sample, Workspace& workspace);
-  void skip(std::int32_t sample, const Error& problem);
-  bool is_skipped(std::int32_t sample);
-  bool is_read(std::int32_t sample);
-  void note_read(std::int32_t sample);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
+  bool write_place(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
-  Slot& slot_of(int batch) { return slots_[static_cast<std::size_t>(batch) % slots_.size()]; }
   void stop_threads();
 
-  struct AlignedDelete {
-    void operator()(float* memory) const;
-  };
-
-  const DataSet& data_set_;
-  const LoaderOptions options_;
-  const ShardSpec shard_;
-  const Normalisation normalisation_;
-  std::unique_ptr<float[], AlignedDelete> images_;
-  std::vector<std::int32_t> labels_;
-
-  Timeline::Label label_ = 0;  // of these spans
+  const Recipe recipe_;
+  UsableSamples samples_;  // has a lock of its own
 
   std::mutex mutex_;                  // guards all below, except what batches point to
   std::condition_variable work_;      // a piece may be due, or the threads are to end
   std::condition_variable progress_;  // a batch is complete, or a thread became idle
-  std::vector<Slot> slots_;
-  std::vector<std::int32_t>
-      plan_;  // of this epoch: batches_ * batch samples; unchanged while threads are busy
-  int epoch_ = 0;
-  int batches_ = 0;
-  int taken_batch_ = 0, taken_place_ = 0;  // the next piece starts here
-  int released_ = 0;                       // batches whose slots may be used again
-  int delivered_ = 0;                      // batches that next() gave out
-  int busy_ = 0;                           // threads at work on a piece
+  BatchRing batches_;
+  EpochProgress epoch_;  // its epoch, batch and samples are unchanged while threads are busy
+  int busy_ = 0;         // threads at work on a piece
   bool stop_ = false;
-  std::vector<bool> read_;          // by sample: it was read to its end, and is good
-  std::set<std::int32_t> skipped_;  // samples that cannot be used
-  int unreadable_ = 0;              // those of them that the disk did not give
-  std::vector<std::string> skipped_words_;
   std::vector<std::thread> threads_;
 };
 
