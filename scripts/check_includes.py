@@ -23,6 +23,7 @@ MAY_INCLUDE = {
 # The rooms of a large folder, from the ground up: a room may include itself and the rooms before it. Files that lie directly in the
 # folder are on top and may include every room. docs/architecture.md says what each room owns.
 ROOMS = {
+    "lib/base": ["text", "error", "json", "system", "number", "run"],
     "lib/launch": ["loop", "process", "cli", "store", "host", "logs", "evidence", "console", "plan", "supervise", "report", "serve", "run"],
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/environment.h"
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
-#include "base/standard_output.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/environment.h"
+#include "base/system/file.h"
+#include "base/system/standard_output.h"
 #include "commands.h"
 #include "launch/cli/bench_table.h"
 #include "launch/launch.h"

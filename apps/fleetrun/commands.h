@@ -1,7 +1,7 @@
 // What the subcommands do; subcommands.cpp lists them. Each prints to stdout what the user asked for and returns the exit
 // code. Throws Error.
 #pragma once
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/read_flags.h"
 
 namespace fleetrun {

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/json_reader.h"
-#include "base/log.h"
-#include "base/printable.h"
-#include "base/standard_output.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/json/json_reader.h"
+#include "base/system/standard_output.h"
+#include "base/text/printable.h"
 #include "commands.h"
 #include "job/job_schema.h"
 #include "job/parse_job.h"

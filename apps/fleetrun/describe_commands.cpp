@@ -1,6 +1,6 @@
 // The subcommands that describe the command line itself: completion and man.
-#include "base/error.h"
-#include "base/standard_output.h"
+#include "base/error/error.h"
+#include "base/system/standard_output.h"
 #include "commands.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/launch_flags.h"

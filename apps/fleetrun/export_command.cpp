@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/log.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
 #include "commands.h"
 #include "job/parse_job.h"
 #include "launch/plan/program.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/log_query.h"

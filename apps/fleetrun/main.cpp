@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "base/environment.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "base/standard_descriptors.h"
-#include "base/standard_output.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/system/environment.h"
+#include "base/system/standard_descriptors.h"
+#include "base/system/standard_output.h"
+#include "base/text/suggest.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/help.h"
 #include "launch/launch.h"

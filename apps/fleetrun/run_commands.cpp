@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/json_reader.h"
-#include "base/log.h"
-#include "base/printable.h"
-#include "base/standard_output.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/json/json_reader.h"
+#include "base/system/standard_output.h"
+#include "base/text/printable.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/rank_set.h"

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <memory>
 
-#include "base/environment.h"
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_value.h"
-#include "base/progress_page.h"
-#include "base/rank_env.h"
+#include "base/error/error.h"
+#include "base/json/json_value.h"
+#include "base/run/progress_page.h"
+#include "base/run/rank_env.h"
+#include "base/system/environment.h"
+#include "base/system/file.h"
 #include "comm/collective/hierarchical.h"
 #include "comm/collective/measure.h"
 #include "comm/make_communicator.h"

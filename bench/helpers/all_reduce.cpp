@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 #include "comm/collective/aligned_memory.h"
 #include "comm/gloo/gloo.h"
 #include "comm/shared/shared_memory.h"

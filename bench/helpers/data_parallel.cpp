@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 #include "host_ranks.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"

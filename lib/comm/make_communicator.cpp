@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/log.h"
-#include "base/plural.h"
-#include "base/run_key.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/run/run_key.h"
+#include "base/text/plural.h"
 #include "comm/collective/solo.h"
 #include "comm/collective/transport.h"
 #include "comm/rendezvous/host_id.h"
@@ -36,7 +36,7 @@ std::unique_ptr<Transport> make_transport(CommBackend backend, const TransportFa
 #define COMM_BACKEND(id, name, title, reach) \
   case CommBackend::id:                      \
     return make_##id##_transport(facts);
-#include "base/comm_backends.def"
+#include "base/run/comm_backends.def"
 #undef COMM_BACKEND
     case CommBackend::automatic:
       break;

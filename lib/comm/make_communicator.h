@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/rank_env.h"
+#include "base/run/rank_env.h"
 #include "comm/collective/communicator.h"
 #include "comm/collective/hierarchical.h"
 #include "comm/rendezvous/exchange.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 #include "job/draft.h"
 #include "job/key.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "job/key.h"
 
 namespace fleetrun::job {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/plural.h"
+#include "base/text/plural.h"
 #include "job/data_set_facts.h"
 
 namespace fleetrun::job {

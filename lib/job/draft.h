@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "job/job_spec.h"
 
 namespace fleetrun::job {

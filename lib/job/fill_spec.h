@@ -1,6 +1,6 @@
 // Goes through the tree of a job file along the table of keys and fills the spec with what is good.
 #pragma once
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 #include "job/draft.h"
 #include "job/key.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 
 namespace fleetrun::job {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 #include "job/job_spec.h"
 
 namespace fleetrun::job {

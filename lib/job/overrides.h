@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 #include "job/aliases.h"
 #include "job/draft.h"
 #include "job/key.h"

@@ -1,8 +1,8 @@
 #include "job/parse_job.h"
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
 #include "job/aliases.h"
 #include "job/check_value.h"
 #include "job/complete_spec.h"

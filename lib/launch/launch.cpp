@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/log.h"
-#include "base/standard_output.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/system/standard_output.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {

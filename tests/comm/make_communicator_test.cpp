@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
-#include "base/run_key.h"
+#include "base/error/error.h"
+#include "base/run/run_key.h"
 #include "comm/communicator_cases.h"
 #include "comm/rendezvous/host_id.h"
 #include "support/leave_out.h"

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_world.h"
 
 namespace fleetrun::comm::thread_world_test {

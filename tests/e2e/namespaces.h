@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "e2e/launcher.h"
 
 namespace fleetrun {

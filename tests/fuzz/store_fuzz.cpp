@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "base/store_protocol.h"
+#include "base/run/store_protocol.h"
 #include "comm/rendezvous/store_client.h"
 #include "fuzz/mutate.h"
 #include "fuzz/store_target.h"

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/run_key.h"
-#include "base/store_protocol.h"
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
 #include "launch/store/store_state.h"
 
 namespace fleetrun::fuzz {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "job/without_rights.h"
 #include "support/temporary_folder.h"
 

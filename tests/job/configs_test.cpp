@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/json_reader.h"
+#include "base/json/json_reader.h"
 #include "job/job_keys.h"
 
 namespace fleetrun::job::job_schema_test {

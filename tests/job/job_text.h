@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "job/parse_job.h"
 
 namespace fleetrun::job {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "job/parse_job.h"

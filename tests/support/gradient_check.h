@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/graph/builder.h"
 #include "support/run_program.h"
 

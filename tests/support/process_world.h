@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 #include "comm/make_communicator.h"
 #include "support/store_thread.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/endpoint.h"
-#include "base/unique_fd.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::testing {
 

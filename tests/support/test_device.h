@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "runtime/kernels/load_plugin.h"
 
 namespace fleetrun::runtime::test {

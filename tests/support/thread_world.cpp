@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "comm/collective/reduce.h"
 

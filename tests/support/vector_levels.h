@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/vector_level.h"
+#include "base/number/vector_level.h"
 
 namespace fleetrun::test {
 

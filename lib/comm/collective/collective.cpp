@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/reduce.h"
 
 namespace fleetrun::comm {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/buffer_view.h"
-#include "base/flight_record.h"
+#include "base/number/buffer_view.h"
+#include "base/run/flight_record.h"
 #include "comm/collective/communicator.h"
 
 namespace fleetrun::comm {

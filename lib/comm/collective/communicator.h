@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "base/buffer_view.h"
-#include "base/flight_record.h"
+#include "base/number/buffer_view.h"
+#include "base/run/flight_record.h"
 
 namespace fleetrun::comm {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "comm/rendezvous/part_of_store.h"
 

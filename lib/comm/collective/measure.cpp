@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "base/error.h"
-#include "base/half.h"
+#include "base/error/error.h"
+#include "base/number/half.h"
 
 namespace fleetrun::comm {
 namespace {

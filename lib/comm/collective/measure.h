@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 #include "comm/collective/communicator.h"
 
 namespace fleetrun::comm {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/reduce_loops.h"
 
 #define FLEETRUN_AVX2 [[gnu::target("avx2,f16c")]]

@@ -3,8 +3,8 @@
 #pragma once
 #include <cstddef>
 
-#include "base/buffer_view.h"
-#include "base/vector_level.h"
+#include "base/number/buffer_view.h"
+#include "base/number/vector_level.h"
 #include "comm/collective/communicator.h"
 
 namespace fleetrun::comm {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/half.h"
+#include "base/number/half.h"
 
 namespace fleetrun::comm {
 

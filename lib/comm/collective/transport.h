@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/exchange.h"
@@ -31,10 +31,10 @@ struct TransportFacts {
   std::string address;  // of the one interface to use; numeric
 };
 
-// One for each line of base/comm_backends.def: make_gloo_transport, ...
+// One for each line of base/run/comm_backends.def: make_gloo_transport, ...
 #define COMM_BACKEND(id, name, title, reach) \
   std::unique_ptr<Transport> make_##id##_transport(const TransportFacts& facts);
-#include "base/comm_backends.def"
+#include "base/run/comm_backends.def"
 #undef COMM_BACKEND
 
 }  // namespace fleetrun::comm

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <gloo/context.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "comm/gloo/gloo_collectives.h"
 #include "comm/gloo/gloo_mesh.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/exchange.h"

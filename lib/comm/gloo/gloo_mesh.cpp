@@ -14,8 +14,8 @@
 #include <gloo/transport/unbound_buffer.h>
 #include <gloo/types.h>
 
-#include "base/error.h"
-#include "base/log.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
 
 namespace fleetrun::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 #include "comm/gloo/gloo_watch.h"
 #include "comm/rendezvous/deadline.h"
 #include "comm/rendezvous/exchange.h"

@@ -23,7 +23,7 @@
 #include <gloo/transport/pair.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::comm {
 

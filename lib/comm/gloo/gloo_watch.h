@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "comm/gloo/lost_peer.h"
 
 namespace gloo {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/peer_watch.h"
+#include "base/system/peer_watch.h"
 #include "comm/rendezvous/exchange.h"
 
 namespace fleetrun::comm {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/run_key.h"
+#include "base/run/run_key.h"
 
 namespace fleetrun::comm {
 namespace {

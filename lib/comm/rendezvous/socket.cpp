@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/peer_watch.h"
+#include "base/error/error.h"
+#include "base/system/peer_watch.h"
 
 namespace fleetrun::comm {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/endpoint.h"
-#include "base/unique_fd.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
 #include "comm/rendezvous/deadline.h"
 
 namespace fleetrun::comm {

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <string>
 
-#include "base/endpoint.h"
-#include "base/run_key.h"
-#include "base/store_protocol.h"
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
+#include "base/system/endpoint.h"
 #include "comm/rendezvous/socket.h"
 #include "comm/rendezvous/store.h"
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::comm {
 namespace {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/run_key.h"
+#include "base/error/error.h"
+#include "base/run/run_key.h"
 
 namespace fleetrun::comm {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/plural.h"
+#include "base/error/error.h"
+#include "base/text/plural.h"
 #include "cuda/plugin/image_layout.h"
 
 namespace fleetrun::cuda {

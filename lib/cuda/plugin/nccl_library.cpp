@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "cuda/plugin/cuda_device.h"
 
 namespace fleetrun::cuda {

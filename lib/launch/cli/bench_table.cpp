@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/plural.h"
+#include "base/error/error.h"
+#include "base/text/plural.h"
 #include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {

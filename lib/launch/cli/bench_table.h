@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/rank_env.h"
+#include "base/number/dtype.h"
+#include "base/run/rank_env.h"
 #include "launch/cli/read_flags.h"
 
 namespace fleetrun::launch {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/config_file.h"
 #include "launch/cli/help.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
 #include "launch/cli/subcommand.h"
 

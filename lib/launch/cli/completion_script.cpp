@@ -1,7 +1,7 @@
 // What a shell runs at a press of Tab. Each script passes the words to `fleetrun completion --offers`.
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/cli/completion.h"
 
 namespace fleetrun::launch {

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
+#include "base/text/suggest.h"
 #include "job/draft.h"
 
 namespace fleetrun::launch {

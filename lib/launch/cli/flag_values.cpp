@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/text/printable.h"
 #include "launch/cli/shell_words.h"
 
 namespace fleetrun::launch {
@@ -129,6 +129,7 @@ std::string show_value(const DebugRank& value) {
 std::string show_value(const std::vector<std::string>& values) { return quote_words(values); }
 std::string show_value(const std::vector<DebugRank>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const DebugRank& value : values) texts.push_back(show_value(value));
   return quote_words(texts);
 }

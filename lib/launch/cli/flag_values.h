@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/endpoint.h"
-#include "base/error.h"
+#include "base/error/error.h"
+#include "base/system/endpoint.h"
 #include "job/job_spec.h"
 #include "launch/cli/launch_options.h"
 #include "launch/loop/clock.h"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/json_value.h"
-#include "base/printable.h"
+#include "base/json/json_value.h"
+#include "base/text/printable.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/endpoint.h"
+#include "base/system/endpoint.h"
 #include "job/job_spec.h"
 #include "launch/cli/flag.h"
 #include "launch/cli/log_prefix.h"

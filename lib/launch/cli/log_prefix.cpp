@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/text/suggest.h"
 
 namespace fleetrun::launch {
 namespace {

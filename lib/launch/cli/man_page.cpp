@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/exit_codes.h"
+#include "base/error/exit_codes.h"
 #include "launch/cli/help.h"
 
 namespace fleetrun::launch {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
-#include "base/error.h"
-#include "base/utf8.h"
+#include "base/error/error.h"
+#include "base/text/utf8.h"
 
 namespace fleetrun::launch {
 namespace {

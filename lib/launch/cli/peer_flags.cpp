@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/cli/flag_rows.h"
 
 namespace fleetrun::launch {

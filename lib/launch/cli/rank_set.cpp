@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/split_list.h"
+#include "base/error/error.h"
+#include "base/text/split_list.h"
 
 namespace fleetrun::launch {
 namespace {

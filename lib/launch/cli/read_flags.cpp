@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "base/error.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/text/suggest.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/text/printable.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/flag.h"
 #include "launch/cli/read_flags.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
 
 namespace fleetrun::launch {

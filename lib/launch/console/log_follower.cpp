@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch {
 namespace {

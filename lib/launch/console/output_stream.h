@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
 #include "launch/loop/event_loop.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/name_ranks.h"
+#include "base/text/name_ranks.h"
 #include "launch/console/terminal.h"
 
 namespace fleetrun::launch {

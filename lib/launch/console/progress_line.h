@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
-#include "base/progress_page.h"
+#include "base/run/progress_page.h"
+#include "base/system/environment.h"
 #include "launch/console/output_stream.h"
 #include "launch/loop/clock.h"
 #include "launch/loop/event_loop.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 
 namespace fleetrun::launch {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/exit_codes.h"
+#include "base/error/exit_codes.h"
 #include "launch/evidence/aftermath.h"
 #include "launch/evidence/finding.h"
 #include "launch/evidence/log_lines.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_text.h"
 

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/json_reader.h"
-#include "base/unique_fd.h"
+#include "base/json/json_reader.h"
+#include "base/system/unique_fd.h"
 #include "launch/host/nvml.h"
 #include "launch/process/proc_files.h"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/process/cgroup_files.h"
 #include "launch/process/proc_files.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/process/exit_status.h"
 
 namespace fleetrun::launch {

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/split_list.h"
-#include "base/suggest.h"
+#include "base/text/split_list.h"
+#include "base/text/suggest.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/own_files.h"
 #include "launch/process/proc_files.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {

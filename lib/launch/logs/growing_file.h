@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "launch/logs/log_text.h"
 
 namespace fleetrun::launch {

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
 #include "launch/logs/folder_lock.h"
 #include "launch/logs/log_names.h"
 

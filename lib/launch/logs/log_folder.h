@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "base/endpoint.h"
-#include "base/unique_fd.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
 #include "launch/logs/growing_file.h"
 #include "launch/logs/own_files.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
 

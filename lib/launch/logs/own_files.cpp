@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/error.h"
-#include "base/unique_fd.h"
+#include "base/error/error.h"
+#include "base/system/unique_fd.h"
 #include "launch/logs/file_list.h"
 
 namespace fleetrun::launch {

@@ -7,7 +7,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch {
 namespace asio = boost::asio;

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "base/endpoint.h"
-#include "base/unique_fd.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch {
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
 #include "launch/loop/event_loop.h"
 #include "launch/loop/timer.h"

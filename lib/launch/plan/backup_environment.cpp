@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/logs/log_folder.h"
 
 namespace fleetrun::launch {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/plural.h"
-#include "base/split_list.h"
+#include "base/error/error.h"
+#include "base/text/plural.h"
+#include "base/text/split_list.h"
 #include "launch/plan/gpu_mapping.h"
 
 namespace fleetrun::launch {

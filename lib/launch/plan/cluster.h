@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/endpoint.h"
-#include "base/environment.h"
+#include "base/system/endpoint.h"
+#include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"

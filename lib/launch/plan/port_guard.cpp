@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/host/port_owner.h"
 
 namespace fleetrun::launch {

@@ -4,7 +4,7 @@
 #pragma once
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/env_dialects.h"
 

@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/printable.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/text/printable.h"
+#include "base/text/suggest.h"
 
 namespace fleetrun::launch {
 namespace {

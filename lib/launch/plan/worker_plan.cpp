@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/rank_env.h"
+#include "base/run/rank_env.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/endpoint.h"
-#include "base/environment.h"
+#include "base/system/endpoint.h"
+#include "base/system/environment.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/env_dialects.h"
 #include "launch/plan/program.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/exit_codes.h"
+#include "base/error/exit_codes.h"
 
 namespace fleetrun::launch {
 

@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/log.h"
-#include "base/unique_fd.h"
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/system/unique_fd.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/unique_fd.h"
+#include "base/error/error.h"
+#include "base/system/unique_fd.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch {
 

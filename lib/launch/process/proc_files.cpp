@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/process/pidfd.h"
 
 namespace fleetrun::launch {

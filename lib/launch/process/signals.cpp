@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/process/death_watch.h"
 
 namespace fleetrun::launch {

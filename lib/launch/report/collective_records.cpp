@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/name_ranks.h"
+#include "base/text/name_ranks.h"
 
 namespace fleetrun::launch {
 namespace {

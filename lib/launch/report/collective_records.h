@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/flight_record.h"
-#include "base/json_value.h"
-#include "base/progress_page.h"
+#include "base/json/json_value.h"
+#include "base/run/flight_record.h"
+#include "base/run/progress_page.h"
 
 namespace fleetrun::launch {
 

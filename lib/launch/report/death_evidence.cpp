@@ -14,11 +14,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
-#include "base/plural.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
+#include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "launch/evidence/log_cause.h"
 #include "launch/evidence/traceback.h"
 #include "launch/logs/last_lines.h"

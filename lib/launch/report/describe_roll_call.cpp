@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/name_ranks.h"
-#include "base/progress_page.h"
+#include "base/run/progress_page.h"
+#include "base/text/name_ranks.h"
 #include "launch/process/proc_files.h"
 #include "launch/process/process_state.h"
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/json_reader.h"
-#include "base/name_ranks.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/text/name_ranks.h"
+#include "base/text/printable.h"
 #include "launch/cli/shell_words.h"
 #include "launch/report/utc_time.h"
 #include "launch/supervise/exit_cause.h"

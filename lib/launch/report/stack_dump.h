@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
-#include "base/unique_fd.h"
+#include "base/system/environment.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/name_ranks.h"
-#include "base/printable.h"
+#include "base/text/name_ranks.h"
+#include "base/text/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
 #include "launch/process/signals.h"

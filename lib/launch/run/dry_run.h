@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/run/run_plan.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
-#include "base/error.h"
+#include "base/error/error.h"
+#include "base/system/environment.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/collective_records.h"
 #include "launch/report/report.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/progress_page.h"
+#include "base/run/progress_page.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/logs/last_lines.h"
 #include "launch/process/proc_files.h"
 #include "launch/report/describe_roll_call.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/console/console.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/collective_records.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/host/limits.h"
 #include "launch/run/announcements.h"
 #include "launch/run/fill_report.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/embedded_runtime.h"

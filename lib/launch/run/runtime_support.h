@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/progress_page.h"
-#include "base/unique_fd.h"
+#include "base/run/progress_page.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/embedded_runtime.h"
 #include "launch/plan/worker_plan.h"

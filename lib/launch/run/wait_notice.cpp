@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/name_ranks.h"
+#include "base/text/name_ranks.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"

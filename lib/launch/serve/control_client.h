@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch {
 

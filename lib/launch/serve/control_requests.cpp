@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
 #include "launch/cli/rank_set.h"
 #include "launch/console/progress_line.h"
 #include "launch/process/proc_files.h"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json_value.h"
+#include "base/json/json_value.h"
 #include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/marked_file.h"
+#include "base/error/error.h"
+#include "base/system/file.h"
+#include "base/system/marked_file.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/host/port_owner.h"
 #include "launch/loop/listen_on.h"
 

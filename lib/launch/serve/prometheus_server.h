@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "base/endpoint.h"
+#include "base/system/endpoint.h"
 #include "launch/loop/event_loop.h"
 #include "launch/loop/peer_server.h"
 

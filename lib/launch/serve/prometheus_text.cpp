@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace fleetrun::launch {
 namespace {

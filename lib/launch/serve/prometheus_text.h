@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/time_use.h"
+#include "base/run/time_use.h"
 #include "launch/console/progress_line.h"
 
 namespace fleetrun::launch {

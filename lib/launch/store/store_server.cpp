@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/peer_watch.h"
+#include "base/error/error.h"
+#include "base/system/peer_watch.h"
 #include "launch/loop/listen_on.h"
 
 namespace fleetrun::launch {

@@ -1,6 +1,6 @@
 // The store in the launcher: where the ranks of a run meet. It lives in the launcher's event loop, so that it
 // outlives ranks; it never blocks, and bytes of strangers are counted and dropped.
-// base/store_protocol.h describes the messages.
+// base/run/store_protocol.h describes the messages.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/endpoint.h"
-#include "base/run_key.h"
-#include "base/store_protocol.h"
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
+#include "base/system/endpoint.h"
 #include "launch/loop/event_loop.h"
 #include "launch/loop/peer_server.h"
 #include "launch/loop/timer.h"

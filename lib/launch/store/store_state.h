@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/run_key.h"
-#include "base/store_protocol.h"
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
 
 namespace fleetrun::launch {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <csignal>
 
-#include "base/error.h"
-#include "base/exit_codes.h"
+#include "base/error/error.h"
+#include "base/error/exit_codes.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/name_ranks.h"
+#include "base/error/error.h"
+#include "base/text/name_ranks.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/port_guard.h"
 #include "launch/plan/worker_plan.h"

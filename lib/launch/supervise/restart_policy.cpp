@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/exit_codes.h"
+#include "base/error/exit_codes.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -13,7 +13,7 @@ struct RestartPolicy {
   Clock::duration settled = std::chrono::seconds(60);  // an attempt that lived so long has made progress
 };
 
-// False for a failure that would repeat: base/exit_codes.def.
+// False for a failure that would repeat: base/error/exit_codes.def.
 bool worth_restarting(int exit_code);
 
 class RestartCounter {

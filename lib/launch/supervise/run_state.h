@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/progress_page.h"
+#include "base/run/progress_page.h"
 #include "launch/loop/clock.h"
 #include "launch/supervise/supervisor.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/run_state.h"

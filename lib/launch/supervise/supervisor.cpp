@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/exit_codes.h"
+#include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/loop/clock.h"
 #include "launch/process/exit_status.h"
 #include "launch/supervise/events.h"

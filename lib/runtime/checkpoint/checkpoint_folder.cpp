@@ -17,8 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/error/error.h"
+#include "base/system/file.h"
 #include "runtime/checkpoint/manifest.h"
 
 namespace fleetrun::runtime {

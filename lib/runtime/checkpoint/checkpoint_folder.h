@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/training_state.h"
 #include "runtime/checkpoint/weights.h"

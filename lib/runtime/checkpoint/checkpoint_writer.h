@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
-#include "base/timeline.h"
+#include "base/error/error.h"
+#include "base/run/timeline.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 
 namespace fleetrun::runtime {

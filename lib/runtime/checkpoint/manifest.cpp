@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "base/error.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/half.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/number/half.h"
+#include "base/system/file.h"
 
 namespace fleetrun::runtime {
 namespace {

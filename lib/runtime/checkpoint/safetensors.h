@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 #include "runtime/tensor/shape.h"
 
 namespace fleetrun::runtime {

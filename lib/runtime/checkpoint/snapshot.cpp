@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/optim/loss_scaling.h"

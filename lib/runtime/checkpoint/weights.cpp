@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_value.h"
-#include "base/marked_file.h"
+#include "base/error/error.h"
+#include "base/json/json_value.h"
+#include "base/system/file.h"
+#include "base/system/marked_file.h"
 
 namespace fleetrun::runtime {
 namespace {

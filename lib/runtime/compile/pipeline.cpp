@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/compile/compile_passes.h"
 #include "runtime/graph/verify.h"
 #include "runtime/passes/assign_communicators.h"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/vector_clones.h"
+#include "base/error/error.h"
+#include "base/number/vector_clones.h"
 #include "runtime/data/sample_random.h"
 
 namespace fleetrun::runtime {

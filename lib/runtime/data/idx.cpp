@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/idx_file.h"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/plural.h"
+#include "base/error/error.h"
+#include "base/text/plural.h"
 #include "runtime/data/read_bytes.h"
 
 namespace fleetrun::runtime {

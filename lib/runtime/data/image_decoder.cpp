@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/png_decoder.h"
 
 namespace fleetrun::runtime {

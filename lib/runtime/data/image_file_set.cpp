@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/read_bytes.h"
 
 namespace fleetrun::runtime {

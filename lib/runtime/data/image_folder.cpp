@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "job/key.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/exif_orientation.h"
 
 namespace fleetrun::runtime {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 #include "job/job_spec.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/batch_ring.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/sample_random.h"

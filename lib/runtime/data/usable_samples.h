@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "job/job_spec.h"
 #include "runtime/data/data_set.h"
 

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_reader.h"
-#include "base/unique_fd.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::runtime {
 namespace {

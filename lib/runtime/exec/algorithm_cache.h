@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 
 namespace fleetrun::runtime {
 

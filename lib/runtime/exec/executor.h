@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
 #include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 
 namespace fleetrun::runtime {
 

@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/environment.h"
-#include "base/error.h"
-#include "base/json_reader.h"
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/environment.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/propagate_layouts.h"
 

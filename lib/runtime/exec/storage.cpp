@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "base/error.h"
-#include "base/half.h"
+#include "base/error/error.h"
+#include "base/number/half.h"
 #include "runtime/exec/memory_plan.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/tensor/philox.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::runtime {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/tensor/layout.h"
 #include "runtime/tensor/shape.h"

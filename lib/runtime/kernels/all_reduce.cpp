@@ -1,6 +1,6 @@
 #include "runtime/kernels/all_reduce.h"
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/communicator.h"
 #include "runtime/kernels/contiguous_values.h"
 #include "runtime/kernels/layout_choice.h"

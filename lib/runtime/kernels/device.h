@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
+#include "base/number/dtype.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/exchange.h"
 #include "runtime/graph/program.h"

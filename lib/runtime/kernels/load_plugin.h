@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "job/job_spec.h"
 #include "runtime/kernels/plugin.h"
 

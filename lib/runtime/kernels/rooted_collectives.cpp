@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/communicator.h"
 #include "runtime/kernels/contiguous_values.h"
 #include "runtime/kernels/layout_choice.h"

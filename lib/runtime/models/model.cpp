@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/models/models.h"
 
 namespace fleetrun::runtime {

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/error/error.h"
+#include "base/system/file.h"
 
 namespace fleetrun::runtime {
 namespace {

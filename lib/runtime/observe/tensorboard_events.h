@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::runtime {
 

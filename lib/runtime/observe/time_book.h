@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/progress_page.h"
-#include "base/time_use.h"
-#include "base/timeline.h"
+#include "base/run/progress_page.h"
+#include "base/run/time_use.h"
+#include "base/run/timeline.h"
 
 namespace fleetrun::runtime {
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/json_value.h"
-#include "base/marked_file.h"
-#include "base/plural.h"
+#include "base/error/error.h"
+#include "base/json/json_value.h"
+#include "base/system/file.h"
+#include "base/system/marked_file.h"
+#include "base/text/plural.h"
 #include "runtime/observe/gather_texts.h"
 
 namespace fleetrun::runtime {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "base/rank_env.h"
-#include "base/timeline.h"
+#include "base/run/rank_env.h"
+#include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
 #include "job/job_spec.h"
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json_value.h"
-#include "base/plural.h"
+#include "base/json/json_value.h"
+#include "base/text/plural.h"
 #include "runtime/observe/time_book.h"
 
 namespace fleetrun::runtime {

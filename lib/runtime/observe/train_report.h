@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/time_use.h"
+#include "base/run/time_use.h"
 
 namespace fleetrun::runtime {
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <ostream>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::runtime {
 namespace {

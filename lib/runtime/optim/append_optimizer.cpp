@@ -1,6 +1,6 @@
 #include "runtime/optim/append_optimizer.h"
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::runtime {
 namespace {

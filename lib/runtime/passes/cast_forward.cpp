@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/suggest.h"
+#include "base/error/error.h"
+#include "base/text/suggest.h"
 #include "runtime/passes/amp_lists.h"
 
 namespace fleetrun::runtime {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/kernels/cpu/loops/instruction_set.h"
 #include "runtime/kernels/load_plugin.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/checkpoint/snapshot.h"
 

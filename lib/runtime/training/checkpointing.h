@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/checkpoint_writer.h"
 #include "runtime/checkpoint/requests.h"

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "base/rank_env.h"
-#include "base/timeline.h"
+#include "base/run/rank_env.h"
+#include "base/run/timeline.h"
 #include "job/job_spec.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/loader.h"

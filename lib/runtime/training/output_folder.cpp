@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/file.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/system/file.h"
+#include "base/text/printable.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/observe/trace.h"
 

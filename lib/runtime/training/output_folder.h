@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 #include "job/job_spec.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "base/name_ranks.h"
+#include "base/error/error.h"
+#include "base/text/name_ranks.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <iosfwd>
 
-#include "base/progress_page.h"
+#include "base/run/progress_page.h"
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"

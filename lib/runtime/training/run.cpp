@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/printable.h"
+#include "base/error/error.h"
+#include "base/text/printable.h"
 #include "runtime/training/numerics.h"
 
 namespace fleetrun::runtime {

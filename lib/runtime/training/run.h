@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/progress_page.h"
-#include "base/timeline.h"
+#include "base/run/progress_page.h"
+#include "base/run/timeline.h"
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "runtime/observe/profile.h"

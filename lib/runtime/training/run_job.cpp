@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "base/environment.h"
-#include "base/log.h"
+#include "base/error/log.h"
+#include "base/system/environment.h"
 #include "job/settle_strategy.h"
 #include "runtime/training/agreement.h"
 #include "runtime/training/dump_program.h"

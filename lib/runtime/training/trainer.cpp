@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/plural.h"
+#include "base/error/error.h"
+#include "base/text/plural.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"

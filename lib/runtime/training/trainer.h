@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
 #include "job/job_spec.h"
 #include "runtime/compile/pipeline.h"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "comm/collective/solo.h"
 #include "support/run_world.h"
 

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "comm/communicator_cases.h"
 #include "comm/gloo/gloo.h"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/flight_record.h"
+#include "base/error/error.h"
+#include "base/run/flight_record.h"
 #include "comm/collective/collective.h"
 #include "comm/collective/hierarchical.h"
 #include "comm/collective/solo.h"

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/half.h"
+#include "base/number/half.h"
 
 namespace fleetrun::comm::reduce_test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"
 

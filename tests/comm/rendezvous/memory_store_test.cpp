@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::comm::memory_store_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_world.h"
 #include "support/store_thread.h"
 #include "support/stranger.h"

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/communicator_cases.h"
 #include "support/process_world.h"
 

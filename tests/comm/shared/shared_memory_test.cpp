@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/communicator_cases.h"
 #include "comm/gloo/gloo.h"
 #include "comm/rendezvous/memory_store.h"

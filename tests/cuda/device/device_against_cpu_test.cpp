@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/tensor/philox.h"
 #include "support/gradient_check.h"
 #include "support/run_op.h"

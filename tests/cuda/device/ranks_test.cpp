@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/communicator_cases.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/tensor/philox.h"

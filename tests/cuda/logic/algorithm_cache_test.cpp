@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::cuda::algorithm_cache_test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/aligned_memory.h"
 #include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::cuda::memory_pool_test {
 namespace {

@@ -1,7 +1,7 @@
 // What a job says about the device, as the plug-in carries it out on the CUDA of the host.
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/exec/executor.h"
 #include "runtime/kernels/load_plugin.h"
 #include "support/run_op.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/kernels/load_plugin.h"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::command_line_test {

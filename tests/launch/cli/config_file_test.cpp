@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/cli/command_line.h"
 #include "support/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch::log_query_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch::log_rule_test {
 namespace {

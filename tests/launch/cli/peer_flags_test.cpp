@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/error/error.h"
+#include "base/system/file.h"
 #include "launch/cli/command_line.h"
 
 namespace fleetrun::launch {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "launch/cli/command_line.h"
 #include "launch/plan/env_dialects.h"
 

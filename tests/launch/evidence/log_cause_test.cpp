@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 #include <re2/re2.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "launch/evidence/recognisers.h"
 
 namespace fleetrun::launch::log_cause_test {

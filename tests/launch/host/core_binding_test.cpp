@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::core_binding_test {

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/unique_fd.h"
+#include "base/system/unique_fd.h"
 
 namespace fleetrun::launch::port_owner_test {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::last_lines_test {

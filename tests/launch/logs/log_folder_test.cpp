@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/logs/log_names.h"
 #include "support/temporary_folder.h"
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/endpoint.h"
+#include "base/system/endpoint.h"
 #include "launch/loop/listen_on.h"
 #include "support/stranger.h"
 

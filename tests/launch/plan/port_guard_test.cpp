@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::launch::port_guard_test {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::program_test {

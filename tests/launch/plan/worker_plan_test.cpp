@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/rank_env.h"
+#include "base/run/rank_env.h"
 
 namespace fleetrun::launch::worker_plan_test {
 namespace {

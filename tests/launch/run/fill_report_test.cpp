@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::fill_report_test {

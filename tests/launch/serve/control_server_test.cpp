@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/serve/control_client.h"
 #include "support/temporary_folder.h"

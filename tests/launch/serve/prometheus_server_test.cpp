@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch::prometheus_server_test {
 namespace {
@@ -89,10 +89,12 @@ TEST_CASE("hunt 26: a request whose lines end with a line feed alone is answered
 }
 
 TEST_CASE("an answer that is larger than what a socket takes at once arrives whole, to several at a time") {
-  const std::string large(20'000'000, 'x');
-  serve([&] { return large; },
+  std::string large;
+  large.resize(20'000'000, 'x');
+  serve([&] { return std::string(large); },
         [&](const Endpoint& endpoint) {
           std::vector<std::thread> clients;
+          clients.reserve(3);
           std::atomic<int> good = 0;
           for (int i = 0; i < 3; ++i)
             clients.emplace_back(

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
-#include "base/store_protocol.h"
+#include "base/error/error.h"
+#include "base/run/store_protocol.h"
 #include "support/store_thread.h"
 #include "support/stranger.h"
 

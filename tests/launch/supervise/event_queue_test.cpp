@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::launch::event_queue_test {
 namespace {

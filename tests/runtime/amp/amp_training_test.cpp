@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "runtime/graph/builder.h"
 #include "support/gradient_check.h"
 #include "support/leave_out.h"

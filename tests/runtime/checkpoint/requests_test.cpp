@@ -7,7 +7,7 @@
 #include <csignal>
 #include <functional>
 
-#include "base/timeline.h"
+#include "base/run/timeline.h"
 
 namespace fleetrun::runtime::requests_test {
 namespace {

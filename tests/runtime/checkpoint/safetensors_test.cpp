@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "runtime/data/expect_error.h"
 #include "support/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun {
 

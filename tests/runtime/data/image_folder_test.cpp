@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/exif_orientation.h"
 #include "runtime/data/expect_error.h"

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "runtime/data/data_set.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "base/file.h"
+#include "base/system/file.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
 #include "runtime/data/loader.h"

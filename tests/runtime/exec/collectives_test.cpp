@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/trainer.h"

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "base/error.h"
+#include "base/error/error.h"
 
 namespace fleetrun::runtime::graph_runner_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"

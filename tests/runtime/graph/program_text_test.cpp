@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/toy_ops.h"
 
 namespace fleetrun::runtime::program_text_test {

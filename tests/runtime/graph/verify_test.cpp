@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/graph/program_text.h"
 #include "support/toy_ops.h"
 

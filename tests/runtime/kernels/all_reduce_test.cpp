@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/communicator.h"
 #include "support/run_op.h"
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_op.h"
 #include "support/run_world.h"
 

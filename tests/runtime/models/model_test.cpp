@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/compile/build_program.h"
 
 namespace fleetrun::runtime::model_test {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::runtime::tensorboard_events_test {

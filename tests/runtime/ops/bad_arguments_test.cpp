@@ -1,7 +1,7 @@
 // What each op says about arguments that do not fit.
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/graph/builder.h"
 
 namespace fleetrun::runtime::bad_arguments_test {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "support/gradient_check.h"
 #include "support/test_device.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/trainer.h"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"
 

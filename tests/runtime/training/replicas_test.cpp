@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"

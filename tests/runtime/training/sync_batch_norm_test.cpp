@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/backward.h"
 #include "runtime/passes/insert_all_reduce.h"

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 

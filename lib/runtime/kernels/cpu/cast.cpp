@@ -1,5 +1,5 @@
 // Casts the elements as they lie; oneDNN 2.6 has no f16 on the processor.
-#include "base/half.h"
+#include "base/number/half.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/narrow.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"

@@ -1,8 +1,8 @@
 #include <atomic>
 #include <bit>
 
-#include "base/half.h"
-#include "base/vector_clones.h"
+#include "base/number/half.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/cpu/update_pieces.h"

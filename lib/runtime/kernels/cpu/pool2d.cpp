@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/channel_blocks.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/lanes.h"

@@ -1,4 +1,4 @@
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/elementwise_steps.h"
 #include "runtime/kernels/layout_choice.h"

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_op.h"
 
 namespace fleetrun::runtime::accuracy_test {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/kernels/cpu/loops/channel_rows.h"

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 

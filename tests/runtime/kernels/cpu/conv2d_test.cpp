@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/kernels/cpu/loops/instruction_set.h"
 #include "runtime/kernels/cpu/onednn/descriptors.h"
 #include "runtime/tensor/philox.h"

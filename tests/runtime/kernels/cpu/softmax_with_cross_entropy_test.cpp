@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_op.h"
 
 namespace fleetrun::runtime::softmax_with_cross_entropy_test {

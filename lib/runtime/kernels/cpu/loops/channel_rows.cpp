@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/lanes.h"
 
 namespace fleetrun::runtime::cpu {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

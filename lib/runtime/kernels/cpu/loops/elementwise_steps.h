@@ -1,6 +1,6 @@
 // What elementwise ops do with one element: the op's own kernel and a group of ops do the same, to the bit.
 #pragma once
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 
 namespace fleetrun::runtime::cpu {
 

@@ -1,7 +1,7 @@
 // Which vector instructions oneDNN may use. Layouts and roundings depend on it, so ranks on unlike
 // processors settle on what all of them have before anything is planned.
 #pragma once
-#include "base/vector_level.h"
+#include "base/number/vector_level.h"
 
 namespace fleetrun::runtime {
 

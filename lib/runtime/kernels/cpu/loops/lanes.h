@@ -1,5 +1,5 @@
 // Elements of f32 or bf16 in vector registers, computed with as f32: for loops that are compiled for several instruction sets
-// (base/vector_clones.h), in whose bodies all of this is inlined.
+// (base/number/vector_clones.h), in whose bodies all of this is inlined.
 //
 // Masks are made by arithmetic on the bits of elements, since gcc makes comparisons of rows that are wider than a register of
 // the oldest instruction set lane by lane.
@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/vector_clones.h"
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/narrow.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,7 +1,7 @@
 #include "runtime/kernels/cpu/loops/narrow.h"
 
-#include "base/half.h"
-#include "base/vector_clones.h"
+#include "base/number/half.h"
+#include "base/number/vector_clones.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

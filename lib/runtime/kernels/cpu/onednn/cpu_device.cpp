@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "base/environment.h"
-#include "base/error.h"
+#include "base/error/error.h"
+#include "base/system/environment.h"
 #include "comm/collective/aligned_memory.h"
 #include "runtime/kernels/cpu/onednn/primitive_scope.h"
 #include "runtime/kernels/cpu/threads/team.h"

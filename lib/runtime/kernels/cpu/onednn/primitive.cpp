@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/cpu/onednn/primitive_scope.h"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "runtime/kernels/cpu/threads/parallel_for.h"
 
 namespace fleetrun::runtime::cpu {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/half.h"
+#include "base/number/half.h"
 #include "support/vector_levels.h"
 
 namespace fleetrun::runtime::cpu::channel_rows_test {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <numeric>
 
-#include "base/error.h"
+#include "base/error/error.h"
 #include "support/run_program.h"
 #include "support/small_net.h"
 

@@ -1,0 +1,93 @@
+// One page of shared memory per rank: the worker writes where it is, the launcher reads. After it lie the records
+// of the rank's collectives. The memfd is made by the launcher and inherited by the worker (RankEnv::progress_fd).
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/run/flight_record.h"
+#include "base/run/time_use.h"
+#include "base/system/unique_fd.h"
+
+namespace fleetrun {
+
+// The first in this order; then a rank trains, waits for data (reading) or for what is written (saving), and evaluates in turn.
+enum class Phase : std::uint32_t {
+  starting,
+  joining,
+  loading,
+  training,
+  reading,
+  saving,
+  evaluating,
+  finished
+};
+std::string_view describe(Phase phase);
+
+// How the time of a rank had been used when it took a snapshot of its training.
+struct KeptTime {
+  std::atomic<std::int64_t> steps{-1};  // of the snapshot; -1: none
+  std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};
+};
+
+// Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
+struct ProgressPage {
+  static constexpr std::uint64_t kMagic = 0x35656761506e7552;  // "RunPage5"
+  static constexpr std::size_t kBytes = 4096;
+
+  std::atomic<std::uint64_t> magic{kMagic};
+  std::atomic<Phase> phase{Phase::starting};
+  std::atomic<std::uint32_t> epoch{0};
+  std::atomic<std::uint32_t> epochs{0};  // 0: not known
+  std::atomic<std::uint64_t> step{0};    // steps done, over all epochs
+  std::atomic<std::uint64_t> steps{0};   // steps of the whole run; 0: not known
+  std::atomic<double> loss{0};
+  std::atomic<double> images_per_second{0};   // of this rank
+  std::atomic<std::int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last sign of life
+
+  std::atomic<double> communication_share{0};  // of the last step: time in which the rank only communicated
+  std::atomic<std::int64_t> run_start_ns{0};   // CLOCK_MONOTONIC when the first attempt began; 0: not known
+  std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};  // since then, by TimeUse
+  std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
+  std::atomic<std::int64_t> first_own_checkpoint{
+      0};  // least number of those that this run writes, whichever attempt; 0: not known
+
+  void beat();  // heartbeat_ns = now
+
+  // What the page of the next attempt begins with.
+  void carry_over_to(ProgressPage& next) const;
+
+  // Of a page that was mapped as below; memory that nobody writes to is never taken.
+  FlightRecords& records();
+};
+static_assert(sizeof(ProgressPage) <= ProgressPage::kBytes);
+static_assert(std::atomic<double>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// From here to the end of the block the page shows this phase, then the one before.
+class PhaseHere {
+ public:
+  PhaseHere(ProgressPage& page, Phase phase) : page_(page), before_(page.phase) { page.phase = phase; }
+  ~PhaseHere() { page_.phase = before_; }
+  PhaseHere(const PhaseHere&) = delete;
+  PhaseHere& operator=(const PhaseHere&) = delete;
+
+ private:
+  ProgressPage& page_;
+  const Phase before_;
+};
+
+struct Unmap {
+  void operator()(ProgressPage* page) const;
+};
+using ProgressPagePtr = std::unique_ptr<ProgressPage, Unmap>;
+
+// Launcher: a new page in a memfd (not close-on-exec is the caller's choice). Throws Error(os).
+UniqueFd make_progress_fd();
+ProgressPagePtr map_new_progress_page(int fd);  // initialises it
+// Worker: maps what it inherited; fd -1 gives a private page that nobody reads. Throws Error(protocol).
+ProgressPagePtr map_inherited_progress_page(int fd);
+
+}  // namespace fleetrun

@@ -1,0 +1,132 @@
+#include "base/system/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/system/unique_fd.h"
+
+namespace fleetrun {
+namespace {
+
+constexpr mode_t kOfTheUser = 0640, kOfAll = 0644;
+constexpr int kMostNames = 100;  // of files that are written at first under a name that nobody has
+
+// `before_rename` gets the complete file under its temporary name.
+template <typename BeforeRename>
+void put_in_place(const std::string& path, std::string_view content, mode_t mode,
+                  BeforeRename before_rename) {
+  std::string temporary;
+  UniqueFd fd;
+  for (int attempt = 0; !fd && attempt < kMostNames; ++attempt) {
+    temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), attempt);
+    fd.reset(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    if (!fd && errno != EEXIST) break;
+  }
+  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", temporary, describe_errno(errno)));
+  try {
+    write_all(fd.get(), content, temporary);
+    before_rename(fd.get(), temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0)
+      throw Error(ErrorKind::create,
+                  fmt::format("renaming {} to {}: {}", temporary, path, describe_errno(errno)));
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+}  // namespace
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(ErrorKind::io, fmt::format("writing {}: {}", path, describe_errno(errno)));
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+std::string read_file(const std::string& path, std::size_t limit) {
+  // O_NONBLOCK: a FIFO without a writer must not hold us up before fstat tells that it is one.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) throw file_error(errno, "opening", path);
+  return read_file(fd.get(), path, limit);
+}
+
+std::string read_file(int fd, const std::string& path, std::size_t limit) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0) throw file_error(errno, "reading", path);
+  if (!S_ISREG(facts.st_mode))
+    throw Error(ErrorKind::config,
+                fmt::format("{} is {}, wanted a regular file", path,
+                            S_ISDIR(facts.st_mode) ? "a directory" : "a device, pipe or socket"));
+  if (static_cast<std::size_t>(facts.st_size) > limit)
+    throw Error(ErrorKind::config,
+                fmt::format("{} has {} bytes, the limit is {}", path, facts.st_size, limit));
+  std::string content(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t filled = 0;
+  while (filled < content.size()) {
+    const ssize_t count = ::read(fd, content.data() + filled, content.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw file_error(errno, "reading", path);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  content.resize(filled);
+  return content;
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  put_in_place(path, content, kOfTheUser, [](int fd, const std::string& temporary) {
+    if (::fsync(fd) != 0)
+      throw Error(ErrorKind::io, fmt::format("syncing {}: {}", temporary, describe_errno(errno)));
+  });
+}
+
+void replace_file(const std::string& path, std::string_view content, Readers readers) {
+  put_in_place(path, content, readers == Readers::all ? kOfAll : kOfTheUser, [](int, const std::string&) {});
+}
+
+void sync_folder(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: a file system that has no such thing.
+  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL))
+    throw Error(ErrorKind::io, fmt::format("syncing folder {}: {}", path, describe_errno(errno)));
+}
+
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  UniqueFd fd(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* const stream = fd ? ::fdopendir(fd.get()) : nullptr;
+  if (stream == nullptr) return names;
+  fd.release();                                    // closedir closes it
+  while (const dirent* entry = ::readdir(stream))  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
+  ::closedir(stream);
+  return names;
+}
+
+void make_directories(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (!problem && !std::filesystem::is_directory(path, problem))
+    problem = std::make_error_code(std::errc::not_a_directory);
+  if (!problem) return;
+  std::error_code no_link;
+  const auto target = std::filesystem::read_symlink(path, no_link);
+  if (problem == std::errc::file_exists && !no_link)
+    throw Error(ErrorKind::create, fmt::format("creating folder {}: it is a link to {}, which does not exist",
+                                               path, target.string()));
+  throw Error(ErrorKind::create,
+              fmt::format("creating folder {}: {}", path, describe_errno(problem.value())));
+}
+
+}  // namespace fleetrun

@@ -1,0 +1,72 @@
+#include "base/system/peer_watch.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/error/error.h"
+
+namespace fleetrun {
+namespace {
+
+// The first question after a second of silence, then one each second: few enough get lost on a bad network that all
+// of them do.
+constexpr int kIdleSeconds = 1;
+constexpr int kPauseSeconds = 1;
+constexpr int kQuestions = (static_cast<int>(kPeerSilence.count()) - kIdleSeconds) / kPauseSeconds;
+
+bool is_unanswered(const tcp_info& facts) {
+  // Not the window of a peer that takes nothing: its kernel answers, though ever more seldom.
+  const bool sent_again = facts.tcpi_unacked > 0 && facts.tcpi_retransmits > 0;
+  const bool asked_again = facts.tcpi_probes > 1;
+  return (sent_again || asked_again) && std::chrono::milliseconds(facts.tcpi_last_ack_recv) >= kPeerSilence;
+}
+
+}  // namespace
+
+void keep_asking(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof kIdleSeconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kPauseSeconds, sizeof kPauseSeconds);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kQuestions, sizeof kQuestions);
+}
+
+std::string_view describe(PeerState state) {
+  switch (state) {
+    case PeerState::there:
+      return "it is there";
+    case PeerState::closed:
+      return "it closed the connection";
+    case PeerState::reset:
+      return "the connection was reset";
+    case PeerState::silent:
+      return "no answer for 5 s";
+  }
+  return "?";
+}
+
+PeerState state_of_peer(int fd) {
+  tcp_info facts{};
+  socklen_t size = sizeof facts;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &facts, &size) != 0) return PeerState::reset;
+  switch (facts.tcpi_state) {
+    case TCP_CLOSE:  // ended by the kernel: after its questions, or by a word of the peer's
+      return facts.tcpi_probes >= kQuestions ? PeerState::silent : PeerState::reset;
+    case TCP_ESTABLISHED:
+      return is_unanswered(facts) ? PeerState::silent : PeerState::there;
+    default:  // on the way to its end
+      return PeerState::closed;
+  }
+}
+
+std::string describe_loss(int errno_code) {
+  // The last two: what the network said meanwhile, kept by the kernel for the end.
+  if (errno_code == ETIMEDOUT || errno_code == EHOSTUNREACH || errno_code == ENETUNREACH)
+    return std::string(describe(PeerState::silent));
+  return describe_errno(errno_code);
+}
+
+}  // namespace fleetrun
