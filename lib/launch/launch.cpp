@@ -9,6 +9,8 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
 #include "base/system/standard_output.h"
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
@@ -17,7 +19,9 @@
 #include "launch/host/host_facts.h"
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
+#include "launch/nodes/terms.h"
 #include "launch/plan/cluster.h"
+#include "launch/plan/membership.h"
 #include "launch/plan/preflight.h"
 #include "launch/plan/program.h"
 #include "launch/process/guardian.h"
@@ -99,6 +103,16 @@ bool needs_current_folder(const LaunchOptions& options) {
   return (!logs.empty() && !logs.starts_with('/')) || kind_of(requested_program(options)) == ProgramKind::job;
 }
 
+std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host) {
+  if (!asks_for_several_nodes(options)) return std::nullopt;
+  return resolve_membership(options, resolve_names(options), host);
+}
+
+// What the other nodes compare with their own: the text of the job file, or the words of another program.
+Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool is_job) {
+  return terms_of(options, cluster, is_job ? read_file(options.program, kJsonBytesLimit) : "");
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -116,11 +130,15 @@ int launch(LaunchOptions options, const Environment& environment) {
   const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const Program program = find_program(requested_program(options), environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
-  const ClusterSpec cluster = resolve_cluster(options, probe(options), embedded, environment);
+  const HostFacts host = probe(options);
+  const std::optional<Membership> members = find_members(options, host);
+  const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
   check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
-  const RunPlan plan = {options, environment, program, embedded,
-                        wrapped, cluster,     warnings};  // refers to all of them
+  RunPlan plan = {options, environment, program, embedded,
+                  wrapped, cluster,     warnings};  // refers to all of them
+  plan.members = members;
+  if (members) plan.terms = find_terms(options, cluster, job.has_value());
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
     print_answer(dry_run(plan));

@@ -41,6 +41,29 @@ int parse_restarts(const std::string& source, const std::string& text) {
   return count;
 }
 
+std::optional<int> parse_nodes(const std::string& source, const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string least = text.substr(0, colon);
+  const std::string most = colon == std::string::npos ? least : text.substr(colon + 1);
+  int nodes = 0, limit = 0;
+  if (!parse_whole(least, nodes) || !parse_whole(most, limit) || nodes < 1 || limit < nodes ||
+      limit > kMostRanks)
+    throw bad_value(source, text, fmt::format("a whole number between 1 and {}", kMostRanks));
+  if (limit != nodes)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} is \"{}\": a number of nodes that changes is not supported yet", source, text),
+        fmt::format("{}={} runs with a fixed number", source.starts_with("--") ? source : "--nnodes", limit));
+  return nodes;
+}
+
+std::optional<int> parse_node_rank(const std::string& source, const std::string& text) {
+  int rank = 0;
+  if (!parse_whole(text, rank) || rank < -1 || rank >= kMostRanks)
+    throw bad_value(source, text, fmt::format("a whole number between 0 and {}", kMostRanks - 1));
+  return rank < 0 ? std::nullopt : std::optional(rank);
+}
+
 std::uint16_t parse_port(const std::string& source, const std::string& text) {
   std::uint16_t port = 0;
   if (!parse_whole(text, port) || port == 0) throw bad_value(source, text, "a port between 1 and 65535");

@@ -26,7 +26,10 @@ bool parse_whole(const std::string& text, Number& number) {
 }
 
 // All throw Error(usage); `source` is "--gpus" or "PADDLE_DEVICES".
-int parse_count(const std::string& source, const std::string& text);           // 1 .. 65536
+int parse_count(const std::string& source, const std::string& text);                 // 1 .. 65536
+std::optional<int> parse_nodes(const std::string& source, const std::string& text);  // 2, 2:2
+std::optional<int> parse_node_rank(const std::string& source,
+                                   const std::string& text);                   // 0 .. 65535; -1: none
 int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
 std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
 Clock::duration parse_seconds(const std::string& source, const std::string& text);

@@ -106,26 +106,57 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
        .variable = "PADDLE_RUN_MODE",
        .choices = {"collective"},
        .set = check_run_mode},
-      only("more than one node is", {.names = {"--nnodes"},
-                                     .argument = "N",
-                                     .help = "Number of nodes. fleetrun supports only 1",
-                                     .variable = "PADDLE_NNODES",
-                                     .choices = {"1", "1:1"}}),
-      only("more than one node is", {.names = {"--rank", "--node_rank"},
-                                     .argument = "N",
-                                     .help = "Rank of this node. fleetrun supports only 0",
-                                     .variable = "PADDLE_RANK",
-                                     .choices = {"0", "-1"}}),
+  };
+}
+
+std::vector<Flag> node_flags(LaunchOptions& options) {
+  return {
+      value(
+          options.ips, as_text,
+          {.names = {"--ips"},
+           .argument = "ADDRESSES",
+           .help =
+               "Addresses of the nodes, such as 10.0.0.1,10.0.0.2. Start the same command on each; the first node coordinates",
+           .variable = "PADDLE_IPS"}),
+      value(options.nnodes, parse_nodes,
+            {.names = {"--nnodes"},
+             .argument = "N",
+             .help = "Number of nodes, which meet at --master or --rdzv_endpoint",
+             .variable = "PADDLE_NNODES"}),
+      value(
+          options.node_rank, parse_node_rank,
+          {.names = {"--node_rank", "--rank"},
+           .argument = "N",
+           .help =
+               "Rank of this node. By default its place in --ips; with --master, nodes get ranks in the order in which they arrive",
+           .variable = "PADDLE_RANK"}),
+      value(
+          options.master, as_endpoint,
+          {.names = {"--master"},
+           .argument = "HOST:PORT",
+           .help =
+               "Where the nodes meet: HOST is the first of them. With one node, MASTER_ADDR and MASTER_PORT of the workers"}),
+      value(options.join_timeout, parse_seconds,
+            {.names = {"--join_timeout"},
+             .argument = "SECONDS",
+             .help = "Seconds in which all nodes must have joined"}),
+      value(
+          options.key_file, as_text,
+          {.names = {"--key_file"},
+           .argument = "FILE",
+           .help =
+               "Secret that all nodes share, 32 bytes or more. By default ~/.fleetrun/key, which fleetrun makes",
+           .variable = "FLEETRUN_KEY_FILE",
+           .completes = Completes::files}),
+      on_or_off(options.insecure,
+                {.names = {"--insecure"},
+                 .help = "Let nodes join without a shared secret. Everybody who reaches the first node can "
+                         "then start programs on the others"}),
   };
 }
 
 std::vector<Flag> address_flags(LaunchOptions& options) {
   return {
-      value(options.ips, as_text,
-            {.names = {"--ips"},
-             .argument = "ADDRESSES",
-             .help = "Addresses of the nodes. fleetrun supports only this host",
-             .variable = "PADDLE_IPS"}),
       value(options.host, as_text,
             {.names = {"--host", "--local_addr"},
              .argument = "ADDRESS",
@@ -136,10 +167,6 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
              .argument = "PORT",
              .help = "First port of the workers; the others follow it. By default fleetrun takes free ports",
              .variable = "PADDLE_START_PORT"}),
-      value(options.master, as_endpoint,
-            {.names = {"--master"},
-             .argument = "HOST:PORT",
-             .help = "MASTER_ADDR and MASTER_PORT of the workers. HOST must be this host"}),
       on_or_off(
           options.no_port_hold,
           {.names = {"--no_port_hold"},
@@ -313,6 +340,7 @@ std::vector<Flag> launch_flags(LaunchOptions& options) {
     std::move(flags.begin(), flags.end(), std::back_inserter(table));
   };
   add(in_section("Workers and devices", worker_flags(options)));
+  add(in_section("Several nodes", node_flags(options)));
   add(in_section("Addresses and ports", address_flags(options)));
   add(in_section("Logs and console", log_flags(options)));
   add(in_section("Supervision", supervision_flags(options)));

@@ -41,6 +41,11 @@ struct LaunchOptions {
   Setting<std::vector<std::string>> env;  // "LR=0.1"; "LR" alone is inherited
   Setting<std::string> ips{"127.0.0.1"};
   Setting<std::optional<std::string>> host;
+  Setting<std::optional<int>> nnodes;
+  Setting<std::optional<int>> node_rank;
+  Setting<Clock::duration> join_timeout{std::chrono::minutes(10)};
+  Setting<std::string> key_file;  // "": the one in the home folder
+  Setting<bool> insecure;
   Setting<std::optional<Endpoint>> master;
   Setting<bool> standalone;
   Setting<std::optional<MeetingPoint>> rdzv_endpoint;

@@ -15,18 +15,18 @@
 namespace fleetrun::launch {
 namespace {
 
-std::vector<std::string> probe_addresses() {
+void probe_addresses(HostFacts& host) {
   ifaddrs* list = nullptr;
-  std::vector<std::string> addresses;
-  if (::getifaddrs(&list) != 0) return addresses;
+  if (::getifaddrs(&list) != 0) return;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
     char text[INET_ADDRSTRLEN] = "";
     const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
+    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) == nullptr) continue;
+    host.addresses.emplace_back(text);
+    host.interfaces[text] = one->ifa_name;
   }
-  return addresses;
 }
 
 std::string probe_name() {
@@ -70,11 +70,12 @@ bool has_cuda_plugin() {
 }  // namespace
 
 HostFacts probe_host(const std::string& root) {
-  return {.addresses = probe_addresses(),
-          .name = probe_name(),
-          .gpus = count_gpus(root + "/dev"),
-          .cores = count_cores(),
-          .cuda_plugin = has_cuda_plugin()};
+  HostFacts host = {.name = probe_name(),
+                    .gpus = count_gpus(root + "/dev"),
+                    .cores = count_cores(),
+                    .cuda_plugin = has_cuda_plugin()};
+  probe_addresses(host);
+  return host;
 }
 
 }  // namespace fleetrun::launch

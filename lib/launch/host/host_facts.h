@@ -1,5 +1,6 @@
 // What this machine has. Facts, no decisions.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,12 +9,13 @@
 namespace fleetrun::launch {
 
 struct HostFacts {
-  std::vector<std::string> addresses;  // IPv4, loopback included
-  std::string name;                    // as gethostname(2) has it
-  int gpus = 0;                        // device files /dev/nvidia0, /dev/nvidia1, ...
-  int cores = 1;                       // in our affinity mask
-  std::vector<CpuPlace> cpus;          // of that mask; only probed when ranks are to be bound
-  bool cuda_plugin = false;            // libfleetrun_cuda.so lies beside our libraries
+  std::vector<std::string> addresses;             // IPv4, loopback included
+  std::map<std::string, std::string> interfaces;  // of each address: "eth0"
+  std::string name;                               // as gethostname(2) has it
+  int gpus = 0;                                   // device files /dev/nvidia0, /dev/nvidia1, ...
+  int cores = 1;                                  // in our affinity mask
+  std::vector<CpuPlace> cpus;                     // of that mask; only probed when ranks are to be bound
+  bool cuda_plugin = false;                       // libfleetrun_cuda.so lies beside our libraries
 };
 
 // `root` stands before /dev, so that tests can have devices.

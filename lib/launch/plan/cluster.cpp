@@ -32,17 +32,13 @@ void check_local(const std::string& address, const std::string& source, const Ho
   if (!is_local(address, host))
     throw usage(fmt::format("{} names {}, which is not an address of this host ({})", source, address,
                             fmt::join(host.addresses, ", ")),
-                "runs over several nodes are not supported yet");
+                "a run over several nodes lists all of them in --ips, or has --nnodes and --master");
 }
 
 std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
   const std::string source = options.ips.source.empty() ? "--ips" : options.ips.source;
-  const std::vector<std::string> nodes = split_list(options.ips.value);
-  if (nodes.size() > 1)
-    throw usage(
-        fmt::format("{} lists {} nodes: more than one node is not supported yet", source, nodes.size()));
-  check_local(nodes.front(), source, host);
-  if (!options.host.value) return nodes.front();
+  check_local(options.ips.value, source, host);
+  if (!options.host.value) return options.ips.value;
   check_local(*options.host.value, options.host.source, host);
   return *options.host.value;
 }
@@ -146,6 +142,18 @@ void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const Host
   cluster.device_ids = deal_out(slots, workers.value_or(slots));
 }
 
+// The others are taken for like this one.
+void place_among_nodes(ClusterSpec& cluster, const Membership& members, const HostFacts& host) {
+  cluster.host = members.host;
+  cluster.node_rank = members.node_rank.value_or(0);
+  for (int node = 0; node < members.nodes; ++node)
+    cluster.nodes.push_back(
+        {members.names.empty() ? "" : members.names[static_cast<std::size_t>(node)], cluster.device_ids});
+  const bool rehearsal = members.address.starts_with("127.");
+  const auto found = host.interfaces.find(rehearsal ? "127.0.0.1" : members.address);
+  if (found != host.interfaces.end()) cluster.interface = found->second;
+}
+
 std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostFacts& host) {
   if (options.standalone.value) return std::nullopt;
   if (options.master.value) {
@@ -162,12 +170,27 @@ std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostF
   return Endpoint{address, options.master_port.value.value_or(0)};
 }
 
+int count_ranks(const std::vector<NodeSpec>& nodes, std::size_t first_nodes) {
+  int ranks = 0;
+  for (std::size_t node = 0; node < first_nodes; ++node) ranks += nodes[node].ranks();
+  return ranks;
+}
+
 }  // namespace
 
+int ClusterSpec::first_rank() const {
+  return nodes.empty() ? 0 : count_ranks(nodes, static_cast<std::size_t>(node_rank));
+}
+
+int ClusterSpec::world_size() const {
+  return nodes.empty() ? local_size() : count_ranks(nodes, nodes.size());
+}
+
 ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
-                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment) {
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment,
+                            const std::optional<Membership>& members) {
   ClusterSpec cluster;
-  cluster.host = resolve_host(options, host);
+  if (!members) cluster.host = resolve_host(options, host);
   cluster.cores = host.cores;
   cluster.device = resolve_device(options, host, embedded);
   if (cluster.device == DeviceKind::cuda)
@@ -175,7 +198,10 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   else
     place_on_cpu(cluster, options, host);
   cluster.start_port = options.start_port.value;
-  cluster.master = resolve_master(options, host);
+  if (members)
+    place_among_nodes(cluster, *members, host);
+  else
+    cluster.master = resolve_master(options, host);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
   for (const DebugRank& debug : options.debug_rank.value)

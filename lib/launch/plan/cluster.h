@@ -11,16 +11,25 @@
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
 #include "launch/plan/embedded_runtime.h"
+#include "launch/plan/membership.h"
 
 namespace fleetrun::launch {
 
 enum class DeviceKind { cpu, cuda };
 
+struct NodeSpec {
+  std::string host;                          // its address in endpoints
+  std::vector<std::vector<int>> device_ids;  // of each of its ranks
+
+  int ranks() const { return static_cast<int>(device_ids.size()); }
+};
+
 struct ClusterSpec {
   std::string host = "127.0.0.1";  // the address in every endpoint of this node
-  int nodes = 1;
+  std::vector<NodeSpec> nodes;     // all, in the order of their ranks; empty: this one alone
   int node_rank = 0;
-  int cores = 1;  // of this node, for all its ranks
+  std::string interface;  // the network interface that has `host`; "": unknown
+  int cores = 1;          // of this node, for all its ranks
   DeviceKind device = DeviceKind::cpu;
   bool device_ids_given = false;             // FLAGS_selected_gpus is set on CUDA, and on CPU with --gpus
   bool hide_gpus = false;                    // --device=cpu on a machine with GPUs
@@ -35,12 +44,16 @@ struct ClusterSpec {
   std::string note;  // of the GPU mapping, printed as it is
 
   int local_size() const { return static_cast<int>(device_ids.size()); }
-  int world_size() const { return nodes * local_size(); }
+  int node_count() const { return nodes.empty() ? 1 : static_cast<int>(nodes.size()); }
+  int first_rank() const;  // of this node's ranks, over all nodes
+  int world_size() const;
 };
 
-// A job file may name a device, and the embedded runtime needs the plug-in for CUDA; none: the ranks run another program. Throws
-// Error(usage) when the options contradict the facts.
+// A job file may name a device, and the embedded runtime needs the plug-in for CUDA; none: the ranks run another program. Without
+// `members` this node is alone. Other nodes are taken for like this one until they have joined. Throws Error(usage) when the options
+// contradict the facts.
 ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
-                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment);
+                            const std::optional<EmbeddedRuntime>& embedded, const Environment& environment,
+                            const std::optional<Membership>& members = std::nullopt);
 
 }  // namespace fleetrun::launch

@@ -8,9 +8,7 @@
 namespace fleetrun::launch {
 namespace {
 
-int local_rank_of(const ClusterSpec& cluster, int rank) {
-  return rank - cluster.node_rank * cluster.local_size();
-}
+int local_rank_of(const ClusterSpec& cluster, int rank) { return rank - cluster.first_rank(); }
 
 const std::vector<int>& devices_of(const ClusterSpec& cluster, int rank) {
   return cluster.device_ids.at(static_cast<std::size_t>(local_rank_of(cluster, rank)));
@@ -26,8 +24,11 @@ std::string describe_endpoints(const Endpoints& endpoints) {
 // Ranks apart by commas, the devices of one rank by colons.
 std::string describe_world_devices(const ClusterSpec& cluster) {
   std::vector<std::string> texts;
-  for (int node = 0; node < cluster.nodes; ++node)
-    for (const auto& ids : cluster.device_ids) texts.push_back(fmt::format("{}", fmt::join(ids, ":")));
+  const auto add = [&](const std::vector<std::vector<int>>& ranks) {
+    for (const auto& ids : ranks) texts.push_back(fmt::format("{}", fmt::join(ids, ":")));
+  };
+  if (cluster.nodes.empty()) add(cluster.device_ids);
+  for (const NodeSpec& node : cluster.nodes) add(node.device_ids);
   return fmt::format("{}", fmt::join(texts, ","));
 }
 
@@ -71,6 +72,13 @@ void write_gloo(Environment& environment) {
   if (mode == "1" || mode == "2") environment.set("PADDLE_GLOO_RENDEZVOUS", "3");  // HTTP
 }
 
+// A host has several networks; without a word, libraries take the first one or that of the host's name.
+void write_interface(const ClusterSpec& cluster, Environment& environment) {
+  if (cluster.node_count() == 1 || cluster.interface.empty()) return;
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"})
+    environment.set_if_absent(name, cluster.interface);
+}
+
 }  // namespace
 
 void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
@@ -91,10 +99,11 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
   set_int("PADDLE_GLOBAL_SIZE", cluster.world_size());
   set_int("PADDLE_LOCAL_RANK", local_rank);
   set_int("PADDLE_LOCAL_SIZE", cluster.local_size());
-  set_int("PADDLE_NNODES", cluster.nodes);
+  set_int("PADDLE_NNODES", cluster.node_count());
   environment.set("PADDLE_MASTER", endpoints.master.describe());
   write_devices(cluster, rank, environment);
   write_gloo(environment);
+  write_interface(cluster, environment);
   environment.set("PADDLE_LOG_DIR", names.log_dir);
   environment.set("PADDLE_AUTO_CLUSTER", names.auto_cluster);
   environment.set_if_absent("POD_NAME", names.pod);
@@ -112,7 +121,8 @@ void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoi
   set_int("LOCAL_RANK", names.virtual_local_rank ? 0 : local_rank_of(cluster, rank));
   set_int("LOCAL_WORLD_SIZE", cluster.local_size());
   set_int("GROUP_RANK", cluster.node_rank);
-  set_int("GROUP_WORLD_SIZE", cluster.nodes);
+  set_int("GROUP_WORLD_SIZE", cluster.node_count());
+  if (cluster.node_count() > 1) set_int("NODE_RANK", cluster.node_rank);
   set_int("ROLE_RANK", rank);
   set_int("ROLE_WORLD_SIZE", cluster.world_size());
   environment.set("ROLE_NAME", names.role);

@@ -16,7 +16,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kMostTries = 32;  // ports that the kernel picks and other launchers have claimed
+constexpr std::uint16_t kPaddlePort = 6070;  // of the first rank of each of several nodes
+constexpr std::size_t kMostTries = 32;       // ports that the kernel picks and other launchers have claimed
 
 Error port_error(std::uint16_t port, const std::string& what, int code) {
   return Error(code == EADDRINUSE || code == EACCES ? ErrorKind::temporary : ErrorKind::os,
@@ -100,6 +101,15 @@ std::uint16_t hold_any(HeldPorts& held) {
   return port_of(held.holders.back());
 }
 
+bool try_to_hold(std::uint16_t port, HeldPorts& held) {
+  UniqueFd socket = bind_socket(port);
+  std::optional<UniqueFd> name = socket ? claim(port) : std::nullopt;
+  if (!name) return false;
+  held.claims.push_back(std::move(*name));
+  held.holders.push_back(std::move(socket));
+  return true;
+}
+
 std::uint16_t hold(std::uint16_t wanted, HeldPorts& held) {
   return wanted == 0 ? hold_any(held) : hold_named(wanted, held);
 }
@@ -113,20 +123,37 @@ std::uint16_t nth_port(const ClusterSpec& cluster, int index) {
   return static_cast<std::uint16_t>(port);
 }
 
+std::uint16_t hold_nth(const ClusterSpec& cluster, int index, HeldPorts& held) {
+  if (cluster.start_port || cluster.node_count() == 1) return hold(nth_port(cluster, index), held);
+  const auto usual = static_cast<std::uint16_t>(kPaddlePort + index);
+  return try_to_hold(usual, held) ? usual : hold_any(held);
+}
+
 }  // namespace
 
 HeldPorts hold_ports(const ClusterSpec& cluster) {
   HeldPorts held;
   for (int i = 0; i < cluster.local_size(); ++i)
-    held.endpoints.ranks.push_back({cluster.host, hold(nth_port(cluster, i), held)});
+    held.endpoints.ranks.push_back({cluster.host, hold_nth(cluster, i, held)});
   if (cluster.master) {
     held.endpoints.master = {cluster.master->host, hold(cluster.master->port, held)};
   } else {
-    held.endpoints.master = {cluster.host, hold(nth_port(cluster, cluster.local_size()), held)};
+    held.endpoints.master = {cluster.host, hold_nth(cluster, cluster.local_size(), held)};
   }
   if (!cluster.hold_ports)
     held.holders.clear();  // all at once: a port that was free again could be chosen twice
   return held;
+}
+
+Endpoints expect_endpoints(const ClusterSpec& cluster) {
+  const std::uint16_t first = cluster.start_port.value_or(kPaddlePort);
+  Endpoints endpoints;
+  for (const NodeSpec& node : cluster.nodes)
+    for (int i = 0; i < node.ranks(); ++i)
+      endpoints.ranks.push_back({node.host, static_cast<std::uint16_t>(first + i)});
+  endpoints.master = {cluster.nodes.front().host,
+                      static_cast<std::uint16_t>(first + cluster.nodes.front().ranks())};
+  return endpoints;
 }
 
 }  // namespace fleetrun::launch

@@ -16,8 +16,11 @@ struct HeldPorts {
   std::vector<UniqueFd> holders;  // against everybody else; none with --no_port_hold
 };
 
-// One port per rank of this node and one for the master. Throws Error(temporary) when a port that the user
-// named is taken.
+// One port per rank of this node and one for the master. Over several nodes those of PaddlePaddle where they are free: 6070 and up.
+// Throws Error(temporary) when a port that the user named is taken.
 HeldPorts hold_ports(const ClusterSpec& cluster);
+
+// Those of all nodes, while none has told its own yet.
+Endpoints expect_endpoints(const ClusterSpec& cluster);
 
 }  // namespace fleetrun::launch

@@ -32,7 +32,7 @@ std::map<std::string, std::string> nccl_variables(const PreflightRequest& reques
 std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
   if (const auto variables = nccl_variables(request); !variables.empty())
-    warnings = lint_nccl(variables, probe_network(), request.cluster.nodes);
+    warnings = lint_nccl(variables, probe_network(), request.cluster.node_count());
   if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
       for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))

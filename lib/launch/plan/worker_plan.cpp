@@ -35,7 +35,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .local_rank = local_rank,
                       .local_size = cluster.local_size(),
                       .node_rank = cluster.node_rank,
-                      .nodes = cluster.nodes,
+                      .nodes = cluster.node_count(),
                       .attempt = request.attempt,
                       .run_id = request.run_id,
                       .store = embedded.store,
@@ -103,7 +103,7 @@ TorchNames torch_names(const PlanRequest& request, int local_rank) {
 
 WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
   const ClusterSpec& cluster = request.cluster;
-  const int rank = cluster.node_rank * cluster.local_size() + local_rank;
+  const int rank = cluster.first_rank() + local_rank;
   WorkerSpec worker = {.rank = rank,
                        .executable = program_of(request, rank).executable,
                        .argv = program_of(request, rank).argv,

@@ -142,10 +142,10 @@ bool CollectiveRecords::empty() const {
   });
 }
 
-CollectiveRecords read_collectives(const std::vector<ProgressPagePtr>& pages) {
+CollectiveRecords read_collectives(const std::vector<ProgressPagePtr>& pages, int first_rank) {
   CollectiveRecords records;
   for (std::size_t rank = 0; rank < pages.size(); ++rank)
-    records.ranks.push_back({static_cast<int>(rank), pages[rank]->records().read()});
+    records.ranks.push_back({first_rank + static_cast<int>(rank), pages[rank]->records().read()});
   records.now_ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   records.now = std::chrono::system_clock::now();
   return records;

@@ -25,7 +25,7 @@ struct CollectiveRecords {
 
   bool empty() const;  // no rank has begun a collective
 };
-CollectiveRecords read_collectives(const std::vector<ProgressPagePtr>& pages);
+CollectiveRecords read_collectives(const std::vector<ProgressPagePtr>& pages, int first_rank = 0);
 
 // A rank of a communicator. The history is one of the records.
 struct Member {

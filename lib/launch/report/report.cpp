@@ -35,12 +35,14 @@ std::string_view describe(Role role) {
 
 std::string_view cause_word(const ExitReport& report) {
   if (report.error) return "error";
+  if (report.whole) return report.whole->cause;
   return report.evidence.out_of_memory ? "oom" : facts_of(report.verdict.cause).name;
 }
 
 JsonValue rank_json(const ExitReport& report, std::size_t rank) {
   const RankVerdict& verdict = report.verdict.ranks.at(rank);
-  JsonValue json = JsonValue::object({{"rank", rank}, {"role", describe(verdict.role)}});
+  JsonValue json = JsonValue::object(
+      {{"rank", report.verdict.number_of(static_cast<int>(rank))}, {"role", describe(verdict.role)}});
   if (const auto& status = verdict.status) {
     const bool exited = status->how == ExitStatus::How::exited;
     json.add("how", exited ? "exited" : "killed");
@@ -53,13 +55,6 @@ JsonValue rank_json(const ExitReport& report, std::size_t rank) {
     if (verdict.status) json.add("ended", utc_time(report.workers[rank].ended.wall));
   }
   if (rank < report.logs.size()) json.add("log", report.logs[rank]);
-  return json;
-}
-
-JsonValue ranks_json(const ExitReport& report) {
-  JsonValue json = JsonValue::list({});
-  for (std::size_t rank = 0; rank < report.verdict.ranks.size(); ++rank)
-    json.items.push_back(rank_json(report, rank));
   return json;
 }
 
@@ -118,17 +113,15 @@ std::string death_text(const ExitReport& report) {
   return text + fact_lines(report) + last_lines_text(report, rank);
 }
 
-std::string cause_text(const ExitReport& report) {
-  const std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
-  switch (facts_of(report.verdict.cause).report) {
-    case ExitCause::Report::nothing:
-      break;
-    case ExitCause::Report::start:
-      return sentence + "\n" + fact_lines(report);
-    case ExitCause::Report::death:
-      return sentence + death_text(report);
-  }
-  return sentence + "\n";
+std::string message_of(const ExitReport& report) {
+  if (report.error) return *report.error;
+  return report.whole ? report.whole->message : describe_failure(report);
+}
+
+std::optional<int> first_failed_rank(const ExitReport& report) {
+  if (report.whole) return report.whole->rank;
+  const Verdict& verdict = report.verdict;
+  return verdict.rank ? std::optional(verdict.number_of(*verdict.rank)) : std::nullopt;
 }
 
 std::string describe_origin(const std::string& origin) {
@@ -143,13 +136,34 @@ std::string describe_status(const Verdict& verdict) {
 
 }  // namespace
 
+JsonValue ranks_json(const ExitReport& report) {
+  JsonValue json = JsonValue::list({});
+  for (std::size_t rank = 0; rank < report.verdict.ranks.size(); ++rank)
+    json.items.push_back(rank_json(report, rank));
+  return json;
+}
+
+std::string describe_end(const ExitReport& report) {
+  const std::string sentence = "fleetrun: " + describe_cause(report.verdict, report.command);
+  switch (facts_of(report.verdict.cause).report) {
+    case ExitCause::Report::nothing:
+      break;
+    case ExitCause::Report::start:
+      return sentence + "\n" + fact_lines(report);
+    case ExitCause::Report::death:
+      return sentence + death_text(report);
+  }
+  return sentence + "\n";
+}
+
 std::string describe_cause(const Verdict& verdict, const std::vector<std::string>& command) {
-  return fmt::format(
-      fmt::runtime(facts_of(verdict.cause).sentence), fmt::arg("rank", verdict.rank.value_or(-1)),
-      fmt::arg("status", describe_status(verdict)), fmt::arg("origin", describe_origin(verdict.origin)),
-      fmt::arg("program", command.empty() ? "" : command.front()),
-      fmt::arg("problem", describe_errno(verdict.spawn_error)),
-      fmt::arg("signal", describe_signal(verdict.signal)), fmt::arg("why", verdict.why));
+  return fmt::format(fmt::runtime(facts_of(verdict.cause).sentence),
+                     fmt::arg("rank", verdict.rank ? verdict.number_of(*verdict.rank) : -1),
+                     fmt::arg("status", describe_status(verdict)),
+                     fmt::arg("origin", describe_origin(verdict.origin)),
+                     fmt::arg("program", command.empty() ? "" : command.front()),
+                     fmt::arg("problem", describe_errno(verdict.spawn_error)),
+                     fmt::arg("signal", describe_signal(verdict.signal)), fmt::arg("why", verdict.why));
 }
 
 std::string describe_failure(const ExitReport& report) {
@@ -161,11 +175,13 @@ std::string describe_failure(const ExitReport& report) {
 
 std::string describe(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
-  if (verdict.cause == Cause::finished) return "";
-  std::string text = cause_text(report);
+  const bool all_well = report.whole ? report.whole->exit_code == 0 : verdict.cause == Cause::finished;
+  if (all_well) return "";
+  std::string text = report.whole ? report.whole->block : describe_end(report);
   for (const int rank : ranks_that(verdict, Role::failed_after))
-    text += fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
-                        verdict.ranks[static_cast<std::size_t>(rank)].status->describe());
+    text +=
+        fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
+                    verdict.ranks[static_cast<std::size_t>(rank - verdict.span.first)].status->describe());
   if (const auto stopped = ranks_that(verdict, Role::stopped); !stopped.empty())
     text += fmt::format("fleetrun: stopped by fleetrun: {}\n", name_ranks(stopped));
   if (const auto left = ranks_that(verdict, Role::running); !left.empty())
@@ -189,16 +205,17 @@ std::string report_json(const ExitReport& report) {
       {"run_id", report.run_id},
       {"job_id", report.job_id},
       {"cause", cause_word(report)},
-      {"message", report.error ? *report.error : describe_failure(report)},
+      {"message", message_of(report)},
       {"exit_code", verdict.exit_code},
-      {"first_failed_rank", verdict.rank},
+      {"first_failed_rank", first_failed_rank(report)},
       {"stop_signal", verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt},
       {"started", utc_time(report.started.wall)},
       {"ended", utc_time(report.ended.wall)},
       {"seconds", seconds_between(report.started, report.ended)},
       {"host", report.host},
       {"command", report.command},
-      {"ranks", ranks_json(report)},
+      {"ranks", report.whole && report.whole->ranks.is(JsonValue::Kind::list) ? report.whole->ranks
+                                                                              : ranks_json(report)},
       {"last_lines", report.last_lines},
       {"exception", report.evidence.exception.empty() ? JsonValue() : describe_exception(report.evidence)},
       {"evidence", report.evidence.facts},

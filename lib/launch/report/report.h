@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json_value.h"
 #include "launch/loop/clock.h"
 #include "launch/report/collective_records.h"
 #include "launch/report/death_evidence.h"
@@ -20,6 +21,16 @@ struct AttemptRecord {
   int exit_code = 0;
   std::string logs;  // folder
   std::chrono::system_clock::time_point ended;
+};
+
+// Over several nodes: how the whole run ended, as the first node decided.
+struct WholeRun {
+  std::string cause;    // as in report.json
+  std::string message;  // one line
+  std::string block;    // for stderr
+  int exit_code = 0;
+  std::optional<int> rank;  // the first to fail
+  JsonValue ranks;          // on the first node: of all nodes; else null
 };
 
 struct ExitReport {
@@ -41,6 +52,7 @@ struct ExitReport {
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none
   Moment started, ended;
+  std::optional<WholeRun> whole;  // none: this node is alone
 };
 
 // The block on stderr: what failed and where to look. Empty when all went well.
@@ -51,6 +63,11 @@ std::string describe_cause(const Verdict& verdict, const std::vector<std::string
 
 // The same with what the evidence adds: "..., out of memory", "...: ValueError: bad batch (train.py:12, in main)".
 std::string describe_failure(const ExitReport& report);
+
+// What ended the attempt on this node: the sentence, the evidence, the last lines.
+std::string describe_end(const ExitReport& report);
+
+JsonValue ranks_json(const ExitReport& report);  // of this node
 
 std::string report_json(const ExitReport& report);
 

@@ -53,7 +53,7 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
         LogLevel::error,
         fmt::format(
             "ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was aborted. Please check its log.",
-            verdict.ranks.size(), *verdict.rank));
+            verdict.span.world, verdict.number_of(*verdict.rank)));
   if (const auto* signal = std::get_if<SignalReceived>(&event))
     if (verdict.cause == Cause::stopped && !ranks_that(verdict, Role::running).empty() &&
         (ends_a_run(signal->signal) || signal->signal == verdict.signal))

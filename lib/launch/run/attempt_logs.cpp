@@ -37,6 +37,7 @@ void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
 }
 
 void AttemptLogs::look() {
+  if (views_.empty()) return;  // the run waits for other nodes
   times_.look();
   views_.back()->look();
 }
@@ -56,7 +57,7 @@ std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& 
     sources.push_back(
         {.log = errors ? logs_.find_error_log(log.local_rank) : logs_.find_worker_log(log.local_rank),
          .prefix = log.tagged ? tagged : plain,
-         .place = {.rank = log.local_rank,
+         .place = {.rank = plan_.cluster.first_rank() + log.local_rank,
                    .local_rank = log.local_rank,
                    .host = host,
                    .attempt = attempt,

@@ -79,10 +79,17 @@ std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Enviro
 
 std::string dry_run(const RunPlan& plan) {
   EventLoop loop;
-  const RuntimeSupport support(loop, plan.cluster.host, plan.embedded ? plan.cluster.local_size() : 0,
-                               kDryRunId, [](std::string_view) {});
-  const HeldPorts ports = hold_ports(plan.cluster);
-  const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, ports.endpoints, support);
+  const RuntimeSupport support(loop,
+                               {.here = plan.embedded ? plan.cluster.local_size() : 0,
+                                .world = plan.embedded ? plan.cluster.world_size() : 0,
+                                .run_id = kDryRunId,
+                                .address = plan.members ? plan.members->meeting.host : plan.cluster.host,
+                                .key = {},
+                                .serves_store = !plan.members || plan.cluster.node_rank == 0},
+                               [](std::string_view) {});
+  const Endpoints endpoints =
+      plan.members ? expect_endpoints(plan.cluster) : hold_ports(plan.cluster).endpoints;
+  const std::vector<WorkerSpec> workers = plan_attempt(plan, {kDryRunId, 0}, endpoints, support);
   return plan.options.dry_run.value == "json" ? workers_as_json(workers, plan.environment)
                                               : workers_as_shell_lines(workers, plan.environment);
 }

@@ -35,6 +35,7 @@ std::vector<LogRule> log_rules(const LaunchOptions& options) {
 HangOptions hang_options(const RunPlan& plan) {
   const auto& timeout = plan.options.hang_timeout;
   HangOptions options;
+  options.first_rank = plan.cluster.first_rank();
   options.silence = timeout.value;
   options.steps = plan.embedded && (timeout.value || timeout.origin == Origin::fallback);
   options.step_bound = timeout.value;

@@ -39,9 +39,9 @@ std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, c
                        .embedded = std::move(embedded)});
 }
 
-Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, const LogFolder& logs,
+Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts ports, const LogFolder& logs,
                         const RuntimeSupport& support) {
-  Attempt attempt = {.ports = hold_ports(plan.cluster), .workers = {}, .logs = {}, .error_logs = {}};
+  Attempt attempt = {.ports = std::move(ports), .workers = {}, .logs = {}, .error_logs = {}};
   logs.write_endpoints(attempt.ports.endpoints.ranks);
   attempt.workers = plan_attempt(plan, id, attempt.ports.endpoints, support);
   check_argument_sizes(attempt.workers.front().argv, attempt.workers.front().environment);

@@ -20,9 +20,8 @@ struct AttemptId {
 std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, const Endpoints& endpoints,
                                      const RuntimeSupport& support);
 
-// Holds the ports, opens the logs and writes what stands beside them. The ports of the attempt before are free by now, for the
-// user may have named them. Throws Error(temporary|create).
-Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, const LogFolder& logs,
+// Opens the logs and writes what stands beside them. `ports` has the endpoints of all nodes. Throws Error(create).
+Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts ports, const LogFolder& logs,
                         const RuntimeSupport& support);
 
 }  // namespace fleetrun::launch

@@ -29,7 +29,7 @@ RankFacts gather(std::size_t rank, const RollCall::Sources& sources, const Colle
   const RankVerdict& verdict = sources.state.verdict.ranks.at(rank);
   const WorkerRecord& record = sources.state.workers.at(rank);
   const UniqueFd& log = sources.attempt.logs.at(rank);
-  RankFacts facts = {.rank = static_cast<int>(rank), .pid = record.pid};
+  RankFacts facts = {.rank = sources.state.verdict.number_of(static_cast<int>(rank)), .pid = record.pid};
   facts.running = verdict.role == Role::running && record.pid > 0;
   if (!facts.running) {
     facts.ended = ending_of(verdict);
@@ -71,7 +71,7 @@ void RollCall::forget() {
 }
 
 void RollCall::call() {
-  collectives_ = read_collectives(sources_.state.pages);
+  collectives_ = read_collectives(sources_.state.pages, sources_.state.verdict.span.first);
   std::vector<RankFacts> ranks;
   std::vector<StackTarget> targets;
   for (std::size_t rank = 0; rank < sources_.state.workers.size(); ++rank) {

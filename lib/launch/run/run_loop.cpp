@@ -8,12 +8,19 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
+#include "base/error/log.h"
 #include "launch/host/limits.h"
+#include "launch/nodes/node_key.h"
+#include "launch/plan/port_guard.h"
 #include "launch/run/announcements.h"
 #include "launch/run/fill_report.h"
 #include "launch/run/prepare_attempt.h"
 #include "launch/serve/control_requests.h"
+#include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -35,20 +42,87 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .may_start_again = plan.options.max_restart.value > 0};
 }
 
-SupervisorOptions supervisor_options(const LaunchOptions& options) {
+// Over several nodes the Coordinator decides about restarts.
+SupervisorOptions supervisor_options(const RunPlan& plan) {
+  const LaunchOptions& options = plan.options;
   const auto& signals = options.signals_to_handle.value;
   return {.stop_signals = signals ? signals->numbers : std::vector<int>(),
           .grace = options.grace.value,
           .kill_wait = options.kill_wait.value,
           .timeout = options.timeout.value,
           .early_exit_wait = options.early_exit_wait.value,
-          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
+          .restart = {.most = plan.members ? 0 : options.max_restart.value,
+                      .first_delay = options.restart_delay.value},
+          .span = RankSpan{plan.cluster.first_rank(), plan.cluster.world_size()}};
 }
 
 ProcessGroupOptions group_options(const RunPlan& plan) {
   return {.ranks = plan.cluster.local_size(),
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
           .kill_wait = plan.options.kill_wait.value};
+}
+
+NodeSessionOptions session_options(const RunPlan& plan, const ExitReport& report) {
+  const LaunchOptions& options = plan.options;
+  const Membership& members = *plan.members;
+  const RunKey key = find_node_key(options, plan.environment);
+  return {.members = members,
+          .key = key,
+          .join = {.address = members.host,
+                   .host = report.host,
+                   .node_rank = members.node_rank,
+                   .device_ids = plan.cluster.device_ids,
+                   .terms = plan.terms},
+          .run_id = report.run_id,
+          .join_timeout = options.join_timeout.value,
+          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
+}
+
+// The cluster with what the other nodes have told.
+ClusterSpec place(ClusterSpec cluster, const Placed& placed) {
+  cluster.nodes.clear();
+  for (const NodePlace& node : placed.nodes) cluster.nodes.push_back({node.address, node.device_ids});
+  cluster.node_rank = placed.node_rank;
+  cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
+  return cluster;
+}
+
+NodeFailure failure_to_begin(const Error& error, const ClusterSpec& cluster) {
+  const std::string line =
+      fmt::format("node {} ({}) cannot start: {}", cluster.node_rank, cluster.host, error.message());
+  return {.cause = "error",
+          .line = line,
+          .block = fmt::format("fleetrun: {}\n", line),
+          .exit_code = error.exit_code()};
+}
+
+RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const std::string& run_id) {
+  const ClusterSpec& cluster = plan.cluster;
+  RuntimeRanks ranks = {.here = plan.embedded ? cluster.local_size() : 0,
+                        .world = plan.embedded ? cluster.world_size() : 0,
+                        .run_id = run_id,
+                        .address = cluster.host,
+                        .key = {}};
+  if (nodes == nullptr) return ranks;
+  ranks.address = plan.members->meeting.host;
+  ranks.key = derive_rank_key(nodes->key(), run_id);
+  ranks.serves_store = nodes->is_first();
+  return ranks;
+}
+
+WholeRun whole_run(const Over& over, JsonValue ranks) {
+  if (!over.failure)
+    return {.cause = "finished",
+            .message = "all ranks finished",
+            .block = {},
+            .rank = {},
+            .ranks = std::move(ranks)};
+  return {.cause = over.failure->cause,
+          .message = over.failure->line,
+          .block = over.failure->block,
+          .exit_code = over.failure->exit_code,
+          .rank = over.failure->rank,
+          .ranks = std::move(ranks)};
 }
 
 void write_to_stderr(const Error& error) {
@@ -66,14 +140,10 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
   }
 }
 
-}  // namespace
-
-int run_until_done(const RunPlan& plan, int front_fd) {
-  raise_descriptor_limit(plan.cluster.local_size());
-  ExitReport report = begin_report(plan);
+int run_here(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd, ExitReport& report) {
   const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
   try {
-    RunLoop(plan, front_fd, logs, report).run();
+    RunLoop(plan, loop, nodes, front_fd, logs, report).run();
   } catch (const Error& error) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
     end_report(error, report);
@@ -84,13 +154,45 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   return report.verdict.exit_code;
 }
 
-RunLoop::RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report)
+int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, ExitReport& report) {
+  const auto say = [](std::string_view line) { log_line("fleetrun", line); };
+  NodeSession nodes(loop, session_options(plan, report), say);
+  const Placed& placed = nodes.join(front_fd);
+  report.run_id = placed.run_id;
+  const ClusterSpec cluster = place(plan.cluster, placed);
+  const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
+                         cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
+  try {
+    const int code = run_here(whole, loop, &nodes, front_fd, report);
+    nodes.finish();
+    return code;
+  } catch (const Error& error) {
+    nodes.send(Failed{report.verdict.attempt, failure_to_begin(error, cluster)});
+    nodes.finish();
+    throw;
+  }
+}
+
+}  // namespace
+
+int run_until_done(const RunPlan& plan, int front_fd) {
+  raise_descriptor_limit(plan.cluster.local_size());
+  ExitReport report = begin_report(plan);
+  EventLoop loop;
+  if (plan.members) return run_with_others(plan, loop, front_fd, report);
+  return run_here(plan, loop, nullptr, front_fd, report);
+}
+
+RunLoop::RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd,
+                 const LogFolder& logs, ExitReport& report)
     : plan_(plan),
       logs_(logs),
       report_(report),
+      loop_(loop),
+      nodes_(nodes),
       console_(loop_, plan.options.log_level.value),
-      support_(loop_, plan.cluster.host, plan.embedded ? plan.cluster.local_size() : 0, report.run_id, say()),
-      supervisor_(plan.cluster.local_size(), supervisor_options(plan.options)),
+      support_(loop_, runtime_ranks(plan, nodes, report.run_id), say()),
+      supervisor_(plan.cluster.local_size(), supervisor_options(plan)),
       group_(loop_, events_, group_options(plan)),
       signals_(loop_, events_, group_.records()),
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
@@ -106,6 +208,7 @@ RunLoop::RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitR
       metrics_(loop_, plan.options, {state_, report}, say()) {
   watch_front(front_fd);
   begin_ticks();
+  if (nodes_ != nullptr) nodes_->report_to(events_, say());
 }
 
 std::function<void(std::string_view line)> RunLoop::say() {
@@ -114,13 +217,19 @@ std::function<void(std::string_view line)> RunLoop::say() {
 
 void RunLoop::run() {
   perform(supervisor_.start(Clock::now()));
+  attend();
+  while (nodes_ != nullptr && starts_again_with_others()) attend();
+  end();
+}
+
+void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
+    if (nodes_ != nullptr) tell_failure();
     perform(actions);
   }
-  end();
 }
 
 void RunLoop::watch_front(int front_fd) {
@@ -162,7 +271,10 @@ void RunLoop::perform(const Actions& actions) {
 void RunLoop::begin_attempt(int number) {
   if (number > 0) support_.begin_attempt(number);
   attempt_ = {};  // releases its ports first: one that the user named is taken again
-  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, logs_, support_);
+  told_failure_ = false;
+  HeldPorts ports = hold_ports(plan_.cluster);
+  if (nodes_ != nullptr) agree_on_endpoints(number, ports);
+  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports), logs_, support_);
   if (number == 0) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
@@ -180,13 +292,105 @@ void RunLoop::end_attempt(Clock::duration delay) {
                    report_.attempts.back(), console_);
 }
 
+// ---- With other nodes.
+
+// Every node tells the ports that it holds, and gets those of all when all are ready. Throws Error when one of them cannot start.
+void RunLoop::agree_on_endpoints(int attempt, HeldPorts& ports) {
+  Ready ready = {
+      .attempt = attempt, .ports = {}, .master_port = ports.endpoints.master.port, .store = support_.store()};
+  for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
+  nodes_->send(ready);
+  const FromFirst answer = wait_for_nodes();
+  if (const auto* over = std::get_if<Over>(&answer))
+    throw Error(static_cast<ErrorKind>(over->failure->exit_code), over->failure->line);
+  const auto& start = std::get<Start>(answer);
+  ports.endpoints = {start.ranks, start.master};
+  support_.meet_at(start.store);
+}
+
+// Meanwhile no rank runs here: a signal that would end the run goes to the first node.
+FromFirst RunLoop::wait_for_nodes() {
+  while (true) {
+    if (auto answer = nodes_->take_answer()) return *answer;
+    const Event event = events_.next();
+    const auto* signal = std::get_if<SignalReceived>(&event);
+    const bool front_lost = std::holds_alternative<FrontLost>(event);
+    if (!front_lost && (signal == nullptr || !ends_a_run(signal->signal))) continue;
+    const int number = front_lost ? SIGKILL : signal->signal;
+    const std::string line = fmt::format("stopped by {}", describe_signal(number));
+    const SharedTime time = nodes_->shared(Clock::now());
+    nodes_->send(Failed{state_.verdict.attempt,
+                        {.at = time.at,
+                         .error = time.error,
+                         .cause = "stopped",
+                         .line = line,
+                         .block = fmt::format("fleetrun: {}\n", line),
+                         .exit_code = kSignalExitCode + number}});
+  }
+}
+
+NodeFailure RunLoop::failure_here(TimePoint time) const {
+  const Verdict& verdict = state_.verdict;
+  const SharedTime shared = nodes_->shared(time);
+  NodeFailure failure = {.at = shared.at,
+                         .error = shared.error,
+                         .cause = std::string(facts_of(verdict.cause).name),
+                         .line = describe_cause(verdict, plan_.program.argv),
+                         .block = {},
+                         .exit_code = verdict.exit_code};
+  if (verdict.rank) failure.rank = verdict.number_of(*verdict.rank);
+  return failure;
+}
+
+// When the first rank of this node failed; for what has no rank, now.
+TimePoint RunLoop::time_of_failure() const {
+  const Verdict& verdict = state_.verdict;
+  if (!verdict.rank) return failed_at_;
+  const TimePoint ended = state_.workers.at(static_cast<std::size_t>(*verdict.rank)).ended.steady;
+  return ended == TimePoint() ? failed_at_ : ended;
+}
+
+void RunLoop::tell_failure() {
+  const Cause cause = state_.verdict.cause;
+  if (told_failure_ || cause == Cause::finished || cause == Cause::elsewhere) return;
+  told_failure_ = true;
+  failed_at_ = Clock::now();
+  nodes_->send(Failed{state_.verdict.attempt, failure_here(time_of_failure())});
+}
+
+// True: all nodes have agreed on another attempt, which has begun here.
+bool RunLoop::starts_again_with_others() {
+  group_.end();
+  report_attempt();
+  Ended ended = {.attempt = state_.verdict.attempt, .failure = {}, .ranks = ranks_json(report_)};
+  if (told_failure_) {
+    ended.failure = failure_here(time_of_failure());
+    ended.failure->line = describe_failure(report_);
+    ended.failure->block = describe_end(report_);
+  }
+  nodes_->send(ended);
+  const FromFirst answer = wait_for_nodes();
+  if (const auto* over = std::get_if<Over>(&answer)) {
+    report_.whole = whole_run(*over, nodes_->ranks());
+    report_.verdict.exit_code = report_.whole->exit_code;
+    return false;
+  }
+  display_.show_end(report_, patience());
+  archive_attempt(logs_, report_);
+  announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value,
+                   std::chrono::nanoseconds(std::get<Again>(answer).delay), report_.attempts.back(),
+                   console_);
+  perform(supervisor_.start_again(Clock::now()));
+  return true;
+}
+
 void RunLoop::end() {
   group_.end();
   control_.close();
   disk_.look();
   if (is_archived(state_.verdict.attempt, report_))
     fill_end_before_restart(state_.verdict, report_);
-  else
+  else if (!report_.whole)
     report_attempt();
   end_report(logs_, roll_call_.lines(), report_);
   metrics_.finish(report_.verdict.exit_code);
@@ -197,7 +401,9 @@ void RunLoop::end() {
 void RunLoop::report_attempt() {
   fill_attempt(state_, attempt_, logs_, report_);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
-  fill_collectives(called ? roll_call_.collectives() : read_collectives(state_.pages), logs_, report_);
+  fill_collectives(
+      called ? roll_call_.collectives() : read_collectives(state_.pages, plan_.cluster.first_rank()), logs_,
+      report_);
   fill_limit(attempt_.workers.front().environment, report_);
   report_.log_disk_full = disk_.was_full();
 }

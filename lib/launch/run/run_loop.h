@@ -7,6 +7,7 @@
 #include "launch/logs/log_disk.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
+#include "launch/nodes/node_session.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
 #include "launch/run/roll_call.h"
@@ -30,12 +31,14 @@ int run_until_done(const RunPlan& plan, int front_fd);
 // what it notices into the queue as an event.
 class RunLoop {
  public:
-  // All outlive it.
-  RunLoop(const RunPlan& plan, int front_fd, const LogFolder& logs, ExitReport& report);
+  // All outlive it. `nodes`: null when this node is alone.
+  RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd, const LogFolder& logs,
+          ExitReport& report);
   void run();  // to its end; fills the report and writes it
 
  private:
   std::function<void(std::string_view line)> say();
+  void attend();  // to the end of the attempt
   void watch_front(int front_fd);
   void begin_ticks();
   void look_for_hang();
@@ -45,6 +48,13 @@ class RunLoop {
   void end_attempt(Clock::duration delay);
   void end();
 
+  void agree_on_endpoints(int attempt, HeldPorts& ports);
+  void tell_failure();
+  bool starts_again_with_others();
+  NodeFailure failure_here(TimePoint time) const;
+  TimePoint time_of_failure() const;
+  FromFirst wait_for_nodes();
+
   void report_attempt();
   void try_to_write_report();
   Patience patience();
@@ -53,7 +63,8 @@ class RunLoop {
   const LogFolder& logs_;
   ExitReport& report_;
 
-  EventLoop loop_;
+  EventLoop& loop_;
+  NodeSession* const nodes_;
   EventQueue events_{loop_};
   Console console_;
   RuntimeSupport support_;
@@ -63,6 +74,8 @@ class RunLoop {
   SignalWatch signals_;    // notices signals to fleetrun
   const RunState state_;   // the view for parts that only read
   Attempt attempt_;        // the present one
+  TimePoint failed_at_;
+  bool told_failure_ = false;  // of it, to the other nodes
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;

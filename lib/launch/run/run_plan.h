@@ -7,8 +7,10 @@
 
 #include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
+#include "launch/nodes/node_messages.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/embedded_runtime.h"
+#include "launch/plan/membership.h"
 #include "launch/plan/program.h"
 
 namespace fleetrun::launch {
@@ -20,8 +22,10 @@ struct RunPlan {
   const std::optional<EmbeddedRuntime>& embedded;  // none: any other program
   const std::map<int, Program>& wrapped;           // of ranks with --debug_rank
   const ClusterSpec& cluster;
-  const std::vector<std::string>& warnings;  // of what was looked at before
-  bool quiet = false;                        // no banner
+  const std::vector<std::string>& warnings;          // of what was looked at before
+  bool quiet = false;                                // no banner
+  std::optional<Membership> members = std::nullopt;  // none: this node is alone
+  Terms terms = {};                                  // that the other nodes must have, too
 };
 
 }  // namespace fleetrun::launch

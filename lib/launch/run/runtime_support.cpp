@@ -5,20 +5,23 @@
 
 namespace fleetrun::launch {
 
-RuntimeSupport::RuntimeSupport(EventLoop& loop, const std::string& address, int ranks,
-                               const std::string& run_id, std::function<void(std::string_view line)> say) {
-  make_pages(ranks);
+RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
+                               std::function<void(std::string_view line)> say)
+    : world_(ranks.world) {
+  make_pages(ranks.here);
   for (const ProgressPagePtr& page : pages_)
     page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  if (ranks <= 1) return;
+  if (ranks.here == 0 || ranks.world <= 1) return;
   StoreServerOptions options;
-  if (address != "localhost") options.address = address;
-  options.key = make_run_key();
-  options.run_id = run_id;
-  options.world_size = ranks;
+  if (ranks.address != "localhost") options.address = ranks.address;
+  options.key = ranks.key ? *ranks.key : make_run_key();
+  options.run_id = ranks.run_id;
+  options.world_size = ranks.world;
   options.say = std::move(say);
   key_fd_ = put_run_key(options.key);
+  if (!ranks.serves_store) return;
   store_ = std::make_unique<StoreServer>(loop, std::move(options));
+  store_endpoint_ = store_->endpoint();
 }
 
 void RuntimeSupport::make_pages(int ranks) {
@@ -35,13 +38,13 @@ void RuntimeSupport::begin_attempt(int attempt) {
   const std::vector<ProgressPagePtr> before = std::exchange(pages_, {});
   make_pages(ranks);
   for (std::size_t i = 0; i < before.size(); ++i) before[i]->carry_over_to(*pages_[i]);
-  if (store_) store_->begin_attempt(attempt, ranks);
+  if (store_) store_->begin_attempt(attempt, world_);
 }
 
 EmbeddedPlan RuntimeSupport::plan(const EmbeddedRuntime& embedded) const {
   EmbeddedPlan plan = {.job_environment = embedded.environment,
                        .threads = embedded.threads,
-                       .store = store_ ? store_->endpoint() : Endpoint(),
+                       .store = store_endpoint_,
                        .key_fd = key_fd_.get(),
                        .progress_fds = {}};
   for (const UniqueFd& fd : page_fds_) plan.progress_fds.push_back(fd.get());

@@ -3,11 +3,14 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/run/progress_page.h"
+#include "base/run/run_key.h"
+#include "base/system/endpoint.h"
 #include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/embedded_runtime.h"
@@ -16,20 +19,31 @@
 
 namespace fleetrun::launch {
 
+struct RuntimeRanks {
+  int here = 0;  // of the embedded runtime on this node; 0 for any other program
+  int world = 0;
+  std::string run_id;
+  std::string address;        // of this host, where the store is
+  std::optional<RunKey> key;  // none: a new one
+  bool serves_store = true;   // false: that of another node serves these ranks, too
+};
+
 class RuntimeSupport {
  public:
-  // `ranks`: of the embedded runtime, 0 for any other program. They meet at that address, of this host. A single rank meets nobody:
-  // it gets no store and no key. `say` takes lines for people.
-  RuntimeSupport(EventLoop& loop, const std::string& address, int ranks, const std::string& run_id,
-                 std::function<void(std::string_view line)> say);
+  // A single rank meets nobody: it gets no store and no key. `say` takes lines for people.
+  RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks, std::function<void(std::string_view line)> say);
 
   void begin_attempt(int attempt);  // new pages; the store lets in ranks of this attempt only
+  const Endpoint& store() const { return store_endpoint_; }  // port 0: none
+  void meet_at(const Endpoint& store) { store_endpoint_ = store; }
   EmbeddedPlan plan(const EmbeddedRuntime& embedded) const;
   const std::vector<ProgressPagePtr>& pages() const { return pages_; }
 
  private:
   void make_pages(int ranks);
 
+  int world_ = 0;
+  Endpoint store_endpoint_;
   UniqueFd key_fd_;
   std::unique_ptr<StoreServer> store_;
   std::vector<UniqueFd> page_fds_;

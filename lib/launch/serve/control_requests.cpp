@@ -37,7 +37,7 @@ void add_log(const LogFile& log, const Moment& started, JsonValue& json) {
 JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   const WorkerRecord& record = run.state.workers.at(rank);
   const auto& status = run.state.verdict.ranks.at(rank).status;
-  JsonValue json = JsonValue::object({{"rank", rank}});
+  JsonValue json = JsonValue::object({{"rank", run.state.verdict.number_of(static_cast<int>(rank))}});
   if (record.pid <= 0) {
     json.add("state", "not started");
     return json;
@@ -85,14 +85,19 @@ JsonValue send_signal_to(const RunControl& run, const JsonValue& request, const 
   const JsonValue* const signal = request.find("signal", Kind::integer);
   const JsonValue* const chosen = request.find("ranks", Kind::text);
   const auto ranks = static_cast<int>(run.state.workers.size());
+  const auto& verdict = run.state.verdict;
+  const int least = verdict.number_of(0), most = verdict.number_of(ranks - 1);
   const RankSet wanted = parse_ranks("ranks", chosen == nullptr ? "all" : chosen->text);
   for (const auto& [first, last] : wanted.ranges)
-    if (last >= ranks)
-      return refusal(fmt::format("the run has the ranks 0 to {}, not {}", ranks - 1, std::max(first, ranks)));
+    if (first < least || last > most)
+      return refusal(fmt::format("{} has the ranks {} to {}, not {}",
+                                 verdict.span.world == ranks ? "the run" : "this node", least, most,
+                                 first < least ? first : std::max(first, most + 1)));
   const int number = signal == nullptr ? 0 : static_cast<int>(signal->integer);
   std::vector<int> sent;
   for (int rank = 0; rank < ranks; ++rank)
-    if (wanted.contains(rank) && run.group.send(rank, number, sender)) sent.push_back(rank);
+    if (wanted.contains(verdict.number_of(rank)) && run.group.send(rank, number, sender))
+      sent.push_back(verdict.number_of(rank));
   return JsonValue::object({{"ranks", sent}});
 }
 

@@ -41,6 +41,7 @@ RunMetrics measure_run(const MetricsSource& source) {
                     .start_time = seconds_since_1970(report.started.wall),
                     .restarts = state.verdict.attempt,
                     .exit_code = std::nullopt,
+                    .first_rank = state.verdict.span.first,
                     .ranks = {}};
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
     RankMetrics rank;

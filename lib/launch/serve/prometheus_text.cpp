@@ -37,7 +37,9 @@ class Writer {
 std::string label(const char* name, const std::string& value) {
   return fmt::format("{}=\"{}\"", name, escape_label(value));
 }
-std::string rank_label(std::size_t rank) { return fmt::format("rank=\"{}\"", rank); }
+std::string rank_label(const RunMetrics& run, std::size_t rank) {
+  return fmt::format("rank=\"{}\"", static_cast<std::size_t>(run.first_rank) + rank);
+}
 
 void write_run(const RunMetrics& run, Writer& writer) {
   writer.family("info", "gauge", "The run of these metrics.");
@@ -51,11 +53,11 @@ void write_run(const RunMetrics& run, Writer& writer) {
   writer.sample(static_cast<double>(run.ranks.size()));
   writer.family("worker_up", "gauge", "1 while the rank's process runs, otherwise 0.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
-    writer.sample(run.ranks[rank].up ? 1 : 0, rank_label(rank));
+    writer.sample(run.ranks[rank].up ? 1 : 0, rank_label(run, rank));
   writer.family("worker_exit_code", "gauge",
                 "Exit code of the rank in this attempt; 128 + n after signal n.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
-    if (const auto& code = run.ranks[rank].exit_code) writer.sample(*code, rank_label(rank));
+    if (const auto& code = run.ranks[rank].exit_code) writer.sample(*code, rank_label(run, rank));
   if (!run.exit_code) return;
   writer.family("exit_code", "gauge", "Exit code of the run; docs/exit-codes.md lists them.");
   writer.sample(*run.exit_code);
@@ -96,18 +98,18 @@ void write_training(const RunMetrics& run, Writer& writer) {
     writer.family(family.name, family.type, family.help);
     for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
       if (const auto& progress = run.ranks[rank].progress)
-        writer.sample(family.value(run.ranks[rank], *progress), rank_label(rank));
+        writer.sample(family.value(run.ranks[rank], *progress), rank_label(run, rank));
   }
   writer.family("phase", "gauge", "1 for the current phase of the rank.");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     if (const auto& progress = run.ranks[rank].progress)
-      writer.sample(1, fmt::format("{},phase=\"{}\"", rank_label(rank), describe(progress->phase)));
+      writer.sample(1, fmt::format("{},phase=\"{}\"", rank_label(run, rank), describe(progress->phase)));
   writer.family("time_seconds_total", "counter",
                 "Time of the rank since the run began, by use (docs/seeing-a-run.md).");
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
     for (std::size_t use = 0; use < kTimeUses; ++use)
       writer.sample(static_cast<double>(run.ranks[rank].spent_ns[use]) / 1e9,
-                    fmt::format("{},use=\"{}\"", rank_label(rank), kTimeUseNames[use]));
+                    fmt::format("{},use=\"{}\"", rank_label(run, rank), kTimeUseNames[use]));
 }
 
 }  // namespace

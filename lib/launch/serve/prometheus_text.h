@@ -24,8 +24,9 @@ struct RunMetrics {
   std::string run_id, job_id, host, version;
   double start_time = 0;  // seconds since 1970
   int restarts = 0;
-  std::optional<int> exit_code;  // of fleetrun, when it has ended
-  std::vector<RankMetrics> ranks;
+  std::optional<int> exit_code;    // of fleetrun, when it has ended
+  int first_rank = 0;              // the number of the first of `ranks`
+  std::vector<RankMetrics> ranks;  // of this node
 };
 
 constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours

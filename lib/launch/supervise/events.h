@@ -32,8 +32,13 @@ struct Woke {};          // a time given by WakeAt has come
 struct StoodStill {      // somebody stopped this process (SIGSTOP, a freezer)
   Clock::duration time;  // for how long
 };
+struct EndedElsewhere {  // another node's failure, or its loss, ends the run
+  std::string why;       // "rank 5 exited with code 3"
+  int exit_code = 0;
+};
+struct NodesAnswered {};  // what this node waited for from the others has come
 using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
-                           StoodStill>;
+                           StoodStill, EndedElsewhere, NodesAnswered>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports

@@ -47,6 +47,12 @@ constexpr bool has_known_words(std::string_view sentence) {
 
 std::span<const ExitCause> exit_causes() { return kExitCauses; }
 
+std::optional<Cause> cause_called(std::string_view name) {
+  for (std::size_t i = 0; i < kExitCauses.size(); ++i)
+    if (kExitCauses.at(i).name == name) return static_cast<Cause>(i);
+  return std::nullopt;
+}
+
 const ExitCause& facts_of(Cause cause) { return kExitCauses.at(static_cast<std::size_t>(cause)); }
 
 }  // namespace fleetrun::launch

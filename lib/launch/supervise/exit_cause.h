@@ -25,5 +25,6 @@ struct ExitCause {
 
 std::span<const ExitCause> exit_causes();  // in the order of the enum
 const ExitCause& facts_of(Cause cause);
+std::optional<Cause> cause_called(std::string_view name);  // as in report.json
 
 }  // namespace fleetrun::launch

@@ -83,7 +83,8 @@ std::optional<std::string> HangRules::judge_silence(TimePoint now) const {
     const RankMemory& rank = ranks_[i];
     if (!rank.last.running) continue;
     if (now - rank.not_stopped >= *options_.silence)
-      return fmt::format("rank {} is stopped for {:.3g} s", i, in_seconds(now - rank.not_stopped));
+      return fmt::format("rank {} is stopped for {:.3g} s", options_.first_rank + static_cast<int>(i),
+                         in_seconds(now - rank.not_stopped));
     all_silent = all_silent && now - rank.active >= *options_.silence;
   }
   if (!all_silent) return std::nullopt;
@@ -106,7 +107,8 @@ std::optional<std::string> HangRules::judge_steps(TimePoint now) const {
     const RankMemory& rank = ranks_[i];
     const Clock::duration bound = rank.last.on_disk ? of_disk : of_step;
     if (!rank.last.running || !rank.last.training || now - rank.alive < bound) continue;
-    return fmt::format("rank {} has made no progress since step {}, {:.3g} s ago", i, rank.last.step,
+    return fmt::format("rank {} has made no progress since step {}, {:.3g} s ago",
+                       options_.first_rank + static_cast<int>(i), rank.last.step,
                        in_seconds(now - rank.alive));
   }
   return std::nullopt;

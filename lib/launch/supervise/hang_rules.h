@@ -41,9 +41,10 @@ struct NamedTime {
 };
 
 struct HangOptions {
-  std::optional<Clock::duration> silence;                       // --hang_timeout; none: silence is no sign
-  bool steps = false;                                           // the ranks have progress pages
-  std::optional<Clock::duration> step_bound;                    // --hang_timeout; none: from the steps seen
+  int first_rank = 0;                         // the number of rank 0 of this node, for messages
+  std::optional<Clock::duration> silence;     // --hang_timeout; none: silence is no sign
+  bool steps = false;                         // the ranks have progress pages
+  std::optional<Clock::duration> step_bound;  // --hang_timeout; none: from the steps seen
   Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are usual
   Clock::duration first_step_bound = std::chrono::minutes(5);   // while no step was seen
   Clock::duration disk_bound = std::chrono::minutes(5);  // a file server that is started anew takes minutes

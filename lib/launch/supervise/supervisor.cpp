@@ -39,11 +39,23 @@ bool obeyed(const ExitStatus& status, int stop_signal) {
 Supervisor::Supervisor(int ranks, SupervisorOptions options)
     : options_(std::move(options)), restarts_(options_.restart) {
   verdict_.ranks.resize(static_cast<std::size_t>(ranks));
+  verdict_.span = options_.span.value_or(RankSpan{0, ranks});
 }
 
 Actions Supervisor::start(TimePoint now) {
   if (options_.timeout) clocks_.timeout = now + *options_.timeout;
   return begin_attempt(now);
+}
+
+Actions Supervisor::start_again(TimePoint now) {
+  forget_attempt();
+  return begin_attempt(now);
+}
+
+void Supervisor::forget_attempt() {
+  verdict_ = {.attempt = verdict_.attempt + 1,
+              .ranks = std::vector<RankVerdict>(verdict_.ranks.size()),
+              .span = verdict_.span};
 }
 
 Actions Supervisor::on(const Event& event, TimePoint now) {
@@ -176,6 +188,15 @@ Actions Supervisor::handle(const StoodStill& event, TimePoint) {
   return wake_ups();
 }
 
+Actions Supervisor::handle(const EndedElsewhere& event, TimePoint now) {
+  if (phase_ != Phase::running && phase_ != Phase::diagnosing) return {};
+  if (phase_ == Phase::running) {
+    set_cause(Cause::elsewhere, event.exit_code);
+    verdict_.why = event.why;
+  }
+  return stop(now);
+}
+
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
   if (phase_ != Phase::running) return {};
   return diagnose(Cause::hung, event.why, now);
@@ -217,8 +238,7 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
     case Phase::stopping_groups:
       return kill(now);
     case Phase::pausing:
-      verdict_ = {.attempt = verdict_.attempt + 1, .ranks = std::vector<RankVerdict>(verdict_.ranks.size())};
-      return begin_attempt(now);
+      return start_again(now);
     default:
       phase_ = Phase::ended;
       return {};
@@ -251,8 +271,8 @@ Actions Supervisor::fail_early_exit(TimePoint now) {
       });
   verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
   return diagnose(Cause::early_exit,
-                  fmt::format("rank {} finished {:g} s ago and others still run", *verdict_.rank,
-                              in_seconds(*options_.early_exit_wait)),
+                  fmt::format("rank {} finished {:g} s ago and others still run",
+                              verdict_.number_of(*verdict_.rank), in_seconds(*options_.early_exit_wait)),
                   now);
 }
 
@@ -340,7 +360,7 @@ Actions Supervisor::for_each_running(More... more) const {
 std::vector<int> ranks_that(const Verdict& verdict, Role role) {
   std::vector<int> ranks;
   for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (verdict.ranks[i].role == role) ranks.push_back(static_cast<int>(i));
+    if (verdict.ranks[i].role == role) ranks.push_back(verdict.number_of(static_cast<int>(i)));
   return ranks;
 }
 

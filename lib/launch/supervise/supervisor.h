@@ -44,21 +44,30 @@ struct RankVerdict {
   TimePoint ended;
 };
 
-// Why the attempt ended. `rank` is set for exited, killed, spawn and early_exit.
+// The ranks of this node among those of the run.
+struct RankSpan {
+  int first = 0;  // the number of this node's first rank
+  int world = 0;  // of all nodes
+};
+
+// Why the attempt ended, as this node sees it. `rank` is set for exited, killed, spawn and early_exit.
 struct Verdict {
   Cause cause = Cause::finished;
   std::optional<int> rank;
   int signal = 0;       // stopped: by which signal
   int spawn_error = 0;  // spawn: errno
   std::string origin;   // killed: of the signal, if it went through us: "fleetrun passed on"
-  std::string why;      // hung, timed_out, early_exit: in words
+  std::string why;      // hung, timed_out, early_exit, elsewhere: in words
   int exit_code = 0;
   int attempt = 0;
   std::optional<TimePoint> asked_to_end, killed;  // when the ranks were: by SIGTERM, by SIGKILL
-  bool crash_loop = false;  // starting again had no use: exit_code says so, not what the worker said
-  std::vector<RankVerdict> ranks;
+  bool crash_loop = false;         // starting again had no use: exit_code says so, not what the worker said
+  std::vector<RankVerdict> ranks;  // of this node; `rank` counts from its first one
+  RankSpan span;
+
+  int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
 };
-std::vector<int> ranks_that(const Verdict& verdict, Role role);  // have this one
+std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of those that have this one
 
 struct SupervisorOptions {
   std::vector<int>
@@ -71,6 +80,7 @@ struct SupervisorOptions {
   std::optional<Clock::duration> timeout;                        // of the whole run
   std::optional<Clock::duration> early_exit_wait;  // how long ranks may run when one has finished
   RestartPolicy restart;
+  std::optional<RankSpan> span;  // none: this node has all ranks
 };
 
 class Supervisor {
@@ -78,6 +88,7 @@ class Supervisor {
   Supervisor(int ranks, SupervisorOptions options);
 
   Actions start(TimePoint now);
+  Actions start_again(TimePoint now);  // over several nodes, which agreed on it; all ranks have ended
   Actions on(const Event& event, TimePoint now);
   bool done() const { return phase_ == Phase::ended; }
   bool suspended() const { return clocks_.stand_still(); }
@@ -94,8 +105,11 @@ class Supervisor {
   Actions handle(const FrontLost& event, TimePoint now);
   Actions handle(const Woke& event, TimePoint now);
   Actions handle(const StoodStill& event, TimePoint now);
+  Actions handle(const EndedElsewhere& event, TimePoint now);
+  Actions handle(const NodesAnswered&, TimePoint) { return {}; }
 
   Actions begin_attempt(TimePoint now);
+  void forget_attempt();
   Actions end_by_signal(int signal, TimePoint now);
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);

@@ -1,0 +1,319 @@
+#include "launch/nodes/coordinator.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error/error.h"
+#include "base/text/plural.h"
+#include "launch/supervise/exit_cause.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostDifferences = 20;  // shown
+
+NodeFailure failure_of_nodes(ErrorKind kind, const std::string& line) {
+  return {.cause = "nodes",
+          .line = line,
+          .block = "fleetrun: " + line + "\n",
+          .exit_code = static_cast<int>(kind)};
+}
+
+std::string value_of(const Terms& terms, const std::string& name) {
+  for (const auto& [each, value] : terms)
+    if (each == name) return value.empty() ? "nothing" : value;
+  return "nothing";
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options, TimePoint now)
+    : options_(std::move(options)),
+      restarts_(options_.restart),
+      began_(now),
+      next_note_(now + options_.note_every) {}
+
+Coordinator::Actions Coordinator::on(PeerId peer, const FromNode& message, TimePoint now) {
+  return std::visit([&](const auto& one) { return handle(peer, one, now); }, message);
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoint now) {
+  return {Tell{peer, Echo{beat.sent, now.time_since_epoch() / std::chrono::nanoseconds(1)}}};
+}
+
+// ---- Joining.
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
+  if (const auto why = objection_to(join))
+    return {Tell{peer, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
+  nodes_.push_back({.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}});
+  return std::ssize(nodes_) == options_.nodes ? place(now) : Actions();
+}
+
+std::optional<std::string> Coordinator::objection_to(const Join& join) const {
+  if (phase_ != Phase::joining) return "all nodes of this run have joined already";
+  if (!join.node_rank) return std::nullopt;
+  if (*join.node_rank < 0 || *join.node_rank >= options_.nodes)
+    return fmt::format("there is no node {}: the run has {} nodes", *join.node_rank, options_.nodes);
+  for (const Node& node : nodes_)
+    if (node.join.node_rank == join.node_rank)
+      return fmt::format("{} and {} both say that they are node {}", node.join.host, join.host,
+                         *join.node_rank);
+  return std::nullopt;
+}
+
+// Nodes that claim a rank get it; the others take what is free, as they came.
+Coordinator::Actions Coordinator::place(TimePoint now) {
+  std::vector<Node> placed(nodes_.size());
+  std::set<int> taken;
+  for (Node& node : nodes_)
+    if (node.join.node_rank) taken.insert(*node.join.node_rank);
+  for (Node& node : nodes_) {
+    int rank = 0;
+    while (taken.contains(rank)) ++rank;
+    rank = node.join.node_rank.value_or(rank);
+    taken.insert(rank);
+    placed[static_cast<std::size_t>(rank)] = std::move(node);
+  }
+  nodes_ = std::move(placed);
+  if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);
+  phase_ = Phase::preparing;
+  Placed message = {.node_rank = 0, .run_id = options_.run_id, .nodes = {}};
+  for (const Node& node : nodes_)
+    message.nodes.push_back({node.join.address, node.join.host, node.join.device_ids});
+  Actions actions;
+  for (const Node& node : nodes_) {
+    actions.push_back(Tell{node.peer, message});
+    ++message.node_rank;
+  }
+  start_at_ = now;
+  return actions;
+}
+
+// Every node is compared with the first one.
+std::optional<std::string> Coordinator::differences() const {
+  const Terms& wanted = nodes_.front().join.terms;
+  std::vector<std::string> lines;
+  for (const Node& node : nodes_) {
+    std::set<std::string> names;
+    for (const Terms* const terms : {&wanted, &node.join.terms})
+      for (const auto& [name, value] : *terms) names.insert(name);
+    for (const std::string& name : names) {
+      const std::string here = value_of(wanted, name), there = value_of(node.join.terms, name);
+      if (here != there)
+        lines.push_back(fmt::format("  {}: {} on {}, {} on {}", name, here, name_of(nodes_.front()), there,
+                                    name_of(node)));
+    }
+  }
+  if (lines.empty()) return std::nullopt;
+  const std::size_t more = lines.size() > kMostDifferences ? lines.size() - kMostDifferences : 0;
+  lines.resize(lines.size() - more);
+  if (more > 0) lines.push_back(fmt::format("  and {} more", plural(more, "difference")));
+  return fmt::format("the nodes do not agree:\n{}", fmt::join(lines, "\n"));
+}
+
+std::string Coordinator::missing() const {
+  std::vector<std::string> names;
+  std::set<int> here;
+  for (const Node& node : nodes_)
+    if (node.join.node_rank) here.insert(*node.join.node_rank);
+  for (int rank = 0; rank < std::ssize(options_.names); ++rank)
+    if (!here.contains(rank))
+      names.push_back(fmt::format("node {} ({})", rank, options_.names[static_cast<std::size_t>(rank)]));
+  if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} of {}", plural(options_.nodes - std::ssize(nodes_), "node"), options_.nodes);
+}
+
+std::optional<TimePoint> Coordinator::wake_at() const {
+  if (phase_ == Phase::joining) return std::min(next_note_, began_ + options_.join_timeout);
+  if (phase_ == Phase::preparing && start_at_ && all(State::ready)) return start_at_;
+  return std::nullopt;
+}
+
+Coordinator::Actions Coordinator::woke(TimePoint now) {
+  if (phase_ == Phase::preparing) return start(now);
+  if (phase_ != Phase::joining) return {};
+  const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();
+  if (now >= began_ + options_.join_timeout)
+    return end(
+        failure_of_nodes(ErrorKind::temporary,
+                         fmt::format("after {} s {} did not join (--join_timeout)", waited, missing())),
+        std::nullopt);
+  if (now < next_note_) return {};
+  next_note_ = now + options_.note_every;
+  return tell_all(Note{fmt::format("waiting for {} ({} s)", missing(), waited)});
+}
+
+// ---- Starting.
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Ready& ready, TimePoint now) {
+  Node* const node = find(peer);
+  if (node == nullptr || phase_ != Phase::preparing || ready.attempt != attempt_) return {};
+  if (ready.ports.size() != node->join.device_ids.size())
+    return {Drop{
+        peer, fmt::format("it has {} ranks and {} ports", node->join.device_ids.size(), ready.ports.size())}};
+  node->ready = ready;
+  node->state = State::ready;
+  return start(now);
+}
+
+Coordinator::Actions Coordinator::start(TimePoint now) {
+  if (!all(State::ready) || !start_at_ || now < *start_at_) return {};
+  phase_ = Phase::running;
+  started_ = now;
+  Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = nodes_.front().ready.store};
+  for (Node& node : nodes_) {
+    node.state = State::running;
+    for (const std::uint16_t port : node.ready.ports) start.ranks.push_back({node.join.address, port});
+  }
+  start.master = {nodes_.front().join.address, nodes_.front().ready.master_port};
+  return tell_all(start);
+}
+
+// ---- Ending.
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint) {
+  Node* const node = find(peer);
+  if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
+  node->failure = failed.failure;
+  if (phase_ == Phase::preparing) return end(failed.failure, static_cast<int>(node - nodes_.data()));
+  return stop(failed.failure, peer);
+}
+
+Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed) {
+  if (phase_ == Phase::stopping) return {};
+  phase_ = Phase::stopping;
+  Actions actions;
+  for (const Node& node : nodes_)
+    if (node.peer != failed && node.state != State::lost)
+      actions.push_back(Tell{node.peer, Stop{failure.line, failure.exit_code}});
+  return actions;
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
+  Node* const node = find(peer);
+  if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
+  node->state = State::ended;
+  node->ranks = ended.ranks;
+  Actions actions;
+  if (ended.failure) {
+    node->failure = ended.failure;
+    actions = stop(*ended.failure, peer);
+  }
+  for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, TimePoint last_heard,
+                                       TimePoint now) {
+  Node* const node = find(peer);
+  if (node == nullptr || phase_ == Phase::over) return {};
+  if (phase_ == Phase::joining) {  // it may come again
+    std::erase_if(nodes_, [&](const Node& one) { return one.peer == peer; });
+    return {};
+  }
+  const bool had_ended = node->state == State::ended;
+  node->state = State::lost;
+  if (had_ended) return conclude_if_all_ended(now);
+  const std::string line =
+      fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
+  NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
+  failure.cause = "node_lost";
+  failure.at = last_heard.time_since_epoch() / std::chrono::nanoseconds(1);
+  if (!node->failure) node->failure = failure;
+  if (phase_ == Phase::preparing) return end(node->failure, static_cast<int>(node - nodes_.data()));
+  Actions actions = stop(failure, peer);
+  for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::conclude_if_all_ended(TimePoint now) {
+  const bool ended = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.state == State::ended || node.state == State::lost;
+  });
+  return ended ? conclude(now) : Actions();
+}
+
+std::optional<int> Coordinator::first_to_fail() const {
+  std::optional<int> first;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const auto& failure = nodes_[static_cast<std::size_t>(i)].failure;
+    if (failure && (!first || failure->at < nodes_[static_cast<std::size_t>(*first)].failure->at)) first = i;
+  }
+  return first;
+}
+
+Coordinator::Actions Coordinator::conclude(TimePoint now) {
+  const std::optional<int> first = first_to_fail();
+  if (!first) return end(std::nullopt, std::nullopt);
+  NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
+    if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
+    failure.block +=
+        fmt::format("fleetrun: {} at the same time: the clocks of the nodes differ by up to {:.1f} ms\n",
+                    other->line, static_cast<double>(other->error + failure.error) / 1e6);
+  }
+  const bool all_there =
+      !std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state == State::lost; });
+  const auto cause = cause_called(failure.cause);
+  if (!all_there || !cause || !facts_of(*cause).restarts) return end(failure, first);
+  const auto delay = restarts_.after(failure.exit_code, now - started_);
+  if (!delay) {
+    if (!restarts_.crash_loop()) return end(failure, first);
+    failure.exit_code = static_cast<int>(ErrorKind::gave_up);
+    failure.block +=
+        fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", attempt_ + 1);
+    return end(failure, first);
+  }
+  ++attempt_;
+  phase_ = Phase::preparing;
+  start_at_ = now + *delay;
+  for (Node& node : nodes_) {
+    node.state = State::joined;
+    node.failure.reset();
+  }
+  return tell_all(Again{attempt_, std::chrono::nanoseconds(*delay).count()});
+}
+
+Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node) {
+  phase_ = Phase::over;
+  return tell_all(Over{std::move(failure), node});
+}
+
+Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const {
+  Actions actions;
+  for (const Node& node : nodes_)
+    if (node.state != State::lost) actions.push_back(Tell{node.peer, message});
+  return actions;
+}
+
+bool Coordinator::all(State state) const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.state == state; });
+}
+
+Coordinator::Node* Coordinator::find(PeerId peer) {
+  const auto found =
+      std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.peer == peer; });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+std::string Coordinator::name_of(const Node& node) const {
+  const auto rank = &node - nodes_.data();
+  return fmt::format("node {} ({}, {})", rank, node.join.address, node.join.host);
+}
+
+JsonValue Coordinator::ranks() const {
+  JsonValue all = JsonValue::list({});
+  for (const Node& node : nodes_)
+    for (const JsonValue& rank : node.ranks.items) {
+      all.items.push_back(rank);
+      all.items.back().add("host", node.join.host);
+    }
+  return all;
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,18 @@
+// The secret that the nodes of a run share, so that nobody else can start programs on them.
+#pragma once
+#include <string>
+
+#include "base/run/run_key.h"
+#include "base/system/environment.h"
+#include "launch/cli/launch_options.h"
+
+namespace fleetrun::launch {
+
+// From --key_file, or else ~/.fleetrun/key, which is made where it does not exist: nodes that share a home agree. With --insecure a key
+// that everybody knows. Throws Error(missing|permission|protocol).
+RunKey find_node_key(const LaunchOptions& options, const Environment& environment);
+
+// The key of the ranks of one run.
+RunKey derive_rank_key(const RunKey& node_key, const std::string& run_id);
+
+}  // namespace fleetrun::launch

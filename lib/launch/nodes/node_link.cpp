@@ -1,0 +1,199 @@
+#include "launch/nodes/node_link.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/system/peer_watch.h"
+#include "launch/nodes/node_server.h"
+
+namespace fleetrun::launch {
+namespace {
+
+namespace wire = store_protocol;
+
+constexpr auto kRetryPause = std::chrono::milliseconds(200);
+constexpr int kFirstEchoes = 8;                        // in a row, for a good estimate of the clock
+constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older estimate is replaced
+constexpr std::size_t kReadBytes = 64 * 1024;
+
+std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chrono::nanoseconds(1); }
+
+sockaddr_in address_of(const Endpoint& endpoint) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(endpoint.port);
+  ::inet_pton(AF_INET, endpoint.host.c_str(), &address.sin_addr);
+  return address;
+}
+
+}  // namespace
+
+NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener)
+    : loop_(loop), first_node_(first_node), key_(key), listener_(std::move(listener)), timer_(loop) {
+  connect();
+}
+
+NodeLink::~NodeLink() { close(); }
+
+void NodeLink::close() {
+  timer_.cancel();
+  if (fd_) loop_.forget(fd_.get());
+  fd_.reset();
+  state_ = State::lost;
+}
+
+void NodeLink::connect() {
+  fd_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd_)
+    throw Error(ErrorKind::os, fmt::format("connecting to the first node: {}", describe_errno(errno)));
+  const int on = 1;
+  ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const sockaddr_in address = address_of(first_node_);
+  if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS)
+    return retry(describe_errno(errno));
+  loop_.when_writable(fd_.get(), [this] { on_connected(); });
+}
+
+// The first node may not have begun.
+void NodeLink::retry(const std::string& problem) {
+  problem_ = problem;
+  if (fd_) loop_.forget(fd_.get());
+  fd_.reset();
+  input_.clear();
+  output_.clear();
+  state_ = State::connecting;
+  timer_.call_at(Clock::now() + kRetryPause, [this] { connect(); });
+}
+
+void NodeLink::on_connected() {
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+  if (problem != 0) return retry(describe_errno(problem));
+  state_ = State::shaking_hands;
+  keep_asking(fd_.get());
+  hello_ = {.identity = {.run_id = "nodes"}, .nonce = make_nonce()};
+  loop_.watch_readable(fd_.get(), [this] { read(); });
+  output_ += wire::encode(hello_);
+  write();
+}
+
+void NodeLink::read() {
+  std::array<char, kReadBytes> buffer;
+  const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    const std::string why = count == 0 ? "it closed the connection" : describe_loss(errno);
+    return state_ == State::open ? lose(why) : retry(why);
+  }
+  input_.append(buffer.data(), static_cast<std::size_t>(count));
+  last_heard_ = Clock::now();
+  take_frames();
+}
+
+void NodeLink::take_frames() {
+  std::size_t used = 0;
+  while (fd_ && input_.size() - used >= wire::kLengthBytes) {
+    const std::size_t bytes = wire::decode_length(input_.data() + used);
+    if (bytes == 0 || bytes > wire::kMaxFrame)
+      return lose("it sent bytes that are no message of a first node");
+    if (input_.size() - used < wire::kLengthBytes + bytes) break;
+    const auto message = wire::decode(std::string_view(input_).substr(used + wire::kLengthBytes, bytes));
+    if (!message) return lose("it sent bytes that are no message of a first node");
+    used += wire::kLengthBytes + bytes;
+    on_frame(*message);
+  }
+  if (fd_) input_.erase(0, used);
+}
+
+void NodeLink::on_frame(const wire::Message& message) {
+  if (const auto* challenge = std::get_if<wire::Challenge>(&message)) return prove(*challenge);
+  if (std::holds_alternative<wire::Welcome>(message)) {
+    state_ = State::open;
+    beat();
+    return listener_.on_open();
+  }
+  const auto* frame = std::get_if<wire::Set>(&message);
+  const auto said = frame == nullptr ? std::nullopt : decode_from_first(*frame);
+  if (!said) return lose("it sent a message that no first node sends");
+  hear(*said);
+}
+
+void NodeLink::prove(const wire::Challenge& challenge) {
+  if (!equal_in_constant_time(challenge.proof, wire::proof_of_store(key_, hello_, challenge.nonce)))
+    throw Error(
+        ErrorKind::protocol, fmt::format("{} has another key than this node", first_node_.describe()),
+        fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
+                    first_node_.host));
+  output_ += wire::encode(wire::Proof{wire::proof_of_rank(key_, hello_, challenge.nonce)});
+  write();
+}
+
+void NodeLink::hear(const FromFirst& message) {
+  const auto* echo = std::get_if<Echo>(&message);
+  if (echo == nullptr) return listener_.on_message(message);
+  set_clock(*echo);
+  if (++echoes_ < kFirstEchoes) send(Beat{in_ns(Clock::now())});
+}
+
+// The echo was sent somewhere between our sending and our receiving: the middle, give or take half of that time. RFC 5905 8.
+void NodeLink::set_clock(const Echo& echo) {
+  const TimePoint now = Clock::now();
+  const std::int64_t back = in_ns(now);
+  const std::int64_t error = (back - echo.sent) / 2 + 1;
+  if (error >= offset_.error && now - offset_.measured < kOffsetAge) return;
+  offset_ = {.ns = echo.received - (echo.sent + back) / 2, .error = error, .measured = now};
+}
+
+SharedTime NodeLink::shared(TimePoint time) const { return {in_ns(time) + offset_.ns, offset_.error}; }
+
+// When we stood still ourselves, the first node is not to blame for its silence.
+void NodeLink::beat() {
+  const TimePoint now = Clock::now();
+  if (last_beat_ != TimePoint() && now - last_beat_ > 2 * kNodeBeat) last_heard_ = now;
+  last_beat_ = now;
+  if (now - last_heard_ > kNodeSilence) return lose(fmt::format("no answer for {} s", kNodeSilence.count()));
+  send(Beat{in_ns(now)});
+  if (fd_) timer_.call_at(now + kNodeBeat, [this] { beat(); });
+}
+
+void NodeLink::send(const FromNode& message) {
+  if (state_ != State::open) return;
+  output_ += encode(message);
+  write();
+}
+
+void NodeLink::write() {
+  while (fd_ && !output_.empty()) {
+    const ssize_t count = ::send(fd_.get(), output_.data(), output_.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return loop_.when_writable(fd_.get(), [this] { write(); });
+    if (count < 0) return state_ == State::open ? lose(describe_loss(errno)) : retry(describe_loss(errno));
+    output_.erase(0, static_cast<std::size_t>(count));
+  }
+}
+
+void NodeLink::lose(const std::string& why) {
+  close();
+  listener_.on_lost(why);
+}
+
+std::string NodeLink::local_address() const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  char text[INET_ADDRSTRLEN] = "";
+  if (::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  return ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text) == nullptr ? "" : text;
+}
+
+}  // namespace fleetrun::launch

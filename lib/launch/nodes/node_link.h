@@ -1,0 +1,80 @@
+// A node's end of its connection to the first node: connects until somebody with the key answers there, beats every second, and knows the
+// clock of the first node. It never blocks the loop.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
+#include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
+#include "launch/nodes/node_messages.h"
+
+namespace fleetrun::launch {
+
+// A moment of this node on the clock of the first node.
+struct SharedTime {
+  std::int64_t at = 0;     // ns
+  std::int64_t error = 0;  // ns, at most
+};
+
+class NodeLink {
+ public:
+  struct Listener {
+    std::function<void()> on_open;  // the first node is there and both sides have the key
+    std::function<void(const FromFirst& message)> on_message;
+    std::function<void(const std::string& why)> on_lost;  // once; nothing comes after it
+  };
+
+  // `first_node` in numbers. All outlive it.
+  NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener);
+  ~NodeLink();
+  NodeLink(const NodeLink&) = delete;
+  NodeLink& operator=(const NodeLink&) = delete;
+
+  void send(const FromNode& message);  // dropped when the link is lost
+  SharedTime shared(TimePoint time) const;
+  std::string local_address() const;  // from which the first node is reached; once open
+  bool is_open() const { return state_ == State::open; }
+  const std::string& problem() const { return problem_; }  // why no connection was made so far
+  void close();                                            // reads and writes nothing more
+
+ private:
+  enum class State { connecting, shaking_hands, open, lost };
+
+  void connect();
+  void retry(const std::string& problem);
+  void on_connected();
+  void read();
+  void take_frames();
+  void on_frame(const store_protocol::Message& message);
+  void prove(const store_protocol::Challenge& challenge);
+  void hear(const FromFirst& message);
+  void set_clock(const Echo& echo);
+  void beat();
+  void write();
+  void lose(const std::string& why);
+
+  EventLoop& loop_;
+  const Endpoint first_node_;
+  const RunKey key_;
+  const Listener listener_;
+  State state_ = State::connecting;
+  UniqueFd fd_;
+  Timer timer_;  // of the next try, then of the next beat
+  store_protocol::Hello hello_;
+  std::string input_, output_, problem_;
+  TimePoint last_heard_, last_beat_;
+
+  struct Offset {  // of the first node's clock from ours
+    std::int64_t ns = 0, error = INT64_MAX;
+    TimePoint measured;
+  };
+  Offset offset_;
+  int echoes_ = 0;
+};
+
+}  // namespace fleetrun::launch

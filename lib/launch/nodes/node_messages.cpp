@@ -1,0 +1,314 @@
+#include "launch/nodes/node_messages.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/json/json_reader.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+// ---- To JSON.
+
+JsonValue to_value(const std::vector<std::vector<int>>& lists) {
+  JsonValue value = JsonValue::list({});
+  for (const auto& list : lists) value.items.emplace_back(list);
+  return value;
+}
+
+JsonValue to_value(const Endpoint& endpoint) {
+  return JsonValue::object({{"host", endpoint.host}, {"port", endpoint.port}});
+}
+
+JsonValue to_value(const Terms& terms) {
+  JsonValue value = JsonValue::list({});
+  for (const auto& [name, text] : terms) value.items.push_back(JsonValue::list({name, text}));
+  return value;
+}
+
+JsonValue to_value(const std::optional<NodeFailure>& failure) {
+  if (!failure) return JsonValue();
+  return JsonValue::object({{"at", failure->at},
+                            {"error", failure->error},
+                            {"cause", failure->cause},
+                            {"line", failure->line},
+                            {"block", failure->block},
+                            {"exit_code", failure->exit_code},
+                            {"rank", failure->rank}});
+}
+
+JsonValue to_value(const std::vector<NodePlace>& nodes) {
+  JsonValue value = JsonValue::list({});
+  for (const NodePlace& node : nodes)
+    value.items.push_back(JsonValue::object(
+        {{"address", node.address}, {"host", node.host}, {"device_ids", to_value(node.device_ids)}}));
+  return value;
+}
+
+JsonValue to_value(const std::vector<Endpoint>& endpoints) {
+  JsonValue value = JsonValue::list({});
+  for (const Endpoint& endpoint : endpoints) value.items.push_back(to_value(endpoint));
+  return value;
+}
+
+std::pair<const char*, JsonValue> to_message(const Join& join) {
+  return {"join", JsonValue::object({{"address", join.address},
+                                     {"host", join.host},
+                                     {"node_rank", join.node_rank},
+                                     {"device_ids", to_value(join.device_ids)},
+                                     {"terms", to_value(join.terms)}})};
+}
+std::pair<const char*, JsonValue> to_message(const Beat& beat) {
+  return {"beat", JsonValue::object({{"sent", beat.sent}})};
+}
+std::pair<const char*, JsonValue> to_message(const Ready& ready) {
+  return {"ready", JsonValue::object({{"attempt", ready.attempt},
+                                      {"ports", ready.ports},
+                                      {"master_port", ready.master_port},
+                                      {"store", to_value(ready.store)}})};
+}
+std::pair<const char*, JsonValue> to_message(const Failed& failed) {
+  return {"failed", JsonValue::object(
+                        {{"attempt", failed.attempt}, {"failure", to_value(std::optional(failed.failure))}})};
+}
+std::pair<const char*, JsonValue> to_message(const Ended& ended) {
+  return {"ended",
+          JsonValue::object(
+              {{"attempt", ended.attempt}, {"failure", to_value(ended.failure)}, {"ranks", ended.ranks}})};
+}
+std::pair<const char*, JsonValue> to_message(const Echo& echo) {
+  return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
+}
+std::pair<const char*, JsonValue> to_message(const Note& note) {
+  return {"note", JsonValue::object({{"line", note.line}})};
+}
+std::pair<const char*, JsonValue> to_message(const Placed& placed) {
+  return {"placed", JsonValue::object({{"node_rank", placed.node_rank},
+                                       {"run_id", placed.run_id},
+                                       {"nodes", to_value(placed.nodes)}})};
+}
+std::pair<const char*, JsonValue> to_message(const Start& start) {
+  return {"start", JsonValue::object({{"attempt", start.attempt},
+                                      {"ranks", to_value(start.ranks)},
+                                      {"master", to_value(start.master)},
+                                      {"store", to_value(start.store)}})};
+}
+std::pair<const char*, JsonValue> to_message(const Stop& stop) {
+  return {"stop", JsonValue::object({{"why", stop.why}, {"exit_code", stop.exit_code}})};
+}
+std::pair<const char*, JsonValue> to_message(const Again& again) {
+  return {"again", JsonValue::object({{"attempt", again.attempt}, {"delay", again.delay}})};
+}
+std::pair<const char*, JsonValue> to_message(const Over& over) {
+  return {"over", JsonValue::object({{"failure", to_value(over.failure)}, {"node", over.node}})};
+}
+
+template <typename Message>
+std::string encode_any(const Message& message) {
+  const auto [name, value] = std::visit([](const auto& one) { return to_message(one); }, message);
+  return store_protocol::encode(store_protocol::Set{.id = 0, .key = name, .value = to_json(value)});
+}
+
+// ---- From JSON. A field that is missing or of another kind makes the whole message bad.
+
+struct Fields {
+  const JsonValue& object;
+  bool good = true;
+
+  const JsonValue* find(const char* key, Kind kind) {
+    const JsonValue* const value = object.find(key, kind);
+    good = good && value != nullptr;
+    return value;
+  }
+  std::string text(const char* key) {
+    const JsonValue* const value = find(key, Kind::text);
+    return value == nullptr ? "" : value->text;
+  }
+  template <typename Number>
+  Number number(const char* key) {
+    const JsonValue* const value = find(key, Kind::integer);
+    if (value == nullptr) return 0;
+    good = good && std::in_range<Number>(value->integer);
+    return static_cast<Number>(value->integer);
+  }
+  std::optional<int> maybe_number(const char* key) {
+    const JsonMember* const member = object.find(key);
+    if (member == nullptr || member->value.is(Kind::null)) return std::nullopt;
+    return number<int>(key);
+  }
+};
+
+template <typename Number>
+std::vector<Number> numbers(const JsonValue& list, bool& good) {
+  std::vector<Number> values;
+  for (const JsonValue& item : list.items) {
+    good = good && item.is(Kind::integer) && std::in_range<Number>(item.integer);
+    values.push_back(static_cast<Number>(item.integer));
+  }
+  return values;
+}
+
+std::vector<std::vector<int>> device_ids(Fields& fields) {
+  std::vector<std::vector<int>> ranks;
+  const JsonValue* const list = fields.find("device_ids", Kind::list);
+  if (list == nullptr) return ranks;
+  for (const JsonValue& item : list->items) {
+    fields.good = fields.good && item.is(Kind::list);
+    ranks.push_back(numbers<int>(item, fields.good));
+  }
+  return ranks;
+}
+
+Endpoint endpoint(Fields fields, bool& good) {
+  Endpoint endpoint = {fields.text("host"), fields.number<std::uint16_t>("port")};
+  good = good && fields.good;
+  return endpoint;
+}
+
+Endpoint endpoint(Fields& fields, const char* key) {
+  const JsonValue* const value = fields.find(key, Kind::object);
+  return value == nullptr ? Endpoint() : endpoint({*value}, fields.good);
+}
+
+Terms terms(Fields& fields) {
+  Terms terms;
+  const JsonValue* const list = fields.find("terms", Kind::list);
+  if (list == nullptr) return terms;
+  for (const JsonValue& item : list->items) {
+    const bool pair = item.is(Kind::list) && item.items.size() == 2;
+    fields.good = fields.good && pair;
+    if (pair) terms.emplace_back(item.items[0].text, item.items[1].text);
+  }
+  return terms;
+}
+
+std::optional<NodeFailure> failure(Fields& outer) {
+  const JsonMember* const member = outer.object.find("failure");
+  if (member == nullptr || !member->value.is(Kind::object)) return std::nullopt;
+  Fields fields = {member->value};
+  NodeFailure failure = {.at = fields.number<std::int64_t>("at"),
+                         .error = fields.number<std::int64_t>("error"),
+                         .cause = fields.text("cause"),
+                         .line = fields.text("line"),
+                         .block = fields.text("block"),
+                         .exit_code = fields.number<int>("exit_code"),
+                         .rank = fields.maybe_number("rank")};
+  outer.good = outer.good && fields.good;
+  return failure;
+}
+
+std::optional<Join> read_join(Fields fields) {
+  Join join = {.address = fields.text("address"),
+               .host = fields.text("host"),
+               .node_rank = fields.maybe_number("node_rank"),
+               .device_ids = device_ids(fields),
+               .terms = terms(fields)};
+  return fields.good && !join.device_ids.empty() ? std::optional(join) : std::nullopt;
+}
+
+std::optional<Ready> read_ready(Fields fields) {
+  Ready ready = {.attempt = fields.number<int>("attempt"),
+                 .ports = {},
+                 .master_port = fields.number<std::uint16_t>("master_port"),
+                 .store = endpoint(fields, "store")};
+  if (const JsonValue* const ports = fields.find("ports", Kind::list))
+    ready.ports = numbers<std::uint16_t>(*ports, fields.good);
+  return fields.good ? std::optional(ready) : std::nullopt;
+}
+
+std::optional<Failed> read_failed(Fields fields) {
+  const int attempt = fields.number<int>("attempt");
+  const auto what = failure(fields);
+  if (!fields.good || !what) return std::nullopt;
+  return Failed{attempt, *what};
+}
+
+std::optional<Ended> read_ended(Fields fields) {
+  Ended ended = {.attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}};
+  if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
+  return fields.good ? std::optional(ended) : std::nullopt;
+}
+
+std::optional<Placed> read_placed(Fields fields) {
+  Placed placed = {
+      .node_rank = fields.number<int>("node_rank"), .run_id = fields.text("run_id"), .nodes = {}};
+  const JsonValue* const nodes = fields.find("nodes", Kind::list);
+  if (nodes == nullptr) return std::nullopt;
+  for (const JsonValue& item : nodes->items) {
+    Fields node = {item};
+    placed.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
+    fields.good = fields.good && node.good;
+  }
+  return fields.good && std::cmp_less(placed.node_rank, placed.nodes.size()) ? std::optional(placed)
+                                                                             : std::nullopt;
+}
+
+std::optional<Start> read_start(Fields fields) {
+  Start start = {.attempt = fields.number<int>("attempt"),
+                 .ranks = {},
+                 .master = endpoint(fields, "master"),
+                 .store = endpoint(fields, "store")};
+  if (const JsonValue* const ranks = fields.find("ranks", Kind::list))
+    for (const JsonValue& item : ranks->items) start.ranks.push_back(endpoint({item}, fields.good));
+  return fields.good ? std::optional(start) : std::nullopt;
+}
+
+template <typename Message, typename... Members>
+std::optional<Message> if_good(const Fields& fields, Message message) {
+  return fields.good ? std::optional(std::move(message)) : std::nullopt;
+}
+
+template <typename Variant, typename Message>
+std::optional<Variant> widen(std::optional<Message> message) {
+  if (!message) return std::nullopt;
+  return Variant(std::move(*message));
+}
+
+}  // namespace
+
+std::string encode(const FromNode& message) { return encode_any(message); }
+std::string encode(const FromFirst& message) { return encode_any(message); }
+
+std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
+  const JsonDocument document = read_json(frame.value);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  if (frame.key == "join") return widen<FromNode>(read_join(fields));
+  if (frame.key == "ready") return widen<FromNode>(read_ready(fields));
+  if (frame.key == "failed") return widen<FromNode>(read_failed(fields));
+  if (frame.key == "ended") return widen<FromNode>(read_ended(fields));
+  if (frame.key != "beat") return std::nullopt;
+  const Beat beat = {fields.number<std::int64_t>("sent")};
+  return widen<FromNode>(if_good(fields, beat));
+}
+
+std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
+  const JsonDocument document = read_json(frame.value);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  if (frame.key == "placed") return widen<FromFirst>(read_placed(fields));
+  if (frame.key == "start") return widen<FromFirst>(read_start(fields));
+  if (frame.key == "echo") {
+    const Echo echo = {fields.number<std::int64_t>("sent"), fields.number<std::int64_t>("received")};
+    return widen<FromFirst>(if_good(fields, echo));
+  }
+  if (frame.key == "note") {
+    const Note note = {fields.text("line")};
+    return widen<FromFirst>(if_good(fields, note));
+  }
+  if (frame.key == "stop") {
+    const Stop stop = {fields.text("why"), fields.number<int>("exit_code")};
+    return widen<FromFirst>(if_good(fields, stop));
+  }
+  if (frame.key == "again") {
+    const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay")};
+    return widen<FromFirst>(if_good(fields, again));
+  }
+  if (frame.key != "over") return std::nullopt;
+  const Over over = {failure(fields), fields.maybe_number("node")};
+  return widen<FromFirst>(if_good(fields, over));
+}
+
+}  // namespace fleetrun::launch

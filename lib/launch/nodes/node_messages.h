@@ -1,0 +1,115 @@
+// What the nodes of a run say to each other. Each message is one frame of the store protocol, Set{key = its name, value = JSON}, on a
+// connection that began with the handshake of that protocol.
+//
+//   node                                          first node (the coordinator)
+//   Join{who I am, my terms}                 -->
+//   Beat{my time}                            -->   <-- Echo{the same, the time here}     every second, both ways
+//                                                  <-- Note{line}                        while others are missing
+//                                                  <-- Placed{your rank, all nodes}  or  Over, when the nodes do not fit
+//   Ready{attempt, my ports}                 -->
+//                                                  <-- Start{attempt, all endpoints}
+//   Failed{attempt, when, what}              -->   <-- Stop{why}                         to the others
+//   Ended{attempt, when, what, my ranks}     -->
+//                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
+//
+// Times are nanoseconds on the clock of the first node.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/json/json_value.h"
+#include "base/run/store_protocol.h"
+#include "base/system/endpoint.h"
+
+namespace fleetrun::launch {
+
+// What must be equal on all nodes: names, such as "--max_restart" or "optimizer.learning_rate of job.json", and values.
+using Terms = std::vector<std::pair<std::string, std::string>>;
+
+struct Join {
+  std::string address;                       // of the node, as the others reach it
+  std::string host;                          // its name
+  std::optional<int> node_rank;              // that it claims
+  std::vector<std::vector<int>> device_ids;  // of each of its ranks
+  Terms terms;
+};
+struct Beat {
+  std::int64_t sent = 0;  // on the node's own clock
+};
+struct Ready {
+  int attempt = 0;
+  std::vector<std::uint16_t> ports;  // of the node's ranks
+  std::uint16_t master_port = 0;     // counts on the first node
+  Endpoint store;                    // counts on the first node; port 0: none
+};
+// Why an attempt ended on one node.
+struct NodeFailure {
+  std::int64_t at = 0;     // when
+  std::int64_t error = 0;  // of that time, at most
+  std::string cause;       // a name of exit_causes.def
+  std::string line;        // one sentence: "rank 5 exited with code 3"
+  std::string block;       // the same with evidence and last lines, as the terminal shows it
+  int exit_code = 0;
+  std::optional<int> rank;  // over all nodes
+};
+struct Failed {
+  int attempt = 0;
+  NodeFailure failure;
+};
+struct Ended {
+  int attempt = 0;
+  std::optional<NodeFailure>
+      failure;      // none: all its ranks ended with 0, or another node's failure ended them
+  JsonValue ranks;  // as in report.json
+};
+using FromNode = std::variant<Join, Beat, Ready, Failed, Ended>;
+
+struct Echo {
+  std::int64_t sent = 0, received = 0;
+};
+struct Note {
+  std::string line;  // for people
+};
+struct NodePlace {
+  std::string address, host;
+  std::vector<std::vector<int>> device_ids;
+};
+struct Placed {
+  int node_rank = 0;
+  std::string run_id;
+  std::vector<NodePlace> nodes;
+};
+struct Start {
+  int attempt = 0;
+  std::vector<Endpoint> ranks;
+  Endpoint master;
+  Endpoint store;
+};
+struct Stop {
+  std::string why;
+  int exit_code = 0;
+};
+struct Again {
+  int attempt = 0;         // the next one
+  std::int64_t delay = 0;  // until it starts
+};
+// The run is over. Without a failure all ranks ended with 0.
+struct Over {
+  std::optional<NodeFailure> failure;
+  std::optional<int> node;  // where it happened
+};
+using FromFirst = std::variant<Echo, Note, Placed, Start, Stop, Again, Over>;
+
+// A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
+std::string encode(const FromNode& message);
+std::string encode(const FromFirst& message);
+
+// Nothing when it is none of these messages.
+std::optional<FromNode> decode_from_node(const store_protocol::Set& frame);
+std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,154 @@
+#include "launch/nodes/node_server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/system/peer_watch.h"
+#include "launch/loop/listen_on.h"
+
+namespace fleetrun::launch {
+namespace {
+
+namespace wire = store_protocol;
+
+constexpr auto kFinishPatience = std::chrono::seconds(2);
+constexpr std::size_t kMostStrangers = 64;
+
+std::string welcome(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  keep_asking(fd);
+  return name_of_peer(fd);
+}
+
+}  // namespace
+
+NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options)
+    : loop_(loop),
+      key_(key),
+      coordinator_(std::move(options), Clock::now()),
+      looked_(Clock::now()),
+      wake_(loop),
+      look_(loop),
+      peers_(loop, std::move(listener),
+             {.strangers = kMostStrangers, .input = wire::kLengthBytes + wire::kMaxFrame},
+             {.welcome =
+                  [this](PeerId id, int fd) {
+                    nodes_[id].nonce = make_nonce();
+                    return welcome(fd);
+                  },
+              .on_input = [this](const Peer& peer,
+                                 std::string input) { return take_frames(peer.id, std::move(input)); },
+              .on_drop = [this](const Peer& peer, const std::string& why) { on_drop(peer, why); }}) {
+  wake_later();
+  look_.call_at(Clock::now() + kNodeBeat, [this] { look_for_silence(); });
+}
+
+NodeServer::~NodeServer() = default;
+
+std::string NodeServer::take_frames(PeerId id, std::string input) {
+  std::size_t used = 0;
+  while (input.size() - used >= wire::kLengthBytes && peers_.listens_to(id)) {
+    const std::size_t bytes = wire::decode_length(input.data() + used);
+    const std::size_t most = nodes_[id].proven ? wire::kMaxFrame : wire::kMaxUnprovenFrame;
+    if (bytes == 0 || bytes > most) {
+      peers_.drop(id, fmt::format("a frame of {} bytes, wanted at most {}", bytes, most));
+      return "";
+    }
+    if (input.size() - used < wire::kLengthBytes + bytes) break;
+    const auto message = wire::decode(std::string_view(input).substr(used + wire::kLengthBytes, bytes));
+    if (message)
+      on_message(id, *message);
+    else
+      peers_.drop(id, "its bytes are no message between nodes");
+    used += wire::kLengthBytes + bytes;
+  }
+  return input.erase(0, used);
+}
+
+void NodeServer::on_message(PeerId id, const wire::Message& message) {
+  Node& node = nodes_[id];
+  if (!node.proven) return shake_hands(id, node, message);
+  node.last_heard = Clock::now();
+  const auto* frame = std::get_if<wire::Set>(&message);
+  const auto said = frame == nullptr ? std::nullopt : decode_from_node(*frame);
+  if (!said) return peers_.drop(id, "it sent a message that no node may send");
+  perform(coordinator_.on(id, *said, node.last_heard));
+}
+
+void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message) {
+  if (const auto* hello = std::get_if<wire::Hello>(&message); hello != nullptr && !node.hello) {
+    if (hello->version != wire::kVersion)
+      return peers_.drop(id, fmt::format("it speaks version {}, wanted {}", hello->version, wire::kVersion));
+    node.hello = *hello;
+    return peers_.send(
+        id, wire::encode(wire::Challenge{node.nonce, wire::proof_of_store(key_, *hello, node.nonce)}));
+  }
+  const auto* proof = std::get_if<wire::Proof>(&message);
+  if (proof == nullptr || !node.hello) return peers_.drop(id, "it sent a message out of turn");
+  if (!equal_in_constant_time(proof->proof, wire::proof_of_rank(key_, *node.hello, node.nonce)))
+    return peers_.drop(id, "wrong proof of the key");
+  node.proven = true;
+  node.last_heard = Clock::now();
+  peers_.trust(id);
+  peers_.send(id, wire::encode(wire::Welcome{}));
+}
+
+void NodeServer::on_drop(const Peer& peer, const std::string& why) {
+  const auto gone = nodes_.extract(peer.id);
+  if (!gone || !gone.mapped().proven) {
+    ++dropped_;
+    return;
+  }
+  perform(coordinator_.lost(peer.id, why, gone.mapped().last_heard, Clock::now()));
+}
+
+// When we stood still ourselves (SIGSTOP, a frozen machine), nobody else is to blame for it.
+void NodeServer::look_for_silence() {
+  const TimePoint now = Clock::now();
+  const bool stood_still = now - std::exchange(looked_, now) > 2 * kNodeBeat;
+  std::vector<PeerId> silent;
+  for (auto& [id, node] : nodes_) {
+    if (stood_still) node.last_heard = now;
+    if (node.proven && now - node.last_heard > kNodeSilence) silent.push_back(id);
+  }
+  for (const PeerId id : silent) peers_.drop(id, fmt::format("no answer for {} s", kNodeSilence.count()));
+  look_.call_at(now + kNodeBeat, [this] { look_for_silence(); });
+}
+
+void NodeServer::perform(const Coordinator::Actions& actions) {
+  for (const auto& action : actions) {
+    if (const auto* tell = std::get_if<Coordinator::Tell>(&action))
+      peers_.send(tell->to, encode(tell->message));
+    if (const auto* drop = std::get_if<Coordinator::Drop>(&action))
+      peers_.drop_when_sent(drop->peer, drop->why);
+  }
+  wake_later();
+}
+
+void NodeServer::wake_later() {
+  const auto time = coordinator_.wake_at();
+  if (!time) return wake_.cancel();
+  wake_.call_at(*time, [this] { perform(coordinator_.woke(Clock::now())); });
+}
+
+void NodeServer::finish() {
+  peers_.stop_listening();
+  std::vector<PeerId> all;
+  for (const auto& [id, node] : nodes_) all.push_back(id);
+  for (const PeerId id : all) peers_.drop_when_sent(id, "the run is over");
+  bool late = false;
+  look_.call_at(Clock::now() + kFinishPatience, [&late] { late = true; });
+  while (peers_.peers() > 0 && !late) loop_.run_one();
+  look_.cancel();
+  wake_.cancel();
+  peers_.drop_all("the run is over");
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,66 @@
+// The first node's end of the connections to all nodes, its own among them: lets in who has the key, hears each node's beat, and does what
+// the Coordinator decides. Bytes of strangers are counted and dropped, as by the store.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/run/run_key.h"
+#include "base/run/store_protocol.h"
+#include "base/system/endpoint.h"
+#include "base/system/unique_fd.h"
+#include "launch/loop/event_loop.h"
+#include "launch/loop/peer_server.h"
+#include "launch/loop/timer.h"
+#include "launch/nodes/coordinator.h"
+
+namespace fleetrun::launch {
+
+constexpr auto kNodeBeat = std::chrono::seconds(1);     // from a beat to the next, and to its echo
+constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
+
+class NodeServer {
+ public:
+  // `listener` listens already. All outlive it.
+  NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options);
+  ~NodeServer();
+  NodeServer(const NodeServer&) = delete;
+  NodeServer& operator=(const NodeServer&) = delete;
+
+  const Coordinator& coordinator() const { return coordinator_; }
+  std::uint64_t dropped() const { return dropped_; }  // connections without a valid handshake
+
+  // The run is over: until each node has read that, or time is up.
+  void finish();
+
+ private:
+  struct Node {
+    Nonce nonce{};
+    std::optional<store_protocol::Hello> hello;
+    bool proven = false;
+    TimePoint last_heard;
+  };
+
+  std::string take_frames(PeerId id, std::string input);
+  void on_message(PeerId id, const store_protocol::Message& message);
+  void shake_hands(PeerId id, Node& node, const store_protocol::Message& message);
+  void on_drop(const Peer& peer, const std::string& why);
+  void look_for_silence();
+  void perform(const Coordinator::Actions& actions);
+  void wake_later();
+
+  EventLoop& loop_;
+  const RunKey key_;
+  Coordinator coordinator_;
+  std::map<PeerId, Node> nodes_;
+  std::uint64_t dropped_ = 0;
+  TimePoint looked_;
+  Timer wake_, look_;
+  PeerServer peers_;  // last: it calls the others
+};
+
+}  // namespace fleetrun::launch

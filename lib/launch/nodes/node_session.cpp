@@ -1,0 +1,172 @@
+#include "launch/nodes/node_session.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/error/exit_codes.h"
+#include "launch/host/port_owner.h"
+#include "launch/loop/listen_on.h"
+#include "launch/process/exit_status.h"
+#include "launch/process/signals.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kNoteEvery = std::chrono::seconds(10);
+
+Error as_error(const NodeFailure& failure) {
+  return Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
+}
+
+// What can end the wait for the others: a signal, or the end of the front process.
+class Interruptions {
+ public:
+  Interruptions(EventLoop& loop, int front_fd) : loop_(loop), front_fd_(front_fd) {
+    signals_ = open_signal_fd(handled_signals());
+    loop_.watch_readable(front_fd_, [this] { found_ = SIGKILL; });
+    loop_.watch_readable(signals_.get(), [this] {
+      for (const ReceivedSignal& signal : read_signals(signals_.get()))
+        if (ends_a_run(signal.number)) found_ = signal.number;
+    });
+  }
+  ~Interruptions() {
+    loop_.forget(front_fd_);
+    loop_.forget(signals_.get());
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+  void throw_if_found() const {
+    if (found_ != 0)
+      throw Error(static_cast<ErrorKind>(kSignalExitCode + found_),
+                  fmt::format("stopped by {} before all nodes had joined", describe_signal(found_)));
+  }
+
+ private:
+  EventLoop& loop_;
+  int front_fd_;
+  UniqueFd signals_;
+  int found_ = 0;
+};
+
+}  // namespace
+
+NodeSession::NodeSession(EventLoop& loop, NodeSessionOptions options, Say say)
+    : loop_(loop), options_(std::move(options)), say_(std::move(say)) {
+  if (options_.members.may_be_first) serve();
+  link_ = std::make_unique<NodeLink>(
+      loop_, options_.members.meeting, options_.key,
+      NodeLink::Listener{.on_open = [this] { on_open(); },
+                         .on_message = [this](const FromFirst& message) { on_message(message); },
+                         .on_lost = [this](const std::string& why) { on_lost(why); }});
+}
+
+NodeSession::~NodeSession() = default;
+
+// Without a rank, the first that listens at the meeting point is the first node.
+void NodeSession::serve() {
+  const Membership& members = options_.members;
+  Endpoint meeting = members.meeting;
+  UniqueFd listener = listen_on(meeting, SOMAXCONN);
+  const int problem = errno;
+  if (!listener && problem == EADDRINUSE && !members.node_rank) return;
+  if (!listener) {
+    const std::string owner = problem == EADDRINUSE ? describe_port_owner(meeting.port) : "";
+    throw Error(ErrorKind::temporary,
+                fmt::format("the nodes cannot meet at {}: {}", meeting.describe(),
+                            owner.empty() ? describe_errno(problem) : "the port is taken by " + owner),
+                "--master_port on all nodes chooses another port");
+  }
+  options_.join.node_rank = 0;
+  server_ = std::make_unique<NodeServer>(loop_, std::move(listener), options_.key,
+                                         CoordinatorOptions{.nodes = members.nodes,
+                                                            .run_id = options_.run_id,
+                                                            .names = members.names,
+                                                            .join_timeout = options_.join_timeout,
+                                                            .note_every = kNoteEvery,
+                                                            .restart = options_.restart});
+}
+
+std::string NodeSession::name_of_first() const {
+  return fmt::format("node 0 ({})", options_.members.meeting.host);
+}
+
+const Placed& NodeSession::join(int front_fd) {
+  const Interruptions interruptions(loop_, front_fd);
+  const TimePoint deadline = Clock::now() + options_.join_timeout;
+  TimePoint next_note = Clock::now() + kNoteEvery;
+  Timer tick(loop_);  // so that the loop returns
+  const std::function<void()> wake = [&] { tick.call_at(Clock::now() + kNodeBeat, wake); };
+  wake();
+  while (!placed_ && !answer_) {
+    loop_.run_one();
+    interruptions.throw_if_found();
+    if (link_->is_open()) continue;
+    const std::string where = fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
+    if (Clock::now() >= deadline)
+      throw Error(ErrorKind::temporary, fmt::format("{} did not answer in {:g} s (--join_timeout): {}", where,
+                                                    in_seconds(options_.join_timeout), link_->problem()));
+    if (Clock::now() < next_note) continue;
+    next_note += kNoteEvery;
+    say_(fmt::format("waiting for {}: {}", where, link_->problem()));
+  }
+  if (placed_) return *placed_;
+  const auto& over = std::get<Over>(*answer_);
+  if (server_) server_->finish();
+  throw as_error(*over.failure);
+}
+
+void NodeSession::on_open() {
+  Join join = options_.join;
+  if (join.address.empty()) join.address = link_->local_address();
+  send(join);
+}
+
+void NodeSession::report_to(EventQueue& events, Say say) {
+  events_ = &events;
+  say_ = std::move(say);
+}
+
+void NodeSession::on_message(const FromFirst& message) {
+  if (const auto* note = std::get_if<Note>(&message)) return say_(note->line);
+  if (const auto* placed = std::get_if<Placed>(&message)) {
+    placed_ = *placed;
+    return;
+  }
+  if (const auto* stop = std::get_if<Stop>(&message)) {
+    if (events_ != nullptr) events_->push(EndedElsewhere{stop->why, stop->exit_code});
+    return;
+  }
+  answer(message);
+}
+
+void NodeSession::answer(FromFirst message) {
+  answer_ = std::move(message);
+  if (events_ != nullptr) events_->push(NodesAnswered{});
+}
+
+// The side without the coordinator stops its ranks.
+void NodeSession::on_lost(const std::string& why) {
+  if (answer_ && std::holds_alternative<Over>(*answer_)) return;  // it closes when all is said
+  const std::string line = fmt::format("lost {}, which coordinates the run: {}", name_of_first(), why);
+  NodeFailure failure = {.cause = "node_lost",
+                         .line = line,
+                         .block = fmt::format("fleetrun: {}\n", line),
+                         .exit_code = static_cast<int>(ErrorKind::temporary)};
+  if (events_ != nullptr) events_->push(EndedElsewhere{line, failure.exit_code});
+  answer(Over{failure, 0});
+}
+
+JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
+
+void NodeSession::finish() {
+  link_->close();
+  if (server_) server_->finish();
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,75 @@
+// This node's part in a run over several nodes: joins, then passes on what the first node says as events, and what happens here to it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/run/run_key.h"
+#include "launch/loop/event_loop.h"
+#include "launch/nodes/node_link.h"
+#include "launch/nodes/node_messages.h"
+#include "launch/nodes/node_server.h"
+#include "launch/plan/membership.h"
+#include "launch/supervise/event_queue.h"
+#include "launch/supervise/restart_policy.h"
+
+namespace fleetrun::launch {
+
+struct NodeSessionOptions {
+  Membership members;
+  RunKey key;
+  Join join;           // `address` is filled in where it is not known
+  std::string run_id;  // that the run has if this is the first node
+  Clock::duration join_timeout = std::chrono::minutes(10);
+  RestartPolicy restart;  // of the run
+};
+
+class NodeSession {
+ public:
+  using Say = std::function<void(std::string_view line)>;
+
+  // On the first node, waits for the others from now on. Throws Error(temporary) when the meeting point is taken.
+  NodeSession(EventLoop& loop, NodeSessionOptions options, Say say);
+  ~NodeSession();
+  NodeSession(const NodeSession&) = delete;
+  NodeSession& operator=(const NodeSession&) = delete;
+
+  // Runs the loop until all nodes have joined and fit together. `front_fd` reaches its end when nobody waits for us any more. Throws
+  // Error(temporary|protocol), or one with the code of the signal that ended the wait.
+  const Placed& join(int front_fd);
+
+  const Placed& placed() const { return *placed_; }
+  bool is_first() const { return placed_->node_rank == 0; }
+  const RunKey& key() const { return options_.key; }
+  std::string name_of_first() const;
+
+  // From now on: Stop and the loss of the first node become EndedElsewhere, what is waited for becomes NodesAnswered.
+  void report_to(EventQueue& events, Say say);
+  void send(const FromNode& message) { link_->send(message); }
+  SharedTime shared(TimePoint time) const { return link_->shared(time); }
+  // What was waited for: Start, Again or Over.
+  std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
+
+  JsonValue ranks() const;  // on the first node: of all nodes, for report.json
+  void finish();            // all have read that the run is over
+
+ private:
+  void serve();
+  void on_open();
+  void on_message(const FromFirst& message);
+  void on_lost(const std::string& why);
+  void answer(FromFirst message);
+
+  EventLoop& loop_;
+  NodeSessionOptions options_;
+  Say say_;
+  EventQueue* events_ = nullptr;
+  std::unique_ptr<NodeServer> server_;  // on the first node
+  std::unique_ptr<NodeLink> link_;
+  std::optional<Placed> placed_;
+  std::optional<FromFirst> answer_;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,217 @@
+#include "launch/plan/membership.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error/error.h"
+#include "base/text/split_list.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// Beside the ports of PaddlePaddle's workers, which start at 6070, and PyTorch's port for --rdzv_endpoint.
+constexpr std::uint16_t kMeetingPort = 6069, kTorchrunPort = 29400;
+
+Error bad_members(const std::string& message, const std::string& hint = "") {
+  return Error(ErrorKind::usage, message, hint);
+}
+
+template <typename T>
+std::string source_of(const Setting<T>& setting, const char* flag) {
+  return setting.source.empty() ? flag : setting.source;
+}
+
+bool is_loopback(const NamedNode& node) { return node.address.starts_with("127."); }
+
+bool is_here(const std::string& address, const HostFacts& host) {
+  return address.starts_with("127.") ||
+         std::find(host.addresses.begin(), host.addresses.end(), address) != host.addresses.end();
+}
+
+std::string resolve_name(const std::string& name) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  char text[INET_ADDRSTRLEN] = "";
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  return ::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) == nullptr ? "" : text;
+}
+
+void check_names(const std::vector<NamedNode>& nodes, const std::string& source) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].address.empty())
+      throw bad_members(fmt::format("{} names {}, which this host cannot resolve", source, nodes[i].name));
+    for (std::size_t j = 0; j < i; ++j)
+      if (nodes[j].address == nodes[i].address)
+        throw bad_members(nodes[j].name == nodes[i].name
+                              ? fmt::format("{} lists {} twice", source, nodes[i].name)
+                              : fmt::format("{} lists {} and {}, which are both {}", source, nodes[j].name,
+                                            nodes[i].name, nodes[i].address));
+  }
+  const auto local = std::count_if(nodes.begin(), nodes.end(), is_loopback);
+  if (local == 0 || local == std::ssize(nodes)) return;
+  const auto& culprit = *std::find_if(nodes.begin(), nodes.end(), is_loopback);
+  if (culprit.name == culprit.address)
+    throw bad_members(
+        fmt::format("{} lists {} beside addresses of other hosts; on each node that is the node itself",
+                    source, culprit.name));
+  throw bad_members(
+      fmt::format("{} names {}, which is {} on this host: no other node can reach that", source, culprit.name,
+                  culprit.address),
+      fmt::format("give its address instead, or correct the line of {} in /etc/hosts", culprit.name));
+}
+
+int place_by_rank(const LaunchOptions& options, const std::vector<NamedNode>& nodes, const HostFacts& host) {
+  const int rank = *options.node_rank.value;
+  if (rank >= std::ssize(nodes))
+    throw bad_members(
+        fmt::format("{} is {}, but there are {} nodes", options.node_rank.source, rank, nodes.size()));
+  const NamedNode& node = nodes[static_cast<std::size_t>(rank)];
+  if (!is_here(node.address, host))
+    throw bad_members(fmt::format("{} is {}, but node {} is {}, which is not an address of this host ({})",
+                                  options.node_rank.source, rank, rank, node.name,
+                                  fmt::join(host.addresses, ", ")));
+  return rank;
+}
+
+int place_by_host(const LaunchOptions& options, const std::vector<NamedNode>& nodes) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const NamedNode& node) {
+    return node.name == *options.host.value || node.address == *options.host.value;
+  });
+  if (found == nodes.end())
+    throw bad_members(fmt::format("{} is {}, which {} does not list", options.host.source,
+                                  *options.host.value, source_of(options.ips, "--ips")));
+  return static_cast<int>(found - nodes.begin());
+}
+
+int place_by_address(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+                     const HostFacts& host) {
+  const std::string source = source_of(options.ips, "--ips");
+  if (is_loopback(nodes.front()))
+    throw bad_members(fmt::format("{} lists loopback addresses only, so each of them is this host", source),
+                      "for a rehearsal on one host, start each node with its --node_rank");
+  std::vector<int> own;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (is_here(nodes[i].address, host)) own.push_back(static_cast<int>(i));
+  if (own.empty())
+    throw bad_members(
+        fmt::format("{} lists no address of this host ({})", source, fmt::join(host.addresses, ", ")),
+        "a node finds its place in the list by its own addresses");
+  if (own.size() > 1)
+    throw bad_members(
+        fmt::format("{} lists several addresses of this host: nodes {}", source, fmt::join(own, ", ")),
+        "--node_rank says which of them this node is");
+  return own.front();
+}
+
+int place_in_list(const LaunchOptions& options, const std::vector<NamedNode>& nodes, const HostFacts& host) {
+  if (options.node_rank.value) return place_by_rank(options, nodes, host);
+  if (options.host.value) return place_by_host(options, nodes);
+  return place_by_address(options, nodes, host);
+}
+
+// The port where the first of --ips waits: --master and --master_addr may only repeat its address.
+Endpoint meeting_of_list(const LaunchOptions& options, const NamedNode& first) {
+  Endpoint meeting = {first.address, options.master_port.value.value_or(kMeetingPort)};
+  const auto& master = options.master.value;
+  const auto& named = master ? std::optional(master->host) : options.master_addr.value;
+  if (named && *named != first.name && *named != first.address)
+    throw bad_members(fmt::format("{} names {}, but the first node of {} is {}",
+                                  master ? options.master.source : options.master_addr.source, *named,
+                                  source_of(options.ips, "--ips"), first.name));
+  if (master) meeting.port = master->port;
+  return meeting;
+}
+
+Membership members_of_list(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+                           const HostFacts& host) {
+  const std::string source = source_of(options.ips, "--ips");
+  if (options.nnodes.value && *options.nnodes.value != std::ssize(nodes))
+    throw bad_members(fmt::format("{} is {}, but {} lists {} nodes", options.nnodes.source,
+                                  *options.nnodes.value, source, nodes.size()));
+  check_names(nodes, source);
+  Membership members = {.nodes = static_cast<int>(nodes.size()),
+                        .node_rank = place_in_list(options, nodes, host),
+                        .host = {},
+                        .address = {},
+                        .meeting = meeting_of_list(options, nodes.front()),
+                        .may_be_first = false,
+                        .names = {}};
+  const NamedNode& own = nodes[static_cast<std::size_t>(*members.node_rank)];
+  members.host = own.name;
+  members.address = own.address;
+  members.may_be_first = members.node_rank == 0;
+  for (const NamedNode& node : nodes) members.names.push_back(node.name);
+  return members;
+}
+
+std::optional<Endpoint> named_meeting(const LaunchOptions& options) {
+  if (options.master.value) return options.master.value;
+  if (const auto& point = options.rdzv_endpoint.value)
+    return Endpoint{point->host, point->port == 0 ? kTorchrunPort : point->port};
+  if (!options.master_addr.value) return std::nullopt;
+  return Endpoint{*options.master_addr.value, options.master_port.value.value_or(kMeetingPort)};
+}
+
+Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
+  const int nodes = *options.nnodes.value;
+  const std::optional<Endpoint> meeting = named_meeting(options);
+  if (!meeting)
+    throw bad_members(
+        fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source, nodes),
+        "--master=HOST:PORT names the first node; --ips lists all of them");
+  const std::string address = resolve_name(meeting->host);
+  if (address.empty())
+    throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
+  const bool here = is_here(address, host);
+  const std::optional<int> rank = options.node_rank.value;
+  if (rank && *rank >= nodes)
+    throw bad_members(
+        fmt::format("{} is {}, but there are {} nodes", options.node_rank.source, *rank, nodes));
+  if (rank == 0 && !here)
+    throw bad_members(
+        fmt::format("{} is 0, but the nodes meet at {}, which is not an address of this host ({})",
+                    options.node_rank.source, meeting->describe(), fmt::join(host.addresses, ", ")),
+        "node 0 is the one at whose address the nodes meet");
+  return {.nodes = nodes,
+          .node_rank = rank,
+          .host = options.host.value.value_or(""),
+          .address = options.host.value ? resolve_name(*options.host.value) : "",
+          .meeting = {address, meeting->port},
+          .may_be_first = here && rank.value_or(0) == 0,
+          .names = {}};
+}
+
+}  // namespace
+
+std::string Membership::name_of(int node) const {
+  if (names.empty()) return fmt::format("node {}", node);
+  return fmt::format("node {} ({})", node, names.at(static_cast<std::size_t>(node)));
+}
+
+bool asks_for_several_nodes(const LaunchOptions& options) {
+  return split_list(options.ips.value).size() > 1 || options.nnodes.value.value_or(1) > 1;
+}
+
+std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
+  std::vector<NamedNode> nodes;
+  for (const std::string& name : split_list(options.ips.value)) nodes.push_back({name, resolve_name(name)});
+  return nodes;
+}
+
+Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+                              const HostFacts& host) {
+  if (nodes.size() > 1) return members_of_list(options, nodes, host);
+  return members_of_master(options, host);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,42 @@
+// Which nodes take part in a run and which of them this one is, as far as options and facts of this host tell. Decides, does not talk.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/system/endpoint.h"
+#include "launch/cli/launch_options.h"
+#include "launch/host/host_facts.h"
+
+namespace fleetrun::launch {
+
+// A node as the user named it, and the address that this name means here ("" when it means none).
+struct NamedNode {
+  std::string name;
+  std::string address;
+};
+
+struct Membership {
+  int nodes = 2;
+  std::optional<int> node_rank;  // none: the first node gives out the places in the order of arrival
+  std::string
+      host;  // this node's address as the user wrote it; "": that from which it reaches the meeting point
+  std::string address;             // the same in numbers
+  Endpoint meeting;                // where the first node waits for the others
+  bool may_be_first = false;       // the meeting point is on this host
+  std::vector<std::string> names;  // of all nodes, in order; none with --master
+
+  std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
+};
+
+// Whether the options ask for more than one node. `nodes` are those of --ips. Throws Error(usage) for a number that is none.
+bool asks_for_several_nodes(const LaunchOptions& options);
+
+// What the names in --ips mean on this host. May ask the resolver.
+std::vector<NamedNode> resolve_names(const LaunchOptions& options);
+
+// Throws Error(usage) when the options contradict each other or the facts.
+Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
+                              const HostFacts& host);
+
+}  // namespace fleetrun::launch
