@@ -11,7 +11,7 @@
 namespace fleetrun::launch {
 namespace {
 
-// Both back ends mean the same with one node, so there is nothing to set.
+// Both back ends mean the same, so there is nothing to set.
 void check_rdzv_backend(const std::string& text, const Source& source) {
   if (text == "static" || text == "c10d") return;
   const bool known = text == "etcd" || text == "etcd-v2";
@@ -69,7 +69,7 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
                "Meet on a free port of this host. It overrides --rdzv_endpoint, --master_addr and --master_port"}),
       {.names = {"--rdzv_backend"},
        .argument = "BACKEND",
-       .help = "static or c10d; with one node both mean the same",
+       .help = "static or c10d, which mean the same: the nodes meet at the first of them",
        .choices = {"static", "c10d"},
        .set = check_rdzv_backend},
       value(
@@ -77,17 +77,21 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
           {.names = {"--rdzv_endpoint"},
            .argument = "HOST[:PORT]",
            .help =
-               "MASTER_ADDR and MASTER_PORT of the workers. Without PORT, or with 0, fleetrun takes a free port"}),
+               "Where several nodes meet; 29400 without PORT. With one node, MASTER_ADDR and MASTER_PORT of the workers; without PORT fleetrun takes a free one"}),
       value(options.rdzv_id, as_text,
             {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
-      noted(options.notes, "with one node no launcher waits for another",
+      noted(options.notes, "--join_timeout says how long nodes wait for each other",
             {.names = {"--rdzv_conf"}, .argument = "SETTINGS"}),
       value(options.master_addr, as_text,
             {.names = {"--master_addr"},
              .argument = "ADDRESS",
-             .help = "MASTER_ADDR of the workers. It must be this host"}),
-      value(options.master_port, parse_port,
-            {.names = {"--master_port"}, .argument = "PORT", .help = "MASTER_PORT of the workers"}),
+             .help = "Address of the first node. With one node, MASTER_ADDR of the workers"}),
+      value(
+          options.master_port, parse_port,
+          {.names = {"--master_port"},
+           .argument = "PORT",
+           .help =
+               "Port where several nodes meet, 6069 without it. With one node, MASTER_PORT of the workers"}),
   };
 }
 
@@ -172,10 +176,9 @@ std::vector<Flag> mpirun_flags(LaunchOptions& options) {
       noted(options.notes, "workers may always share cores; --bind=cores parts them",
             {.names = {"--oversubscribe"}}),
       noted(options.notes, "fleetrun runs as any user", {.names = {"--allow_run_as_root"}}),
-      refused("runs over several nodes are not supported yet",
-              {.names = {"--hostfile", "--machinefile"},
-               .argument = "FILE",
-               .help = "Refused: fleetrun does not support several nodes yet"}),
+      refused("--ips lists the nodes of a run", {.names = {"--hostfile", "--machinefile"},
+                                                 .argument = "FILE",
+                                                 .help = "Refused: --ips lists the nodes"}),
       refused("a setting of Open MPI, which fleetrun does not use",
               {.names = {"--mca"}, .argument = "SETTING", .help = "Refused: fleetrun does not use Open MPI"}),
       refused("the workers of one host are numbered in the order of their devices",

@@ -190,6 +190,10 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
                             const std::optional<EmbeddedRuntime>& embedded, const Environment& environment,
                             const std::optional<Membership>& members) {
   ClusterSpec cluster;
+  if (!members && options.node_rank.value.value_or(0) > 0)
+    throw usage(
+        fmt::format("{} is {}, but there is one node", options.node_rank.source, *options.node_rank.value),
+        "--nnodes or --ips says how many there are");
   if (!members) cluster.host = resolve_host(options, host);
   cluster.cores = host.cores;
   cluster.device = resolve_device(options, host, embedded);

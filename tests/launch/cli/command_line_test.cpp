@@ -146,14 +146,16 @@ TEST_CASE("hunt 18: a name of a run has no line breaks") {
   CHECK(error_of({"--job_id=r\xc3\xa9sum\xc3\xa9 7", "x"}) == "no error");
 }
 
-TEST_CASE("what needs several nodes is refused by name, and its harmless values are taken") {
-  CHECK(error_of({"--nnodes=2", "x"}) ==
-        "--nnodes is \"2\": more than one node is not supported by this build");
+TEST_CASE("what needs a number of nodes that changes is refused by name, and its harmless values are taken") {
   CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
-        "PADDLE_NNODES is \"2:4\": more than one node is not supported by this build");
+        "PADDLE_NNODES is \"2:4\": a number of nodes that changes is not supported yet");
+  CHECK(error_of({"--nnodes=0", "x"}) == "--nnodes is \"0\", must be a whole number between 1 and 65536");
   CHECK(error_of({"--elastic_level=1", "x"}) ==
         "--elastic_level is \"1\": elastic training is not supported by this build");
   CHECK(parse({"--elastic_level=-1", "--legacy=False", "--sort_ip=True", "x"}).program == "x");
+  CHECK(*parse({"--nnodes=3:3", "x"}).nnodes.value == 3);
+  CHECK(*parse({"--rank=2", "x"}).node_rank.value == 2);
+  CHECK_FALSE(parse({"--rank=-1", "x"}).node_rank.value);  // as PaddlePaddle writes "not given"
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
 }
 

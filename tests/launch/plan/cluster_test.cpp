@@ -95,9 +95,9 @@ TEST_CASE("addresses must be this host's") {
   CHECK(resolve({"--host=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
   CHECK(
       error_of({"--ips=10.0.0.6"}, kCpuHost) ==
-      "--ips names 10.0.0.6, which is not an address of this host (127.0.0.1, 10.0.0.5) | runs over several nodes are not supported yet");
-  CHECK(error_of({"--ips=10.0.0.5,10.0.0.6"}, kCpuHost) ==
-        "--ips lists 2 nodes: more than one node is not supported yet");
+      "--ips names 10.0.0.6, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master");
+  CHECK(error_of({"--node_rank=1"}, kCpuHost) ==
+        "--node_rank is 1, but there is one node | --nnodes or --ips says how many there are");
   CHECK(error_of({"--master=10.0.0.6:6170"}, kCpuHost).starts_with("--master names 10.0.0.6"));
   CHECK(resolve({"--master=127.0.0.1:6170"}, kCpuHost).master == Endpoint{"127.0.0.1", 6170});
 }
@@ -146,7 +146,7 @@ TEST_CASE("hosts with slots count the workers, and are this host") {
         "--hosts gives 3 slots, --nproc_per_node asks for 4 workers");
   CHECK(
       error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
-      "--hosts names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | runs over several nodes are not supported yet");
+      "--hosts names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master");
 }
 
 TEST_CASE("torchrun's addresses become the master's") {

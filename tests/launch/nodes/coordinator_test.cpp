@@ -1,0 +1,271 @@
+#include "launch/nodes/coordinator.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include <fmt/format.h>
+
+namespace fleetrun::launch::coordinator_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const TimePoint kStart = TimePoint() + 1h;
+
+// What the coordinator has told each node, in order.
+struct Scene {
+  explicit Scene(int nodes, RestartPolicy restart = {.most = 0}, std::vector<std::string> names = {})
+      : coordinator({.nodes = nodes, .run_id = "run", .names = std::move(names), .restart = restart},
+                    kStart) {}
+
+  void take(const Coordinator::Actions& actions) {
+    for (const auto& action : actions) {
+      if (const auto* tell = std::get_if<Coordinator::Tell>(&action)) told[tell->to].push_back(tell->message);
+      if (const auto* drop = std::get_if<Coordinator::Drop>(&action)) dropped.push_back(drop->peer);
+    }
+  }
+  void say(PeerId peer, const FromNode& message) { take(coordinator.on(peer, message, now)); }
+  void lose(PeerId peer, Clock::duration silent) {
+    take(coordinator.lost(peer, "no answer for 4 s", now - silent, now));
+  }
+
+  template <typename Message>
+  const Message* last(PeerId peer) {
+    return told[peer].empty() ? nullptr : std::get_if<Message>(&told[peer].back());
+  }
+
+  static Join join(int devices = 2, std::optional<int> rank = {}) {
+    Join join = {.address = "10.0.0.9",
+                 .host = "host",
+                 .node_rank = rank,
+                 .device_ids = {},
+                 .terms = {{"--timeout", "5"}}};
+    for (int i = 0; i < devices; ++i) join.device_ids.push_back({i});
+    return join;
+  }
+  static Ready ready(std::vector<std::uint16_t> ports, int attempt = 0) {
+    return {.attempt = attempt, .ports = std::move(ports), .master_port = 99, .store = {"10.0.0.9", 98}};
+  }
+  static NodeFailure failure(std::int64_t at, const std::string& line, const std::string& cause = "exited") {
+    return {
+        .at = at, .error = 10, .cause = cause, .line = line, .block = line + "\n", .exit_code = 3, .rank = 1};
+  }
+
+  // Two nodes, peers 1 and 2, that run.
+  void run_two() {
+    say(1, join(2, 0));
+    say(2, join(1, 1));
+    say(1, ready({6070, 6071}));
+    say(2, ready({7070}));
+  }
+
+  Coordinator coordinator;
+  TimePoint now = kStart;
+  std::map<PeerId, std::vector<FromFirst>> told;
+  std::vector<PeerId> dropped;
+};
+
+TEST_CASE("when all have joined each node gets its place, and when all are ready the endpoints of all") {
+  Scene scene(2);
+  scene.say(1, Scene::join(2, 0));
+  CHECK(scene.told.empty());
+  scene.say(2, Scene::join(1, 1));
+  REQUIRE(scene.last<Placed>(2) != nullptr);
+  CHECK(scene.last<Placed>(2)->node_rank == 1);
+  CHECK(scene.last<Placed>(2)->nodes.size() == 2);
+  scene.say(2, Scene::ready({7070}));
+  CHECK(scene.last<Start>(2) == nullptr);
+  scene.say(1, Scene::ready({6070, 6071}));
+  REQUIRE(scene.last<Start>(2) != nullptr);
+  const Start& start = *scene.last<Start>(2);
+  CHECK(start.ranks == std::vector<Endpoint>{{"10.0.0.9", 6070}, {"10.0.0.9", 6071}, {"10.0.0.9", 7070}});
+  CHECK(start.master == Endpoint{"10.0.0.9", 99});
+  CHECK(start.store == Endpoint{"10.0.0.9", 98});
+}
+
+TEST_CASE("nodes without a rank get the free ones in the order in which they came") {
+  Scene scene(3);
+  scene.say(7, Scene::join(1));
+  scene.say(8, Scene::join(1, 0));
+  scene.say(9, Scene::join(1));
+  CHECK(scene.last<Placed>(8)->node_rank == 0);
+  CHECK(scene.last<Placed>(7)->node_rank == 1);
+  CHECK(scene.last<Placed>(9)->node_rank == 2);
+}
+
+TEST_CASE("two nodes that claim one place: the second one is refused") {
+  Scene scene(2);
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, Scene::join(1, 0));
+  REQUIRE(scene.last<Over>(2) != nullptr);
+  CHECK(scene.last<Over>(2)->failure->line == "host and host both say that they are node 0");
+  CHECK(scene.last<Over>(2)->failure->exit_code == 76);
+  CHECK(scene.dropped == std::vector<PeerId>{2});
+  CHECK(scene.told[1].empty());
+}
+
+TEST_CASE("nodes that differ in what they must share are told how, and nothing starts") {
+  Scene scene(2);
+  scene.say(1, Scene::join(1, 0));
+  Join other = Scene::join(1, 1);
+  other.terms = {{"--timeout", "6"}, {"--extra", "1"}};
+  scene.say(2, other);
+  for (const PeerId peer : {1, 2}) {
+    REQUIRE(scene.last<Over>(peer) != nullptr);
+    CHECK(scene.last<Over>(peer)->failure->exit_code == 76);
+    CHECK(scene.last<Over>(peer)->failure->line ==
+          "the nodes do not agree:\n"
+          "  --extra: nothing on node 0 (10.0.0.9, host), 1 on node 1 (10.0.0.9, host)\n"
+          "  --timeout: 5 on node 0 (10.0.0.9, host), 6 on node 1 (10.0.0.9, host)");
+  }
+}
+
+TEST_CASE("those that wait are told every 10 s who is missing, and after the time limit it is over") {
+  Scene scene(3, {}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
+  scene.say(1, Scene::join(1, 0));
+  scene.now += 10s;
+  CHECK(scene.coordinator.wake_at() == scene.now);
+  scene.take(scene.coordinator.woke(scene.now));
+  REQUIRE(scene.last<Note>(1) != nullptr);
+  CHECK(scene.last<Note>(1)->line == "waiting for node 1 (10.0.0.2), node 2 (10.0.0.3) (10 s)");
+  scene.now = kStart + 10min;
+  scene.take(scene.coordinator.woke(scene.now));
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->line ==
+        "after 600 s node 1 (10.0.0.2), node 2 (10.0.0.3) did not join (--join_timeout)");
+  CHECK(scene.last<Over>(1)->failure->exit_code == 75);
+}
+
+TEST_CASE("a node that leaves before the start may come again") {
+  Scene scene(2);
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, Scene::join(1, 1));
+  Scene other(2);
+  other.say(1, Scene::join(1, 0));
+  other.lose(1, 1s);
+  other.say(3, Scene::join(1, 0));
+  other.say(2, Scene::join(1, 1));
+  CHECK(other.last<Placed>(3) != nullptr);
+}
+
+TEST_CASE("when all ranks of all nodes have ended well, the run is over without a failure") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(1, Ended{});
+  CHECK(scene.last<Over>(1) == nullptr);
+  scene.say(2, Ended{});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK_FALSE(scene.last<Over>(1)->failure);
+  CHECK(scene.coordinator.over());
+}
+
+TEST_CASE("a failure on one node stops the others, and all get the same cause") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(2, Failed{0, Scene::failure(100, "rank 2 exited with code 3")});
+  REQUIRE(scene.last<Stop>(1) != nullptr);
+  CHECK(scene.last<Stop>(1)->why == "rank 2 exited with code 3");
+  CHECK(scene.last<Stop>(2) == nullptr);  // it knows
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3: ValueError"), {}});
+  scene.say(1, Ended{});
+  for (const PeerId peer : {1, 2}) {
+    REQUIRE(scene.last<Over>(peer) != nullptr);
+    CHECK(scene.last<Over>(peer)->failure->line == "rank 2 exited with code 3: ValueError");
+    CHECK(scene.last<Over>(peer)->node == 1);
+  }
+}
+
+TEST_CASE("the first failure by time is the cause, whoever tells of his first") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(2, Failed{0, Scene::failure(2000, "rank 2 exited with code 3")});
+  scene.say(1, Failed{0, Scene::failure(1000, "rank 0 exited with code 3")});
+  scene.say(1, Ended{0, Scene::failure(1000, "rank 0 exited with code 3"), {}});
+  scene.say(2, Ended{0, Scene::failure(2000, "rank 2 exited with code 3"), {}});
+  CHECK(scene.last<Over>(2)->failure->line == "rank 0 exited with code 3");
+  CHECK(scene.last<Over>(2)->failure->block == "rank 0 exited with code 3\n");
+}
+
+TEST_CASE("failures that the clocks cannot tell apart are called so") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(1, Ended{0, Scene::failure(1000, "rank 0 exited with code 3"), {}});
+  scene.say(2, Ended{0, Scene::failure(1015, "rank 2 exited with code 3"), {}});
+  CHECK(
+      scene.last<Over>(1)->failure->block ==
+      "rank 0 exited with code 3\n"
+      "fleetrun: rank 2 exited with code 3 at the same time: the clocks of the nodes differ by up to 0.0 ms\n");
+}
+
+TEST_CASE("a lost node ends the run of the others, and is named with what was last heard") {
+  Scene scene(2);
+  scene.run_two();
+  scene.now += 1min;
+  scene.lose(2, 4500ms);
+  REQUIRE(scene.last<Stop>(1) != nullptr);
+  scene.say(1, Ended{});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->line ==
+        "lost node 1 (10.0.0.9, host): no answer for 4 s; last heard 4.5 s ago");
+  CHECK(scene.last<Over>(1)->failure->exit_code == 75);
+  CHECK(scene.last<Over>(1)->failure->cause == "node_lost");
+}
+
+TEST_CASE("a failure before the loss of its node stays the cause") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(2, Failed{0, Scene::failure(5, "rank 2 was killed by SIGKILL (9)", "killed")});
+  scene.now += 1min;
+  scene.lose(2, 1s);
+  scene.say(1, Ended{});
+  CHECK(scene.last<Over>(1)->failure->line == "rank 2 was killed by SIGKILL (9)");
+}
+
+TEST_CASE("with --max_restart all nodes start again together, after the pause") {
+  Scene scene(2, {.most = 1, .first_delay = 2s});
+  scene.run_two();
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3"), {}});
+  scene.say(1, Ended{});
+  REQUIRE(scene.last<Again>(1) != nullptr);
+  CHECK(scene.last<Again>(1)->attempt == 1);
+  scene.say(1, Scene::ready({1, 2}, 1));
+  scene.say(2, Scene::ready({3}, 1));
+  CHECK(scene.last<Start>(1) == nullptr);
+  scene.now += 2s;
+  CHECK(scene.coordinator.wake_at() == scene.now);
+  scene.take(scene.coordinator.woke(scene.now));
+  REQUIRE(scene.last<Start>(1) != nullptr);
+  CHECK(scene.last<Start>(1)->attempt == 1);
+}
+
+TEST_CASE("what does not help by starting again ends the run") {
+  Scene scene(2, {.most = 1});
+  scene.run_two();
+  scene.say(1, Failed{0, Scene::failure(1, "stopped by SIGTERM (15)", "stopped")});
+  scene.say(1, Ended{0, Scene::failure(1, "stopped by SIGTERM (15)", "stopped"), {}});
+  scene.say(2, Ended{});
+  CHECK(scene.last<Over>(2) != nullptr);
+}
+
+TEST_CASE("messages of an earlier attempt change nothing") {
+  Scene scene(2, {.most = 1, .first_delay = 0s});
+  scene.run_two();
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3"), {}});
+  scene.say(1, Ended{});
+  scene.say(1, Failed{0, Scene::failure(100, "late")});
+  scene.say(1, Scene::ready({1, 2}, 1));
+  scene.say(2, Scene::ready({3}, 1));
+  CHECK(scene.last<Start>(1) != nullptr);
+}
+
+TEST_CASE("the echo of a beat carries the coordinator's time") {
+  Scene scene(2);
+  scene.say(1, Beat{42});
+  REQUIRE(scene.last<Echo>(1) != nullptr);
+  CHECK(scene.last<Echo>(1)->sent == 42);
+  CHECK(scene.last<Echo>(1)->received == std::chrono::nanoseconds(1h).count());
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::coordinator_test

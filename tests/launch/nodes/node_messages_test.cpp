@@ -1,0 +1,93 @@
+#include "launch/nodes/node_messages.h"
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::launch::node_messages_test {
+namespace {
+
+store_protocol::Set frame_of(const std::string& bytes) {
+  const auto message = store_protocol::decode(std::string_view(bytes).substr(store_protocol::kLengthBytes));
+  REQUIRE(message);
+  return std::get<store_protocol::Set>(*message);
+}
+
+template <typename Message>
+Message through_wire_to_first(const Message& message) {
+  const auto read = decode_from_node(frame_of(encode(FromNode(message))));
+  REQUIRE(read);
+  return std::get<Message>(*read);
+}
+
+template <typename Message>
+Message through_wire_to_node(const Message& message) {
+  const auto read = decode_from_first(frame_of(encode(FromFirst(message))));
+  REQUIRE(read);
+  return std::get<Message>(*read);
+}
+
+const NodeFailure kFailure = {.at = 1234567890123456789,
+                              .error = 17,
+                              .cause = "exited",
+                              .line = "rank 5 exited with code 3",
+                              .block = "two\nlines \"quoted\"\n",
+                              .exit_code = 3,
+                              .rank = 5};
+
+TEST_CASE("what a node says arrives as it was sent") {
+  const Join join = through_wire_to_first(Join{.address = "10.0.0.1",
+                                               .host = "one",
+                                               .node_rank = 3,
+                                               .device_ids = {{0}, {1, 2}},
+                                               .terms = {{"--timeout", ""}, {"the program", "a b"}}});
+  CHECK(join.node_rank == 3);
+  CHECK(join.device_ids == std::vector<std::vector<int>>{{0}, {1, 2}});
+  CHECK(join.terms == Terms{{"--timeout", ""}, {"the program", "a b"}});
+  CHECK(through_wire_to_first(Beat{-5}).sent == -5);
+  const Ready ready = through_wire_to_first(
+      Ready{.attempt = 2, .ports = {1, 65535}, .master_port = 7, .store = {"10.0.0.1", 8}});
+  CHECK(ready.attempt == 2);
+  CHECK(ready.ports == std::vector<std::uint16_t>{1, 65535});
+  CHECK(ready.store == Endpoint{"10.0.0.1", 8});
+  CHECK(through_wire_to_first(Failed{1, kFailure}).failure.at == kFailure.at);
+  const Ended ended =
+      through_wire_to_first(Ended{1, kFailure, JsonValue::list({JsonValue::object({{"rank", 5}})})});
+  CHECK(ended.failure->block == kFailure.block);
+  CHECK(to_json(ended.ranks) == R"([{"rank": 5}])");
+}
+
+TEST_CASE("what the first node says arrives as it was sent") {
+  CHECK(through_wire_to_node(Echo{1, 2}).received == 2);
+  CHECK(through_wire_to_node(Note{"waiting"}).line == "waiting");
+  const Placed placed =
+      through_wire_to_node(Placed{1, "run", {{"10.0.0.1", "one", {{0}}}, {"10.0.0.2", "two", {{0}, {1}}}}});
+  CHECK(placed.nodes[1].device_ids.size() == 2);
+  const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
+  CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
+  CHECK(through_wire_to_node(Stop{"why", 3}).exit_code == 3);
+  CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
+  CHECK_FALSE(through_wire_to_node(Over{}).failure);
+  CHECK(through_wire_to_node(Over{kFailure, 1}).failure->rank == 5);
+}
+
+TEST_CASE("a message with a field that is missing, of another kind or out of range is none") {
+  for (const char* value : {"", "{}", "[]", "{\"sent\": \"now\"}", "{\"sent\": 1e99}", "{\"sent\": 1"}) {
+    CAPTURE(value);
+    CHECK_FALSE(decode_from_node({.id = 0, .key = "beat", .value = value}));
+    CHECK_FALSE(decode_from_first({.id = 0, .key = "echo", .value = value}));
+  }
+  CHECK_FALSE(decode_from_node({.id = 0, .key = "hello", .value = "{\"sent\": 1}"}));
+  CHECK_FALSE(decode_from_node(
+      {.id = 0,
+       .key = "ready",
+       .value = R"({"attempt": 0, "ports": [70000], "master_port": 1, "store": {"host": "", "port": 0}})"}));
+  CHECK_FALSE(decode_from_node(
+      {.id = 0, .key = "join", .value = R"({"address": "a", "host": "b", "device_ids": [], "terms": []})"}));
+  CHECK_FALSE(decode_from_first(
+      {.id = 0,
+       .key = "placed",
+       .value =
+           R"({"node_rank": 1, "run_id": "r", "nodes": [{"address": "a", "host": "b", "device_ids": [[0]]}]})"}));
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::node_messages_test

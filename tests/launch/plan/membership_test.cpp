@@ -1,0 +1,140 @@
+#include "launch/plan/membership.h"
+
+#include <doctest/doctest.h>
+
+#include "base/error/error.h"
+#include "launch/cli/command_line.h"
+
+namespace fleetrun::launch::membership_test {
+namespace {
+
+const HostFacts kHost = {.addresses = {"127.0.0.1", "10.0.0.2", "192.168.0.2"}, .name = "two"};
+
+LaunchOptions options_of(std::vector<std::string> words) {
+  words.emplace_back("program");
+  return parse_launch_options(words, {}).options;
+}
+
+// Addresses stand for themselves; these names mean addresses on this host.
+std::vector<NamedNode> names_of(const LaunchOptions& options) {
+  std::vector<NamedNode> nodes = resolve_names(options);
+  for (NamedNode& node : nodes) {
+    if (node.name == "one") node.address = "10.0.0.1";
+    if (node.name == "two") node.address = "10.0.0.2";
+    if (node.name == "trap") node.address = "127.0.1.1";
+    if (node.name == "nowhere.invalid") node.address = "";
+  }
+  return nodes;
+}
+
+Membership members_of(const std::vector<std::string>& words) {
+  const LaunchOptions options = options_of(words);
+  return resolve_membership(options, names_of(options), kHost);
+}
+
+std::string error_of(const std::vector<std::string>& words) {
+  try {
+    members_of(words);
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == 2);
+    return error.message() + (error.hint().empty() ? "" : " | " + error.hint());
+  }
+  return "no error";
+}
+
+TEST_CASE("one address, or one node, is a run on this host alone") {
+  CHECK_FALSE(asks_for_several_nodes(options_of({})));
+  CHECK_FALSE(asks_for_several_nodes(options_of({"--ips=10.0.0.2", "--nnodes=1"})));
+  CHECK(asks_for_several_nodes(options_of({"--ips=10.0.0.1,10.0.0.2"})));
+  CHECK(asks_for_several_nodes(options_of({"--nnodes=2"})));
+}
+
+TEST_CASE("a node finds its place in --ips by its own addresses, and all meet at the first") {
+  const Membership members = members_of({"--ips=10.0.0.1, 10.0.0.2, 10.0.0.3"});
+  CHECK(members.nodes == 3);
+  CHECK(members.node_rank == 1);
+  CHECK(members.host == "10.0.0.2");
+  CHECK(members.meeting == Endpoint{"10.0.0.1", 6069});
+  CHECK_FALSE(members.may_be_first);
+  CHECK(members.name_of(2) == "node 2 (10.0.0.3)");
+  CHECK(members_of({"--ips=10.0.0.2,10.0.0.1"}).may_be_first);
+}
+
+TEST_CASE("names are as good as addresses, and workers see what the user wrote") {
+  const Membership members = members_of({"--ips=one,two", "--master_port=7000"});
+  CHECK(members.node_rank == 1);
+  CHECK(members.host == "two");
+  CHECK(members.address == "10.0.0.2");
+  CHECK(members.meeting == Endpoint{"10.0.0.1", 7000});
+}
+
+TEST_CASE("traps of --ips are told apart") {
+  CHECK(
+      error_of({"--ips=10.0.0.1,10.0.0.3"}) ==
+      "--ips lists no address of this host (127.0.0.1, 10.0.0.2, 192.168.0.2) | a node finds its place in the list by its own addresses");
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.1"}) == "--ips lists 10.0.0.1 twice");
+  CHECK(error_of({"--ips=one,10.0.0.1"}) == "--ips lists one and 10.0.0.1, which are both 10.0.0.1");
+  CHECK(
+      error_of({"--ips=10.0.0.2,192.168.0.2"}) ==
+      "--ips lists several addresses of this host: nodes 0, 1 | --node_rank says which of them this node is");
+  CHECK(error_of({"--ips=10.0.0.2,127.0.0.1"}) ==
+        "--ips lists 127.0.0.1 beside addresses of other hosts; on each node that is the node itself");
+  CHECK(
+      error_of({"--ips=10.0.0.2,trap"}) ==
+      "--ips names trap, which is 127.0.1.1 on this host: no other node can reach that | give its address instead, or correct the line of trap in /etc/hosts");
+  CHECK(error_of({"--ips=10.0.0.2,nowhere.invalid"}) ==
+        "--ips names nowhere.invalid, which this host cannot resolve");
+  CHECK(
+      error_of({"--ips=127.0.0.1,127.0.0.2"}) ==
+      "--ips lists loopback addresses only, so each of them is this host | for a rehearsal on one host, start each node with its --node_rank");
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--nnodes=3"}) == "--nnodes is 3, but --ips lists 2 nodes");
+}
+
+TEST_CASE("a rehearsal on one host names each node's place") {
+  const Membership members = members_of({"--ips=127.0.0.1,127.0.0.2", "--node_rank=1"});
+  CHECK(members.node_rank == 1);
+  CHECK(members.host == "127.0.0.2");
+  CHECK(members_of({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1"}).node_rank == 0);
+}
+
+TEST_CASE("a place that is not this host's is an error") {
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--node_rank=2"}) == "--node_rank is 2, but there are 2 nodes");
+  CHECK(
+      error_of({"--ips=10.0.0.1,10.0.0.2", "--node_rank=0"}) ==
+      "--node_rank is 0, but node 0 is 10.0.0.1, which is not an address of this host (127.0.0.1, 10.0.0.2, 192.168.0.2)");
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.9"}) ==
+        "--host is 10.0.0.9, which --ips does not list");
+  CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--master=10.0.0.2:7000"}) ==
+        "--master names 10.0.0.2, but the first node of --ips is 10.0.0.1");
+}
+
+TEST_CASE("with --master the first node is the one at whose address the nodes meet") {
+  const Membership first = members_of({"--nnodes=2", "--master=10.0.0.2:7000"});
+  CHECK(first.may_be_first);
+  CHECK_FALSE(first.node_rank);
+  CHECK(first.meeting == Endpoint{"10.0.0.2", 7000});
+  const Membership other = members_of({"--nnodes=2", "--master=10.0.0.1:7000", "--node_rank=1"});
+  CHECK_FALSE(other.may_be_first);
+  CHECK(other.node_rank == 1);
+  CHECK(other.host == "");
+}
+
+TEST_CASE("torchrun's words name the meeting point, too") {
+  CHECK(members_of({"--nnodes=2", "--rdzv-endpoint=10.0.0.1"}).meeting == Endpoint{"10.0.0.1", 29400});
+  CHECK(members_of({"--nnodes=2", "--master-addr=10.0.0.1", "--master-port=7000"}).meeting ==
+        Endpoint{"10.0.0.1", 7000});
+}
+
+TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {
+  CHECK(
+      error_of({"--nnodes=2"}) ==
+      "--nnodes is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them");
+  CHECK(error_of({"--nnodes=2", "--master=10.0.0.2:7000", "--node_rank=2"}) ==
+        "--node_rank is 2, but there are 2 nodes");
+  CHECK(
+      error_of({"--nnodes=2", "--master=10.0.0.1:7000", "--node_rank=0"}) ==
+      "--node_rank is 0, but the nodes meet at 10.0.0.1:7000, which is not an address of this host (127.0.0.1, 10.0.0.2, 192.168.0.2) | node 0 is the one at whose address the nodes meet");
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::membership_test
