@@ -57,7 +57,7 @@ std::string describe_items(const Key& key) {
 std::string describe_list(const Key& key) {
   const std::string items = describe_items(key);
   if (key.item_count > 0) return fmt::format("a list of {} {}", key.item_count, items);
-  if (key.rules.least_items > 0) return fmt::format("a list of at least {} {}", key.rules.least_items, items);
+  if (key.rules.least_items > 0) return fmt::format("a list of {} or more {}", key.rules.least_items, items);
   return "a list of " + items;
 }
 

@@ -103,7 +103,7 @@ Key execution_strategy_keys() {
           make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
                    "steps between frees of activation memory; 0: never", {.range = Range::from(0)}),
           make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
-                   "steps to run in a row before losses are read, lines printed and checkpoints saved",
+                   "steps to run in a row before reading losses, printing lines and saving checkpoints",
                    {.range = Range::from(1)}),
           make_key("use_thread_barrier", execution(&Execution::use_thread_barrier),
                    "for parameter servers only", {.note = "has no effect in collective mode"}),

@@ -120,7 +120,7 @@ TEST_CASE("schedules whose parts contradict each other") {
       "optimizer.learning_rate.name is \"constant\", which does not use it");
   CHECK(
       rate(R"({"name": "piecewise", "values": [1]})") ==
-      "a.json:5:1: optimizer.learning_rate.boundaries: found nothing, wanted a list of at least 1 whole numbers of at "
+      "a.json:5:1: optimizer.learning_rate.boundaries: found nothing, wanted a list of 1 or more whole numbers of at "
       "least 1, as optimizer.learning_rate.name is \"piecewise\"");
 }
 

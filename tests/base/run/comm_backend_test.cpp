@@ -31,8 +31,8 @@ std::string row_in_docs(const CommBackendRow& row) {
   return std::string("\n| `") + row.name + "` | " + row.title + " | " + reach + " |\n";
 }
 
-TEST_CASE("the architecture page lists every backend") {
-  std::ifstream file(FLEETRUN_SOURCE_DIR "/docs/architecture.md");
+TEST_CASE("docs/inside-a-step.md lists every backend") {
+  std::ifstream file(FLEETRUN_SOURCE_DIR "/docs/inside-a-step.md");
   std::ostringstream text;
   text << file.rdbuf();
   for (const CommBackendRow& row : comm_backends()) {
