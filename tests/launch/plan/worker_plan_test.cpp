@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "base/run/rank_env.h"
+#include "base/system/file.h"
+#include "launch/console/banner.h"
+#include "launch/plan/port_guard.h"
 
 namespace fleetrun::launch::worker_plan_test {
 namespace {
@@ -151,6 +154,64 @@ TEST_CASE("a GPU rank is told the index of its first GPU") {
   plan.cluster.device_ids = {{0, 1}, {2, 3}};
   plan.embedded = EmbeddedPlan{};
   CHECK(read_rank_env(plan.workers()[1].environment).device == "cuda:2");
+}
+
+// Worked out from the published launcher: 4 nodes, 2 workers each, ports from 6070 on every node.
+TEST_CASE("rank 5 of 4 nodes with 2 ranks each gets what PaddlePaddle's launcher of several nodes gives it") {
+  Plan plan;
+  for (const char* host : {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"})
+    plan.cluster.nodes.push_back({host, {{0}, {1}}});
+  plan.cluster.node_rank = 2;
+  plan.cluster.interface = "eth1";
+  plan.endpoints = expect_endpoints(plan.cluster);
+  const std::vector<WorkerSpec> workers = plan.workers();
+  const std::map<std::string, std::string> wanted = {
+      {"PADDLE_TRAINER_ID", "5"},
+      {"PADDLE_TRAINERS_NUM", "8"},
+      {"PADDLE_CURRENT_ENDPOINT", "10.0.0.3:6071"},
+      {"PADDLE_TRAINER_ENDPOINTS",
+       "10.0.0.1:6070,10.0.0.1:6071,10.0.0.2:6070,10.0.0.2:6071,10.0.0.3:6070,10.0.0.3:6071,10.0.0.4:6070,10.0.0.4:6071"},
+      {"PADDLE_RANK_IN_NODE", "1"},
+      {"PADDLE_LOCAL_DEVICE_IDS", "1"},
+      {"PADDLE_WORLD_DEVICE_IDS", "0,1,0,1,0,1,0,1"},
+      {"PADDLE_GLOBAL_RANK", "5"},
+      {"PADDLE_GLOBAL_SIZE", "8"},
+      {"PADDLE_LOCAL_RANK", "1"},
+      {"PADDLE_LOCAL_SIZE", "2"},
+      {"PADDLE_NNODES", "4"},
+      {"PADDLE_MASTER", "10.0.0.1:6072"},
+      {"PADDLE_DISTRI_BACKEND", "gloo"},
+      {"MASTER_ADDR", "10.0.0.1"},
+      {"MASTER_PORT", "6072"},
+      {"RANK", "5"},
+      {"WORLD_SIZE", "8"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"GROUP_RANK", "2"},
+      {"GROUP_WORLD_SIZE", "4"},
+      {"NODE_RANK", "2"},
+      {"NCCL_SOCKET_IFNAME", "eth1"},
+      {"GLOO_SOCKET_IFNAME", "eth1"}};
+  CHECK(workers[1].rank == 5);
+  for (const auto& [name, value] : wanted) {
+    CAPTURE(name);
+    CHECK(workers[1].environment.get_or(name, "") == value);
+  }
+  CHECK(workers[1].environment.get("FLAGS_selected_gpus") == std::nullopt);
+  CHECK(environment_table(workers[0].environment) ==
+        read_file(std::string(FLEETRUN_SOURCE_DIR) + "/tests/launch/expected/env-table-4-nodes.txt", 65536));
+}
+
+TEST_CASE("nodes may have unequal numbers of ranks") {
+  Plan plan;
+  plan.cluster.nodes = {{"10.0.0.1", {{0}, {1}, {2}}}, {"10.0.0.2", {{0}, {1}}}};
+  plan.cluster.node_rank = 1;
+  plan.endpoints = expect_endpoints(plan.cluster);
+  const std::vector<WorkerSpec> workers = plan.workers();
+  CHECK(workers[0].rank == 3);
+  CHECK(workers[0].environment.get("PADDLE_WORLD_DEVICE_IDS") == "0,1,2,0,1");
+  CHECK(workers[1].environment.get("PADDLE_CURRENT_ENDPOINT") == "10.0.0.2:6071");
+  CHECK(workers[0].log_path == "out/workerlog.0");  // numbered on each node
 }
 
 }  // namespace
