@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -20,7 +21,7 @@ namespace {
 
 namespace wire = store_protocol;
 
-constexpr auto kRetryPause = std::chrono::milliseconds(200);
+constexpr std::chrono::milliseconds kFirstPause(10), kLongestPause(500);  // between tries to connect
 constexpr int kFirstEchoes = 8;                        // in a row, for a good estimate of the clock
 constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older estimate is replaced
 constexpr std::size_t kReadBytes = 64 * 1024;
@@ -38,7 +39,12 @@ sockaddr_in address_of(const Endpoint& endpoint) {
 }  // namespace
 
 NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener)
-    : loop_(loop), first_node_(first_node), key_(key), listener_(std::move(listener)), timer_(loop) {
+    : loop_(loop),
+      first_node_(first_node),
+      key_(key),
+      listener_(std::move(listener)),
+      timer_(loop),
+      pause_(kFirstPause) {
   connect();
 }
 
@@ -72,7 +78,8 @@ void NodeLink::retry(const std::string& problem) {
   input_.clear();
   output_.clear();
   state_ = State::connecting;
-  timer_.call_at(Clock::now() + kRetryPause, [this] { connect(); });
+  timer_.call_at(Clock::now() + pause_, [this] { connect(); });
+  pause_ = std::min<Clock::duration>(2 * pause_, kLongestPause);
 }
 
 void NodeLink::on_connected() {

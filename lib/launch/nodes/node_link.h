@@ -65,6 +65,7 @@ class NodeLink {
   State state_ = State::connecting;
   UniqueFd fd_;
   Timer timer_;  // of the next try, then of the next beat
+  Clock::duration pause_;
   store_protocol::Hello hello_;
   std::string input_, output_, problem_;
   TimePoint last_heard_, last_beat_;
