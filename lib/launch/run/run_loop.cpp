@@ -87,15 +87,6 @@ ClusterSpec place(ClusterSpec cluster, const Placed& placed) {
   return cluster;
 }
 
-NodeFailure failure_to_begin(const Error& error, const ClusterSpec& cluster) {
-  const std::string line =
-      fmt::format("node {} ({}) cannot start: {}", cluster.node_rank, cluster.host, error.message());
-  return {.cause = "error",
-          .line = line,
-          .block = fmt::format("fleetrun: {}\n", line),
-          .exit_code = error.exit_code()};
-}
-
 RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const std::string& run_id) {
   const ClusterSpec& cluster = plan.cluster;
   RuntimeRanks ranks = {.here = plan.embedded ? cluster.local_size() : 0,
@@ -108,21 +99,6 @@ RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const 
   ranks.key = derive_rank_key(nodes->key(), run_id);
   ranks.serves_store = nodes->is_first();
   return ranks;
-}
-
-WholeRun whole_run(const Over& over, JsonValue ranks) {
-  if (!over.failure)
-    return {.cause = "finished",
-            .message = "all ranks finished",
-            .block = {},
-            .rank = {},
-            .ranks = std::move(ranks)};
-  return {.cause = over.failure->cause,
-          .message = over.failure->line,
-          .block = over.failure->block,
-          .exit_code = over.failure->exit_code,
-          .rank = over.failure->rank,
-          .ranks = std::move(ranks)};
 }
 
 void write_to_stderr(const Error& error) {
@@ -140,10 +116,34 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
   }
 }
 
-int run_here(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd, ExitReport& report) {
+int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
+                    ExitReport& report) {
+  const auto say = [](std::string_view line) { log_line("fleetrun", line); };
+  NodeSession nodes(loop, session_options(plan, report), say);
+  const Placed& placed = nodes.join(front_fd);
+  report.run_id = placed.run_id;
+  const ClusterSpec cluster = place(plan.cluster, placed);
+  const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
+                         cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
+  RunLoop(whole, loop, &nodes, front_fd, logs, report).run();
+  return report.verdict.exit_code;
+}
+
+int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs, ExitReport& report) {
+  RunLoop(plan, loop, nullptr, front_fd, logs, report).run();
+  return report.verdict.exit_code;
+}
+
+}  // namespace
+
+int run_until_done(const RunPlan& plan, int front_fd) {
+  raise_descriptor_limit(plan.cluster.local_size());
+  ExitReport report = begin_report(plan);
   const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
+  EventLoop loop;
   try {
-    RunLoop(plan, loop, nodes, front_fd, logs, report).run();
+    return plan.members ? run_with_others(plan, loop, front_fd, logs, report)
+                        : run_here(plan, loop, front_fd, logs, report);
   } catch (const Error& error) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
     end_report(error, report);
@@ -154,42 +154,12 @@ int run_here(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front
   return report.verdict.exit_code;
 }
 
-int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, ExitReport& report) {
-  const auto say = [](std::string_view line) { log_line("fleetrun", line); };
-  NodeSession nodes(loop, session_options(plan, report), say);
-  const Placed& placed = nodes.join(front_fd);
-  report.run_id = placed.run_id;
-  const ClusterSpec cluster = place(plan.cluster, placed);
-  const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
-                         cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
-  try {
-    const int code = run_here(whole, loop, &nodes, front_fd, report);
-    nodes.finish();
-    return code;
-  } catch (const Error& error) {
-    nodes.send(Failed{report.verdict.attempt, failure_to_begin(error, cluster)});
-    nodes.finish();
-    throw;
-  }
-}
-
-}  // namespace
-
-int run_until_done(const RunPlan& plan, int front_fd) {
-  raise_descriptor_limit(plan.cluster.local_size());
-  ExitReport report = begin_report(plan);
-  EventLoop loop;
-  if (plan.members) return run_with_others(plan, loop, front_fd, report);
-  return run_here(plan, loop, nullptr, front_fd, report);
-}
-
 RunLoop::RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd,
                  const LogFolder& logs, ExitReport& report)
     : plan_(plan),
       logs_(logs),
       report_(report),
       loop_(loop),
-      nodes_(nodes),
       console_(loop_, plan.options.log_level.value),
       support_(loop_, runtime_ranks(plan, nodes, report.run_id), say()),
       supervisor_(plan.cluster.local_size(), supervisor_options(plan)),
@@ -208,7 +178,9 @@ RunLoop::RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int f
       metrics_(loop_, plan.options, {state_, report}, say()) {
   watch_front(front_fd);
   begin_ticks();
-  if (nodes_ != nullptr) nodes_->report_to(events_, say());
+  if (nodes == nullptr) return;
+  nodes->report_to(events_, say());
+  shared_.emplace(SharedRun::Sources{*nodes, events_, state_, support_, plan.program.argv});
 }
 
 std::function<void(std::string_view line)> RunLoop::say() {
@@ -216,10 +188,16 @@ std::function<void(std::string_view line)> RunLoop::say() {
 }
 
 void RunLoop::run() {
-  perform(supervisor_.start(Clock::now()));
-  attend();
-  while (nodes_ != nullptr && starts_again_with_others()) attend();
-  end();
+  try {
+    perform(supervisor_.start(Clock::now()));
+    attend();
+    while (starts_again_with_others()) attend();
+    end();
+  } catch (const Error& error) {
+    if (shared_) shared_->fail_to_begin(error);
+    throw;
+  }
+  if (shared_) shared_->finish();
 }
 
 void RunLoop::attend() {
@@ -227,7 +205,7 @@ void RunLoop::attend() {
     const Event event = events_.next();
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
-    if (nodes_ != nullptr) tell_failure();
+    if (shared_) shared_->tell_failure();
     perform(actions);
   }
 }
@@ -271,9 +249,8 @@ void RunLoop::perform(const Actions& actions) {
 void RunLoop::begin_attempt(int number) {
   if (number > 0) support_.begin_attempt(number);
   attempt_ = {};  // releases its ports first: one that the user named is taken again
-  told_failure_ = false;
   HeldPorts ports = hold_ports(plan_.cluster);
-  if (nodes_ != nullptr) agree_on_endpoints(number, ports);
+  if (shared_) shared_->begin_attempt(number, ports);
   attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports), logs_, support_);
   if (number == 0) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
@@ -286,100 +263,24 @@ void RunLoop::begin_attempt(int number) {
 void RunLoop::end_attempt(Clock::duration delay) {
   group_.end();
   report_attempt();
+  keep_attempt(delay);
+}
+
+void RunLoop::keep_attempt(Clock::duration delay) {
   display_.show_end(report_, patience());
   archive_attempt(logs_, report_);
   announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
 
-// ---- With other nodes.
-
-// Every node tells the ports that it holds, and gets those of all when all are ready. Throws Error when one of them cannot start.
-void RunLoop::agree_on_endpoints(int attempt, HeldPorts& ports) {
-  Ready ready = {
-      .attempt = attempt, .ports = {}, .master_port = ports.endpoints.master.port, .store = support_.store()};
-  for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
-  nodes_->send(ready);
-  const FromFirst answer = wait_for_nodes();
-  if (const auto* over = std::get_if<Over>(&answer))
-    throw Error(static_cast<ErrorKind>(over->failure->exit_code), over->failure->line);
-  const auto& start = std::get<Start>(answer);
-  ports.endpoints = {start.ranks, start.master};
-  support_.meet_at(start.store);
-}
-
-// Meanwhile no rank runs here: a signal that would end the run goes to the first node.
-FromFirst RunLoop::wait_for_nodes() {
-  while (true) {
-    if (auto answer = nodes_->take_answer()) return *answer;
-    const Event event = events_.next();
-    const auto* signal = std::get_if<SignalReceived>(&event);
-    const bool front_lost = std::holds_alternative<FrontLost>(event);
-    if (!front_lost && (signal == nullptr || !ends_a_run(signal->signal))) continue;
-    const int number = front_lost ? SIGKILL : signal->signal;
-    const std::string line = fmt::format("stopped by {}", describe_signal(number));
-    const SharedTime time = nodes_->shared(Clock::now());
-    nodes_->send(Failed{state_.verdict.attempt,
-                        {.at = time.at,
-                         .error = time.error,
-                         .cause = "stopped",
-                         .line = line,
-                         .block = fmt::format("fleetrun: {}\n", line),
-                         .exit_code = kSignalExitCode + number}});
-  }
-}
-
-NodeFailure RunLoop::failure_here(TimePoint time) const {
-  const Verdict& verdict = state_.verdict;
-  const SharedTime shared = nodes_->shared(time);
-  NodeFailure failure = {.at = shared.at,
-                         .error = shared.error,
-                         .cause = std::string(facts_of(verdict.cause).name),
-                         .line = describe_cause(verdict, plan_.program.argv),
-                         .block = {},
-                         .exit_code = verdict.exit_code};
-  if (verdict.rank) failure.rank = verdict.number_of(*verdict.rank);
-  return failure;
-}
-
-// When the first rank of this node failed; for what has no rank, now.
-TimePoint RunLoop::time_of_failure() const {
-  const Verdict& verdict = state_.verdict;
-  if (!verdict.rank) return failed_at_;
-  const TimePoint ended = state_.workers.at(static_cast<std::size_t>(*verdict.rank)).ended.steady;
-  return ended == TimePoint() ? failed_at_ : ended;
-}
-
-void RunLoop::tell_failure() {
-  const Cause cause = state_.verdict.cause;
-  if (told_failure_ || cause == Cause::finished || cause == Cause::elsewhere) return;
-  told_failure_ = true;
-  failed_at_ = Clock::now();
-  nodes_->send(Failed{state_.verdict.attempt, failure_here(time_of_failure())});
-}
-
 // True: all nodes have agreed on another attempt, which has begun here.
 bool RunLoop::starts_again_with_others() {
+  if (!shared_) return false;
   group_.end();
   report_attempt();
-  Ended ended = {.attempt = state_.verdict.attempt, .failure = {}, .ranks = ranks_json(report_)};
-  if (told_failure_) {
-    ended.failure = failure_here(time_of_failure());
-    ended.failure->line = describe_failure(report_);
-    ended.failure->block = describe_end(report_);
-  }
-  nodes_->send(ended);
-  const FromFirst answer = wait_for_nodes();
-  if (const auto* over = std::get_if<Over>(&answer)) {
-    report_.whole = whole_run(*over, nodes_->ranks());
-    report_.verdict.exit_code = report_.whole->exit_code;
-    return false;
-  }
-  display_.show_end(report_, patience());
-  archive_attempt(logs_, report_);
-  announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value,
-                   std::chrono::nanoseconds(std::get<Again>(answer).delay), report_.attempts.back(),
-                   console_);
+  const auto delay = shared_->end_attempt(report_);
+  if (!delay) return false;
+  keep_attempt(*delay);
   perform(supervisor_.start_again(Clock::now()));
   return true;
 }

@@ -1,6 +1,7 @@
 // One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do about it, and does it.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "launch/console/console.h"
@@ -14,6 +15,7 @@
 #include "launch/run/run_display.h"
 #include "launch/run/run_plan.h"
 #include "launch/run/runtime_support.h"
+#include "launch/run/shared_run.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/prometheus_exporter.h"
 #include "launch/supervise/event_queue.h"
@@ -48,12 +50,8 @@ class RunLoop {
   void end_attempt(Clock::duration delay);
   void end();
 
-  void agree_on_endpoints(int attempt, HeldPorts& ports);
-  void tell_failure();
   bool starts_again_with_others();
-  NodeFailure failure_here(TimePoint time) const;
-  TimePoint time_of_failure() const;
-  FromFirst wait_for_nodes();
+  void keep_attempt(Clock::duration delay);  // beside the next one, which begins after the delay
 
   void report_attempt();
   void try_to_write_report();
@@ -64,7 +62,6 @@ class RunLoop {
   ExitReport& report_;
 
   EventLoop& loop_;
-  NodeSession* const nodes_;
   EventQueue events_{loop_};
   Console console_;
   RuntimeSupport support_;
@@ -74,8 +71,6 @@ class RunLoop {
   SignalWatch signals_;    // notices signals to fleetrun
   const RunState state_;   // the view for parts that only read
   Attempt attempt_;        // the present one
-  TimePoint failed_at_;
-  bool told_failure_ = false;  // of it, to the other nodes
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
@@ -83,6 +78,7 @@ class RunLoop {
   LogDisk disk_;
   ControlServer control_;
   PrometheusExporter metrics_;
+  std::optional<SharedRun> shared_;  // over several nodes
 };
 
 }  // namespace fleetrun::launch

@@ -1,0 +1,51 @@
+// This node's side of a run over several nodes: agrees with the others when an attempt begins and how it ended. Meanwhile no rank runs here.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error/error.h"
+#include "launch/nodes/node_session.h"
+#include "launch/plan/port_guard.h"
+#include "launch/report/report.h"
+#include "launch/run/runtime_support.h"
+#include "launch/supervise/event_queue.h"
+#include "launch/supervise/run_state.h"
+
+namespace fleetrun::launch {
+
+class SharedRun {
+ public:
+  struct Sources {  // all outlive it
+    NodeSession& nodes;
+    EventQueue& events;
+    RunState state;
+    RuntimeSupport& support;
+    const std::vector<std::string>& command;  // of a worker
+  };
+  explicit SharedRun(const Sources& sources) : sources_(sources) {}
+
+  // Tells the ports that this node holds, waits for all nodes, and fills in the endpoints of all. Throws Error when one cannot start.
+  void begin_attempt(int attempt, HeldPorts& ports);
+
+  // To be called after each event: what fails here ends the ranks of all nodes.
+  void tell_failure();
+
+  // The ranks here have ended, and `report` says how. The pause before the next attempt of all nodes; none: the run is over, and
+  // `report` says how all of it ended.
+  std::optional<Clock::duration> end_attempt(ExitReport& report);
+
+  void fail_to_begin(const Error& error);
+  void finish() { sources_.nodes.finish(); }  // the others know that the run is over
+
+ private:
+  FromFirst wait();
+  NodeFailure failure_here() const;
+  TimePoint time_of_failure() const;
+
+  Sources sources_;
+  bool told_failure_ = false;  // of this attempt
+  TimePoint failed_at_;
+};
+
+}  // namespace fleetrun::launch
