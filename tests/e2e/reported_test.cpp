@@ -259,11 +259,14 @@ TEST_CASE("row 5: what is reported is what is saved, on 1, 2, 4 and 8 ranks with
 TEST_CASE("row 5: the saved model scores on one rank what it scored on those that trained it") {
   const Training training;
   REQUIRE(training.run(4, {"checkpoint.dir=saved"}).code == 0);
-  const double of_four = training.report()["train"]["test_accuracy"];
+  const nlohmann::json of_four = training.report()["train"];
   const ChildResult alone = training.run(1, {"checkpoint.dir=saved"});
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
   CHECK(contains(alone.out, "nothing is left to train"));
-  CHECK(training.report()["train"]["test_accuracy"] == of_four);
+  const nlohmann::json of_one = training.report()["train"];
+  CHECK(of_one["test_accuracy"] == of_four["test_accuracy"]);
+  CHECK(of_one["test_loss"].get<double>() ==
+        doctest::Approx(of_four["test_loss"].get<double>()).epsilon(1e-4));
 }
 
 TEST_CASE(

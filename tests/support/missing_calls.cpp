@@ -1,7 +1,9 @@
 // Preloaded, it takes from a program what old kernels, sandboxes and some file systems do not have: MISSING_CALLS lists
-// "close_range" (ENOSYS) and "locks" (ENOLCK).
+// "close_range" (ENOSYS) and "locks" (ENOLCK, of files).
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdarg>
@@ -33,6 +35,16 @@ extern "C" int close_range(unsigned first, unsigned last, int flags) {
     return -1;
   }
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "close_range"))(first, last, flags);
+}
+
+extern "C" int flock(int fd, int operation) {
+  using Function = int (*)(int, int);
+  struct stat facts {};
+  if (is_missing("locks") && ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)) {
+    errno = ENOLCK;
+    return -1;
+  }
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "flock"))(fd, operation);
 }
 
 extern "C" int fcntl(int fd, int command, ...) {

@@ -77,13 +77,13 @@ void reap_orphans(const std::vector<pid_t>& known) {
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {
   const TimePoint deadline = Clock::now() + patience;
-  while (true) {
+  for (bool late = false;; late = Clock::now() >= deadline) {
     while (reap_one()) {
     }
     std::vector<pid_t> children = find_children();
     std::erase_if(children,
                   [&](pid_t pid) { return std::find(spared.begin(), spared.end(), pid) != spared.end(); });
-    if (children.empty() || Clock::now() >= deadline) return children;
+    if (children.empty() || late) return children;
     kill_children(children);
   }
 }

@@ -196,7 +196,7 @@ TEST_CASE("row '--restart_delay 3, Ctrl-Z in the pause': the next attempt waits 
   REQUIRE(comes_true([&] { return state_of(worker) == '?'; }, within(5s)));  // reaped: the attempt is over
   process.send(SIGTSTP);
   REQUIRE(comes_true([&] { return state_of(process.pid()) == 'T'; }, within(2s)));
-  CHECK_FALSE(comes_true([&] { return launch.folder.has("again"); }, 1500ms));
+  CHECK_FALSE(comes_true([&] { return launch.folder.has("again"); }, 3s));
   process.send(SIGCONT);
   CHECK(process.wait().code == 0);
   CHECK(launch.folder.has("again"));

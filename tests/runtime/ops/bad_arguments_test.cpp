@@ -1,4 +1,6 @@
 // What each op says about arguments that do not fit.
+#include <cstdint>
+
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
@@ -48,6 +50,12 @@ TEST_CASE("fc names the shapes that do not fit") {
         "fc (out): b is [5], wanted [4]");
   CHECK(words_of({"fc", {{"x", {6}}, {"w", {4, 6}}}, {}, ""}) ==
         "fc (out): x is [6], wanted [N, features...]");
+}
+
+TEST_CASE("row 16: a sample with more features than oneDNN counts is refused with its shape") {
+  const std::int64_t features = std::int64_t{3} * 65536 * 65536;
+  CHECK(words_of({"fc", {{"x", {1, 3, 65536, 65536}}, {"w", {4, features}}}, {}, ""}) ==
+        "fc (out): x is [1,3,65536,65536]: 12884901888 features a sample, wanted at most 2147483647");
 }
 
 TEST_CASE("conv2d names what does not fit") {
