@@ -1,4 +1,9 @@
-#include "runtime/passes/sequential_execution.h"
+// Every op waits for the one in front of it, however many threads there are. Collectives do not exist yet: they may
+// still go on beside computation.
+//
+//   relu x=a -> y=b             relu x=a -> y=b
+//   relu x=a -> y=c      =>     relu x=a -> y=c after b
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 

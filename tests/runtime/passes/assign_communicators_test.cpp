@@ -1,4 +1,4 @@
-#include "runtime/passes/assign_communicators.h"
+#include "runtime/passes/passes.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/passes/auto_fusion.h"
+#include "runtime/passes/passes.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "runtime/passes/fuse_bn_add_act.h"
+#include "runtime/passes/passes.h"
 
 #include <doctest/doctest.h>
 

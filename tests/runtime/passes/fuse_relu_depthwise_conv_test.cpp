@@ -1,4 +1,4 @@
-#include "runtime/passes/fuse_relu_depthwise_conv.h"
+#include "runtime/passes/passes.h"
 
 #include <doctest/doctest.h>
 

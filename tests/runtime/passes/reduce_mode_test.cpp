@@ -1,8 +1,7 @@
 // The passes of reduce_strategy Reduce.
 #include <doctest/doctest.h>
 
-#include "runtime/passes/fuse_broadcasts.h"
-#include "runtime/passes/insert_reduce.h"
+#include "runtime/passes/passes.h"
 #include "runtime/passes/keep_own_updates.h"
 #include "support/built_model.h"
 #include "support/pass_text.h"

@@ -1,4 +1,4 @@
-#include "runtime/passes/sync_batch_norm.h"
+#include "runtime/passes/passes.h"
 
 #include <doctest/doctest.h>
 
