@@ -26,23 +26,15 @@ Residual residual_of(const Rewrite& rewrite, const OpView& add) {
   return {};
 }
 
-int fuse_bn_add_act_forward(Program& program, const OpTable& ops) {
-  Rewrite rewrite(program, ops);
-  int found = 0;
-  for (OpId relu = 0; relu < rewrite.size(); ++relu) {
-    if (program.op(relu).type != "relu") continue;
-    const ValueId sum = rewrite.view(relu).input_id("x");
-    const OpId add = rewrite.writer_of_type(sum, "elementwise_add");
-    if (add == kNone || rewrite.only_reader(sum) == kNone) continue;
-    const auto [norm, z] = residual_of(rewrite, rewrite.view(add));
-    if (norm == kNone) continue;
-    rewrite.replace(
-        {norm, add, relu}, relu,
-        fused_batch_norm(rewrite, norm, "batch_norm_add_act", {{"z", z}}, rewrite.view(relu).output_id("y")));
-    ++found;
-  }
-  rewrite.finish();
-  return found;
+bool fuse_bn_add_act_forward(Rewrite& rewrite, OpId relu) {
+  const OpId add = rewrite.writer_for_one(rewrite.view(relu).input_id("x"), "elementwise_add");
+  if (add == kNone) return false;
+  const auto [norm, z] = residual_of(rewrite, rewrite.view(add));
+  if (norm == kNone) return false;
+  rewrite.replace(
+      {norm, add, relu}, relu,
+      fused_batch_norm(rewrite, norm, "batch_norm_add_act", {{"z", z}}, rewrite.view(relu).output_id("y")));
+  return true;
 }
 
 // What flows back out of a block: from one branch after it, or from two with the addition of both.
@@ -51,43 +43,37 @@ struct Gradient {
   OpId add = kNone;
 };
 
-Gradient gradient_behind(const Rewrite& rewrite, ValueId dy) {
-  const OpId add = rewrite.writer_of_type(dy, "elementwise_add");
-  if (add == kNone || rewrite.only_reader(dy) == kNone) return {.one = dy};
+Gradient gradient_of_branches(const Rewrite& rewrite, ValueId dy) {
+  const OpId add = rewrite.writer_for_one(dy, "elementwise_add");
+  if (add == kNone) return {.one = dy};
   const OpView sum = rewrite.view(add);
   return {sum.input_id("x"), sum.input_id("y"), add};
 }
 
-int fuse_bn_add_act_backward(Program& program, const OpTable& ops) {
-  Rewrite rewrite(program, ops);
-  int found = 0;
-  for (OpId mask = 0; mask < rewrite.size(); ++mask) {
-    if (program.op(mask).type != "relu_grad") continue;
-    const OpView relu = rewrite.view(mask);
-    const ValueId y = relu.input_id("y"), dz = relu.output_id("dx");
-    const OpId forward = rewrite.writer_of_type(y, "batch_norm_add_act");
-    if (forward == kNone) continue;
-    const OpId norm = gradient_of_batch_norm(rewrite, rewrite.view(forward), dz);
-    if (norm == kNone) continue;
-    const Gradient dy = gradient_behind(rewrite, relu.input_id("dy"));
-    std::vector<OpId> parts = {mask, norm};
-    if (dy.add != kNone) parts.push_back(dy.add);
-    rewrite.replace(parts, mask,  // there, as others read dz before the batch norm does
-                    fused_batch_norm_grad(rewrite, norm, "batch_norm_add_act_grad",
-                                          {{"y", y}, {"dy", dy.one}, {"dy_too", dy.other}}, {{"dz", dz}}));
-    ++found;
-  }
-  rewrite.finish();
-  return found;
+bool fuse_bn_add_act_backward(Rewrite& rewrite, OpId mask) {
+  const OpView relu = rewrite.view(mask);
+  const ValueId y = relu.input_id("y"), dz = relu.output_id("dx");
+  const OpId forward = rewrite.writer_of_type(y, "batch_norm_add_act");
+  if (forward == kNone) return false;
+  const OpId norm = gradient_of_batch_norm(rewrite, rewrite.view(forward), dz);
+  if (norm == kNone) return false;
+  const Gradient dy = gradient_of_branches(rewrite, relu.input_id("dy"));
+  std::vector<OpId> parts = {mask, norm};
+  if (dy.add != kNone) parts.push_back(dy.add);
+  rewrite.replace(parts, mask,  // there, as others read dz before the batch norm does
+                  fused_batch_norm_grad(rewrite, norm, "batch_norm_add_act_grad",
+                                        {{"y", y}, {"dy", dy.one}, {"dy_too", dy.other}}, {{"dz", dz}}));
+  return true;
 }
 
 }  // namespace
 
 void fuse_bn_add_act(Program& program, const PassContext& context) {
   if (!device_has_all(context, "fuse_bn_add_act", {"batch_norm_add_act", "batch_norm_add_act_grad"})) return;
-  const int forward = fuse_bn_add_act_forward(program, context.ops);
+  const int forward = rewrite_each(program, context.ops, "relu", fuse_bn_add_act_forward);
   if (forward == 0) return;  // on by default, and most networks have none
-  tell_found(context, "fuse_bn_add_act", forward, fuse_bn_add_act_backward(program, context.ops));
+  const int backward = rewrite_each(program, context.ops, "relu_grad", fuse_bn_add_act_backward);
+  tell_found(context, "fuse_bn_add_act", forward, backward);
 }
 
 }  // namespace fleetrun::runtime

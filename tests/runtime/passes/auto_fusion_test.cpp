@@ -1,5 +1,3 @@
-#include "runtime/passes/passes.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,6 +8,7 @@
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/ops/elementwise_code.h"
+#include "runtime/passes/passes.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

@@ -1,7 +1,6 @@
-#include "runtime/passes/passes.h"
-
 #include <doctest/doctest.h>
 
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 
 namespace fleetrun::runtime::fuse_optimizers_test {

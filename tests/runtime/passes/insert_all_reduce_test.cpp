@@ -1,7 +1,6 @@
-#include "runtime/passes/passes.h"
-
 #include <doctest/doctest.h>
 
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 #include "support/toy_ops.h"
 

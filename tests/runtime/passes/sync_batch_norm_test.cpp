@@ -1,5 +1,3 @@
-#include "runtime/passes/passes.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime::sync_batch_norm_test {
 namespace {
