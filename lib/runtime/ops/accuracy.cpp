@@ -15,8 +15,6 @@ void infer_accuracy(Inference& op) {
 
 }  // namespace
 
-OpDef accuracy() {
-  return {.name = "accuracy", .inputs = {"x", "label"}, .outputs = {"hits"}, .infer = infer_accuracy};
-}
+OpDef accuracy() { return {.inputs = {"x", "label"}, .outputs = {"hits"}, .infer = infer_accuracy}; }
 
 }  // namespace fleetrun::runtime::ops

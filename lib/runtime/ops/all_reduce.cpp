@@ -17,11 +17,7 @@ void infer_all_reduce(Inference& op) {
 }  // namespace
 
 OpDef all_reduce() {
-  return {.name = "all_reduce",
-          .inputs = {"x*"},
-          .outputs = {"x*"},
-          .infer = infer_all_reduce,
-          .in_place = {"x"}};
+  return {.inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_all_reduce, .in_place = {"x"}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -103,8 +103,7 @@ void emit_conv2d_grad_weights(GradientRule& rule, const std::string& type) {
 }
 
 OpDef conv2d() {
-  return {.name = "conv2d",
-          .inputs = {"x", "w", "b?"},
+  return {.inputs = {"x", "w", "b?"},
           .outputs = {"y"},
           .infer = infer_conv2d,
           .gradient = grad_conv2d,
@@ -112,17 +111,11 @@ OpDef conv2d() {
 }
 
 OpDef conv2d_grad_input() {
-  return {.name = "conv2d_grad_input",
-          .inputs = {"dy", "w"},
-          .outputs = {"dx"},
-          .infer = infer_conv2d_grad_input};
+  return {.inputs = {"dy", "w"}, .outputs = {"dx"}, .infer = infer_conv2d_grad_input};
 }
 
 OpDef conv2d_grad_weights() {
-  return {.name = "conv2d_grad_weights",
-          .inputs = {"x", "dy"},
-          .outputs = {"dw", "db"},
-          .infer = infer_conv2d_grad_weights};
+  return {.inputs = {"x", "dy"}, .outputs = {"dw", "db"}, .infer = infer_conv2d_grad_weights};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -22,7 +22,7 @@ void infer_dropout(Inference& op) {
   infer_y_like_x(op);
 }
 
-void grad_dropout(GradientRule& rule) { set_gradient_by(rule, "dropout_grad", {}); }
+void grad_dropout(GradientRule& rule) { set_gradient_by_one_op(rule, {}); }
 
 std::vector<Sample> dropout_samples() {
   return {{.inputs = {{"x", {{5, 7}}}}, .attributes = {{"p", 0.3}, {"key", std::int64_t{1}}}},
@@ -37,8 +37,7 @@ void infer_dropout_grad(Inference& op) {
 }  // namespace
 
 OpDef dropout() {
-  return {.name = "dropout",
-          .inputs = {"x"},
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_dropout,
           .gradient = grad_dropout,
@@ -47,11 +46,7 @@ OpDef dropout() {
 }
 
 OpDef dropout_grad() {
-  return {.name = "dropout_grad",
-          .inputs = {"dy"},
-          .outputs = {"dx"},
-          .infer = infer_dropout_grad,
-          .may_share = {{"dx", "dy"}}};
+  return {.inputs = {"dy"}, .outputs = {"dx"}, .infer = infer_dropout_grad, .may_share = {{"dx", "dy"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -26,8 +26,7 @@ std::vector<Sample> add_samples() {
 }  // namespace
 
 OpDef elementwise_add() {
-  return {.name = "elementwise_add",
-          .inputs = {"x", "y"},
+  return {.inputs = {"x", "y"},
           .outputs = {"sum"},
           .infer = infer_add,
           .gradient = grad_add,

@@ -46,8 +46,7 @@ void infer_group(Inference& op) {
 }  // namespace
 
 OpDef elementwise_group() {
-  return {.name = "elementwise_group",
-          .inputs = names('x', kGroupInputs),
+  return {.inputs = names('x', kGroupInputs),
           .outputs = names('y', kGroupOutputs),
           .infer = infer_group,
           .may_share = every_output_in_place_of_every_input()};

@@ -26,8 +26,7 @@ void infer_momentum(Inference& op) {
 }  // namespace
 
 OpDef momentum() {
-  return {.name = "momentum",
-          .inputs = {"param*", "grad*", "velocity*", "learning_rate"},
+  return {.inputs = {"param*", "grad*", "velocity*", "learning_rate"},
           .outputs = {"param*", "velocity*"},
           .infer = infer_momentum,
           .in_place = {"param", "velocity"}};

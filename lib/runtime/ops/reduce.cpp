@@ -19,8 +19,6 @@ void infer_reduce(Inference& op) {
 
 }  // namespace
 
-OpDef reduce() {
-  return {.name = "reduce", .inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_reduce, .in_place = {"x"}};
-}
+OpDef reduce() { return {.inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_reduce, .in_place = {"x"}}; }
 
 }  // namespace fleetrun::runtime::ops

@@ -4,15 +4,8 @@
 #include "runtime/ops/elementwise_rules.h"
 
 namespace fleetrun::runtime::ops {
-namespace {
 
-void grad_relu(GradientRule& rule) {
-  set_gradient_by(rule, "relu_grad", {{"y", rule.forward().output_id("y")}});
-}
-
-}  // namespace
-
-OpDef relu() { return activation("relu", grad_relu); }
-OpDef relu_grad() { return activation_grad("relu_grad", "y"); }
+OpDef relu() { return activation(GradientReads::y); }
+OpDef relu_grad() { return activation_grad(GradientReads::y); }
 
 }  // namespace fleetrun::runtime::ops

@@ -28,8 +28,7 @@ std::vector<Sample> scale_samples() {
 }  // namespace
 
 OpDef scale() {
-  return {.name = "scale",
-          .inputs = {"x"},
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_scale,
           .gradient = grad_scale,

@@ -27,8 +27,7 @@ std::vector<Sample> scale_loss_samples() { return {{.inputs = {{"x", {{1}}}, {"s
 }  // namespace
 
 OpDef scale_loss() {
-  return {.name = "scale_loss",
-          .inputs = {"x", "scale"},
+  return {.inputs = {"x", "scale"},
           .outputs = {"y"},
           .infer = infer_scale_loss,
           .gradient = grad_scale_loss,

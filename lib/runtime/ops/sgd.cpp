@@ -17,8 +17,7 @@ void infer_sgd(Inference& op) {
 }  // namespace
 
 OpDef sgd() {
-  return {.name = "sgd",
-          .inputs = {"param*", "grad*", "learning_rate"},
+  return {.inputs = {"param*", "grad*", "learning_rate"},
           .outputs = {"param*"},
           .infer = infer_sgd,
           .in_place = {"param"}};

@@ -18,8 +18,7 @@ void infer_update(Inference& op) {
 }  // namespace
 
 OpDef update_loss_scaling() {
-  return {.name = "update_loss_scaling",
-          .inputs = {"found", "scale", "good", "bad"},
+  return {.inputs = {"found", "scale", "good", "bad"},
           .outputs = {"scale", "good", "bad"},
           .infer = infer_update,
           .in_place = {"scale", "good", "bad"}};

@@ -12,11 +12,7 @@ void infer_zero(Inference& op) { expect_one_number(op, "found"); }
 }  // namespace
 
 OpDef zero_on_overflow() {
-  return {.name = "zero_on_overflow",
-          .inputs = {"grad*", "found"},
-          .outputs = {"grad*"},
-          .infer = infer_zero,
-          .in_place = {"grad"}};
+  return {.inputs = {"grad*", "found"}, .outputs = {"grad*"}, .infer = infer_zero, .in_place = {"grad"}};
 }
 
 }  // namespace fleetrun::runtime::ops
