@@ -3,7 +3,7 @@
 // A label below 0 is not counted. Of equal scores the one with the lower index is higher. No gradient.
 // Throws Error(config) when label is not i32 [N].
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/label_checks.h"
+#include "runtime/ops/rules/labels.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -4,7 +4,7 @@
 //   (Program::contiguous) and travel as one message
 // Throws Error(config) for another op than "sum" and for several dtypes.
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

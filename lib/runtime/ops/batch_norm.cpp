@@ -13,7 +13,7 @@
 //     dx = scale / sqrt(v + epsilon) * (dy - dbias / n - z * dscale / n)
 // Throws Error(config) when sizes do not fit, or when a gradient is asked for in evaluation. That training has more than one value
 // per channel build_training_program sees to, which knows whether the values of other ranks count.
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

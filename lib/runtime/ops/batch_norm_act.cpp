@@ -4,7 +4,7 @@
 //     batch_norm_grad with dy where batch_norm(x) > 0, else 0, in its place. It finds that out from x anew, so that y is
 //     not read.
 // Throws Error(config) as batch_norm does, and in evaluation.
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

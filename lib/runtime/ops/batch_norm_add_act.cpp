@@ -5,7 +5,7 @@
 // Throws Error(config) as batch_norm does, when z is not like x, and in evaluation.
 #include <fmt/format.h>
 
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -8,8 +8,8 @@
 // Throws Error(config) when sizes do not fit each other.
 #include <fmt/format.h>
 
-#include "runtime/ops/conv2d_parts.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/conv2d.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -1,12 +1,12 @@
 // Dropout in training (Srivastava et al. 2014), scaled so that nothing has to be done in evaluation.
 //   y = keep ? x / (1 - p) : 0       x f32, any shape;  y like x
 //   dx = keep ? dy / (1 - p) : 0
-// keep is drawn by kept.h from (seed and step of the run, key, index of the element), so that no mask is
+// keep is drawn by rules/dropout.h from (seed and step of the run, key, index of the element), so that no mask is
 // stored. attributes: p in [0, 1); key, different for each dropout of a program.
 // Throws Error(config) when p is outside.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -8,7 +8,7 @@
 // Throws Error(config) when the shapes differ, or an attribute is another word.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/update_checks.h"
+#include "runtime/ops/rules/updates.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

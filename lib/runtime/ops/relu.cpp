@@ -1,7 +1,7 @@
 // Rectifier (Nair and Hinton 2010).
 //   y = max(x, 0)          x f32, any shape;  y like x
 //   dx = dy where y > 0, else 0
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 

@@ -5,7 +5,7 @@
 // Throws Error(config) when threshold is not above 0.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -6,7 +6,7 @@
 // Throws Error(config) when sizes do not fit each other, or the groups are not single channels.
 #include <fmt/format.h>
 
-#include "runtime/ops/conv2d_parts.h"
+#include "runtime/ops/rules/conv2d.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

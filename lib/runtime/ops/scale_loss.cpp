@@ -2,7 +2,7 @@
 //   y = x * scale           x, scale, y [1] f32
 //   dx = dy * scale         dscale = dy * x
 // Throws Error(config) when x or scale is not f32 [1].
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

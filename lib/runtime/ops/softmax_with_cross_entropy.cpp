@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/label_checks.h"
+#include "runtime/ops/rules/labels.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

@@ -12,7 +12,7 @@
 // Throws Error(config) when sizes do not fit.
 #include <fmt/format.h>
 
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

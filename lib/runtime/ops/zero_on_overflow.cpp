@@ -2,7 +2,7 @@
 // its weight decay.
 //   grad = found above 0 ? 0 : grad          grad: a list of any shapes, f32;  found [1] f32
 // Throws Error(config) when found is not f32 [1].
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {

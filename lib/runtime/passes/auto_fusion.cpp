@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 

@@ -7,7 +7,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 #include "runtime/passes/passes.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"

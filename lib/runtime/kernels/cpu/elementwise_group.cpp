@@ -8,7 +8,7 @@
 #include "runtime/kernels/cpu/loops/channel_rows.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/elementwise_steps.h"
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

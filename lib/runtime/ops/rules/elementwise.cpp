@@ -1,4 +1,4 @@
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 #include <fmt/format.h>
 
