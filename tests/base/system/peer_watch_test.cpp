@@ -52,7 +52,7 @@ TEST_CASE("a peer that is there, closes or resets the connection") {
     constexpr int kLooks = 1000,
                   kPause = 10'000;  // 10 s in microseconds: the kernel delivers when it has a core
     for (int i = 0; i < kLooks && state_of_peer(connection.ours.get()) != state; ++i)
-      ::usleep(kPause);  // between two looks: waiting would be the kernel's answer, not that of state_of_peer
+      ::usleep(kPause);  // polls: poll(2) would answer instead of state_of_peer
     return state_of_peer(connection.ours.get()) == state;
   };
   CHECK(becomes(closed, PeerState::closed));
