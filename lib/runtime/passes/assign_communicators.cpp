@@ -1,4 +1,4 @@
-// Deals the all-reduces of gradients out to nccl_comm_num communicators, in turn in the order of the program.
+// Distributes the all-reduces of gradients over nccl_comm_num communicators, in turn, in the order of the program.
 //
 //   all_reduce x=c@GRAD {op="sum"}        all_reduce x=c@GRAD {op="sum"}
 //   all_reduce x=b@GRAD {op="sum"}   =>   all_reduce x=b@GRAD {communicator=1; op="sum"}

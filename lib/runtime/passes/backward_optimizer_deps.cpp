@@ -1,11 +1,11 @@
 // Updates begin when the whole backward pass is done, and follow each other in the order of their gradients. Without
-// it an update runs as soon as its gradient is summed, beside what is left of the backward pass.
+// this pass an update runs as soon as its gradient is summed, beside the rest of the backward pass.
 //
 //   sgd param=a grad=a@GRAD ...         sgd param=a grad=a@GRAD ... after b@GRAD
 //   sgd param=b grad=b@GRAD ...    =>   sgd param=b grad=b@GRAD ... after a
 //
-// The first waits for the backward ops that no other one waits for. Updates of different owners (reduce_strategy
-// Reduce) are on different ranks: each owner's are chained by themselves.
+// The first update waits for the backward ops whose results no backward op reads. Updates of different owners (reduce_strategy
+// Reduce) run on different ranks, so each owner has its own chain.
 #include <map>
 #include <set>
 

@@ -1,4 +1,4 @@
-// Lays the gradients that will travel together one after the other (gradient_groups.h has the rules).
+// Places the gradients of one message one after the other in memory (gradient_groups.h has the rules).
 //
 //   gradient a@GRAD f32[9] of a           gradient a@GRAD f32[9] of a
 //   gradient b@GRAD f32[5] of b      =>   gradient b@GRAD f32[5] of b

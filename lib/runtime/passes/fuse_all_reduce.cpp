@@ -1,4 +1,4 @@
-// Gradients that lie one after the other travel as one message, once the last of them is made.
+// Gradients that are next to each other in memory travel as one message, once the last of them is made.
 //
 //   contiguous b@GRAD,a@GRAD                     contiguous b@GRAD,a@GRAD
 //   fc_grad ... -> b@GRAD                        fc_grad ... -> b@GRAD

@@ -1,10 +1,10 @@
-// A batch norm and the relu that alone reads it become one op, which looks at the image once less; so do their gradients.
+// A batch norm and the relu that alone reads it become one op, which reads the image once less. So do their gradients.
 //
 //   batch_norm x -> b m v                         batch_norm_act x -> y m v
 //   relu x=b -> y                           =>
 //   relu_grad y dy -> b@GRAD                      batch_norm_act_grad x dy m v -> x@GRAD
 //   batch_norm_grad x dy=b@GRAD m v -> x@GRAD
-// Bits stay as they are.
+// The results stay the same to the bit.
 #include "runtime/passes/batch_norms.h"
 #include "runtime/passes/passes.h"
 

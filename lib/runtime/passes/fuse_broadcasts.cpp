@@ -1,5 +1,5 @@
-// All broadcasts of updated parameters become one op, which waits for all updates. The parameters of one owner lie one
-// after the other, and travel as one message.
+// All broadcasts of updated parameters become one op, which waits for all updates. The parameters of one owner are next
+// to each other in memory and travel as one message.
 //
 //   broadcast x=a -> x=a {roots=[1]}
 //   broadcast x=b -> x=b {roots=[0]}      =>      contiguous b

@@ -1,17 +1,17 @@
-// An addition and the relu or scale of its sum become one op; the relu_grad behind becomes one that also takes over the
-// addition in front of it, which puts together the gradients of two readers.
+// An addition and the relu or scale of its sum become one op. Their relu_grad becomes an op that also does the addition
+// before it, which sums the gradients of two readers.
 //
 //   elementwise_add x y -> s                     elementwise_add_act x y -> out {act="relu"; of="sum"}
 //   relu x=s -> out                        =>
 //   elementwise_add a b -> out@GRAD              elementwise_add_act_grad y=out dy=a more=b -> s@GRAD
 //   relu_grad y=out dy=out@GRAD -> s@GRAD
 //
-// So do an addition and the relu or scale of one side, when nobody else reads that.
+// An addition and the relu or scale of one side become one op, too, when no other op reads that side.
 //
 //   relu x=y -> r                                elementwise_add_act x y -> out {act="relu"; of="y"}
 //   elementwise_add x y=r -> out           =>
 //   relu_grad y=r dy=out@GRAD -> y@GRAD          elementwise_add_act_grad y dy=out@GRAD -> y@GRAD
-// Bits stay as they are.
+// The results stay the same to the bit.
 #include <algorithm>
 
 #include "runtime/passes/passes.h"

@@ -1,7 +1,7 @@
-// Brings the sums of gradients into one order on every rank: by the level on which their gradients are made (an op's
-// is one above the highest of those whose values it reads), those of one level by the name of their first gradient,
-// the last name first (paddle/fluid/framework/ir/multi_devices_graph_pass/all_reduce_deps_pass.cc). Each stands where
-// its gradients and the sums in front of it have been made.
+// Brings the sums of gradients into the same order on every rank: by the level of the op that makes the gradient, and within a
+// level by the name of the first gradient, in descending order. The level of an op is one more than the highest level of the ops
+// whose values it reads (paddle/fluid/framework/ir/multi_devices_graph_pass/all_reduce_deps_pass.cc). Each sum comes right
+// after its gradients and the sums before it.
 //
 //   fc_grad ... -> a@GRAD (level 3)      fc_grad ... -> a@GRAD
 //   all_reduce x=a@GRAD                  fc_grad ... -> b@GRAD

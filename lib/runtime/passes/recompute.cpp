@@ -1,11 +1,11 @@
-// Less memory for more computation (Chen et al. 2016, arXiv:1604.06174): of the forward pass only the values at the cuts
-// between its segments are kept; what the backward pass needs of a segment is made again right before it is needed.
+// Trades computation for memory (Chen et al. 2016, arXiv:1604.06174). Of the forward pass it keeps only the values at the cuts
+// between segments. The other values of a segment are computed again right before the backward pass needs them.
 //   a -> [x1 -> x2] -> b -> ...  b@GRAD -> x2_grad(x1, x2)
 //   a -> [x1 -> x2] -> b -> ...  b@GRAD -> [a -> x1' -> x2'] -> x2_grad(x1', x2')
-// Cuts are where one value alone carries on: those that strategy.recompute_configs.checkpoints names, or those that let
-// least memory be held at a time. The last segment is not made again: its gradients come first. What is small (vectors:
-// statistics of channels, sums) and what other ranks had a part in is kept. An op that is run again changes no state.
-// Needs the backward pass to be there. Throws Error(config) for a checkpoint that is not a cut.
+// A cut is a place where all later ops depend on one value alone. The cuts are those that strategy.recompute_configs.checkpoints
+// names, or those that need the least memory. The last segment is not computed again, as its gradients come first. Small values
+// (vectors: statistics of channels, sums) and values that other ranks contributed to are kept. An op that runs again changes no state.
+// Runs after the backward pass is appended. Throws Error(config) for a checkpoint that is not a cut.
 #include <algorithm>
 #include <iterator>
 #include <map>

@@ -1,4 +1,4 @@
-// What fusions have in common: who writes and reads a value, and ops that are replaced by fewer.
+// What fusions have in common: which ops write and read a value, and replacing ops by fewer.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fleetrun::runtime {
 
-// Whether the device has all these ops; what it lacks is told in the name of the pass.
+// Whether the device has all these ops. Tells which one is missing, in the name of the pass.
 bool device_has_all(const PassContext& context, std::string_view pass,
                     std::initializer_list<const char*> ops);
 
@@ -41,7 +41,7 @@ class Rewrite {
 
   bool there(OpId op) const { return !gone_.at(static_cast<std::size_t>(op)); }
 
-  // `fused` comes to stand where `place` did; all parts, `place` among them, are gone from then on.
+  // Puts `fused` in the place of `place`, and takes away all parts; `place` is one of them.
   void replace(const std::vector<OpId>& parts, OpId place, Op fused);
 
   // The op reads `to` in place of `from`. readers() still has the original ones.

@@ -1,5 +1,5 @@
-// Every op waits for the one in front of it, however many threads there are. Collectives do not exist yet: they may
-// still go on beside computation.
+// Every op waits for the op before it, with any number of threads. Collectives do not exist yet, so they may still run beside
+// computation.
 //
 //   relu x=a -> y=b             relu x=a -> y=b
 //   relu x=a -> y=c      =>     relu x=a -> y=c after b

@@ -1,5 +1,5 @@
-// Batch normalisation in training by the statistics of all ranks. Its sums go by communicator 0, like those of the gradients
-// in the order of the program, which is that of every rank.
+// Batch normalisation in training by the statistics of all ranks. Communicator 0 adds up its sums. Like the sums of the gradients,
+// they have the order of the program, which is the same on every rank.
 //
 //   batch_norm x ... mean=m -> y       sync_batch_norm_sums x mean=m -> bn.sums
 //                                 =>   all_reduce x=bn.sums
@@ -8,7 +8,7 @@
 //   batch_norm_grad x dy ...           sync_batch_norm_grad_sums x dy ... -> bn@GRAD.sums dscale dbias
 //     -> dx dscale dbias          =>   all_reduce x=bn@GRAD.sums
 //                                      sync_batch_norm_grad x dy ... sums=bn@GRAD.sums -> dx
-// Before the fusions: what has been taken apart no longer matches them. A device without these ops: told, nothing is done.
+// Runs before the fusions, which do not match the parts. Without these ops on the device it only tells so.
 #include <utility>
 
 #include <fmt/format.h>
