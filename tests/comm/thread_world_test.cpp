@@ -56,7 +56,7 @@ TEST_CASE("a failure that a test puts in is the first one, and nobody waits for 
   CHECK_THROWS_WITH(run_world(4, ten, options), "rank 2 broke");
 }
 
-TEST_CASE("ranks that call different collectives are told which") {
+TEST_CASE("ranks that call different collectives learn which") {
   const auto confused = [](Communicator& comm) {
     std::vector<float> buffer(4);
     if (comm.rank() == 0) comm.all_reduce({buffer.data(), 4, DType::f32}, ReduceOp::sum);

@@ -71,7 +71,7 @@ TEST_CASE("a peer that takes nothing more is there") {
   CHECK(state_of_peer(connection.ours.get()) == PeerState::there);
 }
 
-TEST_CASE("the kernel is told to ask so that an idle peer is lost after the time that is promised") {
+TEST_CASE("the kernel probes an idle peer often enough to lose it after the promised time") {
   const Connection connection;
   const int fd = connection.ours.get();
   CHECK(option_of(fd, SOL_SOCKET, SO_KEEPALIVE) == 1);

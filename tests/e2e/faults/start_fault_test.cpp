@@ -16,7 +16,7 @@ TEST_CASE("W16: a program that cannot run is said once, and nothing is made") {
   CHECK_FALSE(launch.folder.has("log"));
 }
 
-TEST_CASE("W16: a script whose interpreter is missing, or ends with a carriage return, is told so") {
+TEST_CASE("W16: the error names an interpreter that is missing, or that ends with a carriage return") {
   const Launch launch;
   launch.folder.write("script", "#! /no/such/interpreter -u\n");
   launch.folder.write("windows", "#!/bin/sh\r\nexit 0\r\n");
@@ -79,7 +79,7 @@ TEST_CASE("W16: a program that the kernel refuses is a failure of its start, onc
   CHECK(launch.report()["ranks"][2]["role"] == "never_started");
 }
 
-TEST_CASE("W16: a missing shared library is told in the loader's words") {
+TEST_CASE("W16: a missing shared library is reported in the loader's words") {
   const Launch launch;
   const ChildResult result = launch.run_words({"--nproc_per_node=2", NEEDS_LIBRARY});
   CHECK(result.code == 127);

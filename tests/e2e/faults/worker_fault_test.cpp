@@ -72,7 +72,7 @@ TEST_CASE("W4: a core file in the folder is pointed to") {
   CHECK(contains(result.err, "fleetrun: core file: /"));
 }
 
-TEST_CASE("W4: a bus error because /dev/shm is full is told with that cause") {
+TEST_CASE("W4: a bus error because /dev/shm is full is reported with that cause") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small /dev/shm cannot be mounted here");
   const Launch launch;
   const ChildResult result =

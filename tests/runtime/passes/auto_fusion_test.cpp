@@ -137,7 +137,7 @@ TEST_CASE("a group has the bits of the ops that it is made of") {
   }
 }
 
-// a stays (it is fetched), so that the first result comes to lie where b does, which a later step reads.
+// a stays (it is fetched), so the first result takes the place of b, which a later step reads.
 TEST_CASE("a result may take the place of an input that later steps read") {
   const std::string program_text =
       "feed x f32[1000]\nfeed y f32[1000]\n"

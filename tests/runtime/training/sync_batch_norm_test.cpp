@@ -139,8 +139,8 @@ GlobalBatch make_batch(std::uint64_t step) {
   return batch;
 }
 
-// Convolutions and batch norms without a kink between them: one relu that falls to the other side of 0, by rounding,
-// would be seen in all that comes behind.
+// Convolutions and batch norms without a kink between them: a relu whose input rounds to the other side of 0
+// would change everything after it.
 Program smooth_net(std::int64_t images) {
   Program program;
   Builder builder(program, all_ops());
