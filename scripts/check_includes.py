@@ -28,6 +28,7 @@ ROOMS = {
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.
     "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "training"],
+    "lib/runtime/ops": ["rules"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],
 }
 

@@ -32,7 +32,7 @@
 
 #include "job/parse_job.h"
 #include "runtime/compile/build_program.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 #include "runtime/training/model_facts.h"
 
 namespace {

@@ -58,7 +58,7 @@ bool needs_hosts(CommBackend asked) {
   return asked == CommBackend::automatic || row_of(asked).reach == Reach::one_host;
 }
 
-// How the ranks of one run reach each other, for any number of communicators. Every rank of a party comes to the same answer.
+// How the ranks of one run reach each other, for any number of communicators. All ranks of a party get the same answer.
 class Transports {
  public:
   // `hosts`: host_id() by rank of the world; none where no backend asks for it.

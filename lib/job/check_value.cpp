@@ -72,7 +72,7 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return fmt::format("\"{}\"", fmt::join(names, "\", \""));
 }
 
-// The limits of our integers are told only to those who passed them.
+// Names the limit of our integers only when the value exceeds it.
 std::string describe_size(const Key& key, const JsonValue& value) {
   if (!is_number(value) || key.kind != ValueKind::integer) return "";
   if (key.rules.range.most == INT_MAX && value.number > INT_MAX)

@@ -7,7 +7,7 @@
 namespace fleetrun::job {
 namespace {
 
-constexpr std::size_t kMostLines = 100;  // problems that are told; who has more will not read further
+constexpr std::size_t kMostLines = 100;  // problems that we print; nobody reads further
 constexpr TextPosition kStartOfFile{1, 1};
 
 // "train" for "train.epochs", "" for "train".

@@ -1,4 +1,4 @@
-// job.json, and what the command line changes in it, to a JobSpec. Everything that is wrong is told at once.
+// From job.json, and the changes of the command line, to a JobSpec. Reports all mistakes together.
 #pragma once
 #include <string>
 #include <string_view>

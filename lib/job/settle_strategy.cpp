@@ -30,7 +30,7 @@ void force(const char* key, T& value, T wanted, const char* why, SettledStrategy
   value = wanted;
 }
 
-// Its sums are in the midst of the forward and the backward pass: every rank has to come to them in the same order.
+// Its sums are within the forward and the backward pass, so every rank has to reach them in the same order.
 void settle_batch_norm(const Ranks& ranks, SettledStrategy& settled) {
   StrategySpec& strategy = settled.strategy;
   if (!strategy.sync_batch_norm) return;

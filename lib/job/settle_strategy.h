@@ -1,4 +1,4 @@
-// What a job's strategy comes to among so many ranks: the one place for what is refused and what is adjusted
+// The effect of a job's strategy for a number of ranks: the one place that refuses or adjusts a setting
 // (reference: PaddlePaddle's graph_execution_optimizer.py and build_strategy.cc).
 #pragma once
 #include <functional>
@@ -24,8 +24,8 @@ struct SettledStrategy {
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;  // of the environment
 
 // Throws Error(config) for groups that these ranks cannot form and for FLAGS_* that are not numbers. Launcher and worker
-// come to the same. `variables`: the worker's; FLAGS_fuse_parameter_memory_size and _groups_size hold where the job
-// says nothing.
+// get the same result. `variables`: the worker's; FLAGS_fuse_parameter_memory_size and _groups_size apply where the job
+// sets nothing.
 SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
                                 const Variables& variables = nullptr);
 

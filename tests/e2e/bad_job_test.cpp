@@ -99,7 +99,7 @@ TEST_CASE("what is not a file at all is refused without waiting") {
   check_refused(device, {"device", "", 78, "device"});
 }
 
-TEST_CASE("all mistakes of a file are told at once, each with its line and column") {
+TEST_CASE("all mistakes of a file are reported at once, each with its line and column") {
   const Launch launch;
   launch.folder.write("job.json",
                       "{\n  \"model\": {\"name\": \"mlp\", \"dropout\": 2},\n  \"data\": {\n    \"train\": " +

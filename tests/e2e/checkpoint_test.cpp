@@ -252,7 +252,7 @@ TEST_CASE("a training over more samples than before goes on with them, and keeps
   CHECK(saved(launch).back().ends_with("-step-16"));
 }
 
-TEST_CASE("what is told after a checkpoint has a loss, though none is due to be fetched") {
+TEST_CASE("what is reported after a checkpoint has a loss, though none is due to be fetched") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.max_steps=4"}).code == 0);
   const ChildResult again = train(launch, {"train.max_steps=6", "train.fetch_every=100"});
@@ -262,7 +262,7 @@ TEST_CASE("what is told after a checkpoint has a loss, though none is due to be 
 }
 
 TEST_CASE(
-    "a bad checkpoint is told and set aside for the one before; when all are bad the run ends with 65") {
+    "a bad checkpoint is reported and set aside for the one before; when all are bad the run ends with 65") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
   const Words names = saved(launch);

@@ -123,7 +123,7 @@ TEST_CASE("a command can stand in front of one rank") {
 }
 
 TEST_CASE(
-    "NCCL variables come from the flag, the job's env and the environment, and doubtful ones are told") {
+    "NCCL variables come from the flag, the job's env and the environment, and doubtful ones are reported") {
   const Launch launch;
   ChildOptions options = launch.options();
   options.environment = {{"NCCL_DEBUG", "WARN"}, {"NCCL_SOKET_IFNAME", "eth0"}};

@@ -1,5 +1,5 @@
 // Hosts that this machine plays: network namespaces, each with one interface, and a switch between them in a namespace
-// of its own. They go with the object, whatever the test comes to. Needs root, ip and nft.
+// of its own. They go with the object, however the test ends. Needs root, ip and nft.
 #pragma once
 #include <fcntl.h>
 #include <sched.h>

@@ -30,7 +30,7 @@ std::string weights_with(const std::map<std::string, std::string>& environment) 
   return launch.folder.read("output/model.safetensors");
 }
 
-TEST_CASE("row 1: whatever OpenMP is told, a team has the threads that its kernels were made for") {
+TEST_CASE("row 1: whatever OpenMP is set to, a team has the threads that its kernels were made for") {
   const std::string plain = weights_with({});
   CHECK_FALSE(plain.empty());
   const std::vector<std::pair<std::string, std::string>> settings = {

@@ -130,7 +130,7 @@ TEST_CASE("the last line says where the time went, and it adds up") {
   CHECK(goodput["restart"] == 0);
 }
 
-TEST_CASE("the time that a failure cost is told as restart") {
+TEST_CASE("the time that a failure cost is reported as restart") {
   const Launch launch;
   launch.folder.write("job.json", kLenetJob);
   ChildProcess process({FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu", "--max_restart=1",
@@ -256,7 +256,7 @@ std::string scrape(std::uint16_t port) {
   return body == std::string::npos ? "" : answer.substr(body + 4);
 }
 
-TEST_CASE("a running training is told to Prometheus, on a port of this host") {
+TEST_CASE("Prometheus can read a running training, on a port of this host") {
   const Launch launch;
   launch.folder.write("job.json", kLenetJob);
   ChildProcess process(with_errors_in("err", {FLEETRUN_BINARY, "--nproc_per_node=2", "--device=cpu",

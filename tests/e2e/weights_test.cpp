@@ -126,7 +126,7 @@ TEST_CASE("pretrained weights of another model end the run with 65, and all tens
   CHECK(contains(result.err, "  while loading model.pretrained\n"));
 }
 
-TEST_CASE("an output folder that cannot be made is told before the training") {
+TEST_CASE("an output folder that cannot be made is reported before the training") {
   const Launch launch;
   launch.folder.write("file", "x");
   const ChildResult result = launch.run_words({kQuickstart, "output.dir=" + launch.folder / "file/output"});

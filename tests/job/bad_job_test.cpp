@@ -290,7 +290,7 @@ TEST_CASE("hostile names and texts come out harmless") {
             "\"..., wanted one of \"auto\", \"cpu\", \"cuda\"");
 }
 
-TEST_CASE("a hundred problems are told, the others counted") {
+TEST_CASE("a hundred problems are reported, the others counted") {
   std::string keys = "\"k0\": 0";
   for (int i = 1; i < 150; ++i) keys += fmt::format(", \"k{}\": 0", i);
   const std::string text = complaint(good_job(keys));

@@ -1,7 +1,7 @@
 // step_speed JOB.json BATCH STEPS [KEY.PATH=VALUE ...]
 //
 // How long training steps of a job take on the device that FLEETRUN_TEST_DEVICE names (cpu, cuda:0), with a batch of images
-// of noise that is there already: no loader, no copy. Prints the images per second of STEPS steps behind as many that warm up.
+// of noise that is there already: no loader, no copy. Warms up with STEPS steps, then prints the images per second of STEPS more.
 #include <charconv>
 #include <chrono>
 #include <cstring>

@@ -108,7 +108,7 @@ bool comes_true(const std::function<bool()>& condition, milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(milliseconds(2));  // between two looks
+    std::this_thread::sleep_for(milliseconds(2));  // polls: a condition has no event to wait for
   }
   return true;
 }

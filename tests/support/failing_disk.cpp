@@ -28,7 +28,7 @@ struct Path {
 
 void wait_for_disk(const char* path) {
   while (std::strstr(path, "stalls") != nullptr && is_there("FAILING_DISK_WAITS"))
-    ::usleep(10'000);  // the test removes the file: we can only look again
+    ::usleep(10'000);  // polls until the test removes the file
 }
 
 bool is_broken(const char* path) {

@@ -128,7 +128,7 @@ void spawn_for_ever() {
       if (i % 2 == 1) ::setsid();
       wait_for_ever();
     }
-    ::usleep(1000);  // the rate that is promised
+    ::usleep(1000);  // the promised rate of one child per millisecond
   }
 }
 
@@ -136,7 +136,7 @@ void spawn_for_ever() {
 void bomb() {
   ::signal(SIGTERM, SIG_IGN);
   while (true)
-    if (::fork() < 0) ::usleep(1000);  // at its limit it need not spin
+    if (::fork() < 0) ::usleep(1000);  // polls until the limit allows another process
 }
 
 void use_memory(long bytes) {
@@ -149,7 +149,7 @@ void spin() {
   while (true) spins = spins + 1;
 }
 
-// We can only look again.
+// Polls: inotify would have to watch a folder that may not exist yet.
 void await_file(const std::string& name) {
   while (::access(name.c_str(), F_OK) != 0) ::usleep(1000);
 }
@@ -171,7 +171,8 @@ void die_in_order(const std::string& first) {
   if (rank != second) return;
   std::string pid;
   while (pid.empty()) std::ifstream(file) >> pid;
-  while (!is_dead(pid)) ::usleep(10);  // the other is not a child of ours: we can only look again
+  while (!is_dead(pid))
+    ::usleep(10);  // polls: before Linux 5.3 there is no event for the end of a process that is not a child
   ::_exit(5);
 }
 

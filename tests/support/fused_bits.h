@@ -5,9 +5,8 @@
 #include <string>
 
 #include "runtime/graph/backward.h"
-#include "runtime/graph/verify.h"
-#include "runtime/passes/pass_context.h"
 #include "support/gradient_check.h"
+#include "support/pass_text.h"
 
 namespace fleetrun::runtime::test {
 
@@ -41,21 +40,6 @@ inline std::map<std::string, std::vector<std::uint32_t>> bits_of(const Program& 
   return all;
 }
 
-struct PassRun {
-  Program program;
-  std::vector<std::string> messages;
-};
-
-using FusionPass = void (*)(Program&, const PassContext&);
-
-inline PassRun after_pass(Program program, FusionPass pass) {
-  PassRun run = {std::move(program), {}};
-  const job::StrategySpec strategy;
-  pass(run.program, {.ops = all_ops(), .strategy = strategy, .messages = &run.messages});
-  verify(run.program, all_ops());
-  return run;
-}
-
 inline int count_ops(const Program& program, const std::string& type) {
   return static_cast<int>(
       std::count_if(program.ops.begin(), program.ops.end(), [&](const Op& op) { return op.type == type; }));
@@ -75,7 +59,7 @@ inline void end_net(Builder& builder, ValueId images, std::int64_t channels) {
 // That a fusion leaves the bits of net(channels, convolved) as they are, for one thread and two, and for images in whole and
 // padded blocks of channels and in plain layout. `check_ops` looks at the fused program.
 template <typename Net, typename CheckOps>
-void check_fused_bits(const Net& net, FusionPass pass, const CheckOps& check_ops) {
+void check_fused_bits(const Net& net, PassFunction pass, const CheckOps& check_ops) {
   const auto device = make_cpu_device();
   for (const int team : {1, 2}) {
     device->enter_thread(team);

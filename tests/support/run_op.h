@@ -52,4 +52,11 @@ class OpRun {
   ProgramRun run_;
 };
 
+// The first output of an op, computed on the CPU by one thread.
+inline Floats run_op(const std::string& type, const std::map<std::string, Given>& inputs,
+                     const Attributes& attributes = {}) {
+  const auto device = make_cpu_device();
+  return OpRun(type, inputs, attributes, *device).output(find_op(all_ops(), type).output_name(0));
+}
+
 }  // namespace fleetrun::runtime::test

@@ -41,7 +41,7 @@ class StoreThread {
     return result.get();
   }
 
-  // Ends only when the server leaves nothing behind in the loop.
+  // Ends only when the loop has no more work of the server.
   ~StoreThread() {
     on_loop([](launch::StoreServer& server) { server.close(); });
     guard_.reset();

@@ -40,26 +40,51 @@ CommBackend read_comm_backend(const Environment& environment) {
               fmt::format(R"({} is "{}", must be {})", kCommBackendVariable, text, list_comm_backends()));
 }
 
+// Each variable of a rank that is always set, and the member that it carries.
+template <typename AnyRankEnv, typename Visit>
+void for_each_variable(AnyRankEnv& rank_env, const Visit& visit) {
+  visit("FLEETRUN_RANK", rank_env.rank);
+  visit("FLEETRUN_WORLD_SIZE", rank_env.world_size);
+  visit("FLEETRUN_LOCAL_RANK", rank_env.local_rank);
+  visit("FLEETRUN_LOCAL_SIZE", rank_env.local_size);
+  visit("FLEETRUN_NODE_RANK", rank_env.node_rank);
+  visit("FLEETRUN_NODES", rank_env.nodes);
+  visit("FLEETRUN_ATTEMPT", rank_env.attempt);
+  visit("FLEETRUN_RUN_ID", rank_env.run_id);
+  visit("FLEETRUN_STORE", rank_env.store);
+  visit("FLEETRUN_KEY_FD", rank_env.key_fd);
+  visit("FLEETRUN_PROGRESS_FD", rank_env.progress_fd);
+  visit("FLEETRUN_LOG_DIR", rank_env.log_dir);
+  visit("FLEETRUN_DEVICE", rank_env.device);
+  visit("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
+  visit("FLEETRUN_PASSES_DIR", rank_env.passes_dir);
+  visit("FLEETRUN_THREADS", rank_env.threads);
+}
+
+struct SetVariable {
+  Environment& environment;
+
+  void operator()(const char* name, int value) const { environment.set(name, std::to_string(value)); }
+  void operator()(const char* name, const std::string& value) const { environment.set(name, value); }
+  void operator()(const char* name, const Endpoint& value) const {
+    environment.set(name, value.port == 0 ? "" : value.describe());
+  }
+};
+
+struct ReadVariable {
+  const Environment& environment;
+
+  void operator()(const char* name, int& value) const { value = required_int(environment, name); }
+  void operator()(const char* name, std::string& value) const { value = required(environment, name); }
+  void operator()(const char* name, Endpoint& value) const {
+    if (const std::string text = required(environment, name); !text.empty()) value = parse_endpoint(text);
+  }
+};
+
 }  // namespace
 
 void write_rank_env(const RankEnv& rank_env, Environment& environment) {
-  const auto set_int = [&](const char* name, int value) { environment.set(name, std::to_string(value)); };
-  set_int("FLEETRUN_RANK", rank_env.rank);
-  set_int("FLEETRUN_WORLD_SIZE", rank_env.world_size);
-  set_int("FLEETRUN_LOCAL_RANK", rank_env.local_rank);
-  set_int("FLEETRUN_LOCAL_SIZE", rank_env.local_size);
-  set_int("FLEETRUN_NODE_RANK", rank_env.node_rank);
-  set_int("FLEETRUN_NODES", rank_env.nodes);
-  set_int("FLEETRUN_ATTEMPT", rank_env.attempt);
-  environment.set("FLEETRUN_RUN_ID", rank_env.run_id);
-  environment.set("FLEETRUN_STORE", rank_env.store.port == 0 ? "" : rank_env.store.describe());
-  set_int("FLEETRUN_KEY_FD", rank_env.key_fd);
-  set_int("FLEETRUN_PROGRESS_FD", rank_env.progress_fd);
-  environment.set("FLEETRUN_LOG_DIR", rank_env.log_dir);
-  environment.set("FLEETRUN_DEVICE", rank_env.device);
-  environment.set("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
-  environment.set("FLEETRUN_PASSES_DIR", rank_env.passes_dir);
-  set_int("FLEETRUN_THREADS", rank_env.threads);
+  for_each_variable(rank_env, SetVariable{environment});
   if (rank_env.comm_backend != CommBackend::automatic)
     environment.set(kCommBackendVariable, std::string(describe(rank_env.comm_backend)));
 }
@@ -67,23 +92,7 @@ void write_rank_env(const RankEnv& rank_env, Environment& environment) {
 RankEnv read_rank_env(const Environment& environment) {
   RankEnv rank_env;
   if (!environment.has("FLEETRUN_RANK")) return rank_env;
-  rank_env.rank = required_int(environment, "FLEETRUN_RANK");
-  rank_env.world_size = required_int(environment, "FLEETRUN_WORLD_SIZE");
-  rank_env.local_rank = required_int(environment, "FLEETRUN_LOCAL_RANK");
-  rank_env.local_size = required_int(environment, "FLEETRUN_LOCAL_SIZE");
-  rank_env.node_rank = required_int(environment, "FLEETRUN_NODE_RANK");
-  rank_env.nodes = required_int(environment, "FLEETRUN_NODES");
-  rank_env.attempt = required_int(environment, "FLEETRUN_ATTEMPT");
-  rank_env.run_id = required(environment, "FLEETRUN_RUN_ID");
-  const std::string store = required(environment, "FLEETRUN_STORE");
-  if (!store.empty()) rank_env.store = parse_endpoint(store);
-  rank_env.key_fd = required_int(environment, "FLEETRUN_KEY_FD");
-  rank_env.progress_fd = required_int(environment, "FLEETRUN_PROGRESS_FD");
-  rank_env.log_dir = required(environment, "FLEETRUN_LOG_DIR");
-  rank_env.device = required(environment, "FLEETRUN_DEVICE");
-  rank_env.dump_dir = required(environment, "FLEETRUN_DUMP_DIR");
-  rank_env.passes_dir = required(environment, "FLEETRUN_PASSES_DIR");
-  rank_env.threads = required_int(environment, "FLEETRUN_THREADS");
+  for_each_variable(rank_env, ReadVariable{environment});
   rank_env.comm_backend = read_comm_backend(environment);
   return rank_env;
 }

@@ -32,7 +32,7 @@ struct SharedControl {
   static constexpr std::int32_t kHere = -2;
   static constexpr std::int32_t kLeft = -1;
 
-  alignas(kCacheLine) std::atomic<std::uint32_t> met{0};       // meetings come to; the futex
+  alignas(kCacheLine) std::atomic<std::uint32_t> met{0};  // meetings that this rank has reached; the futex
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers{0};  // who wait for `met` on the futex
   alignas(kCacheLine) std::atomic<std::uint64_t> number{0};    // of the collective under way, or the last one
   std::atomic<std::int32_t> state{kHere};                      // from 0: failed, and waited for that rank

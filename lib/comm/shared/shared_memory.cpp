@@ -150,7 +150,7 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   }
 
   // ---- staged: chunk by chunk through two halves of each rank's stage in turn, with one meeting for each
-  // chunk: who comes to the meeting of a chunk has read the one before.
+  // chunk: a rank that reaches the meeting of a chunk has read the chunk before.
 
   void run_staged() {
     for (Range range = {0, std::min(total(), chunk())};;) {

@@ -84,7 +84,7 @@ class PeerSegment {
     std::uint64_t start = 0;
     Mapping mapping;
   };
-  UniqueFd process_;  // unlike a pid, it cannot come to mean another process
+  UniqueFd process_;  // unlike a pid, it never refers to another process later
   UniqueFd fd_;
   Mapping front_;
   std::vector<Piece> pieces_;

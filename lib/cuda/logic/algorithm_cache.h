@@ -32,8 +32,8 @@ std::optional<std::size_t> least_workspace(const std::vector<Candidate>& candida
 
 class AlgorithmCache {
  public:
-  // `problem` says everything that the choice depends on. `search` runs for the first kernel with that problem; an
-  // exception that leaves it leaves nothing behind.
+  // `problem` says everything that the choice depends on. `search` runs for the first kernel with that problem; when it
+  // throws, the cache stays as it was.
   Algorithm get(const std::string& problem, const std::function<Algorithm()>& search);
 
   int searches() const { return searches_; }

@@ -19,7 +19,7 @@ class CollectiveLibrary {
   virtual ~CollectiveLibrary() = default;
   virtual std::string make_id() = 0;  // that all ranks have to join with
   virtual void begin_join(const std::string& id, int rank, int size) = 0;
-  // Gives it to the stream; true when there is something left for the host to do behind it.
+  // Gives it to the stream. True when the host has something left to do after it.
   virtual bool begin(const comm::Collective& collective) = 0;
   virtual State calls() = 0;          // of all calls so far; `failed` also when it was found out later
   virtual State work() = 0;           // of what the stream was given

@@ -47,7 +47,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   cublasLtHandle_t cublas() const { return cublas_.get(); }
   AlgorithmCache& algorithms() { return algorithms_; }
 
-  // Where a kernel of this op notes a label that is not a class; it is told as soon as the host waits for the device.
+  // Where a kernel of this op notes a label that is not a class. The host reports it when it next waits for the device.
   BadLabel* watch_labels(const std::string& op, int classes);
 
  private:

@@ -36,7 +36,7 @@ struct Highest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// Whether the label is a class; one that is too high is told to the host.
+// Whether the label is a class. Notes one that is too high for the host.
 __device__ bool is_class(int label, std::int64_t row, int classes, BadLabel* bad) {
   if (label >= classes && atomicExch_system(&bad->seen, 1) == 0) {
     bad->sample = static_cast<int>(row);

@@ -22,7 +22,7 @@ constexpr const char* kLockName = ".lock";
 constexpr std::string_view kOurText = "fleetrun, pid ";
 constexpr std::size_t kMostText = 64;  // bytes; ours has about 40
 constexpr off_t kLockedByte =
-    1 << 30;  // far behind the text: on some file systems nobody can read what is locked
+    1 << 30;  // far after the text: on some file systems nobody can read a locked byte
 
 // Of the open file (not of the process), so that it goes when its last descriptor is closed.
 struct flock locked_byte(short type) {

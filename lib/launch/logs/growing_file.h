@@ -11,8 +11,8 @@
 
 namespace fleetrun::launch {
 
-// A file that is found even when its folder got another name. A run's logs are: `mv log old` while it goes on is no reason to
-// read what another run writes to a new log/ since.
+// A file that we find even after its folder was renamed. A run's logs are such files: after `mv log old` the run must not read
+// what another run writes to a new log/.
 struct LogFile {
   LogFile(std::string whole) : path(std::move(whole)), name(path) {}
   LogFile(int open_folder, std::string name_there, std::string shown)

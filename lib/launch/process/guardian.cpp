@@ -64,8 +64,8 @@ bool has_ended(const UniqueFd& pidfd) {
          info.si_pid != 0;
 }
 
-// Our children that are not of this run: the shell that became us by `exec` may have had some, and what they leave
-// comes to us. While the middle process lives, what the workers leave goes there. Reaps those that ended.
+// Our children that are not of this run: the shell that became us by `exec` may have had some, and we inherit
+// the processes that they leave. While the middle process lives, it inherits those that the workers leave. Reaps those that ended.
 class EarlierChildren {
  public:
   void look(pid_t middle, const UniqueFd& pidfd) {

@@ -1,4 +1,4 @@
-// A process by descriptor: unlike its number it never comes to mean another process.
+// A process by descriptor: unlike a pid, it never refers to another process later.
 #pragma once
 #include <sys/types.h>
 

@@ -33,7 +33,7 @@ struct SpawnResult {
 
 SpawnResult spawn(const SpawnRequest& request);
 
-// All at one time. The results end with the first that could not be started; of those behind it none is left.
+// All at one time. The results end with the first that could not be started; none of those after it is left.
 // `deaths` watches each one, by its index in `requests`, before its program runs.
 std::vector<SpawnResult> spawn_all(const std::vector<SpawnRequest>& requests, DeathWatch* deaths = nullptr);
 

@@ -42,7 +42,7 @@ struct NamedTime {
 
 struct HangOptions {
   int first_rank = 0;                         // the number of rank 0 of this node, for messages
-  std::optional<Clock::duration> silence;     // --hang_timeout; none: silence is no sign
+  std::optional<Clock::duration> silence;     // --hang_timeout; none: silence is not a sign
   bool steps = false;                         // the ranks have progress pages
   std::optional<Clock::duration> step_bound;  // --hang_timeout; none: from the steps seen
   Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are usual

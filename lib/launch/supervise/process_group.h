@@ -1,5 +1,5 @@
-// The workers of this node as processes: starts them, signals them, and leaves nothing behind. It decides nothing: how a worker ended
-// goes into the queue of events, and the run loop says what to do.
+// The workers of this node as processes: starts them, signals them, and ends them with all their descendants. It decides nothing: how a
+// worker ended goes into the queue of events, and the run loop says what to do.
 #pragma once
 #include <map>
 #include <memory>

@@ -147,8 +147,8 @@ void write_files(const std::string& folder, const Snapshot& snapshot) {
   sync_folder(folder);
 }
 
-// Out of sight first: a removal that is cut off leaves no half of a checkpoint behind. False: it is a link, or somebody put
-// a file of his own there; then it stays.
+// Renames the folder before it removes it, so that an interrupted removal leaves no half of a checkpoint. False: it is a link, or
+// contains a file that is not ours; then it stays.
 bool remove_checkpoint(const std::string& path) {
   if (!Contents(path).all_ours()) return false;
   const fs::path hidden = fs::path(path).parent_path() / (kPartial + fs::path(path).filename().string());

@@ -38,8 +38,8 @@ Checkpoint read_checkpoint(const std::string& path);
 
 class CheckpointFolder {
  public:
-  // Makes the folder, claims it until the end of this object, and removes what saves that were cut off left behind. Of
-  // folders that hold anything else than files of ours nothing but those is ever removed.
+  // Makes the folder, claims it until the end of this object, and removes what interrupted saves left. Never removes a
+  // file that is not ours.
   // Throws Error(create), also when another run has claimed it.
   CheckpointFolder(std::string path, int keep);
 

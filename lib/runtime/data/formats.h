@@ -13,7 +13,7 @@ std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
                                            const std::vector<std::string>& known = {});
 
 // Lines `path label` of a file: paths from a folder, blanks in them and CRLF allowed, lines that start with # left out.
-// All lines that cannot be used are told at once, with their numbers.
+// Throws one error for all unusable lines, with their numbers.
 std::unique_ptr<DataSet> open_image_list(const job::DataSetSpec& spec);
 
 // CIFAR-10's binary batches: a file, or a folder's data_batch_*.bin, or, without these, all its *.bin.

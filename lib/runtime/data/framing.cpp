@@ -17,7 +17,7 @@ Region centred(double width, double height, int of_width, int of_height) {
   return {std::floor((of_width - width) / 2), std::floor((of_height - height) / 2), width, height};
 }
 
-// The largest part in the middle that is no flatter or steeper than allowed.
+// The largest part in the middle whose aspect ratio is allowed.
 Region allowed_middle(int width, int height) {
   const double aspect = static_cast<double>(width) / height;
   if (aspect < kLeastAspect) return centred(width, std::round(width / kLeastAspect), width, height);

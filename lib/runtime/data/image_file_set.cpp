@@ -26,7 +26,7 @@ std::optional<ImageShape> probe_file(const std::string& path, ReadScratch& scrat
   return shape;
 }
 
-// Nothing when the file cannot be read or is broken, which is told when the sample is read.
+// Nothing when the file cannot be read or is broken; reading the sample reports that.
 std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
   try {
     return probe_file(path, scratch);

@@ -42,7 +42,7 @@ std::vector<std::string> names_in(const std::string& folder, const IsWanted& is_
   return names;
 }
 
-// Without a class the labels of those behind it would shift. So what might be a class must be found.
+// A missing class would shift the labels of the classes after it. So we must find everything that may be a class.
 bool is_class_folder(const fs::directory_entry& entry) {
   std::error_code problem;
   const bool is_folder = entry.is_directory(problem);
@@ -54,7 +54,7 @@ bool is_class_folder(const fs::directory_entry& entry) {
   throw file_error(problem.value(), "looking for class folder", path);
 }
 
-// What cannot be looked at is one, and is told when it is read.
+// Counts what we cannot examine as a file; reading it reports the error.
 bool is_file(const fs::directory_entry& entry) {
   std::error_code ignored;
   return !entry.is_directory(ignored);

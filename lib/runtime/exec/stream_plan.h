@@ -9,9 +9,9 @@ namespace fleetrun::runtime {
 
 struct StreamPlan {
   std::vector<int> stream;               // by OpId
-  std::vector<std::vector<OpId>> waits;  // by OpId: ops of other streams that it starts behind
+  std::vector<std::vector<OpId>> waits;  // by OpId: ops of other streams that it starts after
   std::vector<bool> marked;              // by OpId: some other stream waits for it
-  std::vector<OpId> first;  // ops of other streams than compute that wait for no op: they start behind
+  std::vector<OpId> first;  // ops of other streams than compute that wait for no op: they start after
                             // what the compute stream was given before this run
   std::vector<OpId> last;   // ops of other streams that nobody waits for: what the compute stream is
                             // given after this run starts after them

@@ -97,7 +97,7 @@ struct Sample {
 };
 
 struct OpDef {
-  std::string name;
+  std::string name;  // as in ops.def; all_ops() sets it
   // "x", "w"; "b?": an optional one; "x*": a list, and all lists of one op are equally long. The inputs of an Op are in
   // this order, the members of a list side by side.
   std::vector<std::string> inputs;

@@ -22,8 +22,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;  // "CPU", "CUDA": as errors say it
-  virtual std::string version()
-      const = 0;  // of the libraries behind its kernels, equal where their results are
+  // Of the libraries that its kernels call; equal where their results are.
+  virtual std::string version() const = 0;
   virtual std::string hardware() const { return name(); }  // what their speed depends on besides
   virtual const KernelTable& kernels() const = 0;
   virtual std::unique_ptr<comm::Memory> allocate(std::size_t bytes) = 0;  // 64-byte aligned, zeroed

@@ -18,8 +18,9 @@ LayoutChoice like_input(const LayoutQuery& query, std::string_view leader) {
           like(value, query.op.program(), query.op.op().outputs)};
 }
 
-LayoutChoice like_x(const LayoutQuery& query, Device&) { return like_input(query, "x"); }
-LayoutChoice like_y(const LayoutQuery& query, Device&) { return like_input(query, "y"); }
+LayoutChoice like_first_input(const LayoutQuery& query, Device&) {
+  return like_input(query, query.op.def().input_name(0));
+}
 
 LayoutChoice as_they_lie(const LayoutQuery& query, Device&) {
   LayoutChoice choice;

@@ -8,8 +8,7 @@ namespace fleetrun::runtime {
 
 // Every argument lies as the input `leader` does; those of another shape (scalars, labels) stay plain.
 LayoutChoice like_input(const LayoutQuery& query, std::string_view leader);
-LayoutChoice like_x(const LayoutQuery& query, Device&);
-LayoutChoice like_y(const LayoutQuery& query, Device&);
+LayoutChoice like_first_input(const LayoutQuery& query, Device&);
 
 // Every argument lies as it does already: for ops over lists that look at each element by itself. States and gradients
 // lie like their parameters anyhow.

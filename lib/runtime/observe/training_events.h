@@ -13,7 +13,7 @@ namespace fleetrun::runtime {
 class TrainingEvents {
  public:
   // Begins a file in `folder`. `steps_before`: those of the checkpoint that the training goes on from (0: none); what an
-  // earlier attempt recorded of the steps behind them counts no more. `out` gets the warning.
+  // earlier attempt recorded of later steps no longer counts. `out` gets the warning.
   TrainingEvents(const std::string& folder, std::int64_t steps_before, std::ostream& out);
 
   void add(std::int64_t step, const std::vector<Scalar>& scalars);

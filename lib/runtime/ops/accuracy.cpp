@@ -3,7 +3,7 @@
 // A label below 0 is not counted. Of equal scores the one with the lower index is higher. No gradient.
 // Throws Error(config) when label is not i32 [N].
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/label_checks.h"
+#include "runtime/ops/rules/labels.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -15,8 +15,6 @@ void infer_accuracy(Inference& op) {
 
 }  // namespace
 
-OpDef accuracy() {
-  return {.name = "accuracy", .inputs = {"x", "label"}, .outputs = {"hits"}, .infer = infer_accuracy};
-}
+OpDef accuracy() { return {.inputs = {"x", "label"}, .outputs = {"hits"}, .infer = infer_accuracy}; }
 
 }  // namespace fleetrun::runtime::ops

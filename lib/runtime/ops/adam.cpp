@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/update_checks.h"
+#include "runtime/ops/rules/updates.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -38,8 +38,7 @@ void infer_adam(Inference& op) {
 }  // namespace
 
 OpDef adam() {
-  return {.name = "adam",
-          .inputs = {"param*", "grad*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*", "learning_rate"},
+  return {.inputs = {"param*", "grad*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*", "learning_rate"},
           .outputs = {"param*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*"},
           .infer = infer_adam,
           .in_place = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"}};

@@ -8,13 +8,21 @@ namespace ops {
 #define COLLECTIVE(op) OpDef op();
 #include "runtime/ops/ops.def"
 
+namespace {
+
+OpDef named(const char* name, OpDef def) {
+  def.name = name;
+  return def;
+}
+
+}  // namespace
 }  // namespace ops
 
 const OpTable& all_ops() {
   static const OpTable table = {
-#define EVERYWHERE(op) {#op, ops::op()},
-#define ON_CPU(op) {#op, ops::op()},
-#define COLLECTIVE(op) {#op, ops::op()},
+#define EVERYWHERE(op) {#op, ops::named(#op, ops::op())},
+#define ON_CPU(op) {#op, ops::named(#op, ops::op())},
+#define COLLECTIVE(op) {#op, ops::named(#op, ops::op())},
 #include "runtime/ops/ops.def"
   };
   return table;

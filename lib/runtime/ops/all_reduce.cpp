@@ -4,7 +4,7 @@
 //   (Program::contiguous) and travel as one message
 // Throws Error(config) for another op than "sum" and for several dtypes.
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -17,11 +17,7 @@ void infer_all_reduce(Inference& op) {
 }  // namespace
 
 OpDef all_reduce() {
-  return {.name = "all_reduce",
-          .inputs = {"x*"},
-          .outputs = {"x*"},
-          .infer = infer_all_reduce,
-          .in_place = {"x"}};
+  return {.inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_all_reduce, .in_place = {"x"}};
 }
 
 }  // namespace fleetrun::runtime::ops

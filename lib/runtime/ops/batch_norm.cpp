@@ -13,7 +13,7 @@
 //     dx = scale / sqrt(v + epsilon) * (dy - dbias / n - z * dscale / n)
 // Throws Error(config) when sizes do not fit, or when a gradient is asked for in evaluation. That training has more than one value
 // per channel build_training_program sees to, which knows whether the values of other ranks count.
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -30,8 +30,7 @@ std::vector<Sample> batch_norm_samples() {
 }  // namespace
 
 OpDef batch_norm() {
-  return {.name = "batch_norm",
-          .inputs = {"x", "scale", "bias", "mean", "variance"},
+  return {.inputs = {"x", "scale", "bias", "mean", "variance"},
           .outputs = {"y", "mean", "variance", "batch_mean", "batch_variance"},
           .infer = infer_batch_norm,
           .gradient = grad_batch_norm,
@@ -41,8 +40,7 @@ OpDef batch_norm() {
 }
 
 OpDef batch_norm_grad() {
-  return {.name = "batch_norm_grad",
-          .inputs = {"x", "dy", "scale", "batch_mean", "batch_variance"},
+  return {.inputs = {"x", "dy", "scale", "batch_mean", "batch_variance"},
           .outputs = {"dx", "dscale", "dbias"},
           .infer = infer_batch_norm_grad,
           .may_share = {{"dx", "dy"}}};

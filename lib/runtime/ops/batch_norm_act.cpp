@@ -4,7 +4,7 @@
 //     batch_norm_grad with dy where batch_norm(x) > 0, else 0, in its place. It finds that out from x anew, so that y is
 //     not read.
 // Throws Error(config) as batch_norm does, and in evaluation.
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -32,8 +32,7 @@ void infer_batch_norm_act_grad(Inference& op) {
 }  // namespace
 
 OpDef batch_norm_act() {
-  return {.name = "batch_norm_act",
-          .inputs = {"x", "scale", "bias", "mean", "variance"},
+  return {.inputs = {"x", "scale", "bias", "mean", "variance"},
           .outputs = {"y", "mean", "variance", "batch_mean", "batch_variance"},
           .infer = infer_batch_norm_act,
           .gradient = grad_batch_norm_act,
@@ -43,8 +42,7 @@ OpDef batch_norm_act() {
 }
 
 OpDef batch_norm_act_grad() {
-  return {.name = "batch_norm_act_grad",
-          .inputs = {"x", "dy", "scale", "bias", "batch_mean", "batch_variance"},
+  return {.inputs = {"x", "dy", "scale", "bias", "batch_mean", "batch_variance"},
           .outputs = {"dx", "dscale", "dbias"},
           .infer = infer_batch_norm_act_grad,
           .may_share = {{"dx", "dy"}}};

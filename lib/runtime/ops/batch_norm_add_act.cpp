@@ -5,7 +5,7 @@
 // Throws Error(config) as batch_norm does, when z is not like x, and in evaluation.
 #include <fmt/format.h>
 
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -46,8 +46,7 @@ void infer_batch_norm_add_act_grad(Inference& op) {
 }  // namespace
 
 OpDef batch_norm_add_act() {
-  return {.name = "batch_norm_add_act",
-          .inputs = {"x", "z", "scale", "bias", "mean", "variance"},
+  return {.inputs = {"x", "z", "scale", "bias", "mean", "variance"},
           .outputs = {"y", "mean", "variance", "batch_mean", "batch_variance"},
           .infer = infer_batch_norm_add_act,
           .gradient = grad_batch_norm_add_act,
@@ -57,8 +56,7 @@ OpDef batch_norm_add_act() {
 }
 
 OpDef batch_norm_add_act_grad() {
-  return {.name = "batch_norm_add_act_grad",
-          .inputs = {"x", "y", "dy", "dy_too?", "scale", "batch_mean", "batch_variance"},
+  return {.inputs = {"x", "y", "dy", "dy_too?", "scale", "batch_mean", "batch_variance"},
           .outputs = {"dx", "dz", "dscale", "dbias"},
           .infer = infer_batch_norm_add_act_grad,
           .may_share = {{"dz", "dy"}, {"dx", "x"}}};

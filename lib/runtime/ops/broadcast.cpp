@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -25,8 +25,7 @@ void infer_broadcast(Inference& op) {
 }  // namespace
 
 OpDef broadcast() {
-  return {
-      .name = "broadcast", .inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_broadcast, .in_place = {"x"}};
+  return {.inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_broadcast, .in_place = {"x"}};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -36,12 +36,8 @@ std::vector<Sample> cast_samples() {
 }  // namespace
 
 OpDef cast() {
-  return {.name = "cast",
-          .inputs = {"x"},
-          .outputs = {"y"},
-          .infer = infer_cast,
-          .gradient = grad_cast,
-          .samples = cast_samples};
+  return {
+      .inputs = {"x"}, .outputs = {"y"}, .infer = infer_cast, .gradient = grad_cast, .samples = cast_samples};
 }
 
 }  // namespace fleetrun::runtime::ops

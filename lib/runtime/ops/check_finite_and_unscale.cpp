@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -26,8 +26,7 @@ void infer_check(Inference& op) {
 }  // namespace
 
 OpDef check_finite_and_unscale() {
-  return {.name = "check_finite_and_unscale",
-          .inputs = {"x*", "scale", "found"},
+  return {.inputs = {"x*", "scale", "found"},
           .outputs = {"out*", "found"},
           .infer = infer_check,
           .in_place = {"found"}};

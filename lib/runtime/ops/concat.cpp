@@ -70,16 +70,13 @@ void infer_concat_grad(Inference& op) {
 }  // namespace
 
 OpDef concat() {
-  return {.name = "concat",
-          .inputs = {"x", "y"},
+  return {.inputs = {"x", "y"},
           .outputs = {"joined"},
           .infer = infer_concat,
           .gradient = grad_concat,
           .samples = concat_samples};
 }
 
-OpDef concat_grad() {
-  return {.name = "concat_grad", .inputs = {"djoined"}, .outputs = {"dx", "dy"}, .infer = infer_concat_grad};
-}
+OpDef concat_grad() { return {.inputs = {"djoined"}, .outputs = {"dx", "dy"}, .infer = infer_concat_grad}; }
 
 }  // namespace fleetrun::runtime::ops

@@ -1,12 +1,12 @@
 // Dropout in training (Srivastava et al. 2014), scaled so that nothing has to be done in evaluation.
 //   y = keep ? x / (1 - p) : 0       x f32, any shape;  y like x
 //   dx = keep ? dy / (1 - p) : 0
-// keep is drawn by kept.h from (seed and step of the run, key, index of the element), so that no mask is
+// keep is drawn by rules/dropout.h from (seed and step of the run, key, index of the element), so that no mask is
 // stored. attributes: p in [0, 1); key, different for each dropout of a program.
 // Throws Error(config) when p is outside.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -22,7 +22,7 @@ void infer_dropout(Inference& op) {
   infer_y_like_x(op);
 }
 
-void grad_dropout(GradientRule& rule) { set_gradient_by(rule, "dropout_grad", {}); }
+void grad_dropout(GradientRule& rule) { set_gradient_by_one_op(rule, {}); }
 
 std::vector<Sample> dropout_samples() {
   return {{.inputs = {{"x", {{5, 7}}}}, .attributes = {{"p", 0.3}, {"key", std::int64_t{1}}}},
@@ -37,8 +37,7 @@ void infer_dropout_grad(Inference& op) {
 }  // namespace
 
 OpDef dropout() {
-  return {.name = "dropout",
-          .inputs = {"x"},
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_dropout,
           .gradient = grad_dropout,
@@ -47,11 +46,7 @@ OpDef dropout() {
 }
 
 OpDef dropout_grad() {
-  return {.name = "dropout_grad",
-          .inputs = {"dy"},
-          .outputs = {"dx"},
-          .infer = infer_dropout_grad,
-          .may_share = {{"dx", "dy"}}};
+  return {.inputs = {"dy"}, .outputs = {"dx"}, .infer = infer_dropout_grad, .may_share = {{"dx", "dy"}}};
 }
 
 }  // namespace fleetrun::runtime::ops

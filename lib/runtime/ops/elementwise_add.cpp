@@ -1,7 +1,7 @@
 // Sum of two tensors of one shape.
 //   sum = x + y         x, y f32, any shape;  both gradients are that of the sum
 // Throws Error(config) when the shapes differ.
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -26,8 +26,7 @@ std::vector<Sample> add_samples() {
 }  // namespace
 
 OpDef elementwise_add() {
-  return {.name = "elementwise_add",
-          .inputs = {"x", "y"},
+  return {.inputs = {"x", "y"},
           .outputs = {"sum"},
           .infer = infer_add,
           .gradient = grad_add,

@@ -8,7 +8,7 @@
 // Throws Error(config) when the shapes differ, or an attribute is another word.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -60,8 +60,7 @@ void infer_add_act_grad(Inference& op) {
 }  // namespace
 
 OpDef elementwise_add_act() {
-  return {.name = "elementwise_add_act",
-          .inputs = {"x", "y"},
+  return {.inputs = {"x", "y"},
           .outputs = {"out"},
           .infer = infer_add_act,
           .gradient = grad_add_act,
@@ -70,8 +69,7 @@ OpDef elementwise_add_act() {
 }
 
 OpDef elementwise_add_act_grad() {
-  return {.name = "elementwise_add_act_grad",
-          .inputs = {"y", "dy", "more?"},
+  return {.inputs = {"y", "dy", "more?"},
           .outputs = {"dx"},
           .infer = infer_add_act_grad,
           .may_share = {{"dx", "dy"}, {"dx", "more"}}};

@@ -1,12 +1,12 @@
 // Several ops that look at each element by itself, in one look at the tensors: what the pass auto_fusion makes.
-//   y0, y1, ... = the steps of `code` (ops/elementwise_code.h) on x0, x1, ...       all f32 and of one shape
+//   y0, y1, ... = the steps of `code` (rules/elementwise_code.h) on x0, x1, ...       all f32 and of one shape
 //   attributes: code
 // Throws Error(config) when the shapes differ, or when code names an argument that is not there.
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -46,8 +46,7 @@ void infer_group(Inference& op) {
 }  // namespace
 
 OpDef elementwise_group() {
-  return {.name = "elementwise_group",
-          .inputs = names('x', kGroupInputs),
+  return {.inputs = names('x', kGroupInputs),
           .outputs = names('y', kGroupOutputs),
           .infer = infer_group,
           .may_share = every_output_in_place_of_every_input()};

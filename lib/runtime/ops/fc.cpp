@@ -76,23 +76,17 @@ void infer_fc_grad_weights(Inference& op) {
 }  // namespace
 
 OpDef fc() {
-  return {.name = "fc",
-          .inputs = {"x", "w", "b?"},
+  return {.inputs = {"x", "w", "b?"},
           .outputs = {"y"},
           .infer = infer_fc,
           .gradient = grad_fc,
           .samples = fc_samples};
 }
 
-OpDef fc_grad_input() {
-  return {.name = "fc_grad_input", .inputs = {"dy", "w"}, .outputs = {"dx"}, .infer = infer_fc_grad_input};
-}
+OpDef fc_grad_input() { return {.inputs = {"dy", "w"}, .outputs = {"dx"}, .infer = infer_fc_grad_input}; }
 
 OpDef fc_grad_weights() {
-  return {.name = "fc_grad_weights",
-          .inputs = {"x", "dy"},
-          .outputs = {"dw", "db"},
-          .infer = infer_fc_grad_weights};
+  return {.inputs = {"x", "dy"}, .outputs = {"dw", "db"}, .infer = infer_fc_grad_weights};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -18,6 +18,6 @@ void infer_fill(Inference& op) {
 
 }  // namespace
 
-OpDef fill() { return {.name = "fill", .inputs = {}, .outputs = {"y"}, .infer = infer_fill}; }
+OpDef fill() { return {.inputs = {}, .outputs = {"y"}, .infer = infer_fill}; }
 
 }  // namespace fleetrun::runtime::ops

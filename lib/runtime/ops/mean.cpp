@@ -28,16 +28,10 @@ void infer_mean_grad(Inference& op) {
 }  // namespace
 
 OpDef mean() {
-  return {.name = "mean",
-          .inputs = {"x"},
-          .outputs = {"y"},
-          .infer = infer_mean,
-          .gradient = grad_mean,
-          .samples = mean_samples};
+  return {
+      .inputs = {"x"}, .outputs = {"y"}, .infer = infer_mean, .gradient = grad_mean, .samples = mean_samples};
 }
 
-OpDef mean_grad() {
-  return {.name = "mean_grad", .inputs = {"dy"}, .outputs = {"dx"}, .infer = infer_mean_grad};
-}
+OpDef mean_grad() { return {.inputs = {"dy"}, .outputs = {"dx"}, .infer = infer_mean_grad}; }
 
 }  // namespace fleetrun::runtime::ops

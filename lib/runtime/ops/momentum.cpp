@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/update_checks.h"
+#include "runtime/ops/rules/updates.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -26,8 +26,7 @@ void infer_momentum(Inference& op) {
 }  // namespace
 
 OpDef momentum() {
-  return {.name = "momentum",
-          .inputs = {"param*", "grad*", "velocity*", "learning_rate"},
+  return {.inputs = {"param*", "grad*", "velocity*", "learning_rate"},
           .outputs = {"param*", "velocity*"},
           .infer = infer_momentum,
           .in_place = {"param", "velocity"}};

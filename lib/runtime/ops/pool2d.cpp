@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -87,16 +87,13 @@ void infer_pool2d_grad(Inference& op) {
 }  // namespace
 
 OpDef pool2d() {
-  return {.name = "pool2d",
-          .inputs = {"x"},
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_pool2d,
           .gradient = grad_pool2d,
           .samples = pool2d_samples};
 }
 
-OpDef pool2d_grad() {
-  return {.name = "pool2d_grad", .inputs = {"x", "y?", "dy"}, .outputs = {"dx"}, .infer = infer_pool2d_grad};
-}
+OpDef pool2d_grad() { return {.inputs = {"x", "y?", "dy"}, .outputs = {"dx"}, .infer = infer_pool2d_grad}; }
 
 }  // namespace fleetrun::runtime::ops

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -19,8 +19,6 @@ void infer_reduce(Inference& op) {
 
 }  // namespace
 
-OpDef reduce() {
-  return {.name = "reduce", .inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_reduce, .in_place = {"x"}};
-}
+OpDef reduce() { return {.inputs = {"x*"}, .outputs = {"x*"}, .infer = infer_reduce, .in_place = {"x"}}; }
 
 }  // namespace fleetrun::runtime::ops

@@ -5,7 +5,7 @@
 // Throws Error(config) when threshold is not above 0.
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -18,10 +18,6 @@ void check_threshold(const OpView& op) {
 void infer_relu6(Inference& op) {
   check_threshold(op);
   infer_y_like_x(op);
-}
-
-void grad_relu6(GradientRule& rule) {
-  set_gradient_by(rule, "relu6_grad", {{"y", rule.forward().output_id("y")}});
 }
 
 // Thresholds in the middle between two values of a spread, so that no difference crosses the kink.
@@ -39,14 +35,14 @@ void infer_relu6_grad(Inference& op) {
 }  // namespace
 
 OpDef relu6() {
-  OpDef def = activation("relu6", grad_relu6);
+  OpDef def = activation(GradientReads::y);
   def.infer = infer_relu6;
   def.samples = relu6_samples;
   return def;
 }
 
 OpDef relu6_grad() {
-  OpDef def = activation_grad("relu6_grad", "y");
+  OpDef def = activation_grad(GradientReads::y);
   def.infer = infer_relu6_grad;
   return def;
 }

@@ -6,7 +6,7 @@
 // Throws Error(config) when sizes do not fit each other, or the groups are not single channels.
 #include <fmt/format.h>
 
-#include "runtime/ops/conv2d_parts.h"
+#include "runtime/ops/rules/conv2d.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -70,8 +70,7 @@ std::vector<Sample> relu_depthwise_samples() {
 }  // namespace
 
 OpDef relu_depthwise() {
-  return {.name = "relu_depthwise",
-          .inputs = {"x", "w", "b?"},
+  return {.inputs = {"x", "w", "b?"},
           .outputs = {"y"},
           .infer = infer_relu_depthwise,
           .gradient = grad_relu_depthwise,
@@ -79,17 +78,11 @@ OpDef relu_depthwise() {
 }
 
 OpDef relu_depthwise_grad_input() {
-  return {.name = "relu_depthwise_grad_input",
-          .inputs = {"dy", "w", "x"},
-          .outputs = {"dx"},
-          .infer = infer_grad_input};
+  return {.inputs = {"dy", "w", "x"}, .outputs = {"dx"}, .infer = infer_grad_input};
 }
 
 OpDef relu_depthwise_grad_weights() {
-  return {.name = "relu_depthwise_grad_weights",
-          .inputs = {"x", "dy"},
-          .outputs = {"dw", "db"},
-          .infer = infer_grad_weights};
+  return {.inputs = {"x", "dy"}, .outputs = {"dw", "db"}, .infer = infer_grad_weights};
 }
 
 }  // namespace fleetrun::runtime::ops

@@ -9,6 +9,6 @@ void infer_reorder(Inference& op) { op.set_output("y", op.input("x").shape, op.i
 
 }  // namespace
 
-OpDef reorder() { return {.name = "reorder", .inputs = {"x"}, .outputs = {"y"}, .infer = infer_reorder}; }
+OpDef reorder() { return {.inputs = {"x"}, .outputs = {"y"}, .infer = infer_reorder}; }
 
 }  // namespace fleetrun::runtime::ops

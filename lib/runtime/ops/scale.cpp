@@ -2,7 +2,7 @@
 //   y = scale * x + bias          x f32, any shape;  y like x
 //   dx = scale * dy
 //   attributes: scale, bias
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -28,8 +28,7 @@ std::vector<Sample> scale_samples() {
 }  // namespace
 
 OpDef scale() {
-  return {.name = "scale",
-          .inputs = {"x"},
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_scale,
           .gradient = grad_scale,

@@ -2,7 +2,7 @@
 //   y = x * scale           x, scale, y [1] f32
 //   dx = dy * scale         dscale = dy * x
 // Throws Error(config) when x or scale is not f32 [1].
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -27,8 +27,7 @@ std::vector<Sample> scale_loss_samples() { return {{.inputs = {{"x", {{1}}}, {"s
 }  // namespace
 
 OpDef scale_loss() {
-  return {.name = "scale_loss",
-          .inputs = {"x", "scale"},
+  return {.inputs = {"x", "scale"},
           .outputs = {"y"},
           .infer = infer_scale_loss,
           .gradient = grad_scale_loss,

@@ -4,7 +4,7 @@
 // One op may update many parameters: param and grad are lists.
 // Throws Error(config) when the shapes differ.
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/update_checks.h"
+#include "runtime/ops/rules/updates.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -17,8 +17,7 @@ void infer_sgd(Inference& op) {
 }  // namespace
 
 OpDef sgd() {
-  return {.name = "sgd",
-          .inputs = {"param*", "grad*", "learning_rate"},
+  return {.inputs = {"param*", "grad*", "learning_rate"},
           .outputs = {"param*"},
           .infer = infer_sgd,
           .in_place = {"param"}};

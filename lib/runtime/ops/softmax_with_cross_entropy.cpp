@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/graph/op_def.h"
-#include "runtime/ops/label_checks.h"
+#include "runtime/ops/rules/labels.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -50,8 +50,7 @@ void infer_loss_grad(Inference& op) {
 }  // namespace
 
 OpDef softmax_with_cross_entropy() {
-  return {.name = "softmax_with_cross_entropy",
-          .inputs = {"logits", "label"},
+  return {.inputs = {"logits", "label"},
           .outputs = {"softmax", "loss"},
           .infer = infer_loss,
           .gradient = grad_loss,
@@ -59,10 +58,7 @@ OpDef softmax_with_cross_entropy() {
 }
 
 OpDef softmax_with_cross_entropy_grad() {
-  return {.name = "softmax_with_cross_entropy_grad",
-          .inputs = {"softmax", "label", "dloss"},
-          .outputs = {"dlogits"},
-          .infer = infer_loss_grad};
+  return {.inputs = {"softmax", "label", "dloss"}, .outputs = {"dlogits"}, .infer = infer_loss_grad};
 }
 
 }  // namespace fleetrun::runtime::ops

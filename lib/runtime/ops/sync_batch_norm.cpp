@@ -12,7 +12,7 @@
 // Throws Error(config) when sizes do not fit.
 #include <fmt/format.h>
 
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -67,13 +67,10 @@ void infer_grad(Inference& op) {
 
 }  // namespace
 
-OpDef sync_batch_norm_sums() {
-  return {.name = "sync_batch_norm_sums", .inputs = {"x", "mean"}, .outputs = {"sums"}, .infer = infer_sums};
-}
+OpDef sync_batch_norm_sums() { return {.inputs = {"x", "mean"}, .outputs = {"sums"}, .infer = infer_sums}; }
 
 OpDef sync_batch_norm() {
-  return {.name = "sync_batch_norm",
-          .inputs = {"x", "scale", "bias", "mean", "variance", "sums"},
+  return {.inputs = {"x", "scale", "bias", "mean", "variance", "sums"},
           .outputs = {"y", "mean", "variance", "batch_mean", "batch_variance"},
           .infer = infer_apply,
           .in_place = {"mean", "variance"},
@@ -81,15 +78,13 @@ OpDef sync_batch_norm() {
 }
 
 OpDef sync_batch_norm_grad_sums() {
-  return {.name = "sync_batch_norm_grad_sums",
-          .inputs = {"x", "dy", "batch_mean", "batch_variance"},
+  return {.inputs = {"x", "dy", "batch_mean", "batch_variance"},
           .outputs = {"sums", "dscale", "dbias"},
           .infer = infer_grad_sums};
 }
 
 OpDef sync_batch_norm_grad() {
-  return {.name = "sync_batch_norm_grad",
-          .inputs = {"x", "dy", "scale", "batch_mean", "batch_variance", "sums"},
+  return {.inputs = {"x", "dy", "scale", "batch_mean", "batch_variance", "sums"},
           .outputs = {"dx"},
           .infer = infer_grad,
           .may_share = {{"dx", "dy"}}};

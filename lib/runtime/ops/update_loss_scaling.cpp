@@ -4,7 +4,7 @@
 //   found, scale, good, bad [1] f32: whole numbers are exact in it up to 2^24
 //   attributes: incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
 // Throws Error(config) when an argument is not f32 [1].
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -18,8 +18,7 @@ void infer_update(Inference& op) {
 }  // namespace
 
 OpDef update_loss_scaling() {
-  return {.name = "update_loss_scaling",
-          .inputs = {"found", "scale", "good", "bad"},
+  return {.inputs = {"found", "scale", "good", "bad"},
           .outputs = {"scale", "good", "bad"},
           .infer = infer_update,
           .in_place = {"scale", "good", "bad"}};

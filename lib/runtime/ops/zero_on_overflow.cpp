@@ -2,7 +2,7 @@
 // its weight decay.
 //   grad = found above 0 ? 0 : grad          grad: a list of any shapes, f32;  found [1] f32
 // Throws Error(config) when found is not f32 [1].
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 namespace fleetrun::runtime::ops {
 namespace {
@@ -12,11 +12,7 @@ void infer_zero(Inference& op) { expect_one_number(op, "found"); }
 }  // namespace
 
 OpDef zero_on_overflow() {
-  return {.name = "zero_on_overflow",
-          .inputs = {"grad*", "found"},
-          .outputs = {"grad*"},
-          .infer = infer_zero,
-          .in_place = {"grad"}};
+  return {.inputs = {"grad*", "found"}, .outputs = {"grad*"}, .infer = infer_zero, .in_place = {"grad"}};
 }
 
 }  // namespace fleetrun::runtime::ops

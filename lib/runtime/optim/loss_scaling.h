@@ -7,8 +7,8 @@
 //   update_loss_scaling found=overflow -> scale=loss_scaling ...   (dynamic)
 //   zero_on_overflow grad=w@GRAD,... found=overflow                (dynamic)
 //
-// A static scale is a constant; what overflow does to the gradients then reaches the weights. A static scale of 1 is no
-// scaling at all.
+// A static scale is a constant; what overflow does to the gradients then reaches the weights. A static scale of 1
+// does not scale.
 #pragma once
 #include <cstdint>
 #include <string>

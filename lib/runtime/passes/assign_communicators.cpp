@@ -1,6 +1,10 @@
-#include "runtime/passes/assign_communicators.h"
-
+// Distributes the all-reduces of gradients over nccl_comm_num communicators, in turn, in the order of the program.
+//
+//   all_reduce x=c@GRAD {op="sum"}        all_reduce x=c@GRAD {op="sum"}
+//   all_reduce x=b@GRAD {op="sum"}   =>   all_reduce x=b@GRAD {communicator=1; op="sum"}
+//   all_reduce x=a@GRAD {op="sum"}        all_reduce x=a@GRAD {op="sum"}
 #include "runtime/graph/communicator_of.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 

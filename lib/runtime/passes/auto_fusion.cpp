@@ -1,12 +1,19 @@
-#include "runtime/passes/auto_fusion.h"
-
+// Elementwise ops that read each other's results become one op, which does their steps over pieces that stay in the cache. It
+// takes the place of the last of them; no other op may read their results before that.
+//
+//   elementwise_add x y -> s
+//   relu x=s -> r                    =>    elementwise_group x0=x x1=y -> y0=r y1=k
+//   scale x=r -> k {bias; scale}             {code="t0 = elementwise_add x0 x1; y0 = relu t0; y1 = scale y0 2 0"}
+//   conv2d x=r ...                         conv2d x=r ...
+// The results stay the same to the bit.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
+#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace fleetrun::runtime {

@@ -1,9 +1,16 @@
-#include "runtime/passes/backward_optimizer_deps.h"
-
+// Updates begin when the whole backward pass is done, and follow each other in the order of their gradients. Without
+// this pass an update runs as soon as its gradient is summed, beside the rest of the backward pass.
+//
+//   sgd param=a grad=a@GRAD ...         sgd param=a grad=a@GRAD ... after b@GRAD
+//   sgd param=b grad=b@GRAD ...    =>   sgd param=b grad=b@GRAD ... after a
+//
+// The first update waits for the backward ops whose results no backward op reads. Updates of different owners (reduce_strategy
+// Reduce) run on different ranks, so each owner has its own chain.
 #include <map>
 #include <set>
 
 #include "runtime/graph/owner_of.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

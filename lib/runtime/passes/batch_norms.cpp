@@ -24,9 +24,8 @@ Arguments outputs_of(const OpView& op, std::initializer_list<const char*> names)
 }  // namespace
 
 OpId trained_batch_norm(const Rewrite& rewrite, ValueId value) {
-  const OpId norm = rewrite.writer_of_type(value, "batch_norm");
-  if (norm == kNone || rewrite.only_reader(value) == kNone) return kNone;
-  return rewrite.view(norm).flag("training") ? norm : kNone;
+  const OpId norm = rewrite.writer_for_one(value, "batch_norm");
+  return norm != kNone && rewrite.view(norm).flag("training") ? norm : kNone;
 }
 
 OpId gradient_of_batch_norm(const Rewrite& rewrite, const OpView& forward, ValueId dy) {

@@ -1,6 +1,11 @@
-#include "runtime/passes/coalesce_gradients.h"
-
+// Places the gradients of one message one after the other in memory (gradient_groups.h has the rules).
+//
+//   gradient a@GRAD f32[9] of a           gradient a@GRAD f32[9] of a
+//   gradient b@GRAD f32[5] of b      =>   gradient b@GRAD f32[5] of b
+//                                         contiguous b@GRAD,a@GRAD
+// (b's gradient is made first.)
 #include "runtime/passes/gradient_groups.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 

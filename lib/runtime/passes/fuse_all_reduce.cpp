@@ -1,10 +1,19 @@
-#include "runtime/passes/fuse_all_reduce.h"
-
+// Gradients that are next to each other in memory travel as one message, once the last of them is made.
+//
+//   contiguous b@GRAD,a@GRAD                     contiguous b@GRAD,a@GRAD
+//   fc_grad ... -> b@GRAD                        fc_grad ... -> b@GRAD
+//   all_reduce x=b@GRAD -> x=b@GRAD         =>   fc_grad ... -> a@GRAD
+//   fc_grad ... -> a@GRAD                        all_reduce x=b@GRAD,a@GRAD -> x=b@GRAD,a@GRAD
+//   all_reduce x=a@GRAD -> x=a@GRAD
+//
+// Tells how many there were and are, in the words that PaddlePaddle logs
+// (ir/multi_devices_graph_pass/fuse_all_reduce_op_pass.cc).
 #include <map>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -1,8 +1,15 @@
-#include "runtime/passes/fuse_broadcasts.h"
-
+// All broadcasts of updated parameters become one op, which waits for all updates. The parameters of one owner are next
+// to each other in memory and travel as one message.
+//
+//   broadcast x=a -> x=a {roots=[1]}
+//   broadcast x=b -> x=b {roots=[0]}      =>      contiguous b
+//   broadcast x=c -> x=c {roots=[1]}              contiguous a,c
+//                                                 broadcast x=b,a,c -> x=b,a,c {roots=[0,1,1]}
 #include <map>
 
 #include <fmt/format.h>
+
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 

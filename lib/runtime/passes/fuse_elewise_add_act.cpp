@@ -1,7 +1,20 @@
-#include "runtime/passes/fuse_elewise_add_act.h"
-
+// An addition and the relu or scale of its sum become one op. Their relu_grad becomes an op that also does the addition
+// before it, which sums the gradients of two readers.
+//
+//   elementwise_add x y -> s                     elementwise_add_act x y -> out {act="relu"; of="sum"}
+//   relu x=s -> out                        =>
+//   elementwise_add a b -> out@GRAD              elementwise_add_act_grad y=out dy=a more=b -> s@GRAD
+//   relu_grad y=out dy=out@GRAD -> s@GRAD
+//
+// An addition and the relu or scale of one side become one op, too, when no other op reads that side.
+//
+//   relu x=y -> r                                elementwise_add_act x y -> out {act="relu"; of="y"}
+//   elementwise_add x y=r -> out           =>
+//   relu_grad y=r dy=out@GRAD -> y@GRAD          elementwise_add_act_grad y dy=out@GRAD -> y@GRAD
+// The results stay the same to the bit.
 #include <algorithm>
 
+#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace fleetrun::runtime {
@@ -17,9 +30,8 @@ Attributes attributes_of(const Op& act, const std::string& of) {
 }
 
 bool fuse_act_of_sum(Rewrite& rewrite, OpId act) {
-  const ValueId sum = rewrite.view(act).input_id("x");
-  const OpId add = rewrite.writer_of_type(sum, "elementwise_add");
-  if (add == kNone || rewrite.only_reader(sum) == kNone) return false;
+  const OpId add = rewrite.writer_for_one(rewrite.view(act).input_id("x"), "elementwise_add");
+  if (add == kNone) return false;
   const OpView addition = rewrite.view(add);
   rewrite.replace(
       {add, act}, act,
@@ -43,39 +55,24 @@ OpId act_of_side(const Rewrite& rewrite, OpId add, ValueId side) {
 }
 
 // Its gradient asks where act(y) is above 0: where y is.
-void mask_by(Rewrite& rewrite, Program& program, ValueId side, ValueId y) {
-  for (const OpId reader : rewrite.readers(side)) {
-    Op& op = program.ops.at(static_cast<std::size_t>(reader));
-    if (op.type == "relu_grad") std::replace(op.inputs.begin(), op.inputs.end(), side, y);
-  }
+void mask_by(Rewrite& rewrite, ValueId side, ValueId y) {
+  for (const OpId reader : rewrite.readers(side))
+    if (rewrite.view(reader).op().type == "relu_grad") rewrite.redirect(reader, side, y);
 }
 
-bool fuse_act_of_side(Rewrite& rewrite, Program& program, OpId add) {
+bool fuse_act_of_side(Rewrite& rewrite, OpId add) {
   const OpView addition = rewrite.view(add);
   ValueId x = addition.input_id("x"), side = addition.input_id("y");
   if (act_of_side(rewrite, add, side) == kNone) std::swap(x, side);
   const OpId act = act_of_side(rewrite, add, side);
   if (act == kNone) return false;
   const ValueId y = rewrite.view(act).input_id("x");
-  mask_by(rewrite, program, side, y);
+  mask_by(rewrite, side, y);
   rewrite.replace(
       {act, add}, add,
       rewrite.make("elementwise_add_act", {{"x", x}, {"y", y}}, {{"out", addition.output_id("sum")}},
-                   attributes_of(program.op(act), "y"), addition.op().role));
+                   attributes_of(rewrite.program().op(act), "y"), addition.op().role));
   return true;
-}
-
-int fuse_add_act_forward(Program& program, const OpTable& ops) {
-  Rewrite rewrite(program, ops);
-  int found = 0;
-  for (OpId op = 0; op < rewrite.size(); ++op)
-    if (is_act(program.op(op)) && fuse_act_of_sum(rewrite, op)) ++found;
-  for (OpId op = 0; op < rewrite.size(); ++op)
-    if (rewrite.there(op) && program.op(op).type == "elementwise_add" &&
-        fuse_act_of_side(rewrite, program, op))
-      ++found;
-  rewrite.finish();
-  return found;
 }
 
 // Whether a relu_grad that looks at `positive` is the gradient of a fused op.
@@ -92,33 +89,21 @@ bool masks_fused(const Rewrite& rewrite, ValueId positive) {
   });
 }
 
-void fuse_mask(Rewrite& rewrite, OpId mask) {
+bool fuse_mask(Rewrite& rewrite, OpId mask) {
   const OpView relu = rewrite.view(mask);
   const ValueId y = relu.input_id("y"), dy = relu.input_id("dy");
-  const Arguments dx = {{"dx", relu.output_id("dx")}};
-  const OpId add = rewrite.writer_of_type(dy, "elementwise_add");
-  if (add == kNone || rewrite.only_reader(dy) == kNone)
-    return rewrite.replace(
-        {mask}, mask,
-        rewrite.make("elementwise_add_act_grad", {{"y", y}, {"dy", dy}}, dx, {}, relu.op().role));
-  const OpView addition = rewrite.view(add);
-  rewrite.replace({add, mask}, mask,
-                  rewrite.make("elementwise_add_act_grad",
-                               {{"y", y}, {"dy", addition.input_id("x")}, {"more", addition.input_id("y")}},
-                               dx, {}, relu.op().role));
-}
-
-int fuse_add_act_backward(Program& program, const OpTable& ops) {
-  Rewrite rewrite(program, ops);
-  int found = 0;
-  for (OpId mask = 0; mask < rewrite.size(); ++mask) {
-    if (program.op(mask).type != "relu_grad" || !masks_fused(rewrite, rewrite.view(mask).input_id("y")))
-      continue;
-    fuse_mask(rewrite, mask);
-    ++found;
+  if (!masks_fused(rewrite, y)) return false;
+  std::vector<OpId> parts = {mask};
+  Arguments inputs = {{"y", y}, {"dy", dy}};
+  if (const OpId add = rewrite.writer_for_one(dy, "elementwise_add"); add != kNone) {
+    const OpView addition = rewrite.view(add);
+    parts.push_back(add);
+    inputs = {{"y", y}, {"dy", addition.input_id("x")}, {"more", addition.input_id("y")}};
   }
-  rewrite.finish();
-  return found;
+  rewrite.replace(
+      parts, mask,
+      rewrite.make("elementwise_add_act_grad", inputs, {{"dx", relu.output_id("dx")}}, {}, relu.op().role));
+  return true;
 }
 
 }  // namespace
@@ -126,8 +111,11 @@ int fuse_add_act_backward(Program& program, const OpTable& ops) {
 void fuse_elewise_add_act(Program& program, const PassContext& context) {
   if (!device_has_all(context, "fuse_elewise_add_act", {"elementwise_add_act", "elementwise_add_act_grad"}))
     return;
-  const int forward = fuse_add_act_forward(program, context.ops);
-  tell_found(context, "fuse_elewise_add_act", forward, fuse_add_act_backward(program, context.ops));
+  const int of_sums = rewrite_each(program, context.ops, "relu", fuse_act_of_sum) +
+                      rewrite_each(program, context.ops, "scale", fuse_act_of_sum);
+  const int of_sides = rewrite_each(program, context.ops, "elementwise_add", fuse_act_of_side);
+  const int backward = rewrite_each(program, context.ops, "relu_grad", fuse_mask);
+  tell_found(context, "fuse_elewise_add_act", of_sums + of_sides, backward);
 }
 
 }  // namespace fleetrun::runtime

@@ -1,8 +1,17 @@
-#include "runtime/passes/fuse_optimizers.h"
-
+// All updates that differ only in their parameters become one op.
+//
+//   sgd param=a grad=a@GRAD learning_rate=rate -> param=a
+//   sgd param=b grad=b@GRAD learning_rate=rate -> param=b
+//     =>
+//   sgd param=a,b grad=a@GRAD,b@GRAD learning_rate=rate -> param=a,b
+//
+// The op waits for all gradients. Tells how many there were, in the words that PaddlePaddle logs
+// (ir/fuse_optimizer_ops_pass/fuse_optimizer_op_pass.cc).
 #include <algorithm>
 
 #include <fmt/format.h>
+
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

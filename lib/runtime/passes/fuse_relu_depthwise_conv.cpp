@@ -1,7 +1,14 @@
-#include "runtime/passes/fuse_relu_depthwise_conv.h"
-
+// A depthwise convolution computes the relu that only it reads, so that relu(x) is no longer in memory.
+//
+//   relu x -> r                                    relu_depthwise x w -> y
+//   conv2d x=r w -> y                         =>
+//   conv2d_grad_weights x=r dy -> w@GRAD           relu_depthwise_grad_weights x dy -> w@GRAD
+//   conv2d_grad_input dy w -> r@GRAD               relu_depthwise_grad_input dy w x -> x@GRAD
+//   relu_grad y=r dy=r@GRAD -> x@GRAD
+// Its sums have another order than oneDNN's. Runs before the fusions that would take the relu.
 #include <optional>
 
+#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
 namespace fleetrun::runtime {

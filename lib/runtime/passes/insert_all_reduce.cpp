@@ -1,4 +1,9 @@
-#include "runtime/passes/insert_all_reduce.h"
+// Sums every parameter gradient over the ranks, right after the op that makes it.
+//
+//   fc_grad ... -> w@GRAD                  =>    fc_grad ... -> w@GRAD
+//   sgd param=w grad=w@GRAD                      all_reduce x=w@GRAD -> x=w@GRAD {op="sum"}
+//                                                sgd param=w grad=w@GRAD
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

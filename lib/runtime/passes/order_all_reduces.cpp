@@ -1,11 +1,19 @@
-#include "runtime/passes/order_all_reduces.h"
-
+// Brings the sums of gradients into the same order on every rank: by the level of the op that makes the gradient, and within a
+// level by the name of the first gradient, in descending order. The level of an op is one more than the highest level of the ops
+// whose values it reads (paddle/fluid/framework/ir/multi_devices_graph_pass/all_reduce_deps_pass.cc). Each sum comes right
+// after its gradients and the sums before it.
+//
+//   fc_grad ... -> a@GRAD (level 3)      fc_grad ... -> a@GRAD
+//   all_reduce x=a@GRAD                  fc_grad ... -> b@GRAD
+//   fc_grad ... -> b@GRAD (level 2) =>   all_reduce x=b@GRAD
+//   all_reduce x=b@GRAD                  all_reduce x=a@GRAD
 #include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

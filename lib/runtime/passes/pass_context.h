@@ -1,4 +1,4 @@
-// A pass rewrites a program for what the job's strategy asks. One function and one file each.
+// What a pass gets besides the program. A pass rewrites a program for the job's strategy; each is one function in one file.
 #pragma once
 #include <functional>
 #include <set>
@@ -18,9 +18,8 @@ struct PassContext {
   const OpTable& ops;
   const job::StrategySpec& strategy;
   int world_size = 1;
-  const OpNames* device_ops =
-      nullptr;  // that the device has which will run the program; null: it has every op
-  std::vector<std::string>* messages = nullptr;  // what people are told, in order; null: nobody listens
+  const OpNames* device_ops = nullptr;           // of the device that will run the program; null: every op
+  std::vector<std::string>* messages = nullptr;  // gets the messages for the user, in order; null: drops them
 
   bool device_has(std::string_view op) const { return device_ops == nullptr || device_ops->count(op) > 0; }
   void tell(std::string message) const {

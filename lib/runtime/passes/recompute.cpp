@@ -1,5 +1,11 @@
-#include "runtime/passes/recompute.h"
-
+// Trades computation for memory (Chen et al. 2016, arXiv:1604.06174). Of the forward pass it keeps only the values at the cuts
+// between segments. The other values of a segment are computed again right before the backward pass needs them.
+//   a -> [x1 -> x2] -> b -> ...  b@GRAD -> x2_grad(x1, x2)
+//   a -> [x1 -> x2] -> b -> ...  b@GRAD -> [a -> x1' -> x2'] -> x2_grad(x1', x2')
+// A cut is a place where all later ops depend on one value alone. The cuts are those that strategy.recompute_configs.checkpoints
+// names, or those that need the least memory. The last segment is not computed again, as its gradients come first. Small values
+// (vectors: statistics of channels, sums) and values that other ranks contributed to are kept. An op that runs again changes no state.
+// Runs after the backward pass is appended. Throws Error(config) for a checkpoint that is not a cut.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -68,6 +68,10 @@ OpId Rewrite::writer_of_type(ValueId id, std::string_view type) const {
   return op != kNone && there(op) && program_.op(op).type == type ? op : kNone;
 }
 
+OpId Rewrite::writer_for_one(ValueId id, std::string_view type) const {
+  return only_reader(id) == kNone ? kNone : writer_of_type(id, type);
+}
+
 OpId Rewrite::only_reader(ValueId id) const {
   const std::vector<OpId>& readers = readers_.at(static_cast<std::size_t>(id));
   if (readers.size() != 1 || program_.value(id).kind != ValueKind::activation) return kNone;
@@ -79,6 +83,11 @@ void Rewrite::replace(const std::vector<OpId>& parts, OpId place, Op fused) {
   placed_.emplace_back(place, std::move(fused));
 }
 
+void Rewrite::redirect(OpId reader, ValueId from, ValueId to) {
+  std::vector<ValueId>& inputs = program_.ops.at(static_cast<std::size_t>(reader)).inputs;
+  std::replace(inputs.begin(), inputs.end(), from, to);
+}
+
 void Rewrite::finish() {
   for (auto& [place, fused] : placed_) {
     program_.ops[static_cast<std::size_t>(place)] = std::move(fused);
@@ -88,6 +97,16 @@ void Rewrite::finish() {
   for (std::size_t op = 0; op < gone_.size(); ++op)
     if (!gone_[op]) ops.push_back(std::move(program_.ops[op]));
   program_.ops = std::move(ops);
+}
+
+int rewrite_each(Program& program, const OpTable& ops, std::string_view type,
+                 bool (*rewrite_one)(Rewrite& rewrite, OpId op)) {
+  Rewrite rewrite(program, ops);
+  int rewritten = 0;
+  for (OpId op = 0; op < rewrite.size(); ++op)
+    if (rewrite.there(op) && program.op(op).type == type) rewritten += rewrite_one(rewrite, op);
+  rewrite.finish();
+  return rewritten;
 }
 
 }  // namespace fleetrun::runtime

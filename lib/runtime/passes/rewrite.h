@@ -1,4 +1,4 @@
-// What fusions have in common: who writes and reads a value, and ops that are replaced by fewer.
+// What fusions have in common: which ops write and read a value, and replacing ops by fewer.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fleetrun::runtime {
 
-// Whether the device has all these ops; what it lacks is told in the name of the pass.
+// Whether the device has all these ops. Tells which one is missing, in the name of the pass.
 bool device_has_all(const PassContext& context, std::string_view pass,
                     std::initializer_list<const char*> ops);
 
@@ -32,6 +32,8 @@ class Rewrite {
   OpId writer(ValueId id) const;
   // The writer when it is an op of this type that is still there, else kNone.
   OpId writer_of_type(ValueId id, std::string_view type) const;
+  // writer_of_type of a value that has an only_reader, else kNone.
+  OpId writer_for_one(ValueId id, std::string_view type) const;
   // In the order of the program; kNone stands for a fetch.
   const std::vector<OpId>& readers(ValueId id) const { return readers_.at(static_cast<std::size_t>(id)); }
   // The only op that reads the value, kNone when others do, or when it outlives the step or is fetched.
@@ -39,8 +41,11 @@ class Rewrite {
 
   bool there(OpId op) const { return !gone_.at(static_cast<std::size_t>(op)); }
 
-  // `fused` comes to stand where `place` did; all parts, `place` among them, are gone from then on.
+  // Puts `fused` in the place of `place`, and takes away all parts; `place` is one of them.
   void replace(const std::vector<OpId>& parts, OpId place, Op fused);
+
+  // The op reads `to` in place of `from`. readers() still has the original ones.
+  void redirect(OpId reader, ValueId from, ValueId to);
 
   // Carries it out. Nothing waits for other ops by Op::after yet: mere order comes after all fusions.
   void finish();
@@ -53,5 +58,10 @@ class Rewrite {
   std::vector<bool> gone_;                   // by OpId
   std::vector<std::pair<OpId, Op>> placed_;  // by place
 };
+
+// Offers each op of this type to `rewrite_one`, unless an earlier offer took it away. `rewrite_one` replaces it or returns false.
+// Returns the number of ops that were replaced.
+int rewrite_each(Program& program, const OpTable& ops, std::string_view type,
+                 bool (*rewrite_one)(Rewrite& rewrite, OpId op));
 
 }  // namespace fleetrun::runtime

@@ -1,4 +1,7 @@
-#include "runtime/passes/scale_loss_gradient.h"
+// Sums over ranks become means: the gradient of the loss starts as 1/ranks (gradient_scale_strategy CoeffNumDevice).
+//
+//   fill -> loss@GRAD {value=1}      =>      fill -> loss@GRAD {value=1/ranks}
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -1,4 +1,9 @@
-#include "runtime/passes/sequential_execution.h"
+// Every op waits for the op before it, with any number of threads. Collectives do not exist yet, so they may still run beside
+// computation.
+//
+//   relu x=a -> y=b             relu x=a -> y=b
+//   relu x=a -> y=c      =>     relu x=a -> y=c after b
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 

@@ -1,8 +1,19 @@
-#include "runtime/passes/sync_batch_norm.h"
-
+// Batch normalisation in training by the statistics of all ranks. Communicator 0 adds up its sums. Like the sums of the gradients,
+// they have the order of the program, which is the same on every rank.
+//
+//   batch_norm x ... mean=m -> y       sync_batch_norm_sums x mean=m -> bn.sums
+//                                 =>   all_reduce x=bn.sums
+//                                      sync_batch_norm x ... mean=m sums=bn.sums -> y
+//
+//   batch_norm_grad x dy ...           sync_batch_norm_grad_sums x dy ... -> bn@GRAD.sums dscale dbias
+//     -> dx dscale dbias          =>   all_reduce x=bn@GRAD.sums
+//                                      sync_batch_norm_grad x dy ... sums=bn@GRAD.sums -> dx
+// Runs before the fusions, which do not match the parts. Without these ops on the device it only tells so.
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
 namespace {

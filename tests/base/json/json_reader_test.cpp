@@ -84,7 +84,7 @@ TEST_CASE("a key that comes twice is named with both places") {
         "3:10 a: found the key again, wanted it once; it is first at 1:2");
 }
 
-TEST_CASE("a text that breaks off is told with what is open") {
+TEST_CASE("a text that breaks off is reported with what is open") {
   CHECK(problems_of("") == "1:1 : found the text is empty, wanted a value");
   CHECK(problems_of("{\"a\": {\n\"b\": [1") ==
         "2:8 a.b[1]: found the text ends inside the list that begins at 2:6, wanted ',' or ']'");
@@ -136,7 +136,7 @@ TEST_CASE("slips that people make in JSON are called by their names") {
   }
 }
 
-TEST_CASE("faults inside a text are told at their character") {
+TEST_CASE("faults inside a text are reported at their character") {
   CHECK(problems_of("[\"ab\x01\"]") ==
         "1:5 [0]: found the control character U+0001 in a text, wanted it written as \\u0001");
   CHECK(problems_of("[\"ab\n\"]") ==

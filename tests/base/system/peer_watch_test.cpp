@@ -52,7 +52,7 @@ TEST_CASE("a peer that is there, closes or resets the connection") {
     constexpr int kLooks = 1000,
                   kPause = 10'000;  // 10 s in microseconds: the kernel delivers when it has a core
     for (int i = 0; i < kLooks && state_of_peer(connection.ours.get()) != state; ++i)
-      ::usleep(kPause);  // between two looks: waiting would be the kernel's answer, not that of state_of_peer
+      ::usleep(kPause);  // polls: poll(2) would answer instead of state_of_peer
     return state_of_peer(connection.ours.get()) == state;
   };
   CHECK(becomes(closed, PeerState::closed));
@@ -71,7 +71,7 @@ TEST_CASE("a peer that takes nothing more is there") {
   CHECK(state_of_peer(connection.ours.get()) == PeerState::there);
 }
 
-TEST_CASE("the kernel is told to ask so that an idle peer is lost after the time that is promised") {
+TEST_CASE("the kernel probes an idle peer often enough to lose it after the promised time") {
   const Connection connection;
   const int fd = connection.ours.get();
   CHECK(option_of(fd, SOL_SOCKET, SO_KEEPALIVE) == 1);

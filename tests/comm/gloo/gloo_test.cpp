@@ -140,7 +140,8 @@ TEST_CASE(
             throw std::runtime_error("a wrong sum");
           if (comm.rank() == 0 && ++done == 1)
             breaks = std::thread([&] {
-              std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));  // anywhere in the next ones
+              // Each round breaks the connection at another point of the all-reduces that run meanwhile.
+              std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
               break_a_connection(round);
             });
         }

@@ -52,7 +52,7 @@ TEST_CASE("ranks with the same facts agree") {
   }));
 }
 
-TEST_CASE("the first fact that differs is told to every rank, with both values and whose they are") {
+TEST_CASE("every rank learns the first fact that differs, with both values and whose they are") {
   MemoryStore store;
   const auto words = endings(3, [&](int rank) {
     agree({store, rank, 3}, "fingerprint",

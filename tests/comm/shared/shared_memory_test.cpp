@@ -273,7 +273,7 @@ TEST_CASE("shared memory: a rank that does not come is named at the deadline, wi
     comm.barrier();
     if (comm.rank() == 1) {
       others_failed.wait();
-      // The others had come to the barrier that it missed; at the next one it is told why it is alone.
+      // The others waited at the barrier that it missed. At the next one it learns why it is alone.
       comm.barrier();
       const std::string late = error_of([&] { comm.barrier(); }).message();
       if (late.find("failed in collective 2, where it waited for this rank") != std::string::npos) ++named;
@@ -291,7 +291,7 @@ TEST_CASE("shared memory: a rank that does not come is named at the deadline, wi
   CHECK(named == 3);
 }
 
-TEST_CASE("shared memory: ranks that call different collectives are told so, and nobody hangs") {
+TEST_CASE("shared memory: ranks that call different collectives learn it, and nobody hangs") {
   using Call = std::function<void(Communicator&)>;
   std::vector<float> floats(100'000);
   std::vector<std::int32_t> ints(100);

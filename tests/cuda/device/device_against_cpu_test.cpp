@@ -146,7 +146,7 @@ TEST_CASE("a value that a device keeps in its own layout comes back as it went i
   }
 }
 
-TEST_CASE("a label that is not a class is told, with its sample") {
+TEST_CASE("a label that is not a class is reported, with its sample") {
   const auto device = test::make_test_device();
   const std::map<std::string, test::Given> inputs = {{"logits", {{3, 4}, numbers("logits", 12)}},
                                                      {"label", {{3}, std::vector<std::int32_t>{1, 4, 0}}}};

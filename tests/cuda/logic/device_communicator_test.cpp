@@ -1,4 +1,4 @@
-// The communicator of a device on a library that stands in for NCCL and fails when it is told to.
+// The communicator of a device on a library that stands in for NCCL and fails on request.
 #include "cuda/logic/device_communicator.h"
 
 #include <doctest/doctest.h>
@@ -177,7 +177,7 @@ TEST_CASE("ranks that fail in different collectives say so of each other") {
       "rank 1: collective 2, barrier: rank 0 failed in collective 1, all_reduce of 1 f32 (sum) (remote process exited)");
 }
 
-TEST_CASE("a failure to join is told as one") {
+TEST_CASE("a failure to join is reported as one") {
   Alone alone;
   Script script = {.fails_to_join = true};
   CHECK(message_of([&] { make(script, {.party = alone.party()}); }) ==

@@ -31,7 +31,7 @@ TEST_CASE("what is given back becomes one piece with what is free beside it") {
   CHECK(pool.take(4 * kPoolAlignment) == 0);
 }
 
-TEST_CASE("giving back what was not taken is a bug that is told") {
+TEST_CASE("giving back what was not taken is reported as a bug") {
   MemoryPool pool(4 * kPoolAlignment);
   CHECK_THROWS_WITH_AS(pool.give_back(256), "offset 256 of a memory pool is given back, but was not taken",
                        Error);

@@ -27,6 +27,19 @@ inline double seconds_within(std::chrono::milliseconds time) {
 inline bool is_root() { return ::geteuid() == 0; }
 inline bool can_mount() { return run_child({"/usr/bin/unshare", "-m", "/bin/true"}).code == 0; }
 
+inline Words as_nobody(const Words& command) {
+  Words words = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+// The command in a mount namespace of its own, after the shell command `mount`.
+inline Words after_mount(const std::string& mount, const Words& command) {
+  Words words = {"/usr/bin/unshare", "-m", "/bin/sh", "-c", mount + " && exec \"$@\"", "sh"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 // A launch whose workers run a shell script; in it, "$FAKE ..." is the fake worker and $RANK the rank.
 struct ScriptLaunch : Launch {
   Words script_command(Words flags, const std::string& script) const {

@@ -133,7 +133,7 @@ TEST_CASE("D1: the embedded runtime goes on training though its log has no room"
   CHECK(launch.folder.has("output/model.safetensors"));
 }
 
-TEST_CASE("D1: a program that fails on a full log disk is told with that cause") {
+TEST_CASE("D1: a program that fails on a full log disk is reported with that cause") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
   const ScriptLaunch launch;
   const ChildResult result = run_mounted(

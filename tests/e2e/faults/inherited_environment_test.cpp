@@ -84,7 +84,7 @@ TEST_CASE("row 'ulimit -f': files that may not be as long as ours are an error w
       job.err);
 }
 
-TEST_CASE("row 'ulimit -f': a worker that a limit ends is told with that limit") {
+TEST_CASE("row 'ulimit -f': a worker that a limit ends is reported with that limit") {
   const ScriptLaunch launch;
   const ChildResult length = launch.run_after(
       "ulimit -f 100", Launch::command({}, {"flood", "10000000"}));  // 512 or 1024 bytes each

@@ -121,7 +121,7 @@ TEST_CASE("L14: when a rank cannot be forked those before it are stopped, and th
   CHECK(launch.report()["cause"] == "spawn");
 }
 
-TEST_CASE("L15: an environment that is too large is told with the variable that is to blame") {
+TEST_CASE("L15: an environment that is too large is reported with the variable that is to blame") {
   const ScriptLaunch launch;
   const std::string job = kEndlessJob;
   launch.folder.write("job.json", job.substr(0, job.rfind('}')) + R"(, "env": {"BIG": ")" +

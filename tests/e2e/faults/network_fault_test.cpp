@@ -99,14 +99,14 @@ void check_end(const Layout& layout, const Fault& fault) {
 
 const std::string kSilent = "no answer for 5 s";
 
-TEST_CASE("N1: a node whose cable is pulled ends the run with 75, and who lost whom is told") {
+TEST_CASE("N1: a node whose cable is pulled ends the run with 75, and who lost whom is reported") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Fault fault = {"cable", [](const Namespaces& network, int node) { network.pull_cable(node); },
                        kSilent};
   for (const Layout& layout : kLayouts) check_end(layout, fault);
 }
 
-TEST_CASE("N2: a network that swallows everything ends the run with 75, and who lost whom is told") {
+TEST_CASE("N2: a network that swallows everything ends the run with 75, and who lost whom is reported") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Fault fault = {"drop", [](const Namespaces& network, int node) { network.drop_all(node); }, kSilent};
   for (const Layout& layout : kLayouts) check_end(layout, fault);

@@ -325,7 +325,7 @@ TEST_CASE("L10: SIGUSR1 and SIGUSR2 are passed on to the ranks that handle them,
   CHECK(process.wait().code == 0);
 }
 
-TEST_CASE("hunt 1: a rank that dies of a signal which fleetrun passed on is told so") {
+TEST_CASE("hunt 1: a rank that dies of a signal which fleetrun passed on is reported as such") {
   const ScriptLaunch launch;
   ChildProcess process(launch.script_command({},
                                              "trap 'trap - USR1; kill -USR1 $$' USR1\n$FAKE ready up\n"

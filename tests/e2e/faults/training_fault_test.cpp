@@ -24,7 +24,7 @@ struct Training {
   std::optional<ChildProcess> process;
 };
 
-TEST_CASE("W1: a rank of the embedded runtime that is killed is told with its step and its collectives") {
+TEST_CASE("W1: a rank of the embedded runtime that is killed is reported with its step and its collectives") {
   Training training;
   ::kill(worker_of(training.launch, 1), SIGKILL);
   const ChildResult result = training.process->wait();
@@ -78,7 +78,7 @@ TEST_CASE("W5: a rank that is stopped is named with its collective and where the
   }
 }
 
-TEST_CASE("W5: collectives are told from the first one on, those of the search for algorithms included") {
+TEST_CASE("W5: collectives are reported from the first one on, those of the search for algorithms included") {
   Training training("auto", R"({
   "model": {"name": "resnet20"},
   "data": {"train": {"format": "synthetic", "samples": 64, "shape": [3, 8, 8], "classes": 4}, "batch_size": 2},

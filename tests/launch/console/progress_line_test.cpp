@@ -20,7 +20,7 @@ TEST_CASE("training shows the first rank's place and everybody's speed") {
         "training  epoch 2/12  step 340/3910  loss 1.23457  1024.0 images/s");
 }
 
-TEST_CASE("a narrow terminal is told what matters most") {
+TEST_CASE("a narrow terminal shows what matters most") {
   const Progress first = {.phase = Phase::training,
                           .epoch = 2,
                           .epochs = 12,

@@ -59,7 +59,7 @@ TEST_CASE("a driver that does not answer is given up") {
   end_all_children(kLimit);
 }
 
-TEST_CASE("a chosen GPU that others use is told, by index, UUID or MIG name, and once") {
+TEST_CASE("a chosen GPU that others use is reported, by index, UUID or MIG name, and once") {
   const GpuFact idle = {
       .uuid = "GPU-00aa", .name = "H100", .memory_used = 1 << 20, .memory_total = 1ull << 36};
   const GpuFact busy = {.uuid = "GPU-11bb",

@@ -23,7 +23,7 @@ TEST_CASE("a variable or argument that is too long for Linux is named with its s
   CHECK_THROWS_AS(check_argument_sizes({std::string(131072, 'x')}, {}), Error);
 }
 
-TEST_CASE("an environment that is too large in all is told with its largest part") {
+TEST_CASE("an environment that is too large in all is reported with its largest part") {
   CHECK(
       describe_spawn_limit(E2BIG, {"train", "x"}, with("BIG", 1000)) ==
       "arguments have 8 bytes and the environment 1019, most of them in BIG (1004); Linux passes on a quarter of the "
@@ -49,7 +49,7 @@ TEST_CASE("hunt 15: of several limits of processes the lowest is named, which a 
   CHECK(describe_spawn_limit(EAGAIN, {"train"}, {}).find(" processes (") != std::string::npos);
 }
 
-TEST_CASE("a process that a limit ended is told with that limit") {
+TEST_CASE("a process that a limit ended is reported with that limit") {
   const DeadlyLimits limits = {.file_bytes = 4096, .cpu_seconds = 1000, .hard_cpu_seconds = 2000};
   CHECK(describe_death_limit({ExitStatus::How::signaled, SIGXCPU}, 1000, limits) ==
         "a process may take 1000 s of processor time (ulimit -t)");

@@ -24,7 +24,7 @@ TEST_CASE("known variables with sound values are fine, and others are none of NC
   CHECK(lint("PATH", "x").empty());
 }
 
-TEST_CASE("an unknown variable is told with the one that was probably meant") {
+TEST_CASE("an unknown variable is reported with the one that was probably meant") {
   CHECK(
       lint("NCCL_SOKET_IFNAME", "eth0") ==
       Texts{
@@ -33,7 +33,7 @@ TEST_CASE("an unknown variable is told with the one that was probably meant") {
         Texts{"NCCL_XYZZY_QUUX is not a variable that NCCL is known to read"});
 }
 
-TEST_CASE("an obsolete variable is told with its successor") {
+TEST_CASE("an obsolete variable is reported with its successor") {
   CHECK(lint("NCCL_IB_CUDA_SUPPORT", "1") ==
         Texts{"NCCL_IB_CUDA_SUPPORT is obsolete since NCCL 2.4; NCCL_NET_GDR_LEVEL took its place"});
 }
@@ -55,7 +55,7 @@ TEST_CASE("the loopback interface is wrong between nodes only") {
         Texts{"NCCL_SOCKET_IFNAME is lo, the loopback interface, which reaches no other node"});
 }
 
-TEST_CASE("InfiniBand that is up and switched off is told") {
+TEST_CASE("InfiniBand that is up and switched off is reported") {
   CHECK(lint("NCCL_IB_DISABLE", "1") ==
         Texts{"NCCL_IB_DISABLE is 1, but this host has an active InfiniBand or RoCE port"});
   CHECK(lint_nccl({{"NCCL_IB_DISABLE", "1"}}, {.interfaces = {"lo"}}, 1).empty());

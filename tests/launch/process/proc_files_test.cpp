@@ -34,7 +34,7 @@ TEST_CASE("our own process is found under its number") {
   CHECK(list_process_tree(::getpid()).front() == ::getpid());
 }
 
-TEST_CASE("a process's own processor time is told apart from its children's") {
+TEST_CASE("a process's own processor time is separate from its children's") {
   const auto stat = parse_process_stat("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 100 20 3000 400 20 0");
   REQUIRE(stat);
   CHECK(stat->cpu_time == std::chrono::milliseconds(35200));

@@ -87,7 +87,7 @@ TEST_CASE("ranks that wait in the same collective have no odd one, and those beh
   CHECK(describe_collectives({}).empty());
 }
 
-TEST_CASE("a rank that calls something else is named where most agree, and both are told where two differ") {
+TEST_CASE("a rank that calls something else is named where most agree, and both are named where two differ") {
   auto found = only(records(
       {history({sum(1), sum(2, false)}), history({sum(1), share(2)}), history({sum(1), sum(2, false)})},
       3 * kSecond));

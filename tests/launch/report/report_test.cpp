@@ -46,7 +46,7 @@ ExitReport failed_report() {
 
 TEST_CASE("when all went well there is nothing to say") { CHECK(describe(report_of(2)).empty()); }
 
-TEST_CASE("a failure is told in one block: who, how, where, what it said, who was stopped") {
+TEST_CASE("a failure is reported in one block: who, how, where, what it said, who was stopped") {
   CHECK(describe(failed_report()) ==
         "fleetrun: rank 1 was killed by SIGKILL (9), not by fleetrun (pid 101 on node-a, after 1.2 s)\n"
         "fleetrun: it ran: train --name 'a b'\n"
@@ -167,7 +167,7 @@ TEST_CASE("what is known beyond the exit status stands beside it, for people and
   CHECK(json["evidence"][0] == "out of memory: limit 64 MiB");
 }
 
-TEST_CASE("earlier attempts and a crash loop are told") {
+TEST_CASE("earlier attempts and a crash loop are reported") {
   ExitReport report = failed_report();
   report.verdict.attempt = 1;
   report.verdict.crash_loop = true;
@@ -180,7 +180,7 @@ TEST_CASE("earlier attempts and a crash loop are told") {
   CHECK(json["earlier_attempts"][0]["logs"] == "log/attempt-0");
 }
 
-TEST_CASE("a hang is told in the words of what was seen, with the roll call for programs") {
+TEST_CASE("a hang is reported in the words of what was seen, with the roll call for programs") {
   ExitReport report = report_of(2);
   report.verdict.cause = Cause::hung;
   report.verdict.why = "no rank writes anything or works for 60 s";

@@ -33,7 +33,7 @@ std::vector<StackTarget> to_file(const std::string& path) {
   return targets;
 }
 
-TEST_CASE("row 'a second Ctrl-\\ while debuggers run': who asks meanwhile is told the end, too") {
+TEST_CASE("row 'a second Ctrl-\\ while debuggers run': who asks meanwhile learns of the end, too") {
   const Debugger machine("read nothing < $0.go");
   REQUIRE(::mkfifo((machine.folder / "gdb.go").c_str(), 0600) == 0);
   EventLoop loop;
@@ -50,7 +50,7 @@ TEST_CASE("row 'a second Ctrl-\\ while debuggers run': who asks meanwhile is tol
   CHECK(told == 2);
 }
 
-TEST_CASE("where there is no debugger the end is told at once") {
+TEST_CASE("where there is no debugger the end is reported at once") {
   Environment environment;
   environment.set("PATH", "/nowhere");
   EventLoop loop;

@@ -75,7 +75,7 @@ TEST_CASE("an answer of any length arrives whole") {
   CHECK(with_server(folder, 5000, [&] { return ask(folder, text); }).size() == 5'000'000);
 }
 
-TEST_CASE("a request that is too long is told so") {
+TEST_CASE("a request that is too long gets an answer that says so") {
   const TemporaryFolder folder;
   const std::string answer = with_server(folder, 1, [&] { return ask(folder, std::string(70'000, 'x')); });
   CHECK(answer == R"({"error": "the request has more than 65536 bytes"})");

@@ -20,7 +20,8 @@ RunMetrics script_run() {
           .ranks = {{.up = true}, {.up = false, .exit_code = 137}}};
 }
 
-TEST_CASE("a run of any program is told with its workers, restarts and exits, and nothing of a training") {
+TEST_CASE(
+    "a run of any program is reported with its workers, restarts and exits, and nothing of a training") {
   CHECK(prometheus_text(script_run()) ==
         "# HELP fleetrun_info The run of these metrics.\n"
         "# TYPE fleetrun_info gauge\n"
@@ -53,13 +54,13 @@ TEST_CASE("--job_id $'a\\xffb' --metrics_file: a name that is not UTF-8 is repla
                  "b\""));
 }
 
-TEST_CASE("the code of a run that has ended is told") {
+TEST_CASE("the code of a run that has ended is reported") {
   RunMetrics run = script_run();
   run.exit_code = 78;
   CHECK(contains(prometheus_text(run), "\nfleetrun_exit_code 78\n"));
 }
 
-TEST_CASE("a training is told by rank") {
+TEST_CASE("a training is reported by rank") {
   RunMetrics run = script_run();
   RankMetrics& rank = run.ranks[1];
   run.ranks[0].progress = Progress();

@@ -15,7 +15,7 @@ Snapshot snapshot(std::int64_t steps) {
   return made;
 }
 
-TEST_CASE("checkpoints are written in order, each is told once, and the last is there at the end") {
+TEST_CASE("checkpoints are written in order, each is reported once, and the last is there at the end") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), 10);
   {

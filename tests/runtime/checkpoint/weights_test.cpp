@@ -140,7 +140,7 @@ TEST_CASE("every rank starts with the pretrained weights, bit for bit") {
   for (const Weights& weights : started(job, 2)) CHECK(weights == wanted);
 }
 
-TEST_CASE("all tensors that do not fit are told at once") {
+TEST_CASE("all tensors that do not fit are reported at once") {
   auto tensors = kTiny;
   tensors.erase("f1.bias");
   tensors["f1.weight"] = {8, 5};

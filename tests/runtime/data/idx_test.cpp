@@ -57,7 +57,7 @@ TEST_CASE("IDX images are resized and given channels like any other") {
   CHECK(open_data_set(spec)->shape() == ImageShape{3, 4, 4});
 }
 
-TEST_CASE("a wrong magic number is told in the file's own terms") {
+TEST_CASE("a wrong magic number is reported in the file's own terms") {
   const Files files;
   check_error(ErrorKind::data, "images: the magic number is 0x00000801, wanted 0x00000803",
               [&] { files.open(kLabels, kLabels); });
@@ -84,7 +84,7 @@ TEST_CASE("sizes that do not fit are refused without taking the memory that a he
   });
 }
 
-TEST_CASE("a damaged gzip stream is told apart from a wrong file") {
+TEST_CASE("a damaged gzip stream is not mistaken for a wrong file") {
   const Files files;
   const std::string packed = gzip(make_idx({2, 2, 300}, std::string(1200, 'a')));
   check_error(ErrorKind::data, "images: the gzip stream is truncated",

@@ -128,7 +128,7 @@ TEST_CASE("a PNG file with an orientation gives the same picture as a JPEG file 
   }
 }
 
-TEST_CASE("row 9: a link to nowhere and a pipe are told when they are read, and do not decide the size") {
+TEST_CASE("row 9: a link to nowhere and a pipe are reported when they are read, and do not decide the size") {
   const Folder folder;
   folder.add("a", "2.png", make_png(gradient_image(3, 8, 6)));
   std::filesystem::create_symlink("nowhere", folder / "a/0.png");
@@ -188,7 +188,7 @@ TEST_CASE("row 11: one class is nothing to learn, unless the model has more") {
   CHECK(resolve_model_facts(model, *set).classes == 2);
 }
 
-TEST_CASE("a broken file is told when it is read, and does not decide the size") {
+TEST_CASE("a broken file is reported when it is read, and does not decide the size") {
   const Folder folder;
   folder.add("a", "0.jpg", "");
   folder.add("a", "1.jpg", "<html>");

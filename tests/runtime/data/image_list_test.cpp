@@ -49,7 +49,7 @@ TEST_CASE("a path may be absolute") {
   CHECK(folder.open(folder / "images/a.png" + " 1\n")->size() == 1);
 }
 
-TEST_CASE("all lines that cannot be used are told at once with their numbers, before any image is read") {
+TEST_CASE("all lines that cannot be used are reported at once with their numbers, before any image is read") {
   const Listed folder;
   const std::string list = folder / "train.txt";
   const Error error = error_of([&] {
@@ -66,7 +66,7 @@ TEST_CASE("all lines that cannot be used are told at once with their numbers, be
             ":8: no label; wanted `path label`");
 }
 
-TEST_CASE("of very many bad lines the first are told and the rest counted") {
+TEST_CASE("of very many bad lines the first are reported and the rest counted") {
   const Listed folder;
   std::string list;
   for (int i = 0; i < 100; ++i) list += "nothing\n";

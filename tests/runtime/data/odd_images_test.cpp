@@ -131,7 +131,7 @@ TEST_CASE("every damaged image is named, and none of them takes memory that its 
   CHECK(after.ru_maxrss - before.ru_maxrss < kMostKiB);
 }
 
-TEST_CASE("bad samples that are skipped are told once each, and others take their places") {
+TEST_CASE("bad samples that are skipped are reported once each, and others take their places") {
   Files files = good_ones();
   const std::size_t good = files.size();
   files.merge(bad_ones());

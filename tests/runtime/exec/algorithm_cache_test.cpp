@@ -34,7 +34,7 @@ TEST_CASE("what was added is read by the next one, in another place nothing") {
   CHECK(AlgorithmCache(folder / "new/one", "node2, a processor, a library 1.0").read().empty());
 }
 
-TEST_CASE("the first writer wins, and the next one is told so") {
+TEST_CASE("the first writer wins, and the next one learns it") {
   const TemporaryFolder folder;
   const AlgorithmCache cache(folder.path(), kPlace);
   cache.add({{"a", "direct"}});
@@ -57,7 +57,7 @@ TEST_CASE("writers at the same time lose nothing and end with the same choices")
   for (const Choices& choices : seen) CHECK(choices.at("shared") == all.at("shared"));
 }
 
-TEST_CASE("a file that is not a list of algorithms is told, and made anew by the next one that adds") {
+TEST_CASE("a file that is not a list of algorithms is reported, and made anew by the next one that adds") {
   const TemporaryFolder folder;
   const AlgorithmCache cache(folder.path(), kPlace);
   const std::string name = std::filesystem::path(cache.path()).filename();
@@ -76,7 +76,7 @@ TEST_CASE("a file that is not a list of algorithms is told, and made anew by the
   }
 }
 
-TEST_CASE("a folder that cannot be made is told by its name") {
+TEST_CASE("a folder that cannot be made is reported by its name") {
   const TemporaryFolder folder;
   folder.write("file", "");
   const AlgorithmCache cache(folder / "file/below", kPlace);

@@ -213,7 +213,7 @@ TEST_CASE("of two runs that search at the same time the one that is done first d
   CHECK(search_with(options_with(2.0)).algorithms() == Names{"winograd"});
 }
 
-TEST_CASE("a broken file is told once and made anew; what it knows that is not allowed is searched") {
+TEST_CASE("a broken file is reported once and made anew; what it knows that is not allowed is searched") {
   const CacheHere cache;
   search_with(options_with(0.5));
   std::string name;
@@ -244,7 +244,7 @@ TEST_CASE("a build that knows another algorithm searches again") {
   CHECK(newer.algorithms() == Names{"winograd"});
 }
 
-TEST_CASE("a cache that cannot be written is told, and what was measured holds for this run") {
+TEST_CASE("a cache that cannot be written is reported, and what was measured holds for this run") {
   const CacheHere cache("file/below");
   cache.folder().write("file", "");
   const Searched searched = search_with(options_with(0.5));

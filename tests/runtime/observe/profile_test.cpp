@@ -38,7 +38,7 @@ TEST_CASE("a profile sums what the ops of a kind took, per step, the longest kin
   CHECK(profile.kinds[1].bytes == 4000);
 }
 
-TEST_CASE("a profile is told as a table, with what the ops by themselves would reach") {
+TEST_CASE("a profile is reported as a table, with what the ops by themselves would reach") {
   const Profile profile = {.steps = 3,
                            .seconds = 0.1,
                            .data_seconds = 0.001,

@@ -93,7 +93,7 @@ std::string traced(const TemporaryFolder& home, std::array<int, 2> wanted, int f
   return said;
 }
 
-TEST_CASE("row 18: a trace of steps that the training does not do is told to be none, and why") {
+TEST_CASE("row 18: a trace of steps that the training does not do is not written, and the run says why") {
   const TemporaryFolder home;
   CHECK(traced(home, {500, 505}, 1, 28) ==
         "warning: no trace of steps 500 to 505: the training ended after step 28\n");

@@ -1,9 +1,8 @@
-#include "runtime/passes/assign_communicators.h"
-
 #include <doctest/doctest.h>
 
 #include "runtime/graph/communicator_of.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime::assign_communicators_test {
 namespace {

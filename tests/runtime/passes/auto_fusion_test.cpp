@@ -1,5 +1,3 @@
-#include "runtime/passes/auto_fusion.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,7 +7,8 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
+#include "runtime/passes/passes.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 
@@ -138,7 +137,7 @@ TEST_CASE("a group has the bits of the ops that it is made of") {
   }
 }
 
-// a stays (it is fetched), so that the first result comes to lie where b does, which a later step reads.
+// a stays (it is fetched), so the first result takes the place of b, which a later step reads.
 TEST_CASE("a result may take the place of an input that later steps read") {
   const std::string program_text =
       "feed x f32[1000]\nfeed y f32[1000]\n"

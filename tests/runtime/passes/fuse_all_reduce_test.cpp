@@ -1,9 +1,6 @@
-#include "runtime/passes/fuse_all_reduce.h"
-
 #include <doctest/doctest.h>
 
-#include "runtime/passes/coalesce_gradients.h"
-#include "runtime/passes/order_all_reduces.h"
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 
 namespace fleetrun::runtime::fuse_all_reduce_test {

@@ -1,9 +1,8 @@
-#include "runtime/passes/fuse_bn_act.h"
-
 #include <doctest/doctest.h>
 
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/passes/passes.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

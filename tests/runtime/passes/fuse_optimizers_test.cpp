@@ -1,7 +1,6 @@
-#include "runtime/passes/fuse_optimizers.h"
-
 #include <doctest/doctest.h>
 
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 
 namespace fleetrun::runtime::fuse_optimizers_test {

@@ -1,5 +1,3 @@
-#include "runtime/passes/fuse_relu_depthwise_conv.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/passes/passes.h"
 #include "support/fused_bits.h"
 #include "support/small_net.h"
 

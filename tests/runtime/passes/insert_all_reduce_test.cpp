@@ -1,8 +1,6 @@
-#include "runtime/passes/insert_all_reduce.h"
-
 #include <doctest/doctest.h>
 
-#include "runtime/passes/scale_loss_gradient.h"
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 #include "support/toy_ops.h"
 

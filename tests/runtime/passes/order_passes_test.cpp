@@ -1,8 +1,7 @@
 // The passes that add nothing but order.
 #include <doctest/doctest.h>
 
-#include "runtime/passes/backward_optimizer_deps.h"
-#include "runtime/passes/sequential_execution.h"
+#include "runtime/passes/passes.h"
 #include "support/pass_text.h"
 
 namespace fleetrun::runtime::order_passes_test {

@@ -1,10 +1,9 @@
-#include "runtime/passes/recompute.h"
-
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
+#include "runtime/passes/passes.h"
 #include "runtime/training/trainer.h"
 #include "support/built_model.h"
 #include "support/pass_text.h"

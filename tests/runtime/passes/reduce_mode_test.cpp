@@ -1,9 +1,8 @@
 // The passes of reduce_strategy Reduce.
 #include <doctest/doctest.h>
 
-#include "runtime/passes/fuse_broadcasts.h"
-#include "runtime/passes/insert_reduce.h"
 #include "runtime/passes/keep_own_updates.h"
+#include "runtime/passes/passes.h"
 #include "support/built_model.h"
 #include "support/pass_text.h"
 

@@ -1,5 +1,3 @@
-#include "runtime/passes/sync_batch_norm.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
+#include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime::sync_batch_norm_test {
 namespace {
@@ -60,7 +59,7 @@ TEST_CASE("the statistics of a training batch_norm are summed over the ranks, fo
   CHECK(messages == Lines{"sync_batch_norm: 1 layers, 2 all-reduces of their sums a step"});
 }
 
-TEST_CASE("a device without sync_batch_norm keeps batch_norm, and that is told") {
+TEST_CASE("a device without sync_batch_norm keeps batch_norm, and that is reported") {
   const OpNames some = {"sync_batch_norm_sums"};
   Program program = parse_program(kBefore + kOps, all_ops());
   const job::StrategySpec strategy;

@@ -61,7 +61,7 @@ TEST_CASE("ranks with different programs all stop and say which line differs, an
                     "ranks differ in fact 3: rank 0 has program line 3 loss, rank 1 has no such fact") == 2);
 }
 
-TEST_CASE("programs that differ after what is sent of them are told by their hashes") {
+TEST_CASE("programs that differ after the part that is sent are recognised by their hashes") {
   const auto device = make_cpu_device();
   comm::MemoryStore store;
   std::atomic<int> refusals = 0;

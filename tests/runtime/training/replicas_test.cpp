@@ -26,7 +26,7 @@ TEST_CASE("the rank that is not like the majority is named") {
   CHECK(find_difference({9, 7, 7, 8, 7}) == "the weights of ranks 0, 3 differ from those of the other ranks");
 }
 
-TEST_CASE("of two, or two halves, it cannot be told whose are wrong: both are told") {
+TEST_CASE("of two, or two halves, nobody can say whose are wrong: both are named") {
   CHECK(
       find_difference({8, 7}) ==
       "the weights of the ranks differ, and no majority tells whose are wrong: rank 1 has 0000000000000007, rank 0 has 0000000000000008");

@@ -10,9 +10,7 @@
 #include "base/error/error.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/backward.h"
-#include "runtime/passes/insert_all_reduce.h"
-#include "runtime/passes/scale_loss_gradient.h"
-#include "runtime/passes/sync_batch_norm.h"
+#include "runtime/passes/passes.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"
 #include "support/run_program.h"
@@ -141,8 +139,8 @@ GlobalBatch make_batch(std::uint64_t step) {
   return batch;
 }
 
-// Convolutions and batch norms without a kink between them: one relu that falls to the other side of 0, by rounding,
-// would be seen in all that comes behind.
+// Convolutions and batch norms without a kink between them: a relu whose input rounds to the other side of 0
+// would change everything after it.
 Program smooth_net(std::int64_t images) {
   Program program;
   Builder builder(program, all_ops());

@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "cuda/plugin/simple_kernel.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cuda/plugin/simple_kernel.h"
-#include "runtime/ops/kept.h"
+#include "runtime/ops/rules/dropout.h"
 
 namespace fleetrun::cuda {
 namespace {

@@ -1,5 +1,5 @@
 #include "cuda/plugin/simple_kernel.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::cuda {
 namespace {

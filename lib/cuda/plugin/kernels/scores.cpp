@@ -1,5 +1,5 @@
-// The ops that compare scores with labels, and means. A label that is not a class is told when the host waits for the
-// device, at the next fetch; the loss counts its sample as none.
+// The ops that compare scores with labels, and means. The host reports a label that is not a class when it waits for the
+// device, at the next fetch; the loss does not count its sample.
 #include "cuda/plugin/simple_kernel.h"
 
 namespace fleetrun::cuda {

@@ -8,7 +8,7 @@
 
 #include "runtime/graph/op_def.h"
 #include "runtime/kernels/cpu/onednn/primitive.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::cpu {
 

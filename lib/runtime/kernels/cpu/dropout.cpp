@@ -3,7 +3,7 @@
 #include <array>
 
 #include "runtime/kernels/cpu/loops/elementwise.h"
-#include "runtime/ops/kept.h"
+#include "runtime/ops/rules/dropout.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

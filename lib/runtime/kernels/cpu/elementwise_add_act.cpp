@@ -1,72 +1,33 @@
-#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
-#include "runtime/kernels/layout_choice.h"
+#include "runtime/kernels/cpu/loops/elementwise_steps.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
-FLEETRUN_VECTOR_LOOP void relu_of_sum(const float* x, const float* y, float* out, float, float,
-                                      std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float sum = x[i] + y[i];
-    out[i] = sum < 0.0F ? 0.0F : sum;  // NaN stays NaN
-  }
+FLEETRUN_VECTOR_LOOP float relu_of_sum(float x, float y) { return relu_of(x + y); }
+FLEETRUN_VECTOR_LOOP float relu_of_y(float x, float y) { return x + relu_of(y); }
+FLEETRUN_VECTOR_LOOP float scale_of_sum(float x, float y, float scale, float bias) {
+  return scale_of(x + y, scale, bias);
 }
-
-FLEETRUN_VECTOR_LOOP void relu_of_y(const float* x, const float* y, float* out, float, float,
-                                    std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (y[i] < 0.0F ? 0.0F : y[i]);
+FLEETRUN_VECTOR_LOOP float scale_of_y(float x, float y, float scale, float bias) {
+  return x + scale_of(y, scale, bias);
 }
-
-FLEETRUN_VECTOR_LOOP void scale_of_sum(const float* x, const float* y, float* out, float scale, float bias,
-                                       std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (x[i] + y[i]) + bias;
-}
-
-FLEETRUN_VECTOR_LOOP void scale_of_y(const float* x, const float* y, float* out, float scale, float bias,
-                                     std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] + (scale * y[i] + bias);
-}
-
-FLEETRUN_VECTOR_LOOP void where_positive(const float* y, const float* dy, float* dx, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
-}
-
-FLEETRUN_VECTOR_LOOP void sum_where_positive(const float* y, const float* dy, const float* more, float* dx,
-                                             std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float sum = dy[i] + more[i];
-    dx[i] = y[i] > 0.0F ? sum : 0.0F;
-  }
-}
-
-using Loop = void (*)(const float*, const float*, float*, float, float, std::int64_t);
-
-Loop loop_of(const OpView& op) {
-  const bool of_sum = op.text("of") == "sum";
-  if (op.text("act") == "relu") return of_sum ? vector_clones<relu_of_sum> : vector_clones<relu_of_y>;
-  return of_sum ? vector_clones<scale_of_sum> : vector_clones<scale_of_y>;
+FLEETRUN_VECTOR_LOOP float relu_grad_of_sum(float y, float dy, float more) {
+  return relu_grad_of(y, dy + more);
 }
 
 std::unique_ptr<Kernel> make_add_act(const OpView& op, Device&) {
-  const bool scales = op.text("act") == "scale";
-  return elementwise_kernel(
-      op, std::array{op.input_id("x"), op.input_id("y")}, op.output_id("out"),
-      [loop = loop_of(op), scale = scales ? static_cast<float>(op.number("scale")) : 0.0F,
-       bias = scales ? static_cast<float>(op.number("bias")) : 0.0F](
-          const auto& in, float* out, std::int64_t count) { loop(in[0], in[1], out, scale, bias, count); });
+  const bool of_sum = op.text("of") == "sum";
+  if (op.text("act") == "relu")
+    return of_sum ? elementwise_kernel<relu_of_sum>(op) : elementwise_kernel<relu_of_y>(op);
+  const double scale = op.number("scale"), bias = op.number("bias");
+  return of_sum ? elementwise_kernel<scale_of_sum>(op, scale, bias)
+                : elementwise_kernel<scale_of_y>(op, scale, bias);
 }
 
 std::unique_ptr<Kernel> make_add_act_grad(const OpView& op, Device&) {
-  const ValueId y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx");
-  if (!op.has_input("more"))
-    return elementwise_kernel(op, std::array{y, dy}, dx, [](const auto& in, float* out, std::int64_t count) {
-      vector_clones<where_positive>(in[0], in[1], out, count);
-    });
-  return elementwise_kernel(op, std::array{y, dy, op.input_id("more")}, dx,
-                            [](const auto& in, float* out, std::int64_t count) {
-                              vector_clones<sum_where_positive>(in[0], in[1], in[2], out, count);
-                            });
+  return op.has_input("more") ? elementwise_kernel<relu_grad_of_sum>(op)
+                              : elementwise_kernel<relu_grad_of>(op);
 }
 
 LayoutChoice choose_add_act(const LayoutQuery& query, Device& device) {
@@ -78,6 +39,8 @@ LayoutChoice choose_add_act(const LayoutQuery& query, Device& device) {
 }  // namespace
 
 KernelDef elementwise_add_act_kernel() { return {.choose_layouts = choose_add_act, .make = make_add_act}; }
-KernelDef elementwise_add_act_grad_kernel() { return {.choose_layouts = like_y, .make = make_add_act_grad}; }
+KernelDef elementwise_add_act_grad_kernel() {
+  return {.choose_layouts = like_first_input, .make = make_add_act_grad};
+}
 
 }  // namespace fleetrun::runtime::cpu

@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/channel_rows.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/elementwise_steps.h"
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -18,56 +17,17 @@ namespace {
 constexpr std::int64_t kLongestPiece = 2048, kCached = 8192;
 static_assert(kCached / kGroupSteps % kLanes == 0);
 
-struct Constants {
-  float first = 0, second = 0;
-};
-
-// Each as the kernel of its op has it, to the bit. `out` may be `a` or `b`.
-using StepLoop = void (*)(const float* a, const float* b, float* out, const Constants& constants,
-                          std::int64_t count);
-
-FLEETRUN_VECTOR_LOOP void add_step(const float* a, const float* b, float* out, const Constants&,
-                                   std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
-}
-
-FLEETRUN_VECTOR_LOOP void relu_step(const float* a, const float*, float* out, const Constants&,
-                                    std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = relu_of(a[i]);
-}
-
-FLEETRUN_VECTOR_LOOP void relu_grad_step(const float* a, const float* b, float* out, const Constants&,
-                                         std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = relu_grad_of(a[i], b[i]);
-}
-
-FLEETRUN_VECTOR_LOOP void relu6_step(const float* a, const float*, float* out, const Constants& constants,
-                                     std::int64_t count) {
-  const float threshold = constants.first;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = relu6_of(a[i], threshold);
-}
-
-FLEETRUN_VECTOR_LOOP void relu6_grad_step(const float* a, const float* b, float* out,
-                                          const Constants& constants, std::int64_t count) {
-  const float threshold = constants.first;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = relu6_grad_of(a[i], b[i], threshold);
-}
-
-FLEETRUN_VECTOR_LOOP void scale_step(const float* a, const float*, float* out, const Constants& constants,
-                                     std::int64_t count) {
-  const float scale = constants.first, bias = constants.second;
-  for (std::int64_t i = 0; i < count; ++i) out[i] = scale_of(a[i], scale, bias);
-}
-
-StepLoop loop_of(const std::string& op) {
+ElementLoop loop_of(const std::string& op) {
   struct Entry {
     const char* op;
-    StepLoop loop;
+    ElementLoop loop;
   };
-  constexpr std::array kLoops = {
-      Entry{"elementwise_add", vector_clones<add_step>},   Entry{"relu", vector_clones<relu_step>},
-      Entry{"relu_grad", vector_clones<relu_grad_step>},   Entry{"relu6", vector_clones<relu6_step>},
-      Entry{"relu6_grad", vector_clones<relu6_grad_step>}, Entry{"scale", vector_clones<scale_step>}};
+  constexpr std::array kLoops = {Entry{"elementwise_add", vector_clones<each_element<sum_of, 2>>},
+                                 Entry{"relu", vector_clones<each_element<relu_of, 1>>},
+                                 Entry{"relu_grad", vector_clones<each_element<relu_grad_of, 2>>},
+                                 Entry{"relu6", vector_clones<each_element<relu6_of, 1>>},
+                                 Entry{"relu6_grad", vector_clones<each_element<relu6_grad_of, 2>>},
+                                 Entry{"scale", vector_clones<each_element<scale_of, 1>>}};
   for (const Entry& entry : kLoops)
     if (entry.op == op) return entry.loop;
   throw Error(ErrorKind::internal, fmt::format("elementwise_group has no step {} on the CPU", op));
@@ -80,12 +40,12 @@ struct Source {
 };
 
 struct Step {
-  StepLoop loop = nullptr;
+  ElementLoop loop = nullptr;
   Source a, b;
   ValueId written = kNone;  // the tensor that gets the result, if any
   bool at_once = false;     // the result goes there directly: inputs whose place it may have are read no more
   std::int64_t place = 0;   // of a result that does not: among those in the cache
-  Constants constants;
+  ElementConstants constants = {};
 };
 
 class ElementwiseGroup : public Kernel {
@@ -120,8 +80,8 @@ class ElementwiseGroup : public Kernel {
     Step made = {.loop = loop_of(step.op), .a = source(step.arguments.front())};
     made.b = step.arguments.size() > 1 ? source(step.arguments[1]) : made.a;
     if (step.result.kind == 'y') made.written = op.output_id(fmt::format("y{}", step.result.index));
-    if (!step.numbers.empty()) made.constants.first = static_cast<float>(step.numbers[0]);
-    if (step.numbers.size() > 1) made.constants.second = static_cast<float>(step.numbers[1]);
+    for (std::size_t i = 0; i < step.numbers.size(); ++i)
+      made.constants.at(i) = static_cast<float>(step.numbers[i]);
     steps_.push_back(made);
   }
 
@@ -142,7 +102,7 @@ class ElementwiseGroup : public Kernel {
       const Step& step = steps_[i];
       float* const out =
           step.at_once ? at(context, step.written) + first : cached.data() + step.place * piece_;
-      step.loop(read(step.a), read(step.b), out, step.constants, count);
+      step.loop({read(step.a), read(step.b)}, out, count, step.constants);
       made[i] = out;
     }
     for (std::size_t i = 0; i < steps_.size(); ++i)

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/kernels/cpu/onednn/primitive.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::cpu {
 

@@ -9,7 +9,7 @@
 #include "runtime/kernels/cpu/loops/channel_blocks.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/loops/lanes.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/kernels/cpu/loops/channel_blocks.h"
 #include "runtime/kernels/cpu/loops/depthwise_rows.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -9,14 +9,12 @@ namespace fleetrun::runtime::accuracy_test {
 namespace {
 
 using test::Floats;
-using test::OpRun;
 using Labels = std::vector<std::int32_t>;
 
 Floats hits(const Floats& scores, const Labels& labels) {
-  const auto device = make_cpu_device();
   const auto rows = static_cast<std::int64_t>(labels.size());
   const Shape shape = {rows, static_cast<std::int64_t>(scores.size()) / rows};
-  return OpRun("accuracy", {{"x", {shape, scores}}, {"label", {{rows}, labels}}}, {}, *device).output("hits");
+  return test::run_op("accuracy", {{"x", {shape, scores}}, {"label", {{rows}, labels}}});
 }
 
 TEST_CASE("the highest score counts for top 1, the five highest for top 5") {

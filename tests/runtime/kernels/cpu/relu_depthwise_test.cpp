@@ -43,7 +43,6 @@ TEST_CASE("relu_depthwise and its gradients have the same bits on any number of 
 }
 
 TEST_CASE("relu_depthwise keeps NaN, and gives no gradient where x is 0") {
-  const auto device = make_cpu_device();
   const Attributes window = {{"strides", Shape{1, 1}},
                              {"paddings", Shape{0, 0}},
                              {"dilations", Shape{1, 1}},
@@ -51,11 +50,11 @@ TEST_CASE("relu_depthwise keeps NaN, and gives no gradient where x is 0") {
                              {"input_shape", Shape{1, 2, 1, 2}}};
   const Given x = {{1, 2, 1, 2}, Floats{NAN, -1, 0, 2}}, w = {{2, 1, 1, 1}, Floats{3, 4}};
   const Given dy = {{1, 2, 1, 2}, Floats{1, 1, 1, 1}};
-  const Floats y = test::OpRun("relu_depthwise", {{"x", x}, {"w", w}}, window, *device).output("y");
+  const Floats y = test::run_op("relu_depthwise", {{"x", x}, {"w", w}}, window);
   CHECK(std::isnan(y[0]));
   CHECK(Floats(y.begin() + 1, y.end()) == Floats{0, 0, 8});
-  const test::OpRun grad("relu_depthwise_grad_input", {{"dy", dy}, {"w", w}, {"x", x}}, window, *device);
-  CHECK(grad.output("dx") == Floats{0, 0, 0, 4});
+  CHECK(test::run_op("relu_depthwise_grad_input", {{"dy", dy}, {"w", w}, {"x", x}}, window) ==
+        Floats{0, 0, 0, 4});
 }
 
 }  // namespace

@@ -21,13 +21,13 @@ std::int64_t wide_or_narrow_elements(const OpView& op, const Value& value) {
   return static_cast<std::int64_t>(value.bytes() / size_of(value.dtype));
 }
 
-LayoutChoice like_the_blocked(const LayoutQuery& query, Device&) {
+LayoutChoice like_the_blocked(const LayoutQuery& query, Device& device) {
   const OpView& op = query.op;
   const auto& inputs = op.op().inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] != kNone && !op.program().value(inputs[i]).layout.plain())
       return like_input(query, op.def().input_name(static_cast<int>(i)));
-  return like_input(query, op.def().input_name(0));
+  return like_first_input(query, device);
 }
 
 LayoutChoice unless_padded(const LayoutQuery& query, const LayoutChoice& choice) {

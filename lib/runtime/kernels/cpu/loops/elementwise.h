@@ -6,9 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/narrow.h"
 #include "runtime/kernels/cpu/threads/parallel_for.h"
 #include "runtime/kernels/kernel.h"
+#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 
@@ -71,18 +73,59 @@ void each_piece(const RunContext& context, const std::array<ValueId, inputs>& in
   }
 }
 
-// A kernel that looks at each element by itself: loop(inputs, output, count) as each_piece has it. All tensors have the
-// type of the first input.
-template <std::size_t inputs, typename Loop>
-std::unique_ptr<Kernel> elementwise_kernel(const OpView& op, const std::array<ValueId, inputs>& in,
-                                           ValueId out, Loop loop) {
+// The inputs of a loop over elements, and the numbers that are the same for all elements.
+using ElementInputs = std::array<const float*, 3>;
+using ElementConstants = std::array<float, 2>;
+using ElementLoop = void (*)(ElementInputs in, float* out, std::int64_t count, ElementConstants constants);
+
+template <auto f, std::size_t... input, std::size_t... constant>
+FLEETRUN_VECTOR_LOOP void apply_to_elements(const ElementInputs& in, float* out, std::int64_t count,
+                                            const ElementConstants& constants, std::index_sequence<input...>,
+                                            std::index_sequence<constant...>) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = f(in[input][i]..., constants[constant]...);
+}
+
+template <typename... Arguments>
+constexpr std::size_t count_arguments(float (*)(Arguments...)) {
+  return sizeof...(Arguments);
+}
+
+// An ElementLoop for vector_clones: out[i] = f(an element of each of the first `inputs` inputs, constants).
+template <auto f, std::size_t inputs>
+FLEETRUN_VECTOR_LOOP void each_element(ElementInputs in, float* out, std::int64_t count,
+                                       ElementConstants constants) {
+  apply_to_elements<f>(in, out, count, constants, std::make_index_sequence<inputs>(),
+                       std::make_index_sequence<count_arguments(f) - inputs>());
+}
+
+// The kernel of an op whose output is f(an element of each input, constants). All tensors have the type of the first input.
+// Without f's constants the op has as many inputs as f has arguments; later, optional inputs are absent.
+template <auto f, typename... Constants>
+std::unique_ptr<Kernel> elementwise_kernel(const OpView& op, Constants... constants) {
+  constexpr std::size_t inputs = count_arguments(f) - sizeof...(constants);
+  std::array<ValueId, inputs> in;
+  std::copy_n(op.op().inputs.begin(), inputs, in.begin());
   const Value& first = op.program().value(in.front());
-  return simple_kernel([in, out, loop, count = wide_or_narrow_elements(op, first),
+  return simple_kernel([in, out = op.op().outputs.front(),
+                        constants = ElementConstants{static_cast<float>(constants)...},
+                        count = wide_or_narrow_elements(op, first),
                         is_narrow = first.dtype == DType::bf16](const RunContext& context) {
+    const auto loop = [&](const std::array<const float*, inputs>& from, float* to, std::int64_t pieces) {
+      ElementInputs all = {};
+      std::copy_n(from.begin(), inputs, all.begin());
+      vector_clones<each_element<f, inputs>>(all, to, pieces, constants);
+    };
     parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
       each_piece(context, in, out, is_narrow, begin, end, loop);
     });
   });
+}
+
+// As elementwise_kernel without constants; every tensor lies as the first input.
+template <auto f>
+KernelDef elementwise() {
+  return {.choose_layouts = like_first_input,
+          .make = [](const OpView& op, Device&) { return elementwise_kernel<f>(op); }};
 }
 
 }  // namespace fleetrun::runtime::cpu

@@ -4,6 +4,8 @@
 
 namespace fleetrun::runtime::cpu {
 
+FLEETRUN_VECTOR_LOOP float sum_of(float x, float y) { return x + y; }
+
 FLEETRUN_VECTOR_LOOP float relu_of(float x) { return x < 0.0F ? 0.0F : x; }  // NaN stays NaN
 FLEETRUN_VECTOR_LOOP float relu_grad_of(float y, float dy) { return y > 0.0F ? dy : 0.0F; }
 

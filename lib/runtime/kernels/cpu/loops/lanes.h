@@ -221,7 +221,7 @@ FLEETRUN_VECTOR_LOOP void give_where_same(Floats& sum, Floats& left, const Float
 }
 
 // A negative element becomes 0; NaN stays NaN. The bits of what is negative and a number are those from that of -0 to that of
-// -Inf: so is what is still negative after adding as much as -Inf needs to come to -1.
+// -Inf: so is what is still negative after adding the distance from -Inf to -1.
 template <typename Floats>
 FLEETRUN_VECTOR_LOOP void relu(Floats& row) {
   BitsOf<Floats> bits;

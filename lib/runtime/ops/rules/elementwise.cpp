@@ -1,4 +1,4 @@
-#include "runtime/ops/elementwise_rules.h"
+#include "runtime/ops/rules/elementwise.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,14 @@ namespace {
 std::vector<Sample> spread_samples() {
   return {{.inputs = {{"x", {{3, 5}, SampleInput::Fill::spread}}}},
           {.inputs = {{"x", {{2, 3, 5, 7}, SampleInput::Fill::spread}}}}};
+}
+
+void set_gradient_by_x(GradientRule& rule) {
+  set_gradient_by_one_op(rule, {{"x", rule.forward().input_id("x")}});
+}
+
+void set_gradient_by_y(GradientRule& rule) {
+  set_gradient_by_one_op(rule, {{"y", rule.forward().output_id("y")}});
 }
 
 }  // namespace
@@ -27,26 +35,25 @@ void infer_dx_like_first(Inference& op) {
   op.set_output("dx", op.input(first).shape, op.input(first).dtype);
 }
 
-void set_gradient_by(GradientRule& rule, const std::string& op, Arguments reads) {
+void set_gradient_by_one_op(GradientRule& rule, Arguments reads) {
   const ValueId dy = rule.output_gradient("y");
   if (dy == kNone || !rule.wants("x")) return;
   reads.emplace_back("dy", dy);
-  rule.set_gradient("x", rule.emit(op, reads, rule.forward().op().attributes).front());
+  const OpView& forward = rule.forward();
+  rule.set_gradient("x", rule.emit(forward.def().name + "_grad", reads, forward.op().attributes).front());
 }
 
-OpDef activation(const std::string& name, void (*gradient)(GradientRule&)) {
-  return {.name = name,
-          .inputs = {"x"},
+OpDef activation(GradientReads reads) {
+  return {.inputs = {"x"},
           .outputs = {"y"},
           .infer = infer_y_like_x,
-          .gradient = gradient,
+          .gradient = reads == GradientReads::x ? set_gradient_by_x : set_gradient_by_y,
           .samples = spread_samples,
           .may_share = {{"y", "x"}}};
 }
 
-OpDef activation_grad(const std::string& name, const std::string& reads) {
-  return {.name = name,
-          .inputs = {reads, "dy"},
+OpDef activation_grad(GradientReads reads) {
+  return {.inputs = {reads == GradientReads::x ? "x" : "y", "dy"},
           .outputs = {"dx"},
           .infer = infer_dx_like_first,
           .may_share = {{"dx", "dy"}}};

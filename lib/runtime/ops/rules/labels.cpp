@@ -1,4 +1,4 @@
-#include "runtime/ops/label_checks.h"
+#include "runtime/ops/rules/labels.h"
 
 #include <fmt/format.h>
 

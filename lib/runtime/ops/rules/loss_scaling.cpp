@@ -1,4 +1,4 @@
-#include "runtime/ops/scaling_checks.h"
+#include "runtime/ops/rules/loss_scaling.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/ops/batch_norm_parts.h"
+#include "runtime/ops/rules/batch_norm.h"
 
 #include <fmt/format.h>
 

@@ -15,11 +15,14 @@ void infer_y_like_x(Inference& op);
 // dx has those of the first input, and dy the same shape.
 void infer_dx_like_first(Inference& op);
 
-// The gradient of x is made by one op, which gets dy, these `reads` and the attributes of the forward op.
-void set_gradient_by(GradientRule& rule, const std::string& op, Arguments reads);
+// One op makes the gradient of x: NAME_grad reads `reads` and dy, and has the attributes of the forward op NAME.
+void set_gradient_by_one_op(GradientRule& rule, Arguments reads);
 
-// An op y = f(x), and its gradient op dx = g(`reads`, dy), which reads x or y. Samples are of any numbers but those near 0.
-OpDef activation(const std::string& name, void (*gradient)(GradientRule&));
-OpDef activation_grad(const std::string& name, const std::string& reads);
+// The argument of an activation that its gradient reads besides dy.
+enum class GradientReads { x, y };
+
+// An op NAME with y = f(x), and its gradient NAME_grad with dx = g(x or y, dy). Samples have no numbers near 0.
+OpDef activation(GradientReads reads);
+OpDef activation_grad(GradientReads reads);
 
 }  // namespace fleetrun::runtime::ops

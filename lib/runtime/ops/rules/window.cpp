@@ -1,4 +1,4 @@
-#include "runtime/ops/window.h"
+#include "runtime/ops/rules/window.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime/ops/message_checks.h"
+#include "runtime/ops/rules/messages.h"
 
 #include <fmt/format.h>
 

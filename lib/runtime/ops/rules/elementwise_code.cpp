@@ -1,4 +1,4 @@
-#include "runtime/ops/elementwise_code.h"
+#include "runtime/ops/rules/elementwise_code.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "runtime/ops/update_checks.h"
+#include "runtime/ops/rules/updates.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,139 @@
+// W7 to W11, W21 to W23: ranks that do not end by themselves, and the processes that they leave.
+#include "e2e/faults/faults.h"
+
+namespace fleetrun::left_process_fault_test {
+namespace {
+
+TEST_CASE("W7: a rank that ignores SIGTERM is killed when the grace is over") {
+  const ScriptLaunch launch;
+  const ChildResult result = launch.run_script(
+      {"--nproc_per_node=2", "--grace=0.3"},
+      "[ $RANK = 1 ] && exec $FAKE sleep 0.1 exit 4\ntrap '' TERM\nwhile :; do sleep 1; done\n");
+  CHECK(result.code == 4);
+  CHECK(result.seconds > 0.35);
+  CHECK(result.seconds < seconds_within(1400ms));
+  CHECK(launch.report()["ranks"][0]["signal"] == SIGKILL);
+}
+
+TEST_CASE("W7: a rank that cleans up at SIGTERM has the time for it, with its helpers alive") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({},
+                                             "$FAKE pid helper sleep 100 &\n"
+                                             "trap 'kill -0 $! && echo helper lives; exit 9' TERM\n"
+                                             "echo $$ > up.new && mv up.new up\nwait\n"),
+                       launch.options());
+  launch.pid_in("up");
+  const pid_t helper = launch.pid_in("helper");
+  process.send(SIGTERM);
+  const ChildResult result = process.wait();
+  CHECK(result.code == 143);
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "helper lives\n"));
+  CHECK(contains(result.err, "fleetrun: rank 0 exited with code 9 after fleetrun asked it to stop\n"));
+  CHECK_FALSE(is_alive(helper));
+}
+
+TEST_CASE("W8: a rank that ignores SIGTERM and makes children all the time is ended with all of them") {
+  const Launch launch;
+  for (const char* cgroup : {"--cgroup=auto", "--cgroup=none"}) {
+    ChildProcess process(Launch::command({cgroup, "--grace=0.1"}, {"pid", "pid", "spawn-for-ever"}),
+                         launch.options());
+    const pid_t worker = launch.pid_in("pid");
+    REQUIRE(comes_true([&] { return state_of(worker) != '?'; }, 1s));
+    process.send(SIGTERM);
+    const ChildResult result = process.wait();
+    CHECK(result.code == 143);
+    CHECK(result.seconds < seconds_within(4s));
+    CHECK_FALSE(contains(result.err, "still there"));
+    std::filesystem::remove(launch.folder / "pid");
+  }
+}
+
+TEST_CASE("W9: a fork bomb inside a limit of processes is ended") {
+  const auto group = TestCgroup::make("pids");
+  if (!group || !group->set("pids.max", "60")) LEAVE_OUT("no cgroup with pids.max can be made here");
+  const ScriptLaunch launch;
+  for (const char* cgroup : {"--cgroup=auto", "--cgroup=none"}) {
+    const ChildResult result =
+        launch.run_after(group->enter(), Launch::command({cgroup, "--grace=0.1", "--timeout=0.5"}, {"bomb"}));
+    CHECK(result.code == 124);
+    CHECK(result.seconds < seconds_within(5s));
+    CHECK_FALSE(contains(result.err, "still there"));
+    std::ifstream left(group->path() + "/cgroup.procs");
+    std::string pid;
+    CHECK_FALSE(std::getline(left, pid));
+  }
+}
+
+TEST_CASE("W10: a daemon that a rank leaves behind ends with the run") {
+  const Launch launch;
+  for (const char* cgroup : {"--cgroup=auto", "--cgroup=none"}) {
+    const ChildResult result =
+        launch.run({"--nproc_per_node=2", cgroup}, {"daemon", "daemon.%r", "child", "sleep", "0.2"});
+    CHECK(result.code == 0);
+    CHECK(result.seconds < seconds_within(1200ms));
+    for (const char* name : {"daemon.0", "daemon.1"}) {
+      CHECK_FALSE(is_alive(launch.pid_in(name)));
+      std::filesystem::remove(launch.folder / name);
+    }
+  }
+}
+
+TEST_CASE("W11: a grandchild that keeps the output open holds nothing up") {
+  const Launch launch;
+  const ChildResult result = launch.run({}, {"daemon", "daemon", "print", "the end", "exit", "0"});
+  CHECK(result.code == 0);
+  CHECK(result.seconds < seconds_within(1s));
+  CHECK(contains(result.out, "the end\n"));
+}
+
+TEST_CASE("W21: a rank that not even SIGKILL ends is waited for no longer than was said, and named") {
+  const auto group =
+      TestCgroup::make("freezer");  // a frozen process is as deaf as one that waits for a device
+  if (!group || group->version() != 1 || !group->set("freezer.state", "THAWED"))
+    LEAVE_OUT("no freezer of version 1 here to make a process deaf to SIGKILL");
+  const Launch launch;
+  ChildProcess process(
+      Launch::command({"--grace=0.1", "--kill_wait=0.3", "--cgroup=none"}, {"pid", "pid", "sleep", "100"}),
+      launch.options());
+  const pid_t worker = launch.pid_in("pid");
+  REQUIRE(group->set("cgroup.procs", std::to_string(worker)));
+  REQUIRE(group->set("freezer.state", "FROZEN"));
+  process.send(SIGTERM);
+  const ChildResult result = process.wait(within(5s));
+  CHECK(result.code == 143);
+  CHECK(contains(result.err, "fleetrun: still there after SIGKILL: rank 0\n"));
+  CHECK(contains(result.err, "fleetrun: still there after SIGKILL: pid " + std::to_string(worker) + ", "));
+  group->set("freezer.state", "THAWED");
+  CHECK(gone(worker, 1s));
+}
+
+TEST_CASE("W22: a rank that leaves its process group, or runs in a new session, is ended all the same") {
+  const Launch launch;
+  for (const Words& worker : {Words{"leave-group", "pid", "pid", "ignore-term", "sleep", "100"},
+                              Words{"daemon", "pid", "ignore-term", "sleep", "100"}}) {
+    ChildProcess process(Launch::command({"--grace=0.1"}, worker), launch.options());
+    const pid_t pid = launch.pid_in("pid");
+    process.send(SIGTERM);
+    CHECK(process.wait().code == 143);
+    CHECK_FALSE(is_alive(pid));
+    std::filesystem::remove(launch.folder / "pid");
+  }
+}
+
+TEST_CASE("W23: a rank without standard descriptors, or one that floods its log, disturbs nobody") {
+  const Launch launch;
+  CHECK(launch.run({}, {"close", "sleep", "0.05", "exit", "6"}).code == 6);
+  const ScriptLaunch flood;
+  ChildProcess process(flood.script_command({"--nproc_per_node=2"},
+                                            "$FAKE ready up.$RANK\n"
+                                            "while :; do $FAKE flood 1000000; done\n"),
+                       flood.options());
+  flood.pid_in("up.0");
+  const auto start = std::chrono::steady_clock::now();
+  process.send(SIGTERM);
+  CHECK(process.wait().code == 143);
+  CHECK(std::chrono::steady_clock::now() - start < within(2s));
+}
+
+}  // namespace
+}  // namespace fleetrun::left_process_fault_test
