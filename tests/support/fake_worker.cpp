@@ -16,6 +16,7 @@
 //   await FILE         waits until somebody makes it
 //   lines COUNT        10,000 lines of 100 bytes a second
 //   dies-first RANK    that rank ends with 77, another one sees it dead and ends with 5
+//   outlive FILE       waits until the process whose pid is in the file is dead
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -161,6 +162,13 @@ bool is_dead(const std::string& pid) {
   return name_end == std::string::npos || text[name_end + 2] == 'Z';
 }
 
+// Polls: before Linux 5.3 there is no event for the end of a process that is not a child.
+void outlive(const std::string& file) {
+  std::string pid;
+  while (pid.empty()) std::ifstream(file) >> pid;
+  while (!is_dead(pid)) ::usleep(10);
+}
+
 // Ends the program in the two ranks. There is no sleep between the two deaths: nothing but their order tells them apart.
 void die_in_order(const std::string& first) {
   const std::string rank = with_rank("%r"), second = first == "0" ? "1" : "0", file = "dies-first.pid";
@@ -169,10 +177,7 @@ void die_in_order(const std::string& first) {
     ::_exit(77);
   }
   if (rank != second) return;
-  std::string pid;
-  while (pid.empty()) std::ifstream(file) >> pid;
-  while (!is_dead(pid))
-    ::usleep(10);  // polls: before Linux 5.3 there is no event for the end of a process that is not a child
+  outlive(file);
   ::_exit(5);
 }
 
@@ -201,6 +206,7 @@ void run(const std::vector<std::string>& words) {
     if (what == "descriptors") print_descriptors();
     if (what == "signals") print_signals();
     if (what == "dies-first") die_in_order(next());
+    if (what == "outlive") outlive(next());
     if (what == "lines") write_lines(std::atol(next().c_str()));
     if (what == "fill-shared-memory") {
       ::signal(SIGBUS, SIG_DFL);  // which sanitizers catch

@@ -1,7 +1,6 @@
 #include "launch/nodes/coordinator.h"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +13,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr std::size_t kMostDifferences = 20;  // shown
+constexpr std::size_t kMostRefused = 16;      // addresses that are named
 
 NodeFailure failure_of_nodes(ErrorKind kind, const std::string& line) {
   return {.cause = "nodes",
@@ -147,6 +147,14 @@ Coordinator::Actions Coordinator::woke(TimePoint now) {
   return tell_all(Note{fmt::format("waiting for {} ({} s)", missing(), waited)});
 }
 
+Coordinator::Actions Coordinator::refused(const std::string& address) {
+  if (phase_ != Phase::joining || refused_.size() == kMostRefused || !refused_.insert(address).second)
+    return {};
+  return tell_all(Note{fmt::format(
+      "a node with another key tried to join from {}; copy ~/.fleetrun/key of the first node to it",
+      address)});
+}
+
 // ---- Starting.
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ready& ready, TimePoint now) {
@@ -178,7 +186,9 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
 Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint) {
   Node* const node = find(peer);
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
-  node->failure = failed.failure;
+  if (phase_ == Phase::joining)  // it leaves; without the first node there is no run
+    return node->join.node_rank == 0 ? end(failed.failure, 0) : Actions();
+  if (!node->failure || failed.failure.at < node->failure->at) node->failure = failed.failure;
   if (phase_ == Phase::preparing) return end(failed.failure, static_cast<int>(node - nodes_.data()));
   return stop(failed.failure, peer);
 }
@@ -190,6 +200,14 @@ Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed
   for (const Node& node : nodes_)
     if (node.peer != failed && node.state != State::lost)
       actions.push_back(Tell{node.peer, Stop{failure.line, failure.exit_code}});
+  return actions;
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePoint) {
+  Actions actions;
+  if (phase_ != Phase::stopping || hurry.attempt != attempt_) return actions;
+  for (const Node& node : nodes_)
+    if (node.peer != peer && node.state != State::lost) actions.push_back(Tell{node.peer, hurry});
   return actions;
 }
 
@@ -265,9 +283,7 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
   if (!delay) {
     if (!restarts_.crash_loop()) return end(failure, first);
     failure.exit_code = static_cast<int>(ErrorKind::gave_up);
-    failure.block +=
-        fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", attempt_ + 1);
-    return end(failure, first);
+    return end(failure, first, true);
   }
   ++attempt_;
   phase_ = Phase::preparing;
@@ -279,9 +295,10 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
   return tell_all(Again{attempt_, std::chrono::nanoseconds(*delay).count()});
 }
 
-Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node) {
+Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node,
+                                      bool gave_up) {
   phase_ = Phase::over;
-  return tell_all(Over{std::move(failure), node});
+  return tell_all(Over{std::move(failure), node, gave_up});
 }
 
 Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const {

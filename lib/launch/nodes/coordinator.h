@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,8 @@ class Coordinator {
   Actions on(PeerId peer, const FromNode& message, TimePoint now);
   // The connection to the node broke or is silent; `last_heard` on this clock.
   Actions lost(PeerId peer, const std::string& why, TimePoint last_heard, TimePoint now);
+  // Somebody at this address began the handshake and has another key.
+  Actions refused(const std::string& address);
   Actions woke(TimePoint now);  // at wake_at()
   std::optional<TimePoint> wake_at() const;
 
@@ -74,6 +77,7 @@ class Coordinator {
   Actions handle(PeerId peer, const Beat& beat, TimePoint now);
   Actions handle(PeerId peer, const Ready& ready, TimePoint now);
   Actions handle(PeerId peer, const Failed& failed, TimePoint now);
+  Actions handle(PeerId peer, const Hurry& hurry, TimePoint now);
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
 
   std::optional<std::string> objection_to(const Join& join) const;
@@ -84,7 +88,7 @@ class Coordinator {
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
   std::optional<int> first_to_fail() const;
-  Actions end(std::optional<NodeFailure> failure, std::optional<int> node);
+  Actions end(std::optional<NodeFailure> failure, std::optional<int> node, bool gave_up = false);
   Actions tell_all(const FromFirst& message) const;
   bool all(State state) const;
   Node* find(PeerId peer);
@@ -99,6 +103,7 @@ class Coordinator {
   TimePoint next_note_, started_;
   std::optional<TimePoint> start_at_;  // a pause before a restart
   std::vector<Node> nodes_;            // in the order of arrival, then of their ranks
+  std::set<std::string> refused_;      // addresses
 };
 
 }  // namespace fleetrun::launch

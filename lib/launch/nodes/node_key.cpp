@@ -48,10 +48,10 @@ std::string random_text() {
 // Several nodes of one home may make it at the same time: both take the one that is there.
 void make_secret(const std::string& folder, const std::string& path) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw file_error(errno, "making", folder);
-  const std::string fresh = fmt::format("{}.{}", path, ::getpid());
+  const std::string text = random_text();
+  const std::string fresh = path + "." + random_text().substr(0, 16);  // pids of two hosts may be equal
   UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) throw file_error(errno, "making", fresh);
-  const std::string text = random_text();
   const bool written = ::write(fd.get(), text.data(), text.size()) == std::ssize(text);
   const int problem = errno;
   if (written) [[maybe_unused]]

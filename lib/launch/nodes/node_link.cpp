@@ -22,6 +22,7 @@ namespace {
 namespace wire = store_protocol;
 
 constexpr std::chrono::milliseconds kFirstPause(10), kLongestPause(500);  // between tries to connect
+constexpr auto kAnswerPatience = std::chrono::seconds(5);                 // to a handshake
 constexpr int kFirstEchoes = 8;                        // in a row, for a good estimate of the clock
 constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older estimate is replaced
 constexpr std::size_t kReadBytes = 64 * 1024;
@@ -92,6 +93,8 @@ void NodeLink::on_connected() {
   hello_ = {.identity = {.run_id = "nodes"}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
+  timer_.call_at(Clock::now() + kAnswerPatience,
+                 [this] { problem_ = "something listens there and does not answer as fleetrun does"; });
   write();
 }
 

@@ -73,6 +73,9 @@ std::pair<const char*, JsonValue> to_message(const Failed& failed) {
   return {"failed", JsonValue::object(
                         {{"attempt", failed.attempt}, {"failure", to_value(std::optional(failed.failure))}})};
 }
+std::pair<const char*, JsonValue> to_message(const Hurry& hurry) {
+  return {"hurry", JsonValue::object({{"attempt", hurry.attempt}})};
+}
 std::pair<const char*, JsonValue> to_message(const Ended& ended) {
   return {"ended",
           JsonValue::object(
@@ -102,7 +105,8 @@ std::pair<const char*, JsonValue> to_message(const Again& again) {
   return {"again", JsonValue::object({{"attempt", again.attempt}, {"delay", again.delay}})};
 }
 std::pair<const char*, JsonValue> to_message(const Over& over) {
-  return {"over", JsonValue::object({{"failure", to_value(over.failure)}, {"node", over.node}})};
+  return {"over", JsonValue::object(
+                      {{"failure", to_value(over.failure)}, {"node", over.node}, {"gave_up", over.gave_up}})};
 }
 
 template <typename Message>
@@ -132,6 +136,10 @@ struct Fields {
     if (value == nullptr) return 0;
     good = good && std::in_range<Number>(value->integer);
     return static_cast<Number>(value->integer);
+  }
+  bool yes(const char* key) {
+    const JsonValue* const value = find(key, Kind::boolean);
+    return value != nullptr && value->boolean;
   }
   std::optional<int> maybe_number(const char* key) {
     const JsonMember* const member = object.find(key);
@@ -279,6 +287,10 @@ std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
   if (frame.key == "ready") return widen<FromNode>(read_ready(fields));
   if (frame.key == "failed") return widen<FromNode>(read_failed(fields));
   if (frame.key == "ended") return widen<FromNode>(read_ended(fields));
+  if (frame.key == "hurry") {
+    const Hurry hurry = {fields.number<int>("attempt")};
+    return widen<FromNode>(if_good(fields, hurry));
+  }
   if (frame.key != "beat") return std::nullopt;
   const Beat beat = {fields.number<std::int64_t>("sent")};
   return widen<FromNode>(if_good(fields, beat));
@@ -306,8 +318,12 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay")};
     return widen<FromFirst>(if_good(fields, again));
   }
+  if (frame.key == "hurry") {
+    const Hurry hurry = {fields.number<int>("attempt")};
+    return widen<FromFirst>(if_good(fields, hurry));
+  }
   if (frame.key != "over") return std::nullopt;
-  const Over over = {failure(fields), fields.maybe_number("node")};
+  const Over over = {failure(fields), fields.maybe_number("node"), fields.yes("gave_up")};
   return widen<FromFirst>(if_good(fields, over));
 }
 

@@ -9,6 +9,7 @@
 //   Ready{attempt, my ports}                 -->
 //                                                  <-- Start{attempt, all endpoints}
 //   Failed{attempt, when, what}              -->   <-- Stop{why}                         to the others
+//   Hurry{attempt}                           -->   <-- Hurry{attempt}                   to the others
 //   Ended{attempt, when, what, my ranks}     -->
 //                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
 //
@@ -66,7 +67,11 @@ struct Ended {
       failure;      // none: all its ranks ended with 0, or another node's failure ended them
   JsonValue ranks;  // as in report.json
 };
-using FromNode = std::variant<Join, Beat, Ready, Failed, Ended>;
+// Somebody does not want to wait any more for ranks that are stopped.
+struct Hurry {
+  int attempt = 0;
+};
+using FromNode = std::variant<Join, Beat, Ready, Failed, Hurry, Ended>;
 
 struct Echo {
   std::int64_t sent = 0, received = 0;
@@ -101,8 +106,9 @@ struct Again {
 struct Over {
   std::optional<NodeFailure> failure;
   std::optional<int> node;  // where it happened
+  bool gave_up = false;     // the restarts did not help
 };
-using FromFirst = std::variant<Echo, Note, Placed, Start, Stop, Again, Over>;
+using FromFirst = std::variant<Echo, Note, Placed, Start, Stop, Hurry, Again, Over>;
 
 // A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
 std::string encode(const FromNode& message);

@@ -18,6 +18,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(10);
+constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
 
 Error as_error(const NodeFailure& failure) {
   return Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
@@ -41,10 +42,14 @@ class Interruptions {
   Interruptions(const Interruptions&) = delete;
   Interruptions& operator=(const Interruptions&) = delete;
 
-  void throw_if_found() const {
-    if (found_ != 0)
-      throw Error(static_cast<ErrorKind>(kSignalExitCode + found_),
-                  fmt::format("stopped by {} before all nodes had joined", describe_signal(found_)));
+  std::optional<NodeFailure> found() const {
+    if (found_ == 0) return std::nullopt;
+    const std::string line =
+        fmt::format("stopped by {} before all nodes had joined", describe_signal(found_));
+    return NodeFailure{.cause = "stopped",
+                       .line = line,
+                       .block = fmt::format("fleetrun: {}\n", line),
+                       .exit_code = kSignalExitCode + found_};
   }
 
  private:
@@ -96,6 +101,11 @@ std::string NodeSession::name_of_first() const {
   return fmt::format("node 0 ({})", options_.members.meeting.host);
 }
 
+std::string NodeSession::own_name() const {
+  const auto node = static_cast<std::size_t>(placed_->node_rank);
+  return fmt::format("node {} ({})", node, placed_->nodes.at(node).address);
+}
+
 const Placed& NodeSession::join(int front_fd) {
   const Interruptions interruptions(loop_, front_fd);
   const TimePoint deadline = Clock::now() + options_.join_timeout;
@@ -105,7 +115,10 @@ const Placed& NodeSession::join(int front_fd) {
   wake();
   while (!placed_ && !answer_) {
     loop_.run_one();
-    interruptions.throw_if_found();
+    if (const auto failure = interruptions.found()) {
+      if (server_) leave(*failure);
+      throw as_error(*failure);
+    }
     if (link_->is_open()) continue;
     const std::string where = fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
     if (Clock::now() >= deadline)
@@ -142,6 +155,12 @@ void NodeSession::on_message(const FromFirst& message) {
     if (events_ != nullptr) events_->push(EndedElsewhere{stop->why, stop->exit_code});
     return;
   }
+  if (std::holds_alternative<Hurry>(message)) {
+    if (events_ != nullptr) events_->push(HurryAsked{});
+    return;
+  }
+  if (const auto* again = std::get_if<Again>(&message)) attempt_ = again->attempt;
+  over_ = over_ || std::holds_alternative<Over>(message);
   answer(message);
 }
 
@@ -152,7 +171,7 @@ void NodeSession::answer(FromFirst message) {
 
 // The side without the coordinator stops its ranks.
 void NodeSession::on_lost(const std::string& why) {
-  if (answer_ && std::holds_alternative<Over>(*answer_)) return;  // it closes when all is said
+  if (std::exchange(over_, true)) return;  // it closes when all is said
   const std::string line = fmt::format("lost {}, which coordinates the run: {}", name_of_first(), why);
   NodeFailure failure = {.cause = "node_lost",
                          .line = line,
@@ -164,7 +183,21 @@ void NodeSession::on_lost(const std::string& why) {
 
 JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
 
+void NodeSession::leave(const NodeFailure& failure) {
+  if (!link_->is_open()) return;
+  if (!over_) {
+    send(Failed{attempt_, failure});
+    send(Ended{attempt_, failure, JsonValue::list({})});
+  }
+  bool late = false;
+  Timer deadline(loop_);
+  deadline.call_at(Clock::now() + kLeavePatience, [&late] { late = true; });
+  while (!over_ && !late) loop_.run_one();
+  finish();
+}
+
 void NodeSession::finish() {
+  events_ = nullptr;
   link_->close();
   if (server_) server_->finish();
 }

@@ -44,6 +44,7 @@ class NodeSession {
   bool is_first() const { return placed_->node_rank == 0; }
   const RunKey& key() const { return options_.key; }
   std::string name_of_first() const;
+  std::string own_name() const;  // "node 1 (10.0.0.2)"
 
   // From now on: Stop and the loss of the first node become EndedElsewhere, what is waited for becomes NodesAnswered.
   void report_to(EventQueue& events, Say say);
@@ -54,6 +55,8 @@ class NodeSession {
 
   JsonValue ranks() const;  // on the first node: of all nodes, for report.json
   void finish();            // all have read that the run is over
+  // This node cannot go on: the others hear why, and the run is over for it. Only the first call counts.
+  void leave(const NodeFailure& failure);
 
  private:
   void serve();
@@ -70,6 +73,8 @@ class NodeSession {
   std::unique_ptr<NodeLink> link_;
   std::optional<Placed> placed_;
   std::optional<FromFirst> answer_;
+  int attempt_ = 0;
+  bool over_ = false;  // as the first node said, or because it is lost
 };
 
 }  // namespace fleetrun::launch

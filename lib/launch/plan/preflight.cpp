@@ -31,6 +31,9 @@ std::map<std::string, std::string> nccl_variables(const PreflightRequest& reques
 
 std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
+  if (request.options.insecure.value && request.cluster.node_count() > 1)
+    warnings.emplace_back(
+        "--insecure: everybody who reaches the port of the first node can start programs on the others");
   if (const auto variables = nccl_variables(request); !variables.empty())
     warnings = lint_nccl(variables, probe_network(), request.cluster.node_count());
   if (request.cluster.device == DeviceKind::cuda)

@@ -34,8 +34,8 @@ std::string_view describe(Role role) {
 }
 
 std::string_view cause_word(const ExitReport& report) {
-  if (report.error) return "error";
   if (report.whole) return report.whole->cause;
+  if (report.error) return "error";
   return report.evidence.out_of_memory ? "oom" : facts_of(report.verdict.cause).name;
 }
 
@@ -114,8 +114,8 @@ std::string death_text(const ExitReport& report) {
 }
 
 std::string message_of(const ExitReport& report) {
-  if (report.error) return *report.error;
-  return report.whole ? report.whole->message : describe_failure(report);
+  if (report.whole) return report.whole->message;
+  return report.error ? *report.error : describe_failure(report);
 }
 
 std::optional<int> first_failed_rank(const ExitReport& report) {

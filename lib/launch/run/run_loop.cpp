@@ -147,6 +147,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   } catch (const Error& error) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
     end_report(error, report);
+    if (report.whole) report.verdict.exit_code = report.whole->exit_code;
     try_to_write(logs, report);
     if (report.attempts.empty()) throw;
     write_to_stderr(error.with("starting again after: " + report.attempts.back().message));
@@ -194,7 +195,8 @@ void RunLoop::run() {
     while (starts_again_with_others()) attend();
     end();
   } catch (const Error& error) {
-    if (shared_) shared_->fail_to_begin(error);
+    group_.end();
+    if (shared_) shared_->leave(error);
     throw;
   }
   if (shared_) shared_->finish();
@@ -205,7 +207,7 @@ void RunLoop::attend() {
     const Event event = events_.next();
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
-    if (shared_) shared_->tell_failure();
+    if (shared_) shared_->look_at(event);
     perform(actions);
   }
 }
@@ -250,7 +252,7 @@ void RunLoop::begin_attempt(int number) {
   if (number > 0) support_.begin_attempt(number);
   attempt_ = {};  // releases its ports first: one that the user named is taken again
   HeldPorts ports = hold_ports(plan_.cluster);
-  if (shared_) shared_->begin_attempt(number, ports);
+  if (shared_) shared_->begin_attempt(number, ports, report_);
   attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports), logs_, support_);
   if (number == 0) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);

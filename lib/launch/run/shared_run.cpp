@@ -13,16 +13,6 @@
 namespace fleetrun::launch {
 namespace {
 
-NodeFailure failure(const std::string& cause, const std::string& line, int exit_code,
-                    const SharedTime& time) {
-  return {.at = time.at,
-          .error = time.error,
-          .cause = cause,
-          .line = line,
-          .block = fmt::format("fleetrun: {}\n", line),
-          .exit_code = exit_code};
-}
-
 WholeRun whole_run(const Over& over, JsonValue ranks) {
   WholeRun whole = {.cause = "finished", .message = "all ranks finished", .ranks = std::move(ranks)};
   if (!over.failure) return whole;
@@ -34,18 +24,22 @@ WholeRun whole_run(const Over& over, JsonValue ranks) {
   return whole;
 }
 
-// The signal that asks to end the run; none for another event.
-std::optional<int> asks_to_end(const Event& event) {
-  if (std::holds_alternative<FrontLost>(event)) return SIGKILL;
+// Of what somebody did while no rank runs here; none: it does not end a run.
+std::optional<Verdict> end_asked_by(const Event& event) {
+  Verdict verdict = {.cause = Cause::front_lost};
+  if (std::holds_alternative<FrontLost>(event)) return verdict;
   const auto* signal = std::get_if<SignalReceived>(&event);
   if (signal == nullptr || !ends_a_run(signal->signal)) return std::nullopt;
-  return signal->signal;
+  verdict.cause = Cause::stopped;
+  verdict.signal = signal->signal;
+  verdict.exit_code = kSignalExitCode + signal->signal;
+  return verdict;
 }
 
 }  // namespace
 
-void SharedRun::begin_attempt(int attempt, HeldPorts& ports) {
-  told_failure_ = false;
+void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
+  told_failure_ = ending_ = false;
   Ready ready = {.attempt = attempt,
                  .ports = {},
                  .master_port = ports.endpoints.master.port,
@@ -53,33 +47,54 @@ void SharedRun::begin_attempt(int attempt, HeldPorts& ports) {
   for (const Endpoint& endpoint : ports.endpoints.ranks) ready.ports.push_back(endpoint.port);
   sources_.nodes.send(ready);
   const FromFirst answer = wait();
-  if (const auto* over = std::get_if<Over>(&answer))
-    throw Error(static_cast<ErrorKind>(over->failure->exit_code), over->failure->line);
+  if (const auto* over = std::get_if<Over>(&answer)) {
+    report.whole = whole_run(*over, sources_.nodes.ranks());
+    throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message);
+  }
   const auto& start = std::get<Start>(answer);
   ports.endpoints = {start.ranks, start.master};
   sources_.support.meet_at(start.store);
 }
 
-// A signal that would end the run goes to the first node, which ends it on all nodes.
 FromFirst SharedRun::wait() {
   while (true) {
     if (auto answer = sources_.nodes.take_answer()) return *answer;
-    const auto signal = asks_to_end(sources_.events.next());
-    if (!signal) continue;
-    const std::string line = fmt::format("stopped by {}", describe_signal(*signal));
-    sources_.nodes.send(
-        Failed{sources_.state.verdict.attempt,
-               failure("stopped", line, kSignalExitCode + *signal, sources_.nodes.shared(Clock::now()))});
+    pass_on(sources_.events.next());
   }
 }
 
-NodeFailure SharedRun::failure_here() const {
-  const Verdict& verdict = sources_.state.verdict;
-  NodeFailure here =
-      failure(std::string(facts_of(verdict.cause).name), describe_cause(verdict, sources_.command),
-              verdict.exit_code, sources_.nodes.shared(time_of_failure()));
-  if (verdict.rank) here.rank = verdict.number_of(*verdict.rank);
-  return here;
+// What would end the run goes to the first node, which ends it on all nodes.
+void SharedRun::pass_on(const Event& event) {
+  if (std::holds_alternative<EndedElsewhere>(event)) ending_ = true;
+  const auto verdict = end_asked_by(event);
+  if (!verdict) return;
+  if (std::exchange(ending_, true)) return hurry(event);
+  sources_.nodes.send(Failed{sources_.state.verdict.attempt, failure_here(*verdict, Clock::now())});
+}
+
+// A second Ctrl-C kills the ranks of all nodes.
+void SharedRun::hurry(const Event& event) {
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  if (signal != nullptr && signal->signal == SIGINT)
+    sources_.nodes.send(Hurry{sources_.state.verdict.attempt});
+}
+
+// What has no rank has a node. To the others a node whose front process is gone is a lost one.
+NodeFailure SharedRun::failure_here(const Verdict& verdict, TimePoint time) const {
+  const SharedTime shared = sources_.nodes.shared(time);
+  NodeFailure failure = {.at = shared.at,
+                         .error = shared.error,
+                         .cause = std::string(facts_of(verdict.cause).name),
+                         .line = describe_cause(verdict, sources_.command),
+                         .block = {},
+                         .exit_code = verdict.exit_code};
+  if (verdict.cause == Cause::front_lost) failure.exit_code = static_cast<int>(ErrorKind::temporary);
+  if (verdict.rank)
+    failure.rank = verdict.number_of(*verdict.rank);
+  else
+    failure.line += " on " + sources_.nodes.own_name();
+  failure.block = fmt::format("fleetrun: {}\n", failure.line);
+  return failure;
 }
 
 // When its rank ended; of what has no rank, when it was noticed.
@@ -90,35 +105,43 @@ TimePoint SharedRun::time_of_failure() const {
   return ended == TimePoint() ? failed_at_ : ended;
 }
 
-void SharedRun::tell_failure() {
-  const Cause cause = sources_.state.verdict.cause;
-  if (told_failure_ || cause == Cause::finished || cause == Cause::elsewhere) return;
+void SharedRun::look_at(const Event& event) {
+  const Verdict& verdict = sources_.state.verdict;
+  if (verdict.cause == Cause::finished) return;
+  if (std::exchange(ending_, true) && verdict.killed) hurry(event);
+  if (told_failure_ || verdict.cause == Cause::elsewhere) return;
   told_failure_ = true;
   failed_at_ = Clock::now();
-  sources_.nodes.send(Failed{sources_.state.verdict.attempt, failure_here()});
+  sources_.nodes.send(Failed{verdict.attempt, failure_here(verdict, time_of_failure())});
 }
 
 std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
-  Ended ended = {.attempt = sources_.state.verdict.attempt, .failure = {}, .ranks = ranks_json(report)};
-  if (told_failure_) {
-    ended.failure = failure_here();
+  const Verdict& verdict = sources_.state.verdict;
+  Ended ended = {.attempt = verdict.attempt, .failure = {}, .ranks = ranks_json(report)};
+  if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
+  if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
     ended.failure->block = describe_end(report);
   }
   sources_.nodes.send(ended);
   const FromFirst answer = wait();
   if (const auto* again = std::get_if<Again>(&answer)) return std::chrono::nanoseconds(again->delay);
-  report.whole = whole_run(std::get<Over>(answer), sources_.nodes.ranks());
+  const auto& over = std::get<Over>(answer);
+  report.whole = whole_run(over, sources_.nodes.ranks());
   report.verdict.exit_code = report.whole->exit_code;
+  report.verdict.crash_loop = over.gave_up;
   return std::nullopt;
 }
 
-void SharedRun::fail_to_begin(const Error& error) {
-  const std::string line =
-      fmt::format("node {} cannot start: {}", sources_.nodes.placed().node_rank, error.message());
-  sources_.nodes.send(Failed{sources_.state.verdict.attempt,
-                             failure("error", line, error.exit_code(), sources_.nodes.shared(Clock::now()))});
-  finish();
+void SharedRun::leave(const Error& error) {
+  const SharedTime shared = sources_.nodes.shared(Clock::now());
+  const std::string line = fmt::format("{} cannot go on: {}", sources_.nodes.own_name(), error.message());
+  sources_.nodes.leave({.at = shared.at,
+                        .error = shared.error,
+                        .cause = "error",
+                        .line = line,
+                        .block = fmt::format("fleetrun: {}\n", line),
+                        .exit_code = error.exit_code()});
 }
 
 }  // namespace fleetrun::launch

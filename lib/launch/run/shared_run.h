@@ -25,26 +25,30 @@ class SharedRun {
   };
   explicit SharedRun(const Sources& sources) : sources_(sources) {}
 
-  // Tells the ports that this node holds, waits for all nodes, and fills in the endpoints of all. Throws Error when one cannot start.
-  void begin_attempt(int attempt, HeldPorts& ports);
+  // Tells the ports that this node holds, waits for all nodes, and fills in the endpoints of all. Throws Error when one cannot start; then
+  // `report` says how the run ended.
+  void begin_attempt(int attempt, HeldPorts& ports, ExitReport& report);
 
-  // To be called after each event: what fails here ends the ranks of all nodes.
-  void tell_failure();
+  // To be called after each event, when the Supervisor knows it: what fails here ends the ranks of all nodes.
+  void look_at(const Event& event);
 
   // The ranks here have ended, and `report` says how. The pause before the next attempt of all nodes; none: the run is over, and
   // `report` says how all of it ended.
   std::optional<Clock::duration> end_attempt(ExitReport& report);
 
-  void fail_to_begin(const Error& error);
+  void leave(const Error& error);             // this node cannot go on
   void finish() { sources_.nodes.finish(); }  // the others know that the run is over
 
  private:
   FromFirst wait();
-  NodeFailure failure_here() const;
+  void pass_on(const Event& event);
+  void hurry(const Event& event);
+  NodeFailure failure_here(const Verdict& verdict, TimePoint time) const;
   TimePoint time_of_failure() const;
 
   Sources sources_;
   bool told_failure_ = false;  // of this attempt
+  bool ending_ = false;        // it, as this node knows
   TimePoint failed_at_;
 };
 

@@ -36,9 +36,10 @@ struct EndedElsewhere {  // another node's failure, or its loss, ends the run
   std::string why;       // "rank 5 exited with code 3"
   int exit_code = 0;
 };
+struct HurryAsked {};     // somebody on another node does not want to wait for ranks that are stopped
 struct NodesAnswered {};  // what this node waited for from the others has come
 using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
-                           StoodStill, EndedElsewhere, NodesAnswered>;
+                           StoodStill, EndedElsewhere, HurryAsked, NodesAnswered>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports

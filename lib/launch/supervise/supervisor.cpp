@@ -138,8 +138,7 @@ Actions Supervisor::end_by_signal(int signal, TimePoint now) {
     verdict_.signal = signal;
     return end_pause(Cause::stopped, kSignalExitCode + signal);
   }
-  const bool stopping = phase_ == Phase::stopping || phase_ == Phase::stopping_groups;
-  if (stopping && signal == SIGINT) return kill(now);
+  if (stopping() && signal == SIGINT) return kill(now);
   return clocks_.stand_still() ? go_on(now) : Actions();  // what does not run will never end
 }
 

@@ -106,8 +106,11 @@ class Supervisor {
   Actions handle(const Woke& event, TimePoint now);
   Actions handle(const StoodStill& event, TimePoint now);
   Actions handle(const EndedElsewhere& event, TimePoint now);
+  Actions handle(const HurryAsked&, TimePoint now) { return hurry(now); }
   Actions handle(const NodesAnswered&, TimePoint) { return {}; }
 
+  bool stopping() const { return phase_ == Phase::stopping || phase_ == Phase::stopping_groups; }
+  Actions hurry(TimePoint now) { return stopping() ? kill(now) : Actions(); }
   Actions begin_attempt(TimePoint now);
   void forget_attempt();
   Actions end_by_signal(int signal, TimePoint now);

@@ -1,0 +1,149 @@
+// Ranks that fail on several nodes: the first one by time is the cause, on all nodes. Signals to one node end all.
+#include "e2e/nodes/cluster.h"
+#include "support/soak.h"
+
+namespace fleetrun::first_cause_test {
+namespace {
+
+// Rank `first` ends with 7; as soon as it is dead, and 20 ms later, rank `second` ends with 5.
+Words failing_in_order(const Cluster& cluster, int first, int second) {
+  const std::string file = cluster.shared() / "first";
+  return {"--nproc_per_node=2", "--", "/bin/sh", "-c",
+          "case $RANK in " + std::to_string(first) + ") exec " + FAKE_WORKER + " pid " + file + " exit 7;; " +
+              std::to_string(second) + ") exec " + FAKE_WORKER + " outlive " + file +
+              " sleep 0.02 exit 5;; *) exec sleep 100;; esac"};
+}
+
+void check_order(Cluster& cluster, int first, int second) {
+  CAPTURE(first);
+  const std::string wanted = "fleetrun: rank " + std::to_string(first) + " exited with code 7 (pid ";
+  for (const ChildResult& end : cluster.run(failing_in_order(cluster, first, second))) {
+    CHECK_MESSAGE(end.code == 7, end.err);
+    CHECK_MESSAGE(cause_on(end).starts_with(wanted), end.err);
+    CHECK_FALSE(contains(end.err, "at the same time"));
+  }
+  CHECK(cluster.report(0)["first_failed_rank"] == first);
+}
+
+TEST_CASE("of two ranks that fail on two nodes 20 ms apart, the first is named every time") {
+  for (int i = 0; i < testing::soak_count(20); ++i) {
+    Cluster cluster(2);
+    check_order(cluster, i % 2 == 0 ? 0 : 2, i % 2 == 0 ? 2 : 0);
+  }
+}
+
+// Of /proc/uptime, which shows the clock of the namespace.
+bool clocks_can_differ() {
+  const ChildResult result =
+      run_child({"/usr/bin/unshare", "-T", "--boottime", "360000", "/bin/cat", "/proc/uptime"});
+  return result.code == 0 && std::stod(result.out) - std::stod(read_all("/proc/uptime")) > 300000;
+}
+
+TEST_CASE("the first is named also where the clocks of the nodes are hours apart") {
+  if (!is_root() || !clocks_can_differ()) LEAVE_OUT("clocks of their own need root and time namespaces");
+  for (const std::string hours : {"36000", "360000"})
+    for (const int first : {0, 2}) {
+      Cluster cluster(2);
+      for (const int node : {0, 1})
+        cluster.start_after(node, {"/usr/bin/unshare", "-T", "--monotonic", node == 0 ? "360000" : hours});
+      check_order(cluster, first, 2 - first);
+    }
+}
+
+struct Stop {
+  int signal, code;
+  std::string name;
+};
+
+TEST_CASE("a signal to one node ends the ranks of all") {
+  for (const Stop& stop : {Stop{SIGTERM, 143, "SIGTERM (15)"}, Stop{SIGINT, 130, "SIGINT (2)"}})
+    for (const int node : {0, 1}) {
+      CAPTURE(stop.name);
+      CAPTURE(node);
+      Cluster cluster(2);
+      cluster.start({"--nproc_per_node=2", FAKE_WORKER, "pid", cluster.shared() / "%r", "sleep", "100"});
+      for (const char* rank : {"0", "1", "2", "3"}) cluster.pid_in(rank);
+      cluster.send(node, stop.signal);
+      for (const ChildResult& end : cluster.ends()) {
+        CHECK(end.code == stop.code);
+        CHECK_MESSAGE(contains(end.err, "fleetrun: stopped by " + stop.name + " on node " +
+                                            std::to_string(node) + " (" + cluster.address(node)),
+                      end.err);
+      }
+      CHECK(cluster.report(0)["cause"] == "stopped");
+      CHECK(cluster.nothing_left());
+    }
+}
+
+// Ranks that do not end by themselves when they are asked to.
+void start_stubborn(Cluster& cluster) {
+  cluster.start({"--nproc_per_node=2", "--grace=50", FAKE_WORKER, "ignore-term", "pid",
+                 cluster.shared() / "%r", "sleep", "100"});
+  for (const char* rank : {"0", "1", "2", "3"}) cluster.pid_in(rank);
+}
+
+TEST_CASE("a second Ctrl-C on one node kills the ranks of all at once") {
+  for (const int node : {0, 1}) {
+    CAPTURE(node);
+    Cluster cluster(2);
+    start_stubborn(cluster);
+    cluster.send(node, SIGINT);
+    REQUIRE(cluster.says(node, "waiting for the ranks to end; Ctrl-C kills them now"));
+    cluster.send(node, SIGINT);
+    for (const ChildResult& end : cluster.ends(10s)) CHECK_MESSAGE(end.code == 130, end.err);
+    CHECK(cluster.nothing_left());
+  }
+}
+
+TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too") {
+  Cluster cluster(2);
+  const std::string shared = cluster.shared().path();
+  cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",
+                 "trap ': > " + shared + "/asked.$RANK' TERM; : > " + shared +
+                     "/ready.$RANK; while :; do sleep 0.05; done"});
+  const auto all_have = [&](const std::string& name) {
+    return comes_true([&] { return cluster.shared().has(name + ".0") && cluster.shared().has(name + ".1"); },
+                      within(10s));
+  };
+  REQUIRE(all_have("ready"));
+  cluster.send(0, SIGINT);
+  REQUIRE(all_have("asked"));
+  cluster.send(1, SIGINT);
+  for (const ChildResult& end : cluster.ends(10s)) {
+    CHECK(end.code == 130);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: stopped by SIGINT (2) on node 0"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("Ctrl-C on a node whose ranks have finished stops the others, and is the cause") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--", "/bin/sh", "-c",
+                 "[ $RANK = 0 ] && exit 0; exec " + std::string(FAKE_WORKER) + " pid " +
+                     (cluster.shared() / "%r") + " sleep 100"});
+  cluster.pid_in("1");
+  REQUIRE(comes_true([&] { return cluster.left_on(0).size() == 2; }, within(10s)));  // front and middle
+  cluster.send(0, SIGINT);
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 130);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: stopped by SIGINT (2) on node 0"), end.err);
+  }
+}
+
+TEST_CASE("Ctrl-C while the ranks are already stopped does not hide why") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",
+                 "[ $RANK = 0 ] && { " + std::string(FAKE_WORKER) + " await " + (cluster.shared() / "1") +
+                     "; exit 3; }; exec " + FAKE_WORKER + " ignore-term pid " + (cluster.shared() / "%r") +
+                     " sleep 100"});
+  REQUIRE(comes_true([&] { return contains(cluster.errors(0), "rank=[0] was aborted"); }, within(10s)));
+  cluster.send(0, SIGINT);
+  cluster.send(0, SIGINT);
+  for (const ChildResult& end : cluster.ends(20s)) {
+    CHECK(end.code == 3);
+    CHECK_MESSAGE(cause_on(end).starts_with("fleetrun: rank 0 exited with code 3"), end.err);
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::first_cause_test

@@ -1,0 +1,268 @@
+// Before a run over several nodes starts: who waits for whom, who may join, and what must be the same on all nodes.
+#include <sys/stat.h>
+
+#include "e2e/nodes/cluster.h"
+#include "support/stranger.h"
+
+namespace fleetrun::joining_test {
+namespace {
+
+Endpoint meeting_of(const Cluster& cluster) {
+  return {cluster.address(0), static_cast<std::uint16_t>(cluster.port())};
+}
+
+bool is_listening(const Cluster& cluster) {
+  return comes_true(
+      [&] {
+        try {
+          const testing::Stranger stranger(meeting_of(cluster));
+          return true;
+        } catch (const std::runtime_error&) {
+          return false;
+        }
+      },
+      within(10s));
+}
+
+void write_as_key(const std::string& path, char letter) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << std::string(40, letter);
+  ::chmod(path.c_str(), 0600);
+}
+
+TEST_CASE("flags that differ end the run with 76, and each node shows both values") {
+  Cluster cluster(2);
+  cluster.start(0, {"--max_restart=1", "--grace=3", FAKE_WORKER, "sleep", "100"});
+  cluster.start(1, {"--max_restart=2", "--grace=3", FAKE_WORKER, "sleep", "100"});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(contains(end.err, "the nodes do not agree:\n  --max_restart: 1 on node 0 (127.0.0.1, "),
+                  end.err);
+    CHECK_MESSAGE(contains(end.err, ", 2 on node 1 (127.0.0.2, "), end.err);
+    CHECK_FALSE(contains(end.err, "--grace"));
+  }
+  CHECK(cluster.log(0, 0).empty());
+}
+
+TEST_CASE("the program and its arguments must be the same") {
+  Cluster cluster(2);
+  cluster.start(0, {FAKE_WORKER, "print", "one"});
+  cluster.start(1, {FAKE_WORKER, "print", "two"});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(contains(end.err, "  its arguments: print one on node 0 (127.0.0.1, "), end.err);
+    CHECK_MESSAGE(contains(end.err, ", print two on node 1 (127.0.0.2, "), end.err);
+  }
+}
+
+TEST_CASE("each value of the job file must be the same, whatever the file is called") {
+  Cluster cluster(2);
+  std::string other = kEndlessJob;
+  other.replace(other.find("0.001"), 5, "0.002");
+  std::ofstream(cluster.folder(0) + "/job.json") << kEndlessJob;
+  std::ofstream(cluster.folder(1) + "/job.json") << other;
+  for (const ChildResult& end : cluster.run({"--device=cpu", "job.json"})) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(
+        contains(end.err, "  optimizer.learning_rate of the job file: 0.001 on node 0 (127.0.0.1, "),
+        end.err);
+    CHECK_MESSAGE(contains(end.err, ", 0.002 on node 1 (127.0.0.2, "), end.err);
+    CHECK_FALSE(contains(end.err, "batch_size"));
+  }
+}
+
+TEST_CASE("the node whose --ips differ is named with both lists") {
+  Cluster cluster(2);
+  const std::string port = "--master_port=" + std::to_string(cluster.port());
+  cluster.start_exactly(0, {"--ips=127.0.0.1,127.0.0.2", "--node_rank=0", port, FAKE_WORKER});
+  cluster.start_exactly(1, {"--ips=127.0.0.1,127.0.0.3", "--node_rank=1", port, FAKE_WORKER});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(contains(end.err, "  --ips: 127.0.0.1,127.0.0.2 on node 0"), end.err);
+    CHECK_MESSAGE(contains(end.err, ", 127.0.0.1,127.0.0.3 on node 1"), end.err);
+  }
+}
+
+TEST_CASE("of two nodes that say they are the same one, the second ends with 76, and the run goes on") {
+  Cluster cluster(3);
+  Words as_node_1 = cluster.by_list(1);
+  as_node_1.insert(as_node_1.end(), {FAKE_WORKER, "exit", "0"});
+  cluster.start(0, {FAKE_WORKER, "exit", "0"});
+  for (const int place : {1, 2}) cluster.start_exactly(place, as_node_1);
+  const auto has_ended = [&](int node) { return !is_alive(cluster.front(node)); };
+  REQUIRE(comes_true([&] { return has_ended(1) || has_ended(2); }, within(10s)));
+  const int second = has_ended(1) ? 1 : 2;
+  const ChildResult refused = cluster.end_of(second);
+  CHECK(refused.code == 76);
+  CHECK_MESSAGE(contains(refused.err, " both say that they are node 1"), refused.err);
+  Words as_node_2 = cluster.by_list(2);
+  as_node_2.insert(as_node_2.end(), {FAKE_WORKER, "exit", "0"});
+  cluster.start_exactly(second, as_node_2);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+TEST_CASE("a node with another key ends with 76 and the command that copies the right one") {
+  Cluster cluster(2);
+  cluster.set(1, "HOME", cluster.shared() / "other home");
+  std::filesystem::create_directory(cluster.shared() / "other home");
+  cluster.start({"--join_timeout=2", FAKE_WORKER, "sleep", "100"});
+  const auto ends = cluster.ends();
+  CHECK(ends[1].code == 76);
+  CHECK_MESSAGE(contains(ends[1].err, "scp 127.0.0.1:.fleetrun/key ~/.fleetrun/key"), ends[1].err);
+  CHECK(ends[0].code == 75);
+  CHECK_MESSAGE(contains(ends[0].err, "a node with another key"), ends[0].err);
+}
+
+TEST_CASE("a key that is copied, named or not wanted lets nodes of different homes join") {
+  for (const std::string way : {"copied", "flag", "variable", "insecure"}) {
+    CAPTURE(way);
+    Cluster cluster(2);
+    Words words = {FAKE_WORKER, "exit", "0"};
+    for (const int node : {0, 1}) {
+      const std::string home = cluster.folder(node) + "/home", key = cluster.folder(node) + "/key";
+      std::filesystem::create_directory(home);
+      cluster.set(node, "HOME", home);
+      write_as_key(way == "copied" ? home + "/.fleetrun/key" : key, 'k');
+      if (way == "variable") cluster.set(node, "FLEETRUN_KEY_FILE", "key");
+    }
+    if (way == "flag") words.insert(words.begin(), "--key_file=key");
+    if (way == "insecure") words.insert(words.begin(), "--insecure");
+    for (const ChildResult& end : cluster.run(words)) {
+      CHECK_MESSAGE(end.code == 0, end.err);
+      CHECK(contains(end.err, "--insecure") == (way == "insecure"));
+    }
+  }
+}
+
+TEST_CASE("a key that others may read is refused") {
+  Cluster cluster(2);
+  write_as_key(cluster.home() + "/.fleetrun/key", 'k');
+  ::chmod((cluster.home() + "/.fleetrun/key").c_str(), 0644);
+  cluster.start(0, {FAKE_WORKER});
+  const ChildResult end = cluster.end_of(0);
+  CHECK(end.code == 76);
+  CHECK_MESSAGE(contains(end.err, "its mode is 0644, wanted 0600"), end.err);
+  CHECK(contains(end.err, "chmod 600 " + cluster.home() + "/.fleetrun/key"));
+}
+
+TEST_CASE("nodes that share a home and start together agree on the key that one of them makes") {
+  for (int i = 0; i < 5; ++i) {
+    Cluster cluster(8);
+    for (const ChildResult& end : cluster.run({FAKE_WORKER, "exit", "0"}))
+      CHECK_MESSAGE(end.code == 0, end.err);
+    struct stat facts {};
+    REQUIRE(::stat((cluster.home() + "/.fleetrun/key").c_str(), &facts) == 0);
+    CHECK((facts.st_mode & 0777) == 0600);
+    CHECK(std::distance(std::filesystem::directory_iterator(cluster.home() + "/.fleetrun"), {}) == 1);
+  }
+}
+
+TEST_CASE("when a node does not come, --join_timeout ends the others with 75 and its name") {
+  Cluster cluster(3);
+  cluster.start(0, {"--join_timeout=1", FAKE_WORKER});
+  cluster.start(1, {"--join_timeout=1", FAKE_WORKER});
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node, 10s);
+    CHECK(end.code == 75);
+    CHECK_MESSAGE(contains(end.err, "after 1 s node 2 (127.0.0.3) did not join (--join_timeout)"), end.err);
+  }
+}
+
+TEST_CASE("when the first node does not come, --join_timeout ends the others with 75") {
+  Cluster cluster(2);
+  cluster.start(1, {"--join_timeout=1", FAKE_WORKER});
+  const ChildResult end = cluster.end_of(1, 10s);
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err, "node 0 (127.0.0.1) at 127.0.0.1:" + std::to_string(cluster.port()) +
+                                      " did not answer in 1 s (--join_timeout): Connection refused"),
+                end.err);
+}
+
+TEST_CASE("something else that listens where the nodes meet is named by those who come to it") {
+  Cluster cluster(2);
+  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(cluster.port()));
+  REQUIRE(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(other.get(), 16) == 0);
+  const ChildResult first = [&] {
+    cluster.start(0, {FAKE_WORKER});
+    return cluster.end_of(0, 10s);
+  }();
+  CHECK(first.code == 75);
+  CHECK_MESSAGE(contains(first.err, "the nodes cannot meet at 127.0.0.1:" + std::to_string(cluster.port()) +
+                                        ": the port is taken by "),
+                first.err);
+  CHECK(contains(first.err, "--master_port on all nodes chooses another port"));
+  cluster.start(1, {"--join_timeout=7", FAKE_WORKER});
+  const ChildResult second = cluster.end_of(1, 20s);
+  CHECK(second.code == 75);
+  CHECK_MESSAGE(contains(second.err, "something listens there and does not answer as fleetrun does"),
+                second.err);
+}
+
+TEST_CASE("Ctrl-C while waiting for others ends a node at once") {
+  Cluster cluster(3);
+  cluster.start(0, {FAKE_WORKER});
+  REQUIRE(is_listening(cluster));
+  cluster.start(1, {FAKE_WORKER});
+  cluster.start(2, {FAKE_WORKER});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  cluster.start(1, {FAKE_WORKER});  // whose first node has not come
+  REQUIRE(comes_true([&] { return cluster.left_on(1).size() == 2; }, within(10s)));
+  cluster.send(1, SIGTERM);
+  const ChildResult end = cluster.end_of(1, 5s);
+  CHECK(end.code == 143);
+  CHECK_MESSAGE(contains(end.err, "stopped by SIGTERM (15) before all nodes had joined"), end.err);
+}
+
+TEST_CASE("Ctrl-C on the first node while it waits ends those that wait with it, with its words") {
+  Cluster cluster(3);
+  cluster.start(0, {"--join_timeout=40", FAKE_WORKER});
+  cluster.start(1, {"--join_timeout=40", FAKE_WORKER});
+  REQUIRE(cluster.says(1, "waiting for node 2 (127.0.0.3)"));  // it has joined
+  cluster.send(0, SIGINT);
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node, 5s);
+    CHECK(end.code == 130);
+    CHECK_MESSAGE(contains(end.err, "stopped by SIGINT (2) before all nodes had joined"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a node that leaves while others are missing may come again") {
+  Cluster cluster(3);
+  cluster.start(0, {FAKE_WORKER});
+  cluster.start(1, {FAKE_WORKER});
+  REQUIRE(cluster.says(1, "waiting for node 2 (127.0.0.3)"));
+  cluster.send(1, SIGINT);
+  CHECK(cluster.end_of(1, 5s).code == 130);
+  cluster.start(2, {FAKE_WORKER});
+  cluster.start(1, {FAKE_WORKER});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+TEST_CASE("garbage and 200 silent strangers where the nodes meet leave a run untouched") {
+  Cluster cluster(2);
+  cluster.start(0, {"--nproc_per_node=2", FAKE_WORKER, "pid", cluster.shared() / "%r", "await",
+                    cluster.shared() / "end"});
+  REQUIRE(is_listening(cluster));
+  std::vector<std::unique_ptr<testing::Stranger>> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(std::make_unique<testing::Stranger>(meeting_of(cluster)));
+  for (const std::string_view bytes : {"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x01\x00\x00\x00\x07"})
+    testing::Stranger(meeting_of(cluster)).say(bytes);
+  cluster.start(1, {"--nproc_per_node=2", FAKE_WORKER, "pid", cluster.shared() / "%r", "await",
+                    cluster.shared() / "end"});
+  for (const char* rank : {"0", "1", "2", "3"}) cluster.pid_in(rank);  // strangers are dropped after 5 s
+  for (int i = 0; i < 50; ++i) {
+    strangers.push_back(std::make_unique<testing::Stranger>(meeting_of(cluster)));
+    strangers.back()->say(std::string(static_cast<std::size_t>(i) * 1000, static_cast<char>(i)));
+  }
+  cluster.shared().write("end", "");
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+}  // namespace
+}  // namespace fleetrun::joining_test

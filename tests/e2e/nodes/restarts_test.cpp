@@ -1,0 +1,113 @@
+// --max_restart over several nodes: all of them start again, or none.
+#include "e2e/nodes/cluster.h"
+
+namespace fleetrun::restarts_test {
+namespace {
+
+TEST_CASE("when a rank fails once, all nodes run again and end with 0") {
+  for (const char* failing : {"0", "2"}) {
+    CAPTURE(failing);
+    Cluster cluster(2);
+    const std::string script =
+        "echo attempt $TORCHELASTIC_RESTART_COUNT endpoint $PADDLE_CURRENT_ENDPOINT of "
+        "$PADDLE_TRAINER_ENDPOINTS; "
+        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; [ $RANK = " +
+        std::string(failing) + " ] && exit 3; exec sleep 100";
+    const auto ends = cluster.run(
+        {"--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "--", "/bin/sh", "-c", script});
+    for (const ChildResult& end : ends) {
+      CHECK_MESSAGE(end.code == 0, end.err);
+      CHECK_MESSAGE(contains(end.err, "restart 1 of at most 1 in 0.1 s"), end.err);
+      CHECK_MESSAGE(contains(end.err, "rank " + std::string(failing) + " exited with code 3"), end.err);
+    }
+    std::string endpoints;
+    for (const int node : {0, 1})
+      for (const int rank : {0, 1}) {
+        const std::string log = cluster.log(node, rank);
+        CHECK(log.starts_with("attempt 1 endpoint "));
+        const std::string all = log.substr(log.find(" of "));
+        CHECK((endpoints.empty() || endpoints == all));
+        endpoints = all;
+        CHECK(std::filesystem::exists(cluster.folder(node) + "/log/attempt-0/workerlog." +
+                                      std::to_string(rank)));
+      }
+    const auto report = cluster.report(0);
+    CHECK(report["cause"] == "finished");
+    CHECK(report["ranks"].size() == 4);
+    REQUIRE(report["earlier_attempts"].size() == 1);
+    CHECK(report["earlier_attempts"][0]["exit_code"] == 3);
+    CHECK(contains(report["earlier_attempts"][0]["message"].dump(),
+                   "rank " + std::string(failing) + " exited with code 3"));
+    CHECK(cluster.nothing_left());
+  }
+}
+
+TEST_CASE("a failure that comes back at once is a crash loop on all nodes: 93") {
+  Cluster cluster(2);
+  const auto ends = cluster.run({"--nproc_per_node=1", "--max_restart=2", "--restart_delay=0.1", FAKE_WORKER,
+                                 "only", "1", "exit", "3"});
+  for (const ChildResult& end : ends) {
+    CHECK_MESSAGE(end.code == 93, end.err);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: gave up after 3 attempts: restarting does not help\n"),
+                  end.err);
+  }
+  for (const int node : {0, 1}) {
+    CHECK(cluster.report(node)["crash_loop"] == true);
+    CHECK(cluster.report(node)["exit_code"] == 93);
+  }
+}
+
+TEST_CASE("codes that another start does not help do not start any node again") {
+  Cluster cluster(2);
+  for (const ChildResult& end :
+       cluster.run({"--nproc_per_node=1", "--max_restart=2", FAKE_WORKER, "only", "1", "exit", "78"})) {
+    CHECK(end.code == 78);
+    CHECK_FALSE(contains(end.err, "restart 1"));
+  }
+}
+
+TEST_CASE("Ctrl-C in the pause before a restart ends all nodes, whichever gets it") {
+  for (const int node : {0, 1}) {
+    CAPTURE(node);
+    Cluster cluster(2);
+    cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=50", FAKE_WORKER, "only", "1",
+                   "exit", "3"});
+    for (const int each : {0, 1}) REQUIRE(cluster.says(each, "restart 1 of at most 1 in 50 s"));
+    cluster.send(node, SIGINT);
+    for (const ChildResult& end : cluster.ends(10s)) {
+      CHECK(end.code == 130);
+      CHECK_MESSAGE(contains(end.err, "stopped by SIGINT (2) on node " + std::to_string(node)), end.err);
+    }
+    CHECK(cluster.report(0)["exit_code"] == 130);
+    CHECK(cluster.report(1)["exit_code"] == 130);
+    CHECK(cluster.nothing_left());
+  }
+}
+
+TEST_CASE("a node that is killed in the pause before a restart ends the others with 75") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=50", FAKE_WORKER, "pid",
+                 cluster.shared() / "%r", "only", "1", "exit", "3"});
+  for (const int each : {0, 1}) REQUIRE(cluster.says(each, "restart 1 of at most 1 in 50 s"));
+  ::kill(cluster.front(1), SIGKILL);
+  const ChildResult end = cluster.end_of(0, 10s);
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err, "node 1 (127.0.0.2"), end.err);
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a node that is lost ends the run, restarts or not") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--max_restart=3", "--restart_delay=0.1", FAKE_WORKER, "pid",
+                 cluster.shared() / "%r", "sleep", "100"});
+  const pid_t rank = cluster.pid_in("1");
+  cluster.pid_in("0");
+  ::kill(parent_of(rank), SIGKILL);
+  const ChildResult end = cluster.end_of(0);
+  CHECK(end.code == 75);
+  CHECK_FALSE(contains(end.err, "restart 1"));
+  CHECK(cluster.nothing_left());
+}
+
+}  // namespace
+}  // namespace fleetrun::restarts_test

@@ -1,0 +1,94 @@
+// Trainings of the embedded runtime over several nodes, each with its own copy of the job and its data.
+#include "e2e/nodes/cluster.h"
+
+namespace fleetrun::training_over_nodes_test {
+namespace {
+
+const std::string kConfigs = FLEETRUN_SOURCE_DIR "/configs";
+
+void give_quickstart(const Cluster& cluster) {
+  for (int node = 0; node < cluster.nodes(); ++node) {
+    std::filesystem::copy(kConfigs + "/patterns", cluster.folder(node) + "/patterns");
+    std::filesystem::copy_file(kConfigs + "/quickstart.json", cluster.folder(node) + "/quickstart.json");
+  }
+}
+
+void check_quickstart(Cluster& cluster) {
+  give_quickstart(cluster);
+  const auto ends = cluster.run({"--nproc_per_node=2", "--device=cpu", "quickstart.json"});
+  for (const ChildResult& end : ends) REQUIRE_MESSAGE(end.code == 0, end.err);
+  CHECK_MESSAGE(contains(cluster.log(0, 0), "accuracy 1.0"), cluster.log(0, 0));
+  CHECK(cluster.report(0)["ranks"].size() == 4);
+  CHECK(std::filesystem::exists(cluster.folder(0) + "/output/model.safetensors"));
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("the quickstart job trains on 2 nodes with 2 ranks each to accuracy 1.0") {
+  Cluster cluster(2);
+  check_quickstart(cluster);
+}
+
+TEST_CASE("the quickstart job trains on 2 hosts with 2 ranks each to accuracy 1.0") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  Cluster cluster(2, &network);
+  check_quickstart(cluster);
+}
+
+const std::string kShortJob = R"({
+  "model": {"name": "mlp", "hidden": [64]},
+  "data": {"train": {"format": "synthetic", "samples": 256, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16},
+  "optimizer": {"name": "momentum", "learning_rate": 0.001},
+  "train": {"max_steps": 30, "log_every": 100}
+})";
+
+std::string weights_of(Cluster& cluster, const std::string& ranks) {
+  for (int node = 0; node < cluster.nodes(); ++node) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kShortJob;
+    cluster.set(node, "FLEETRUN_COMM_BACKEND", "gloo");
+  }
+  for (const ChildResult& end : cluster.run({"--nproc_per_node=" + ranks, "--device=cpu", "job.json"}))
+    REQUIRE_MESSAGE(end.code == 0, end.err);
+  return cluster.read(0, "output/model.safetensors");
+}
+
+TEST_CASE("4 ranks end with the same weights, bit by bit, on 2 nodes and on 4") {
+  Cluster two(2), four(4);
+  const std::string wanted = weights_of(two, "2");
+  CHECK_FALSE(wanted.empty());
+  CHECK(weights_of(four, "1") == wanted);
+}
+
+TEST_CASE("a rank of a training that is killed ends all nodes with its signal, and the rank is named") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+  cluster.start({"--nproc_per_node=2", "--device=cpu", "job.json"});
+  REQUIRE(comes_true([&] { return contains(cluster.log(1, 1), "[Epoch 2"); }, within(60s)));
+  for (const pid_t pid : cluster.left_on(1)) {
+    const std::string environment = read_all("/proc/" + std::to_string(pid) + "/environ");
+    if (contains(environment, std::string("PADDLE_TRAINER_ID=3") + '\0')) ::kill(pid, SIGKILL);
+  }
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK_MESSAGE(end.code == 137, end.err);
+    CHECK_MESSAGE(cause_on(end).starts_with("fleetrun: rank 3 was killed by SIGKILL (9)"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a training whose rank is killed once starts again on all nodes, from its checkpoint") {
+  Cluster cluster(2);
+  const std::string job =
+      std::string(kShortJob).replace(kShortJob.find("\"max_steps\": 30"), 15, "\"max_steps\": 3000");
+  for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << job;
+  cluster.start({"--nproc_per_node=2", "--max_restart=1", "--restart_delay=0.1", "--device=cpu", "job.json"});
+  REQUIRE(comes_true([&] { return contains(cluster.log(0, 0), "[Epoch 2"); }, within(60s)));
+  for (const pid_t pid : cluster.left_on(1))
+    if (contains(read_all("/proc/" + std::to_string(pid) + "/environ"),
+                 std::string("PADDLE_TRAINER_ID=2") + '\0'))
+      ::kill(pid, SIGKILL);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.report(0)["earlier_attempts"].size() == 1);
+}
+
+}  // namespace
+}  // namespace fleetrun::training_over_nodes_test
