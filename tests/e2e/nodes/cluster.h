@@ -68,6 +68,7 @@ class Cluster {
 
   // Words that the node's fleetrun starts with, such as unshare and its flags.
   void start_after(int node, Words words) { before_[node] = std::move(words); }
+  void use(int node, const std::string& fleetrun) { programs_[node] = fleetrun; }
   void set(int node, const std::string& variable, const std::string& value) {
     environments_[node][variable] = value;
   }
@@ -75,7 +76,8 @@ class Cluster {
   // fleetrun with these words on one node.
   void start_exactly(int node, const Words& words) {
     Words command = {"/bin/sh", "-c", "exec \"$@\" 2> err", "sh"};
-    for (const Words& part : {before_[node], Words{FLEETRUN_BINARY}, words})
+    for (const Words& part :
+         {before_[node], Words{programs_.try_emplace(node, FLEETRUN_BINARY).first->second}, words})
       command.insert(command.end(), part.begin(), part.end());
     if (network_ != nullptr) command = network_->in(node, command);
     ChildOptions options = {.folder = folder(node), .environment = environments_[node]};
@@ -152,6 +154,7 @@ class Cluster {
   const int port_ = free_port();
   const TemporaryFolder shared_;
   std::map<int, Words> before_;
+  std::map<int, std::string> programs_;
   std::map<int, std::map<std::string, std::string>> environments_;
   std::map<int, std::unique_ptr<ChildProcess>> processes_;
 };

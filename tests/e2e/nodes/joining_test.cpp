@@ -55,6 +55,24 @@ TEST_CASE("the program and its arguments must be the same") {
   }
 }
 
+TEST_CASE("two versions of fleetrun do not run together") {
+  const std::string answer = run_child({FLEETRUN_BINARY, "--version"}).out;  // "fleetrun 1.2.3\n"
+  const std::string version = answer.substr(answer.rfind(' ') + 1, answer.find('\n') - answer.rfind(' ') - 1);
+  std::string other = version, program = read_all(FLEETRUN_BINARY);
+  other.back() = other.back() == '9' ? '8' : '9';
+  for (std::size_t at = 0; (at = program.find(version, at)) != std::string::npos;)
+    program.replace(at, version.size(), other);
+  Cluster cluster(2);
+  cluster.shared().write("fleetrun", program);
+  std::filesystem::permissions(cluster.shared() / "fleetrun", std::filesystem::perms::owner_all);
+  cluster.use(1, cluster.shared() / "fleetrun");
+  for (const ChildResult& end : cluster.run({FAKE_WORKER, "exit", "0"})) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(contains(end.err, "  fleetrun --version: " + version + " on node 0 (127.0.0.1, "), end.err);
+    CHECK_MESSAGE(contains(end.err, ", " + other + " on node 1 (127.0.0.2, "), end.err);
+  }
+}
+
 TEST_CASE("each value of the job file must be the same, whatever the file is called") {
   Cluster cluster(2);
   std::string other = kEndlessJob;
