@@ -47,14 +47,15 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoin
 // ---- Joining.
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
-  if (const auto why = objection_to(join))
+  if (const auto why = objection_to(peer, join))
     return {Tell{peer, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
   nodes_.push_back({.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}});
   return std::ssize(nodes_) == options_.nodes ? place(now) : Actions();
 }
 
-std::optional<std::string> Coordinator::objection_to(const Join& join) const {
+std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& join) {
   if (phase_ != Phase::joining) return "all nodes of this run have joined already";
+  if (find(peer) != nullptr) return "it has joined already";
   if (!join.node_rank) return std::nullopt;
   if (*join.node_rank < 0 || *join.node_rank >= options_.nodes)
     return fmt::format("there is no node {}: the run has {} nodes", *join.node_rank, options_.nodes);

@@ -80,7 +80,7 @@ class Coordinator {
   Actions handle(PeerId peer, const Hurry& hurry, TimePoint now);
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
 
-  std::optional<std::string> objection_to(const Join& join) const;
+  std::optional<std::string> objection_to(PeerId peer, const Join& join);
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
   Actions start(TimePoint now);
