@@ -165,7 +165,8 @@ bool is_dead(const std::string& pid) {
 // Polls: before Linux 5.3 there is no event for the end of a process that is not a child.
 void outlive(const std::string& file) {
   std::string pid;
-  while (pid.empty()) std::ifstream(file) >> pid;
+  await_file(file);
+  std::ifstream(file) >> pid;
   while (!is_dead(pid)) ::usleep(10);
 }
 

@@ -56,10 +56,17 @@ void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report)
   sources_.support.meet_at(start.store);
 }
 
+// A time that comes meanwhile, such as --timeout, counts when the ranks run again.
 FromFirst SharedRun::wait() {
+  bool woke = false;
   while (true) {
-    if (auto answer = sources_.nodes.take_answer()) return *answer;
-    pass_on(sources_.events.next());
+    if (auto answer = sources_.nodes.take_answer()) {
+      if (woke) sources_.events.push(Woke{});
+      return *answer;
+    }
+    const Event event = sources_.events.next();
+    woke = woke || std::holds_alternative<Woke>(event);
+    pass_on(event);
   }
 }
 

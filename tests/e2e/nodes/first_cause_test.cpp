@@ -5,19 +5,24 @@
 namespace fleetrun::first_cause_test {
 namespace {
 
-// Rank `first` ends with 7; as soon as it is dead, and 20 ms later, rank `second` ends with 5.
-Words failing_in_order(const Cluster& cluster, int first, int second) {
-  const std::string file = cluster.shared() / "first";
-  return {"--nproc_per_node=2", "--", "/bin/sh", "-c",
-          "case $RANK in " + std::to_string(first) + ") exec " + FAKE_WORKER + " pid " + file + " exit 7;; " +
-              std::to_string(second) + ") exec " + FAKE_WORKER + " outlive " + file +
-              " sleep 0.02 exit 5;; *) exec sleep 100;; esac"};
+// Rank `first` ends with 7 when all ranks are there; so many seconds after its death rank `second` ends with 5.
+std::vector<ChildResult> fail_in_order(Cluster& cluster, int first, int second, const std::string& seconds) {
+  const auto in_shared = [&](const char* name) { return cluster.shared() / name; };
+  const std::string fake = FAKE_WORKER, there = fake + " pid " + in_shared("%r");
+  cluster.start({"--nproc_per_node=2", "--", "/bin/sh", "-c",
+                 "case $RANK in " + std::to_string(first) + ") exec " + there + " await " + in_shared("go") +
+                     " pid " + in_shared("first") + " exit 7;; " + std::to_string(second) + ") exec " +
+                     there + " outlive " + in_shared("first") + " sleep " + seconds + " exit 5;; *) exec " +
+                     there + " sleep 100;; esac"});
+  for (const char* rank : {"0", "1", "2", "3"}) cluster.pid_in(rank);
+  cluster.shared().write("go", "");
+  return cluster.ends();
 }
 
 void check_order(Cluster& cluster, int first, int second) {
   CAPTURE(first);
   const std::string wanted = "fleetrun: rank " + std::to_string(first) + " exited with code 7 (pid ";
-  for (const ChildResult& end : cluster.run(failing_in_order(cluster, first, second))) {
+  for (const ChildResult& end : fail_in_order(cluster, first, second, "0.02")) {
     CHECK_MESSAGE(end.code == 7, end.err);
     CHECK_MESSAGE(cause_on(end).starts_with(wanted), end.err);
     CHECK_FALSE(contains(end.err, "at the same time"));
@@ -29,6 +34,21 @@ TEST_CASE("of two ranks that fail on two nodes 20 ms apart, the first is named e
   for (int i = 0; i < testing::soak_count(20); ++i) {
     Cluster cluster(2);
     check_order(cluster, i % 2 == 0 ? 0 : 2, i % 2 == 0 ? 2 : 0);
+  }
+}
+
+TEST_CASE("of two ranks that fail 2 ms apart, the first is named, or both where the clocks cannot tell") {
+  for (int i = 0; i < testing::soak_count(10); ++i) {
+    Cluster cluster(2);
+    const int first = i % 2 == 0 ? 0 : 2;
+    const auto ends = fail_in_order(cluster, first, 2 - first, "0.002");
+    for (const ChildResult& end : ends) {
+      const bool first_named =
+          cause_on(end).starts_with("fleetrun: rank " + std::to_string(first) + " exited");
+      CHECK_MESSAGE((first_named || contains(end.err, " at the same time: ")), end.err);
+      CHECK(cause_on(end) == cause_on(ends.front()));
+      CHECK(end.code == ends.front().code);
+    }
   }
 }
 
@@ -115,6 +135,28 @@ TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too
   for (const ChildResult& end : cluster.ends(10s)) {
     CHECK(end.code == 130);
     CHECK_MESSAGE(contains(end.err, "fleetrun: stopped by SIGINT (2) on node 0"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("ranks that hang on one node end all nodes with 75, and the node is named") {
+  Cluster cluster(2);
+  const std::string script = "[ $RANK -gt 1 ] && exec sleep 100; while :; do echo works; sleep 0.1; done";
+  const auto ends = cluster.run({"--nproc_per_node=2", "--hang_timeout=1.5", "--", "/bin/sh", "-c", script});
+  for (const ChildResult& end : ends) {
+    CHECK(end.code == 75);
+    CHECK_MESSAGE(contains(end.err, " on node 1 (127.0.0.2)\n"), end.err);
+  }
+  CHECK(cluster.report(0)["cause"] == "hung");
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("--timeout ends all nodes with 124") {
+  Cluster cluster(2);
+  for (const ChildResult& end :
+       cluster.run({"--nproc_per_node=2", "--timeout=1", FAKE_WORKER, "sleep", "100"})) {
+    CHECK(end.code == 124);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: --timeout: 1 s have passed on node "), end.err);
   }
   CHECK(cluster.nothing_left());
 }

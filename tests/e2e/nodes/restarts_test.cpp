@@ -84,6 +84,17 @@ TEST_CASE("Ctrl-C in the pause before a restart ends all nodes, whichever gets i
   }
 }
 
+TEST_CASE("--timeout that passes in the pause before a restart ends the run") {
+  Cluster cluster(2);
+  const std::string script = "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && [ $RANK = 1 ] && exit 3; exec sleep 100";
+  const auto ends = cluster.run({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=3",
+                                 "--timeout=1.5", "--", "/bin/sh", "-c", script});
+  for (const ChildResult& end : ends) {
+    CHECK(end.code == 124);
+    CHECK_MESSAGE(contains(end.err, "--timeout: 1.5 s have passed on node "), end.err);
+  }
+}
+
 TEST_CASE("a node that is killed in the pause before a restart ends the others with 75") {
   Cluster cluster(2);
   cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=50", FAKE_WORKER, "pid",
