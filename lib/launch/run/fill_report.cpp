@@ -50,7 +50,6 @@ ExitReport begin_report(const RunPlan& plan) {
   report.job_id = plan.options.job_id.value;
   report.command = plan.program.argv;
   report.host = host_name();
-  report.memory_before = read_memory_cgroup();
   return report;
 }
 
@@ -77,6 +76,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
       gather_evidence({.rank = rank,
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                        .status = *status,
+                       .origin = report.verdict.origin,
                        .log = log.path,
                        .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),
