@@ -1,5 +1,6 @@
 #include "launch/logs/log_folder.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
 #include "support/temporary_folder.h"
 
@@ -122,6 +124,13 @@ TEST_CASE("hunt 4: what a rank writes as its error file is of its attempt, whate
   CHECK(why_not(folder / "log") == "");
 }
 
+void bind_control_socket(const std::string& path) {
+  const UniqueFd folder = open_control_folder(path);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_in(folder);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+}
+
 // Leaves the list of a run that was killed.
 void cut_off_run(const TemporaryFolder& folder) {
   {
@@ -129,6 +138,23 @@ void cut_off_run(const TemporaryFolder& folder) {
     folder.write("list", folder.read("log/.fleetrun"));
   }
   std::filesystem::rename(folder / "list", folder / "log/.fleetrun");
+}
+
+TEST_CASE("a run that was killed while it made its control socket does not hold up the next one") {
+  const TemporaryFolder folder;
+  cut_off_run(folder);
+  bind_control_socket(folder / "log");
+  CHECK(why_not(folder / "log") == "");
+  CHECK_FALSE(folder.has("log/.control"));
+}
+
+TEST_CASE("a socket with our name in the folder of a run that ended is somebody else's") {
+  const TemporaryFolder folder;
+  { const LogFolder logs(folder / "log"); }
+  bind_control_socket(folder / "log");
+  CHECK(why_not(folder / "log").find(".control is in the way: a socket that no run of fleetrun left there") !=
+        std::string::npos);
+  CHECK(folder.has("log/.control"));
 }
 
 TEST_CASE("hunt 4: a run that was cut off leaves error files in any form of JSON") {
