@@ -140,6 +140,32 @@ TEST_CASE("signal reaches the ranks that are named, by name or number") {
   CHECK(launch.report()["first_failed_rank"] == 1);
 }
 
+TEST_CASE("signal USR1 goes to the ranks that handle it, and ends none that does not") {
+  const Launch launch;
+  launch.folder.write("work.sh",
+                      "[ $RANK = 0 ] && exec \"$1\" ready up.0 await go\n"
+                      "exec \"$1\" on-usr1 'checkpoint now' ready up.1 await go\n");
+  ChildProcess run({FLEETRUN_BINARY, "--nproc_per_node=2", "/bin/sh", "work.sh", FAKE_WORKER},
+                   launch.options());
+  launch.pid_in("up.0");
+  launch.pid_in("up.1");
+  const ChildResult result = launch.run_words({"signal", "USR1"});
+  CHECK(result.code == 0);
+  CHECK(result.out == "sent to rank 1\n");
+  CHECK(result.err ==
+        "fleetrun: SIGUSR1 (10) was not sent to rank 0: it has no handler there, and would end the rank\n");
+  const ChildResult other = launch.run_words({"signal", "USR2"});
+  CHECK(other.code == 75);
+  CHECK(other.out.empty());
+  CHECK(
+      other.err ==
+      "fleetrun: error: SIGUSR2 (12) was not sent to rank 0, 1: it has no handler there, and would end the rank\n"
+      "  hint: TERM and KILL end a rank\n");
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); }, 60s));
+  launch.folder.write("go", "");
+  CHECK(run.wait().code == 0);
+}
+
 TEST_CASE("stop waits for the run that it stopped, not for the next one in the same folder") {
   for (int round = 0; round < 4; ++round) {
     const Launch launch;

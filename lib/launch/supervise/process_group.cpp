@@ -127,6 +127,12 @@ void ProcessGroup::on_exit(std::size_t rank) {
   events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : ""});
 }
 
+bool ProcessGroup::would_end(int rank, int signal) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const bool asks = signal == SIGUSR1 || signal == SIGUSR2;
+  return asks && leaders_.at(index).pidfd && launch::would_end(records_[index].pid, signal);
+}
+
 bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
   return deliver(leaders_.at(static_cast<std::size_t>(rank)), signal, sender + " sent with fleetrun signal");
 }
@@ -162,7 +168,7 @@ bool ProcessGroup::pass_on(int rank, int signal) {
   const auto index = static_cast<std::size_t>(rank);
   const UniqueFd& pidfd = leaders_.at(index).pidfd;
   if (!pidfd) return true;
-  if (would_end(records_[index].pid, signal)) return false;
+  if (would_end(rank, signal)) return false;
   deliver(leaders_[index], signal, "fleetrun passed on");
   return true;
 }
