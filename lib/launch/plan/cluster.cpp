@@ -7,7 +7,6 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "base/text/split_list.h"
 #include "launch/plan/gpu_mapping.h"
 
 namespace fleetrun::launch {
@@ -137,8 +136,7 @@ void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const Host
   cluster.hide_gpus = host.gpus > 0;
   cluster.device_ids_given = options.gpus.value.has_value();
   const std::optional<int> workers = resolve_workers(options, host, cluster.device);
-  const int slots =
-      options.gpus.value ? static_cast<int>(split_list(*options.gpus.value).size()) : workers.value_or(1);
+  const int slots = options.gpus.value ? count_cpu_slots(*options.gpus.value) : workers.value_or(1);
   cluster.device_ids = deal_out(slots, workers.value_or(slots));
 }
 

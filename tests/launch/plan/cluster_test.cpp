@@ -60,6 +60,18 @@ TEST_CASE("with --device=cpu the ids are worker slots") {
   CHECK(cluster.device == DeviceKind::cpu);
 }
 
+TEST_CASE("with --device=cpu the ids are read as those of GPUs") {
+  const auto error = [](const std::string& ids) {
+    return error_of({"--device=cpu", "--gpus=" + ids}, kCpuHost);
+  };
+  for (const std::string ids : {"0,", ",", "0,,1"})
+    CHECK(error(ids) == "--gpus has an empty item, must be ids like 0,1,2,3");
+  CHECK(error("0,0") == "--gpus lists 0 twice");
+  for (const std::string id : {"0-3", "all", "-1", "GPU-1"})
+    CHECK(error("0," + id) == "--gpus lists " + id + ", with --device=cpu it must be ids like 0,1,2,3");
+  CHECK(resolve({"--device=cpu", "--gpus=7"}, kCpuHost).world_size() == 1);
+}
+
 TEST_CASE("on a GPU machine each GPU gets a worker") {
   const ClusterSpec cluster = resolve({}, kGpuHost);
   CHECK(cluster.device == DeviceKind::cuda);
