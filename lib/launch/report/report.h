@@ -36,6 +36,7 @@ struct WholeRun {
 struct ExitReport {
   std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
+  std::vector<std::string> ran;      // by the rank that failed, where it is another one: under --debug_rank
   std::vector<std::string> logs;     // of each rank, as people see the path
   std::vector<WorkerRecord> workers;
   Verdict verdict;

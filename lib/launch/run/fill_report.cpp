@@ -33,6 +33,12 @@ std::string host_name() {
   return name;
 }
 
+// What a rank ran, when that is not the command of all.
+std::vector<std::string> own_command(const Attempt& attempt, std::size_t rank, const ExitReport& report) {
+  if (rank >= attempt.workers.size() || attempt.workers[rank].argv == report.command) return {};
+  return attempt.workers[rank].argv;
+}
+
 // The log that says why the rank failed: stderr, where it is apart and says something.
 LogFile log_of_end(const Attempt& attempt, const LogFolder& logs, int rank) {
   const UniqueFd& errors = attempt.error_logs.at(static_cast<std::size_t>(rank));
@@ -61,10 +67,12 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();
+  report.ran.clear();
   report.logs.clear();
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
+  report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
   const LogFile log = log_of_end(attempt, logs, rank);
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
