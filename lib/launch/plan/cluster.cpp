@@ -168,6 +168,16 @@ std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostF
   return Endpoint{address, options.master_port.value.value_or(0)};
 }
 
+// The ranks get the ports from --start_port on.
+void check_master_port(const LaunchOptions& options, const ClusterSpec& cluster) {
+  if (!cluster.start_port || !cluster.master) return;
+  const int rank = cluster.master->port - *cluster.start_port;
+  if (rank >= 0 && rank < cluster.local_size())
+    throw usage(fmt::format("the master's port is {}, which {}={} gives to rank {}", cluster.master->port,
+                            options.start_port.source, *cluster.start_port, rank),
+                "--master takes another port, or --start_port");
+}
+
 int count_ranks(const std::vector<NodeSpec>& nodes, std::size_t first_nodes) {
   int ranks = 0;
   for (std::size_t node = 0; node < first_nodes; ++node) ranks += nodes[node].ranks();
@@ -204,6 +214,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
     place_among_nodes(cluster, *members, host);
   else
     cluster.master = resolve_master(options, host);
+  check_master_port(options, cluster);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
   for (const DebugRank& debug : options.debug_rank.value)
