@@ -61,8 +61,9 @@ class ProcessGroup {
 
  private:
   struct Leader {
-    UniqueFd pidfd;      // while it runs
-    int sent = 0;        // the last signal that somebody had sent through us
+    UniqueFd pidfd;  // while it runs
+    int sent = 0;    // the last signal that somebody had sent through us
+    TimePoint sent_at;
     std::string origin;  // of it: "process 4711 sent with fleetrun signal"
   };
 
