@@ -187,7 +187,7 @@ TEST_CASE("hunt 9: a user's file in the folder of an attempt is found before a r
   folder.write("log/attempt-0/workerlog.0", "old, with a note of the user's");
   const std::string log = folder / "log/attempt-0/workerlog.0";
   CHECK(why_not(folder / "log", {.may_start_again = true}) ==
-        log + " is in the way: a file that was changed after a run of fleetrun left it there");
+        log + " is in the way: a file that was changed or copied after a run of fleetrun left it there");
   CHECK(folder.has("log/attempt-0/workerlog.12"));  // nothing goes when the run is refused
   CHECK(why_not(folder / "log") == "");             // a run without restarts needs no such folder
   CHECK(folder.read("log/attempt-0/workerlog.0") == "old, with a note of the user's");
@@ -244,7 +244,7 @@ TEST_CASE("a file of ours that the user wrote to since is the user's") {
   folder.write("log/report.json", "a longer text of the user's");  // the same inode
   const std::string report = folder / "log/report.json";
   CHECK(why_not(folder / "log") ==
-        report + " is in the way: a file that was changed after a run of fleetrun left it there");
+        report + " is in the way: a file that was changed or copied after a run of fleetrun left it there");
   CHECK(folder.read("log/workerlog.0") == "old");  // nothing goes when the run is refused
   std::filesystem::remove(report);
   folder.write("log/report.json", "{}");  // another file of the same size, perhaps with the same inode
