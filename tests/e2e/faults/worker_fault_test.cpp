@@ -288,7 +288,7 @@ TEST_CASE("W12: after an attempt that ran out of memory a rank that is killed is
       group->enter(), launch.script_command({"--max_restart=1", "--restart_delay=0.1"},
                                             "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && kill -9 $$\n"
                                             "exec $FAKE use-memory 536870912\n"));
-  CHECK(result.code == 137);
+  CHECK(result.code == 93);  // restarts did not help
   CHECK(launch.report()["cause"] == "killed");
   CHECK_FALSE(contains(launch.report()["message"].get<std::string>(), "out of memory"));
 }
