@@ -25,10 +25,11 @@ constexpr std::size_t kMostResultBytes = 1 << 20;
 // For the logs of the ranks; stays where it is when something went wrong, for the report names its files.
 std::string make_log_folder(const Environment& environment) {
   const std::string chosen = environment.get_or("TMPDIR", "");
-  std::string path = fmt::format("{}/fleetrun-bench-XXXXXX", chosen.empty() ? "/tmp" : chosen);
+  const std::string parent = chosen.empty() ? "/tmp" : chosen;
+  std::string path = parent + "/fleetrun-bench-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr)
-    throw Error(ErrorKind::create, fmt::format("creating the folder {}: {}", path, describe_errno(errno)),
-                "TMPDIR names the folder that it goes to");
+    throw Error(ErrorKind::create, fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
+                "TMPDIR names another folder");
   return path;
 }
 
