@@ -115,6 +115,20 @@ TEST_CASE(
   CHECK(launch.run_words({"logs", "--rank=0"}).out == "so\n");
 }
 
+TEST_CASE("the seconds of a rank that has ended stand still in ps") {
+  const Launch launch;
+  ChildProcess run = start_and_fail(launch);
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("said"), "logs before it are in"); }, 60s));
+  const auto seconds_of = [&](const char* whose) {
+    const auto json = nlohmann::json::parse(launch.run_words({"ps", "--json"}).out);
+    return (whose == std::string("run") ? json : json["ranks"][0])["seconds"].get<double>();
+  };
+  const double before = seconds_of("rank"), start = seconds_of("run");
+  REQUIRE(comes_true([&] { return seconds_of("run") > start; }, 60s));
+  CHECK(seconds_of("rank") == before);
+  CHECK(launch.run_words({"stop"}).code == 0);
+}
+
 TEST_CASE("stop --now does not wait for ranks that ignore SIGTERM") {
   const Launch launch;
   ChildProcess run(Launch::command({"--grace=100"}, {"ignore-term", "ready", "up", "sleep", "30"}),

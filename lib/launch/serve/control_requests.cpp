@@ -45,7 +45,7 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   json.add("pid", record.pid);
   const auto stat = status ? std::nullopt : read_process_stat(record.pid);
   json.add("state", status ? status->describe() : stat ? std::string(1, stat->state) : "gone");
-  json.add("seconds", seconds_since(record.started));
+  json.add("seconds", seconds_between(record.started, status ? record.ended : Moment::now()));
   if (stat) {
     json.add("cpu_seconds", in_seconds(stat->cpu_time));
     json.add("memory_mib", resident_mib(record.pid));
