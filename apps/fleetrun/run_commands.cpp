@@ -82,12 +82,19 @@ std::string describe_run(const JsonValue& run) {
   return text;
 }
 
-// "USR1", "SIGUSR1", "10".
+// "USR1", "RTMIN+3"; "" for a number that has no name, as those that the C library keeps for itself.
+std::string name_of_signal(int number) {
+  if (number >= SIGRTMIN) return number == SIGRTMIN ? "RTMIN" : fmt::format("RTMIN+{}", number - SIGRTMIN);
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? "" : name;
+}
+
+// "USR1", "SIGUSR1", "10", "RTMIN+3".
 int parse_signal(const std::string& text) {
   const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
-  for (int number = 1; number < SIGRTMIN; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (std::to_string(number) == text || (known != nullptr && name == known)) return number;
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    const std::string known = name_of_signal(number);
+    if (!known.empty() && (name == known || text == std::to_string(number))) return number;
   }
   throw Error(ErrorKind::usage,
               fmt::format("the signal is \"{}\", must be a name or number like USR1, HUP, 10", text));

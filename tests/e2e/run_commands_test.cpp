@@ -149,6 +149,8 @@ TEST_CASE("signal reaches the ranks that are named, by name or number") {
   const ChildResult wrong = launch.run_words({"signal", "USR1", "--rank=5"});
   CHECK(wrong.code == 2);
   CHECK(wrong.err == "fleetrun: error: the run has the ranks 0 to 1, not 5\n");
+  for (const char* none : {"0", "32", "65", "RTMIN+31", "RTMIN+", ""})
+    CHECK(launch.run_words({"signal", none}).code == 2);
   CHECK(launch.run_words({"signal", "15", "--rank", "1"}).out == "sent to rank 1\n");
   CHECK(run.wait().code == 7);
   CHECK(launch.report()["first_failed_rank"] == 1);
@@ -178,6 +180,16 @@ TEST_CASE("signal USR1 goes to the ranks that handle it, and ends none that does
   CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); }, 60s));
   launch.folder.write("go", "");
   CHECK(run.wait().code == 0);
+}
+
+TEST_CASE("signal knows the real-time signals, by name or number") {
+  for (const Words& words : {Words{"signal", "64"}, Words{"signal", "SIGRTMIN+30"}}) {
+    const Launch launch;
+    ChildProcess run(Launch::command({}, {"ready", "up", "sleep", "30"}), launch.options());
+    launch.pid_in("up");
+    CHECK(launch.run_words(words).out == "sent to rank 0\n");
+    CHECK(run.wait().code == 128 + 64);
+  }
 }
 
 TEST_CASE("stop waits for the run that it stopped, not for the next one in the same folder") {
