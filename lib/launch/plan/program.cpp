@@ -124,8 +124,9 @@ std::string find_executable(const std::string& name, const Environment& environm
   if (is_path) refuse_closed_folder(name);
   if (!path || !is_file(*path))
     throw Error(ErrorKind::not_found,
-                is_path ? fmt::format("the program {} does not exist", name)
-                        : fmt::format("the program {} is neither on PATH nor in this folder", name));
+                is_path
+                    ? fmt::format("the program {} does not exist", printable(name))
+                    : fmt::format("the program {} is neither on PATH nor in this folder", printable(name)));
   check_executable(*path);
   return *path;
 }
@@ -150,7 +151,7 @@ void check_script(const std::string& path) {
   refuse_closed_folder(path);
   if (!is_file(path))
     throw Error(ErrorKind::not_found,
-                fmt::format("the script {} does not exist{}", path, suggest_script(path)));
+                fmt::format("the script {} does not exist{}", printable(path), suggest_script(path)));
   if (::access(path.c_str(), R_OK) != 0)
     throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
 }

@@ -104,6 +104,13 @@ TEST_CASE("what is there and cannot be executed is 126") {
   CHECK(programs.code_of(programs.folder.path()) == 126);
 }
 
+TEST_CASE("what does not exist is named on one line") {
+  const Programs programs;
+  CHECK(why_not_found(programs, "a\nfleetrun: b.py") == "the script a?fleetrun: b.py does not exist");
+  CHECK(why_not_found(programs, "./a\nb") == "the program ./a?b does not exist");
+  CHECK(why_not_found(programs, "a\nb") == "the program a?b is neither on PATH nor in this folder");
+}
+
 TEST_CASE("a program or script in a folder that may not be searched is 126, not missing") {
   const Programs programs;
   std::filesystem::create_directory(programs.folder / "closed");
