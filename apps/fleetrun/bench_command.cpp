@@ -23,10 +23,13 @@ using launch::BenchRow;
 constexpr std::size_t kMostResultBytes = 1 << 20;
 
 // For the logs of the ranks; stays where it is when something went wrong, for the report names its files.
-std::string make_log_folder() {
-  std::string path = (std::filesystem::temp_directory_path() / "fleetrun-bench-XXXXXX").string();
+std::string make_log_folder(const Environment& environment) {
+  const std::string chosen = environment.get_or("TMPDIR", "");
+  const std::string parent = chosen.empty() ? "/tmp" : chosen;
+  std::string path = parent + "/fleetrun-bench-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr)
-    throw Error(ErrorKind::create, fmt::format("creating the folder {}: {}", path, describe_errno(errno)));
+    throw Error(ErrorKind::create, fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
+                "TMPDIR names another folder");
   return path;
 }
 
@@ -77,7 +80,7 @@ int run_bench_command(const FoundFlags& found, const Environment& environment) {
                 fmt::format("found \"{}\", wanted what to measure: all_reduce", fmt::join(found.rest, " ")),
                 "fleetrun bench --help");
   const BenchRequest request = launch::parse_bench_request(found);
-  const std::string folder = make_log_folder();
+  const std::string folder = make_log_folder(environment);
   if (const int code = run_ranks(request, folder, environment); code != 0) return code;
   JsonValue result = read_json(read_file(folder + "/bench.json", kMostResultBytes)).root;
   std::filesystem::remove_all(folder);

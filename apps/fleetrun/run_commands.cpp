@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/rank_set.h"
+#include "launch/process/exit_status.h"
 #include "launch/process/process_state.h"
 #include "launch/serve/control_client.h"
 
@@ -81,15 +82,31 @@ std::string describe_run(const JsonValue& run) {
   return text;
 }
 
-// "USR1", "SIGUSR1", "10".
+// "USR1", "RTMIN+3"; "" for a number that has no name, as those that the C library keeps for itself.
+std::string name_of_signal(int number) {
+  if (number >= SIGRTMIN) return number == SIGRTMIN ? "RTMIN" : fmt::format("RTMIN+{}", number - SIGRTMIN);
+  const char* name = ::sigabbrev_np(number);
+  return name == nullptr ? "" : name;
+}
+
+// "USR1", "SIGUSR1", "10", "RTMIN+3".
 int parse_signal(const std::string& text) {
   const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
-  for (int number = 1; number < SIGRTMIN; ++number) {
-    const char* known = ::sigabbrev_np(number);
-    if (std::to_string(number) == text || (known != nullptr && name == known)) return number;
+  for (int number = 1; number <= SIGRTMAX; ++number) {
+    const std::string known = name_of_signal(number);
+    if (!known.empty() && (name == known || text == std::to_string(number))) return number;
   }
   throw Error(ErrorKind::usage,
               fmt::format("the signal is \"{}\", must be a name or number like USR1, HUP, 10", text));
+}
+
+// Of ranks, each to be printed.
+std::vector<std::string> list_of(const JsonValue& answer, const char* key) {
+  std::vector<std::string> ranks;
+  if (const JsonMember* member = answer.find(key))
+    for (const JsonValue& rank : member->value.items)
+      ranks.push_back(printable_start(rank.text, kLongestCell));
+  return ranks;
 }
 
 std::string chosen_ranks(const FoundFlags& found) {
@@ -129,16 +146,18 @@ int run_stop_command(const FoundFlags& found, const Environment& environment) {
 
 int run_signal_command(const FoundFlags& found, const Environment& environment) {
   if (found.rest.empty()) throw Error(ErrorKind::usage, "no signal given", "fleetrun signal --help");
-  const JsonValue answer = ask(
-      find_log_dir(found, environment),
-      JsonValue::object(
-          {{"do", "signal"}, {"signal", parse_signal(found.rest.front())}, {"ranks", chosen_ranks(found)}}));
-  const JsonMember* ranks = answer.find("ranks");
-  std::vector<std::string> sent;
-  if (ranks != nullptr)
-    for (const JsonValue& rank : ranks->value.items) sent.push_back(printable_start(rank.text, kLongestCell));
-  if (sent.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
+  const int signal = parse_signal(found.rest.front());
+  const JsonValue answer =
+      ask(find_log_dir(found, environment),
+          JsonValue::object({{"do", "signal"}, {"signal", signal}, {"ranks", chosen_ranks(found)}}));
+  const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared");
+  if (sent.empty() && spared.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
+  const std::string not_sent =
+      fmt::format("{} was not sent to rank {}: it has no handler there, and would end the rank",
+                  launch::describe_signal(signal), fmt::join(spared, ", "));
+  if (sent.empty()) throw Error(ErrorKind::temporary, not_sent, "TERM and KILL end a rank");
   print_answer(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")));
+  if (!spared.empty()) log_line("fleetrun", not_sent);
   return 0;
 }
 

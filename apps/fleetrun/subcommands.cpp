@@ -64,7 +64,7 @@ std::vector<Subcommand> make_subcommands() {
             {.names = {"--since"},
              .argument = "TIME",
              .help =
-                 "Show only what the ranks wrote since TIME: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
+                 "Show only what the ranks wrote since TIME, and up to 5 s before: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
             {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
             {.names = {"--log_prefix"},
              .argument = "TEMPLATE",

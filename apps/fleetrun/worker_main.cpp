@@ -26,6 +26,7 @@
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/observe/time_book.h"
+#include "runtime/training/checkpointing.h"
 #include "runtime/training/export_weights.h"
 #include "runtime/training/run_job.h"
 #include "worker_bench.h"
@@ -123,7 +124,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
             "the training is done and its weights are saved, but the checkpoint of its end could not be written: {}",
             report.unsaved));
   // The signal that asked for it ends this process too, so that whoever waits for it sees why.
-  if (report.stopped) runtime::die_of_sigterm();
+  if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);
 }
 
 }  // namespace

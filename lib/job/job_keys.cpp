@@ -31,7 +31,7 @@ Key output_keys() {
       {
           make_path_key("dir", output(&OutputSpec::dir),
                         "folder for everything that the job writes, inside the folder of the job file; "
-                        "output.dir=... on the command line may name any folder"),
+                        "output.dir=/... on the command line may name any folder"),
           make_key("tensorboard", output(&OutputSpec::tensorboard),
                    "writes TensorBoard event files to output.dir/tensorboard"),
           make_key("trace", output(&OutputSpec::trace),

@@ -37,6 +37,17 @@ TEST_CASE("bench all_reduce in groups is verified, too") {
   }
 }
 
+TEST_CASE("bench names the TMPDIR that does not exist") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment["TMPDIR"] = launch.folder / "missing";
+  const ChildResult result = run_child({FLEETRUN_BINARY, "bench", "all_reduce", "--sizes=8"}, options);
+  CHECK(result.code == 73);
+  CHECK(contains(result.err, "fleetrun: error: creating a folder in " + (launch.folder / "missing") +
+                                 ": No such file or directory"));
+  CHECK(contains(result.err, "TMPDIR"));
+}
+
 TEST_CASE("bench as JSON has every time and both bandwidths") {
   const ChildResult result = run_child(
       {FLEETRUN_BINARY, "bench", "all_reduce", "--json", "--sizes=4K", "--dtype=bf16", "--iters=9"});

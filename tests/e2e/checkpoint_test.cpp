@@ -209,6 +209,23 @@ TEST_CASE("SIGTERM to launcher and ranks at once, as a service manager sends it,
   CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped by SIGTERM; the checkpoint is complete"));
 }
 
+TEST_CASE(
+    "of a training that SIGTERM to one rank stops, that rank is named, and the checkpoint is complete") {
+  for (const std::size_t rank : {0, 1, 0, 1}) {
+    const Training launch("lenet");
+    ChildProcess child({FLEETRUN_BINARY, "--nproc_per_node=2", "job.json", "train.epochs=1000000",
+                        "checkpoint.every_epochs=0"},
+                       launch.options());
+    REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 1, batch 1]"); },
+                       60s));
+    const nlohmann::json run = nlohmann::json::parse(launch.run_words({"ps", "--json"}).out);
+    ::kill(run["ranks"][rank]["pid"].get<pid_t>(), SIGTERM);
+    CHECK(child.wait().code == 128 + SIGTERM);
+    CHECK(launch.report()["first_failed_rank"] == rank);
+    CHECK(saved(launch).size() == 1);
+  }
+}
+
 TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever counts its steps") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.max_steps=6"}).code == 0);

@@ -115,6 +115,20 @@ TEST_CASE(
   CHECK(launch.run_words({"logs", "--rank=0"}).out == "so\n");
 }
 
+TEST_CASE("the seconds of a rank that has ended stand still in ps") {
+  const Launch launch;
+  ChildProcess run = start_and_fail(launch);
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("said"), "logs before it are in"); }, 60s));
+  const auto seconds_of = [&](const char* whose) {
+    const auto json = nlohmann::json::parse(launch.run_words({"ps", "--json"}).out);
+    return (whose == std::string("run") ? json : json["ranks"][0])["seconds"].get<double>();
+  };
+  const double before = seconds_of("rank"), start = seconds_of("run");
+  REQUIRE(comes_true([&] { return seconds_of("run") > start; }, 60s));
+  CHECK(seconds_of("rank") == before);
+  CHECK(launch.run_words({"stop"}).code == 0);
+}
+
 TEST_CASE("stop --now does not wait for ranks that ignore SIGTERM") {
   const Launch launch;
   ChildProcess run(Launch::command({"--grace=100"}, {"ignore-term", "ready", "up", "sleep", "30"}),
@@ -135,9 +149,47 @@ TEST_CASE("signal reaches the ranks that are named, by name or number") {
   const ChildResult wrong = launch.run_words({"signal", "USR1", "--rank=5"});
   CHECK(wrong.code == 2);
   CHECK(wrong.err == "fleetrun: error: the run has the ranks 0 to 1, not 5\n");
+  for (const char* none : {"0", "32", "65", "RTMIN+31", "RTMIN+", ""})
+    CHECK(launch.run_words({"signal", none}).code == 2);
   CHECK(launch.run_words({"signal", "15", "--rank", "1"}).out == "sent to rank 1\n");
   CHECK(run.wait().code == 7);
   CHECK(launch.report()["first_failed_rank"] == 1);
+}
+
+TEST_CASE("signal USR1 goes to the ranks that handle it, and ends none that does not") {
+  const Launch launch;
+  launch.folder.write("work.sh",
+                      "[ $RANK = 0 ] && exec \"$1\" ready up.0 await go\n"
+                      "exec \"$1\" on-usr1 'checkpoint now' ready up.1 await go\n");
+  ChildProcess run({FLEETRUN_BINARY, "--nproc_per_node=2", "/bin/sh", "work.sh", FAKE_WORKER},
+                   launch.options());
+  launch.pid_in("up.0");
+  launch.pid_in("up.1");
+  const ChildResult result = launch.run_words({"signal", "USR1"});
+  CHECK(result.code == 0);
+  CHECK(result.out == "sent to rank 1\n");
+  CHECK(result.err ==
+        "fleetrun: SIGUSR1 (10) was not sent to rank 0: it has no handler there, and would end the rank\n");
+  const ChildResult other = launch.run_words({"signal", "USR2"});
+  CHECK(other.code == 75);
+  CHECK(other.out.empty());
+  CHECK(
+      other.err ==
+      "fleetrun: error: SIGUSR2 (12) was not sent to rank 0, 1: it has no handler there, and would end the rank\n"
+      "  hint: TERM and KILL end a rank\n");
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); }, 60s));
+  launch.folder.write("go", "");
+  CHECK(run.wait().code == 0);
+}
+
+TEST_CASE("signal knows the real-time signals, by name or number") {
+  for (const Words& words : {Words{"signal", "64"}, Words{"signal", "SIGRTMIN+30"}}) {
+    const Launch launch;
+    ChildProcess run(Launch::command({}, {"ready", "up", "sleep", "30"}), launch.options());
+    launch.pid_in("up");
+    CHECK(launch.run_words(words).out == "sent to rank 0\n");
+    CHECK(run.wait().code == 128 + 64);
+  }
 }
 
 TEST_CASE("stop waits for the run that it stopped, not for the next one in the same folder") {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "job/job_text.h"
-#include "job/without_rights.h"
 #include "support/temporary_folder.h"
+#include "support/without_rights.h"
 
 namespace fleetrun::job::bad_job_test {
 namespace {

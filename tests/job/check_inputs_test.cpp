@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "job/without_rights.h"
 #include "support/temporary_folder.h"
+#include "support/without_rights.h"
 
 namespace fleetrun::job::check_inputs_test {
 namespace {

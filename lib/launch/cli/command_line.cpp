@@ -10,6 +10,7 @@
 #include "base/error/error.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/config_file.h"
+#include "launch/cli/flag_values.h"
 #include "launch/cli/help.h"
 #include "launch/cli/launch_flags.h"
 
@@ -124,7 +125,7 @@ CalledAs called_as(const std::string& argv0) {
 }
 
 std::string find_log_dir(const FoundFlags& found, const Environment& environment) {
-  if (const auto folder = found.value("--log_dir")) return *folder;
+  if (const auto folder = found.value("--log_dir")) return parse_name("--log_dir", *folder);
   if (const std::string folder = environment.get_or("PADDLE_LOG_DIR", ""); !folder.empty()) return folder;
   LaunchOptions options;
   const std::vector<Flag> table = launch_flags(options);

@@ -187,7 +187,7 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
              .argument = "TEMPLATE",
              .help = "Text before each line of output, with {rank}, {local_rank}, {role}, {host}, {time} and "
                      "{attempt}. By default it is \"[{rank}] \" when the console shows several ranks"}),
-      value(options.log_dir, as_text,
+      value(options.log_dir, parse_name,
             {.names = {"--log_dir", "--output_filename"},
              .argument = "FOLDER",
              .help = "Folder for workerlog.N, endpoints.log and report.json",

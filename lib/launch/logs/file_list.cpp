@@ -74,13 +74,19 @@ FileRecord record_of(const std::string& name, const FileFacts& facts) {
   return {.name = name, .inode = facts.inode, .birth_ns = facts.birth_ns, .end = std::nullopt};
 }
 
+// A copy may keep times in whole seconds, as tar does.
+bool is_same_time(std::int64_t recorded_ns, std::int64_t now_ns) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return recorded_ns == now_ns || (now_ns % kSecond == 0 && recorded_ns / kSecond == now_ns / kSecond);
+}
+
 // Some file systems give a file another inode after a while, and a copy of the folder has others, too: there the name, the
 // size and the time of the last change prove as much. A file that is empty now is not a loss.
 bool is_ours(const FileRecord& record, const std::string& name, const FileFacts& now) {
   const bool same_file = record.inode == now.inode && record.birth_ns == now.birth_ns;
   // Without a birth another file may have the inode of one that is gone: we give a file no other name than these.
   if (!record.end) return same_file && (now.birth_ns != 0 || last_name(record.name) == last_name(name));
-  const bool same_time = record.name == name && record.end->changed_ns == now.changed_ns;
+  const bool same_time = record.name == name && is_same_time(record.end->changed_ns, now.changed_ns);
   const bool certain = same_file && now.birth_ns != 0;  // without a birth it may be another file's old inode
   if (now.kind == FileFacts::Kind::folder) return certain || same_time;
   return (record.end->size == now.size && (certain || same_time)) || (certain && now.size == 0);

@@ -96,8 +96,9 @@ bool LogFolder::owns(const std::string& name) const { return files_->owns(name) 
 bool LogFolder::was_cut_off(const std::string& name) const {
   const FileList& list = files_->list();
   const auto facts = files_->look(name);
-  if (list.ended || !facts || facts->kind != FileFacts::Kind::file || facts->owner != files_->owner())
-    return false;
+  const bool may_be_ours = facts && (facts->kind == FileFacts::Kind::file ||
+                                     (facts->kind == FileFacts::Kind::socket && name == kControlName));
+  if (list.ended || !may_be_ours || facts->owner != files_->owner()) return false;
   const std::string base = std::filesystem::path(name).filename();
   if (base == kTrainReportName) return is_report_of(files_->read(name, kMostTrainBytes), list.run_id);
   if (is_of_a_rank(base) && number_in(base) >= list.ranks) return false;

@@ -84,7 +84,7 @@ std::string name_of_user(uid_t user) {
 
 Error in_the_way(const std::string& path, const FileFacts& found, bool changed) {
   const std::string owner = found.owner == ::geteuid() ? "" : " of " + name_of_user(found.owner);
-  const std::string_view why = changed ? "that was changed after a run of fleetrun left it there"
+  const std::string_view why = changed ? "that was changed or copied after a run of fleetrun left it there"
                                        : "that no run of fleetrun left there";
   return Error(ErrorKind::create,
                fmt::format("{} is in the way: {}{} {}", path, describe(found.kind), owner, why),

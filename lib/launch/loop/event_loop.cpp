@@ -3,9 +3,11 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 
 #include "base/error/error.h"
 
@@ -43,10 +45,15 @@ struct EventLoop::Implementation {
   asio::io_context context{1};  // one thread: asio leaves its locks out
   std::map<int, std::shared_ptr<Watch>> watches;
 
+  // Throws Error(os) when the kernel does not let us.
   Watch& watch(int fd) {
-    auto& watch = watches[fd];
-    if (!watch) watch = std::make_shared<Watch>(context, fd);
-    return *watch;
+    if (const auto found = watches.find(fd); found != watches.end()) return *found->second;
+    try {
+      return *watches.emplace(fd, std::make_shared<Watch>(context, fd)).first->second;
+    } catch (const boost::system::system_error& error) {
+      throw Error(ErrorKind::os,
+                  fmt::format("watching a descriptor: {}", describe_errno(error.code().value())));
+    }
   }
 };
 

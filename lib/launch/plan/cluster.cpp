@@ -7,7 +7,6 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "base/text/split_list.h"
 #include "launch/plan/gpu_mapping.h"
 
 namespace fleetrun::launch {
@@ -137,8 +136,7 @@ void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const Host
   cluster.hide_gpus = host.gpus > 0;
   cluster.device_ids_given = options.gpus.value.has_value();
   const std::optional<int> workers = resolve_workers(options, host, cluster.device);
-  const int slots =
-      options.gpus.value ? static_cast<int>(split_list(*options.gpus.value).size()) : workers.value_or(1);
+  const int slots = options.gpus.value ? count_cpu_slots(*options.gpus.value) : workers.value_or(1);
   cluster.device_ids = deal_out(slots, workers.value_or(slots));
 }
 
@@ -168,6 +166,16 @@ std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostF
   const std::string address = options.master_addr.value.value_or(kTorchrunMaster);
   check_local(address, options.master_addr.source, host);
   return Endpoint{address, options.master_port.value.value_or(0)};
+}
+
+// The ranks get the ports from --start_port on.
+void check_master_port(const LaunchOptions& options, const ClusterSpec& cluster) {
+  if (!cluster.start_port || !cluster.master) return;
+  const int rank = cluster.master->port - *cluster.start_port;
+  if (rank >= 0 && rank < cluster.local_size())
+    throw usage(fmt::format("the master's port is {}, which {}={} gives to rank {}", cluster.master->port,
+                            options.start_port.source, *cluster.start_port, rank),
+                "--master takes another port, or --start_port");
 }
 
 int count_ranks(const std::vector<NodeSpec>& nodes, std::size_t first_nodes) {
@@ -206,6 +214,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
     place_among_nodes(cluster, *members, host);
   else
     cluster.master = resolve_master(options, host);
+  check_master_port(options, cluster);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
   for (const DebugRank& debug : options.debug_rank.value)

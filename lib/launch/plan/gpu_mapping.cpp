@@ -49,6 +49,15 @@ std::vector<std::string> numbers_below(int count) {
 
 }  // namespace
 
+int count_cpu_slots(const std::string& gpus) {
+  const std::vector<std::string> ids = split_list(gpus);
+  check_distinct(ids);
+  for (const std::string& id : ids)
+    if (!std::all_of(id.begin(), id.end(), [](char letter) { return letter >= '0' && letter <= '9'; }))
+      throw bad_gpus(fmt::format("--gpus lists {}, with --device=cpu it must be ids like 0,1,2,3", id));
+  return static_cast<int>(ids.size());
+}
+
 std::vector<std::vector<int>> deal_out(int items, int workers) {
   if (items % workers != 0)
     throw bad_gpus(

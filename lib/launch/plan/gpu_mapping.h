@@ -20,6 +20,9 @@ struct GpuMapping {
   std::string note;                         // what the original says when ids become relative, or ""
 };
 
+// --gpus on the CPU: how many worker slots its numbers are. Throws Error(usage) for what is no list of numbers, or lists one twice.
+int count_cpu_slots(const std::string& gpus);
+
 // Items 0..items-1 dealt out evenly to `workers`. Throws Error(usage) when they do not divide.
 std::vector<std::vector<int>> deal_out(int items, int workers);
 

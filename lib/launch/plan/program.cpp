@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -43,6 +44,14 @@ void refuse_special_file(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
     throw Error(ErrorKind::not_executable, fmt::format("{} is not a regular file", path));
+}
+
+// stat(2) says of what is in such a folder neither that it is there nor that it is not.
+void refuse_closed_folder(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 || errno != EACCES) return;
+  throw Error(ErrorKind::not_executable, fmt::format("{} is in a folder that may not be searched", path),
+              "ls -ld shows the modes of a folder: it takes x, for this user");
 }
 
 bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
@@ -112,10 +121,12 @@ std::string find_executable(const std::string& name, const Environment& environm
   const std::string shown = path.value_or(name);
   if (is_folder(shown)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", shown));
   if (is_path) refuse_special_file(name);
+  if (is_path) refuse_closed_folder(name);
   if (!path || !is_file(*path))
     throw Error(ErrorKind::not_found,
-                is_path ? fmt::format("the program {} does not exist", name)
-                        : fmt::format("the program {} is neither on PATH nor in this folder", name));
+                is_path
+                    ? fmt::format("the program {} does not exist", printable(name))
+                    : fmt::format("the program {} is neither on PATH nor in this folder", printable(name)));
   check_executable(*path);
   return *path;
 }
@@ -137,9 +148,10 @@ std::string suggest_script(const std::string& path) {
 void check_script(const std::string& path) {
   if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
   refuse_special_file(path);
+  refuse_closed_folder(path);
   if (!is_file(path))
     throw Error(ErrorKind::not_found,
-                fmt::format("the script {} does not exist{}", path, suggest_script(path)));
+                fmt::format("the script {} does not exist{}", printable(path), suggest_script(path)));
   if (::access(path.c_str(), R_OK) != 0)
     throw Error(ErrorKind::not_executable, fmt::format("the script {} may not be read", path));
 }

@@ -124,18 +124,18 @@ double read_own_cpu_seconds(pid_t pid) {
   return stat ? std::chrono::duration<double>(stat->own_cpu_time).count() : 0;
 }
 
-std::uint64_t parse_process_io(const std::string& text) {
+ProcessIo parse_process_io(const std::string& text) {
   std::istringstream lines(text);
   std::string name;
-  std::uint64_t total = 0;
-  for (std::uint64_t bytes = 0; lines >> name >> bytes;)
-    if (name == "rchar:" || name == "wchar:") total += bytes;
-  return total;
+  ProcessIo io;
+  for (std::uint64_t bytes = 0; lines >> name >> bytes;) {
+    if (name == "rchar:") io.read = bytes;
+    if (name == "wchar:") io.written = bytes;
+  }
+  return io;
 }
 
-std::uint64_t read_process_io(pid_t pid) {
-  return parse_process_io(read_kernel_file(process_path(pid, "io")));
-}
+ProcessIo read_process_io(pid_t pid) { return parse_process_io(read_kernel_file(process_path(pid, "io"))); }
 
 std::vector<std::string> read_thread_statuses(pid_t pid) {
   std::vector<std::string> statuses;

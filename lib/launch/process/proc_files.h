@@ -39,8 +39,11 @@ std::optional<ProcessStat> read_process_stat(pid_t pid);
 double read_own_cpu_seconds(pid_t pid);  // also of a zombie; 0 where /proc does not show it
 
 // The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
-std::uint64_t parse_process_io(const std::string& text);
-std::uint64_t read_process_io(pid_t pid);  // 0 where we may not look
+struct ProcessIo {
+  std::uint64_t read = 0, written = 0;
+};
+ProcessIo parse_process_io(const std::string& text);
+ProcessIo read_process_io(pid_t pid);  // zeros where we may not look
 
 std::vector<pid_t> list_process_tree(pid_t root);  // itself first
 

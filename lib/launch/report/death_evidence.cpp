@@ -11,10 +11,12 @@
 #include <ctime>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "base/json/json_reader.h"
 #include "base/system/file.h"
 #include "base/text/plural.h"
@@ -39,6 +41,7 @@ constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT
 // The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
 // at most (adjtimex(2)).
 constexpr double kClockDrift = 5e-4, kClockStart = 1;
+constexpr std::string_view kKilled = "Killed process ";     // of the kernel's line, before the number
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;  // version 1 says so with a number near 2^63
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -84,27 +87,42 @@ std::optional<double> kernel_line_time(const std::string& line) {
   return *end == ']' ? std::optional(time) : std::nullopt;
 }
 
-std::string find_oom_kill_of(const DeathScene& scene) {
+OomKills logged_oom_kills(const DeathScene& scene) {
   std::error_code problem;
   const double start = scene.memory_before.read_at;
-  return find_oom_kill(kernel_log(),
-                       {.pid = scene.pid,
-                        .pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", problem),
-                        .since = start - kClockDrift * start - kClockStart});
+  return find_oom_kills(kernel_log(),
+                        {.pid = scene.pid,
+                         .pid_namespace = std::filesystem::read_symlink("/proc/self/ns/pid", problem),
+                         .since = start - kClockDrift * start - kClockStart});
+}
+
+// "out of memory: the kernel killed 1 process of this memory cgroup during the run, limit 256 MiB, peak 256 MiB (FOLDER)"
+std::string describe_kills(std::uint64_t kills, const MemoryCgroup& group) {
+  std::string text = fmt::format("out of memory: the kernel killed {} of this memory cgroup during the run",
+                                 plural(kills, "process", "es"));
+  if (group.limit > 0) text += fmt::format(", limit {}", mebibytes(group.limit));
+  if (group.peak > 0) text += fmt::format(", peak {}", mebibytes(group.peak));
+  return text + fmt::format(" ({})", group.folder);
+}
+
+bool is_sigkill(const ExitStatus& status) {
+  return status.how == ExitStatus::How::signaled && status.value == SIGKILL;
+}
+
+bool tells_of_sigkill(const ExitStatus& status) {
+  return status.how == ExitStatus::How::exited && status.value == kSignalExitCode + SIGKILL;
 }
 
 void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
   const MemoryCgroup now = read_memory_cgroup();
-  const std::string line = find_oom_kill_of(scene);
+  OomKills kills = logged_oom_kills(scene);
+  if (now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills)
+    kills.counted = now.kills - scene.memory_before.kills;
+  evidence.out_of_memory = is_out_of_memory(scene, kills);
+  if (!evidence.out_of_memory) return;
+  const std::string& line = kills.line.empty() ? kills.line_of_other : kills.line;
   if (!line.empty()) evidence.facts.push_back("the kernel's log says: " + line);
-  const bool counted = now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills;
-  evidence.out_of_memory = counted || !line.empty();
-  if (!counted) return;
-  std::string text = fmt::format("out of memory: the kernel killed {} of this memory cgroup during the run",
-                                 plural(now.kills - scene.memory_before.kills, "process", "es"));
-  if (now.limit > 0) text += fmt::format(", limit {}", mebibytes(now.limit));
-  if (now.peak > 0) text += fmt::format(", peak {}", mebibytes(now.peak));
-  evidence.facts.push_back(text + fmt::format(" ({})", now.folder));
+  if (kills.counted > 0) evidence.facts.push_back(describe_kills(kills.counted, now));
 }
 
 void look_for_full_shared_memory(DeathEvidence& evidence) {
@@ -183,7 +201,7 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
   look_at_log(scene, evidence);
   const bool killed = scene.status.how == ExitStatus::How::signaled;
   if (!killed && !scene.error_file.empty()) read_error_file(scene.error_file, evidence);
-  if (killed && scene.status.value == SIGKILL) look_for_oom(scene, evidence);
+  if (is_sigkill(scene.status) || tells_of_sigkill(scene.status)) look_for_oom(scene, evidence);
   if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
   look_for_full_log_disk(scene, evidence);
@@ -225,17 +243,25 @@ std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock:
   return "";
 }
 
-std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject) {
-  if (subject.pid_namespace != kFirstPidNamespace) return "";
-  const std::string wanted = fmt::format("Killed process {} ", subject.pid);
-  std::string found;
+OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& subject) {
+  if (subject.pid_namespace != kFirstPidNamespace) return {};
+  const std::string wanted = fmt::format("{}{} ", kKilled, subject.pid);
+  OomKills kills;
   for (const std::string& line : split_lines(kernel_log)) {
-    const auto place = line.find(wanted);
+    const auto place = line.find(kKilled);
     const auto time = kernel_line_time(line);
-    if (place != std::string::npos && time && *time >= subject.since)
-      found = shorten(printable(line.substr(place)), kLongestException);
+    if (place == std::string::npos || !time || *time < subject.since) continue;
+    const bool of_subject = line.compare(place, wanted.size(), wanted) == 0;
+    (of_subject ? kills.line : kills.line_of_other) =
+        shorten(printable(line.substr(place)), kLongestException);
   }
-  return found;
+  return kills;
+}
+
+bool is_out_of_memory(const DeathScene& scene, const OomKills& kills) {
+  if (!kills.line.empty()) return true;
+  if (kills.counted == 0 || !scene.origin.empty()) return false;
+  return tells_of_sigkill(scene.status) || (is_sigkill(scene.status) && kills.line_of_other.empty());
 }
 
 }  // namespace fleetrun::launch

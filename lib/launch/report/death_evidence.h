@@ -25,10 +25,11 @@ struct DeathScene {  // where to look
   int rank = 0;
   pid_t pid = -1;
   ExitStatus status;
+  std::string origin;                             // of the signal that ended it, when it came through us
   std::string log;                                // files
   std::string error_file;                         // the content of TORCHELASTIC_ERROR_FILE
   std::string log_end;                            // the end of the log
-  MemoryCgroup memory_before;                     // as the run began
+  MemoryCgroup memory_before;                     // as the attempt began
   std::chrono::system_clock::time_point started;  // the rank
 };
 
@@ -51,9 +52,18 @@ struct KernelLogSubject {
   std::string pid_namespace;  // in which it has this number, as /proc/self/ns/pid names it
   double since = 0;           // by kernel_log_time(): earlier lines are about others that had the number
 };
-// The line that reports its end for lack of memory; "" when there is none. The kernel uses the process numbers of its first
-// namespace. A line without a time could be about another process that had the number.
-std::string find_oom_kill(const std::string& kernel_log, const KernelLogSubject& subject);
+// Whom the kernel has killed for lack of memory since the attempt began.
+struct OomKills {
+  std::string line;           // of the kernel's log, about the subject; "": none
+  std::string line_of_other;  // likewise, the last about another process
+  std::uint64_t counted = 0;  // of our memory cgroup
+};
+// What the log says. The kernel uses the process numbers of its first namespace. A line without a time could be about another
+// process that had the number.
+OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& subject);
+// Whether lack of memory ended the scene's rank. The counter does not say whom the kernel killed: it decides only when nothing
+// else explains the end. A shell ends with 137 when the program below it was killed.
+bool is_out_of_memory(const DeathScene& scene, const OomKills& kills);
 // Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
 std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
 

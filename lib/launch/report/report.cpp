@@ -106,8 +106,8 @@ std::string last_lines_text(const ExitReport& report, std::size_t rank) {
 std::string death_text(const ExitReport& report) {
   const auto rank = static_cast<std::size_t>(*report.verdict.rank);
   std::string text = describe_process(report, rank) + "\n";
-  text +=
-      fmt::format("fleetrun: it ran: {}\n", printable_start(quote_words(report.command), kLongestCommand));
+  const std::vector<std::string>& command = report.ran.empty() ? report.command : report.ran;
+  text += fmt::format("fleetrun: it ran: {}\n", printable_start(quote_words(command), kLongestCommand));
   if (!report.evidence.exception.empty())
     text += fmt::format("fleetrun: {}\n", describe_exception(report.evidence));
   return text + fact_lines(report) + last_lines_text(report, rank);

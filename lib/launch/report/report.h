@@ -36,13 +36,14 @@ struct WholeRun {
 struct ExitReport {
   std::string run_id, job_id, host;
   std::vector<std::string> command;  // of a worker
+  std::vector<std::string> ran;      // by the rank that failed, where it is another one: under --debug_rank
   std::vector<std::string> logs;     // of each rank, as people see the path
   std::vector<WorkerRecord> workers;
   Verdict verdict;
   std::vector<std::string>
       survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
   std::vector<std::string> last_lines;  // of the log of the first failure
-  MemoryCgroup memory_before;           // as the run began
+  MemoryCgroup memory_before;           // as the attempt began
   DeathEvidence evidence;               // of the first failure
   std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked
   CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end

@@ -33,6 +33,12 @@ std::string host_name() {
   return name;
 }
 
+// What a rank ran, when that is not the command of all.
+std::vector<std::string> own_command(const Attempt& attempt, std::size_t rank, const ExitReport& report) {
+  if (rank >= attempt.workers.size() || attempt.workers[rank].argv == report.command) return {};
+  return attempt.workers[rank].argv;
+}
+
 // The log that says why the rank failed: stderr, where it is apart and says something.
 LogFile log_of_end(const Attempt& attempt, const LogFolder& logs, int rank) {
   const UniqueFd& errors = attempt.error_logs.at(static_cast<std::size_t>(rank));
@@ -50,7 +56,6 @@ ExitReport begin_report(const RunPlan& plan) {
   report.job_id = plan.options.job_id.value;
   report.command = plan.program.argv;
   report.host = host_name();
-  report.memory_before = read_memory_cgroup();
   return report;
 }
 
@@ -62,10 +67,12 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   report.last_lines.clear();
   report.evidence = {};
   report.step.reset();
+  report.ran.clear();
   report.logs.clear();
   for (int rank = 0; rank < std::ssize(state.workers); ++rank) report.logs.push_back(logs.worker_log(rank));
   if (!report.verdict.rank) return;
   const int rank = *report.verdict.rank;
+  report.ran = own_command(attempt, static_cast<std::size_t>(rank), report);
   const LogFile log = log_of_end(attempt, logs, rank);
   report.logs.at(static_cast<std::size_t>(rank)) = log.path;
   if (!state.pages.empty()) report.step = state.pages.at(static_cast<std::size_t>(rank))->step.load();
@@ -77,6 +84,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
       gather_evidence({.rank = rank,
                        .pid = report.workers.at(static_cast<std::size_t>(rank)).pid,
                        .status = *status,
+                       .origin = report.verdict.origin,
                        .log = log.path,
                        .error_file = logs.read_error_file(rank),
                        .log_end = std::move(log_end),

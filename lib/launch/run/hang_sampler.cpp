@@ -23,7 +23,9 @@ void add_work(pid_t root, RankSample& sample) {
   sample.worked = {};
   for (const pid_t pid : list_process_tree(root)) {
     if (const auto stat = read_process_stat(pid)) sample.worked += stat->cpu_time;
-    sample.moved += read_process_io(pid);
+    const ProcessIo io = read_process_io(pid);
+    sample.bytes_read += io.read;
+    sample.bytes_written += io.written;
   }
 }
 

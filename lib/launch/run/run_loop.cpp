@@ -258,6 +258,7 @@ void RunLoop::begin_attempt(int number) {
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
   roll_call_.forget();
+  report_.memory_before = read_memory_cgroup();
   group_.start(attempt_);
 }
 

@@ -45,7 +45,7 @@ JsonValue describe_rank(const RunControl& run, std::size_t rank) {
   json.add("pid", record.pid);
   const auto stat = status ? std::nullopt : read_process_stat(record.pid);
   json.add("state", status ? status->describe() : stat ? std::string(1, stat->state) : "gone");
-  json.add("seconds", seconds_since(record.started));
+  json.add("seconds", seconds_between(record.started, status ? record.ended : Moment::now()));
   if (stat) {
     json.add("cpu_seconds", in_seconds(stat->cpu_time));
     json.add("memory_mib", resident_mib(record.pid));
@@ -94,11 +94,15 @@ JsonValue send_signal_to(const RunControl& run, const JsonValue& request, const 
                                  verdict.span.world == ranks ? "the run" : "this node", least, most,
                                  first < least ? first : std::max(first, most + 1)));
   const int number = signal == nullptr ? 0 : static_cast<int>(signal->integer);
-  std::vector<int> sent;
-  for (int rank = 0; rank < ranks; ++rank)
-    if (wanted.contains(verdict.number_of(rank)) && run.group.send(rank, number, sender))
+  std::vector<int> sent, spared;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!wanted.contains(verdict.number_of(rank))) continue;
+    if (run.group.would_end(rank, number))
+      spared.push_back(verdict.number_of(rank));
+    else if (run.group.send(rank, number, sender))
       sent.push_back(verdict.number_of(rank));
-  return JsonValue::object({{"ranks", sent}});
+  }
+  return JsonValue::object({{"ranks", sent}, {"spared", spared}});
 }
 
 JsonValue answer_to(const RunControl& run, const std::string& text, const std::string& sender) {

@@ -8,7 +8,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr double kIdleShare = 0.05;           // of a core: what timers of a waiting program take
-constexpr double kIdleTraffic = 64.0 * 1024;  // a second: what a waiting program's monitors read and write
+constexpr double kIdleReading = 64.0 * 1024;  // bytes a second: what a waiting program's monitors read
 constexpr int kMissedLooks = 5;               // so late, and it was us who were stopped, or the machine
 constexpr std::size_t kStepTimes = 500;       // enough for a 99th percentile
 constexpr int kStepFactor = 5;
@@ -17,7 +17,8 @@ constexpr auto kTick = std::chrono::milliseconds(10);  // in which the kernel co
 bool works(const RankSample& before, const RankSample& now, Clock::duration between) {
   const auto idle = std::chrono::duration_cast<Clock::duration>(kIdleShare * between);
   if (now.worked - before.worked > std::max<Clock::duration>(idle, kTick)) return true;
-  return now.moved > before.moved + static_cast<std::uint64_t>(kIdleTraffic * in_seconds(between));
+  if (now.bytes_written > before.bytes_written) return true;
+  return now.bytes_read > before.bytes_read + static_cast<std::uint64_t>(kIdleReading * in_seconds(between));
 }
 
 }  // namespace

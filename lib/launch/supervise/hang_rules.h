@@ -19,11 +19,11 @@ namespace fleetrun::launch {
 
 struct RankSample {
   bool running = false;
-  bool stopped = false;         // by SIGSTOP
-  std::uint64_t log_bytes = 0;  // written so far
-  Clock::duration worked{};     // processor time of its process tree so far
-  std::uint64_t moved = 0;      // bytes that its process tree has read and written so far
-  bool training = false;        // the embedded runtime says so; step and beat are valid
+  bool stopped = false;                             // by SIGSTOP
+  std::uint64_t log_bytes = 0;                      // written so far
+  Clock::duration worked{};                         // processor time of its process tree so far
+  std::uint64_t bytes_read = 0, bytes_written = 0;  // by its process tree so far
+  bool training = false;                            // the embedded runtime says so; step and beat are valid
   std::uint64_t step = 0;
   std::int64_t beat = 0;  // changes with each sign of life
   bool on_disk = false;   // it trains, and waits for data or for what is written

@@ -22,6 +22,7 @@
 namespace fleetrun::launch {
 namespace {
 
+constexpr auto kHandled = std::chrono::seconds(1);        // longer than a handler runs that ends its program
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
 
 // A worker has a process group of its own: reading the terminal from there would stop it for ever.
@@ -54,6 +55,11 @@ std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, i
 
 bool can_be_stopped(const ProcessStat& stat) {
   return std::string_view("TtZX").find(stat.state) == std::string_view::npos;
+}
+
+// A rank that lives on after a signal that asks for something else than its end: the next one is not ours.
+bool has_handled(int signal, Clock::duration lived_on) {
+  return (signal == SIGUSR1 || signal == SIGUSR2) && lived_on > kHandled;
 }
 
 }  // namespace
@@ -123,8 +129,15 @@ void ProcessGroup::on_exit(std::size_t rank) {
   deaths_.forget(leader.pidfd);
   leader.pidfd.reset();
   const ExitStatus status = ExitStatus::from_siginfo(info);
-  const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent;
+  const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
+                     !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
   events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : ""});
+}
+
+bool ProcessGroup::would_end(int rank, int signal) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const bool asks = signal == SIGUSR1 || signal == SIGUSR2;
+  return asks && leaders_.at(index).pidfd && launch::would_end(records_[index].pid, signal);
 }
 
 bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
@@ -134,6 +147,7 @@ bool ProcessGroup::send(int rank, int signal, const std::string& sender) {
 bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
   if (!leader.pidfd || !send_signal(leader.pidfd, signal)) return false;
   leader.sent = signal;
+  leader.sent_at = Clock::now();
   leader.origin = std::move(origin);
   return true;
 }
@@ -162,7 +176,7 @@ bool ProcessGroup::pass_on(int rank, int signal) {
   const auto index = static_cast<std::size_t>(rank);
   const UniqueFd& pidfd = leaders_.at(index).pidfd;
   if (!pidfd) return true;
-  if (would_end(records_[index].pid, signal)) return false;
+  if (would_end(rank, signal)) return false;
   deliver(leaders_[index], signal, "fleetrun passed on");
   return true;
 }

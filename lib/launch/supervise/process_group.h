@@ -51,6 +51,8 @@ class ProcessGroup {
   void act(const Resume& action);
   bool pass_on(int rank, int signal);  // false: the signal would end the leader, and was not sent
 
+  // Whether this signal, which asks something of a program (SIGUSR1, SIGUSR2), finds no handler in the leader, and so would end it.
+  bool would_end(int rank, int signal) const;
   // To the leader of the rank, because somebody asked for it; false when that does not run.
   bool send(int rank, int signal, const std::string& sender);
 
@@ -59,8 +61,9 @@ class ProcessGroup {
 
  private:
   struct Leader {
-    UniqueFd pidfd;      // while it runs
-    int sent = 0;        // the last signal that somebody had sent through us
+    UniqueFd pidfd;  // while it runs
+    int sent = 0;    // the last signal that somebody had sent through us
+    TimePoint sent_at;
     std::string origin;  // of it: "process 4711 sent with fleetrun signal"
   };
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "base/run/timeline.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kTogether =
     1'000'000'000;  // ns, within which a signal reaches all ranks; or a step, if that is longer
+
+constexpr auto kLookPause = std::chrono::milliseconds(5);  // a signal ends it early
 
 // Of the process, as signals are. Lock-free, so that a handler may set them.
 std::atomic<bool> save_wanted{false};
@@ -44,6 +47,12 @@ Requests take_requests() { return {save_wanted.exchange(false), stop_wanted_at !
 void die_of_sigterm() {
   handle(SIGTERM, SIG_DFL);
   std::raise(SIGTERM);  // from a handler: as soon as that returns
+}
+
+void end_stopped_rank(std::chrono::nanoseconds patience) {
+  const std::int64_t end = monotonic_ns() + patience.count();
+  while (stop_wanted_at == 0 && monotonic_ns() < end) std::this_thread::sleep_for(kLookPause);
+  die_of_sigterm();
 }
 
 bool SaveRequests::is_new(bool asked, std::int64_t now_ns) {

@@ -1,5 +1,6 @@
 // What signals ask of a training that keeps checkpoints: SIGUSR1 for one now, SIGTERM for a last one.
 #pragma once
+#include <chrono>
 #include <cstdint>
 
 namespace fleetrun::runtime {
@@ -19,6 +20,10 @@ Requests take_requests();
 
 // Ends the process by SIGTERM, whatever was made of that before.
 void die_of_sigterm();
+
+// Likewise, after a stop that all ranks agreed on. The launcher takes the first rank that ends for the cause: a rank that got no
+// SIGTERM itself waits until one ends that did, and the launcher sends it one. It waits for `patience` at most.
+void end_stopped_rank(std::chrono::nanoseconds patience);
 
 // A signal for all ranks reaches one after the other, and they may end a step in between: who is asked for a save just after
 // it joined that of another rank is asked for the same one.

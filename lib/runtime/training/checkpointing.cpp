@@ -18,8 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kWaitRound = 1s;  // between two signs of life
 constexpr auto kTellEvery = 10s;
-constexpr auto kLongestWait = 30min;  // our largest models, at 1 MB/s
-constexpr int kMostFailures = 3;      // in a row; then a training that nobody could go on with is stopped
+constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
 
 std::int64_t seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
@@ -166,7 +165,7 @@ bool Checkpointing::is_written() {
   if (writer_->wait_until_idle(kWaitRound)) return true;
   const std::int64_t now = monotonic_ns();
   const auto waited = std::chrono::nanoseconds(now - wait_.start_ns);
-  if (waited > kLongestWait)
+  if (waited > kLongestSave)
     throw Error(ErrorKind::io,
                 fmt::format("the checkpoint before is being written for {} s; {} takes no more",
                             seconds(waited), *training_.job.checkpoint.dir));

@@ -1,6 +1,7 @@
 // When the state of a training is kept, and where a training goes on: between the training loop and the folder of
 // checkpoints. Every rank has one of these and calls the same functions in the same order; rank 0 reads and writes.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,8 @@
 #include "runtime/training/resume.h"
 
 namespace fleetrun::runtime {
+
+constexpr auto kLongestSave = std::chrono::minutes(30);  // our largest models, at 1 MB/s
 
 // How saving went so far.
 struct SaveResults {

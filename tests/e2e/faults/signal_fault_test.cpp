@@ -1,4 +1,6 @@
 // L3 to L10 and L20: signals to the launcher.
+#include <thread>
+
 #include "e2e/faults/faults.h"
 #include "e2e/faults/terminal_child.h"
 
@@ -338,6 +340,24 @@ TEST_CASE("hunt 1: a rank that dies of a signal which fleetrun passed on is repo
   CHECK_MESSAGE(
       contains(result.err, "fleetrun: rank 0 was killed by SIGUSR1 (10), which fleetrun passed on (pid "),
       result.err);
+}
+
+TEST_CASE(
+    "hunt 4: a rank that survived a SIGUSR1 of ours and dies of a later one was not killed by fleetrun") {
+  const ScriptLaunch launch;
+  ChildProcess process(launch.script_command({},
+                                             "trap 'trap - USR1; : > survived' USR1\n$FAKE pid pid ready up\n"
+                                             "while [ ! -e go ]; do sleep 0.02; done\nkill -USR1 $$\n"),
+                       launch.options());
+  launch.pid_in("up");
+  process.send(SIGUSR1);
+  REQUIRE(comes_true([&] { return launch.folder.has("survived"); }, within(5s)));
+  std::this_thread::sleep_for(1100ms);  // the second after which it has survived
+  launch.folder.write("go", "");
+  const ChildResult result = process.wait();
+  CHECK(result.code == 138);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 was killed by SIGUSR1 (10), not by fleetrun (pid "),
+                result.err);
 }
 
 TEST_CASE("hunt 1: a rank whose main thread alone blocks a signal is spared it, and named") {

@@ -152,13 +152,20 @@ TEST_CASE("W6: the Python stack of a silent rank is written where py-spy is inst
   CHECK(contains(launch.folder.read("log/stacks.1"), "waits_for_nothing (train.py:4)"));
 }
 
-TEST_CASE(
-    "W12: a rank that takes more memory than its cgroup has is said to be out of memory, with the limit") {
-  const auto group = TestCgroup::make("memory");
+// To run a launcher in; none where such a cgroup cannot be made.
+std::optional<TestCgroup> cgroup_of_256_mib() {
+  auto group = TestCgroup::make("memory");
   const char* limit = group && group->version() == 2 ? "memory.max" : "memory.limit_in_bytes";
-  if (!group || !group->set(limit, "268435456")) LEAVE_OUT("no cgroup with a memory limit can be made here");
+  if (!group || !group->set(limit, "268435456")) return std::nullopt;
   group->set("memory.swap.max", "0");
   group->set("memory.memsw.limit_in_bytes", "268435456");
+  return group;
+}
+
+TEST_CASE(
+    "W12: a rank that takes more memory than its cgroup has is said to be out of memory, with the limit") {
+  const auto group = cgroup_of_256_mib();
+  if (!group) LEAVE_OUT("no cgroup with a memory limit can be made here");
   const ScriptLaunch launch;
   const ChildResult result = launch.run_after(
       group->enter(),
@@ -171,6 +178,31 @@ TEST_CASE(
       "out of memory: the kernel killed 1 process of this memory cgroup during the run, limit 256 MiB, peak 256 MiB"));
   CHECK(launch.report()["cause"] == "oom");
   CHECK(contains(launch.report()["message"].get<std::string>(), "out of memory"));
+}
+
+TEST_CASE("W12: a script whose program takes more memory than its cgroup has is said to be out of memory") {
+  const auto group = cgroup_of_256_mib();
+  if (!group) LEAVE_OUT("no cgroup with a memory limit can be made here");
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_after(group->enter(), launch.script_command({}, "$FAKE use-memory 536870912\nexit $?\n"));
+  CHECK(result.code == 137);
+  CHECK_MESSAGE(contains(result.err, "out of memory: the kernel killed 1 process of this memory cgroup"),
+                result.err);
+  CHECK(launch.report()["cause"] == "oom");
+}
+
+TEST_CASE("W12: after an attempt that ran out of memory a rank that is killed is not out of memory") {
+  const auto group = cgroup_of_256_mib();
+  if (!group) LEAVE_OUT("no cgroup with a memory limit can be made here");
+  const ScriptLaunch launch;
+  const ChildResult result = launch.run_after(
+      group->enter(), launch.script_command({"--max_restart=1", "--restart_delay=0.1"},
+                                            "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && kill -9 $$\n"
+                                            "exec $FAKE use-memory 536870912\n"));
+  CHECK(result.code == 93);  // restarts did not help
+  CHECK(launch.report()["cause"] == "killed");
+  CHECK_FALSE(contains(launch.report()["message"].get<std::string>(), "out of memory"));
 }
 
 TEST_CASE("W13: of two ranks that fail one after the other the first is the cause, each time") {

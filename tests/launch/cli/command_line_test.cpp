@@ -140,9 +140,11 @@ TEST_CASE("a bad value is quoted, with its flag or variable") {
   CHECK(error_of({"--help=1", "x"}) == "--help takes no value");
 }
 
-TEST_CASE("hunt 18: a name of a run has no line breaks") {
+TEST_CASE("hunt 18: a name of a run, or of its folder of logs, has no line breaks") {
   CHECK(error_of({"--job_id=two\nlines", "x"}) ==
         "--job_id is \"two?lines\", must be a name without line breaks or other control characters");
+  CHECK(error_of({"--log_dir=two\nlines", "x"}) ==
+        "--log_dir is \"two?lines\", must be a name without line breaks or other control characters");
   CHECK(error_of({"--job_id=r\xc3\xa9sum\xc3\xa9 7", "x"}) == "no error");
 }
 

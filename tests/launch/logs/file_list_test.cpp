@@ -28,6 +28,22 @@ TEST_CASE("a file that runs on is ours by inode and birth, whatever its name is 
   CHECK_FALSE(is_ours(record, "workerlog.0", {.inode = 8, .birth_ns = 9}));
 }
 
+TEST_CASE(
+    "a copy of a file that ended is ours by name, size and time, in whole seconds where the copy keeps no more") {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const FileRecord record = {
+      .name = "workerlog.0", .inode = 7, .birth_ns = 9, .end = {{.size = 5, .changed_ns = 3 * kSecond + 70}}};
+  const auto copied = [&](std::int64_t size, std::int64_t changed_ns) {
+    return is_ours(record, "workerlog.0",
+                   {.inode = 8, .birth_ns = 11, .size = size, .changed_ns = changed_ns});
+  };
+  CHECK(copied(5, 3 * kSecond + 70));
+  CHECK(copied(5, 3 * kSecond));
+  CHECK_FALSE(copied(5, 3 * kSecond + 71));
+  CHECK_FALSE(copied(5, 4 * kSecond));
+  CHECK_FALSE(copied(6, 3 * kSecond));
+}
+
 TEST_CASE("where the file system knows no birth, another file that got our inode is not ours") {
   const FileRecord record = {.name = "workerlog.0", .inode = 7, .birth_ns = 0, .end = {}};
   CHECK(is_ours(record, "workerlog.0", {.inode = 7, .birth_ns = 0}));

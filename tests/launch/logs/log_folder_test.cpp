@@ -1,5 +1,6 @@
 #include "launch/logs/log_folder.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "launch/logs/control_address.h"
 #include "launch/logs/log_names.h"
 #include "support/temporary_folder.h"
 
@@ -122,6 +124,13 @@ TEST_CASE("hunt 4: what a rank writes as its error file is of its attempt, whate
   CHECK(why_not(folder / "log") == "");
 }
 
+void bind_control_socket(const std::string& path) {
+  const UniqueFd folder = open_control_folder(path);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = address_in(folder);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+}
+
 // Leaves the list of a run that was killed.
 void cut_off_run(const TemporaryFolder& folder) {
   {
@@ -129,6 +138,23 @@ void cut_off_run(const TemporaryFolder& folder) {
     folder.write("list", folder.read("log/.fleetrun"));
   }
   std::filesystem::rename(folder / "list", folder / "log/.fleetrun");
+}
+
+TEST_CASE("a run that was killed while it made its control socket does not hold up the next one") {
+  const TemporaryFolder folder;
+  cut_off_run(folder);
+  bind_control_socket(folder / "log");
+  CHECK(why_not(folder / "log") == "");
+  CHECK_FALSE(folder.has("log/.control"));
+}
+
+TEST_CASE("a socket with our name in the folder of a run that ended is somebody else's") {
+  const TemporaryFolder folder;
+  { const LogFolder logs(folder / "log"); }
+  bind_control_socket(folder / "log");
+  CHECK(why_not(folder / "log").find(".control is in the way: a socket that no run of fleetrun left there") !=
+        std::string::npos);
+  CHECK(folder.has("log/.control"));
 }
 
 TEST_CASE("hunt 4: a run that was cut off leaves error files in any form of JSON") {
@@ -161,7 +187,7 @@ TEST_CASE("hunt 9: a user's file in the folder of an attempt is found before a r
   folder.write("log/attempt-0/workerlog.0", "old, with a note of the user's");
   const std::string log = folder / "log/attempt-0/workerlog.0";
   CHECK(why_not(folder / "log", {.may_start_again = true}) ==
-        log + " is in the way: a file that was changed after a run of fleetrun left it there");
+        log + " is in the way: a file that was changed or copied after a run of fleetrun left it there");
   CHECK(folder.has("log/attempt-0/workerlog.12"));  // nothing goes when the run is refused
   CHECK(why_not(folder / "log") == "");             // a run without restarts needs no such folder
   CHECK(folder.read("log/attempt-0/workerlog.0") == "old, with a note of the user's");
@@ -218,7 +244,7 @@ TEST_CASE("a file of ours that the user wrote to since is the user's") {
   folder.write("log/report.json", "a longer text of the user's");  // the same inode
   const std::string report = folder / "log/report.json";
   CHECK(why_not(folder / "log") ==
-        report + " is in the way: a file that was changed after a run of fleetrun left it there");
+        report + " is in the way: a file that was changed or copied after a run of fleetrun left it there");
   CHECK(folder.read("log/workerlog.0") == "old");  // nothing goes when the run is refused
   std::filesystem::remove(report);
   folder.write("log/report.json", "{}");  // another file of the same size, perhaps with the same inode

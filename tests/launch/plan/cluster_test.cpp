@@ -60,6 +60,33 @@ TEST_CASE("with --device=cpu the ids are worker slots") {
   CHECK(cluster.device == DeviceKind::cpu);
 }
 
+TEST_CASE("a port of the master that --start_port gives to a rank is an error") {
+  const auto error = [](const std::string& master) {
+    return error_of({"--nproc_per_node=2", "--start_port=30000", master}, kCpuHost);
+  };
+  CHECK(
+      error("--master=127.0.0.1:30001") ==
+      "the master's port is 30001, which --start_port=30000 gives to rank 1 | --master takes another port, or "
+      "--start_port");
+  CHECK(error("--master_port=30000").starts_with("the master's port is 30000, which --start_port=30000"));
+  for (const char* port : {"30002", "29999"})
+    CHECK(resolve({"--nproc_per_node=2", "--start_port=30000", std::string("--master=127.0.0.1:") + port},
+                  kCpuHost)
+              .world_size() == 2);
+}
+
+TEST_CASE("with --device=cpu the ids are read as those of GPUs") {
+  const auto error = [](const std::string& ids) {
+    return error_of({"--device=cpu", "--gpus=" + ids}, kCpuHost);
+  };
+  for (const std::string ids : {"0,", ",", "0,,1"})
+    CHECK(error(ids) == "--gpus has an empty item, must be ids like 0,1,2,3");
+  CHECK(error("0,0") == "--gpus lists 0 twice");
+  for (const std::string id : {"0-3", "all", "-1", "GPU-1"})
+    CHECK(error("0," + id) == "--gpus lists " + id + ", with --device=cpu it must be ids like 0,1,2,3");
+  CHECK(resolve({"--device=cpu", "--gpus=7"}, kCpuHost).world_size() == 1);
+}
+
 TEST_CASE("on a GPU machine each GPU gets a worker") {
   const ClusterSpec cluster = resolve({}, kGpuHost);
   CHECK(cluster.device == DeviceKind::cuda);

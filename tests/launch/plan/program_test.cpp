@@ -3,10 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
 #include "support/temporary_folder.h"
+#include "support/without_rights.h"
 
 namespace fleetrun::launch::program_test {
 namespace {
@@ -35,6 +38,15 @@ struct Programs {
   TemporaryFolder folder;
   Environment environment;
 };
+
+std::string why_not_found(const Programs& programs, const std::string& name) {
+  try {
+    find_program({.name = name}, programs.environment);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
 
 TEST_CASE("the end of a name tells what it is") {
   CHECK(kind_of({.name = "configs/job.json"}) == ProgramKind::job);
@@ -90,6 +102,29 @@ TEST_CASE("what is there and cannot be executed is 126") {
   CHECK(programs.code_of("plain") == 126);
   CHECK(programs.code_of(programs.folder / "plain") == 126);
   CHECK(programs.code_of(programs.folder.path()) == 126);
+}
+
+TEST_CASE("what does not exist is named on one line") {
+  const Programs programs;
+  CHECK(why_not_found(programs, "a\nfleetrun: b.py") == "the script a?fleetrun: b.py does not exist");
+  CHECK(why_not_found(programs, "./a\nb") == "the program ./a?b does not exist");
+  CHECK(why_not_found(programs, "a\nb") == "the program a?b is neither on PATH nor in this folder");
+}
+
+TEST_CASE("a program or script in a folder that may not be searched is 126, not missing") {
+  const Programs programs;
+  std::filesystem::create_directory(programs.folder / "closed");
+  programs.folder.write("closed/tool", "#!/bin/sh\n");
+  programs.folder.write("closed/train.py", "print()");
+  ::chmod(programs.folder.path().c_str(), 0755);
+  ::chmod((programs.folder / "closed").c_str(), 0);
+  for (const char* name : {"closed/tool", "closed/train.py"}) {
+    const std::string path = programs.folder / name;
+    CHECK(holds_without_rights([&] { return programs.code_of(path) == 126; }));
+    CHECK(holds_without_rights(
+        [&] { return why_not_found(programs, path) == path + " is in a folder that may not be searched"; }));
+  }
+  ::chmod((programs.folder / "closed").c_str(), 0755);
 }
 
 TEST_CASE("hunt 19: a pipe that has the name of a script or a program is told as what it is, with 126") {

@@ -14,10 +14,13 @@
 namespace fleetrun::launch::proc_files_test {
 namespace {
 
-TEST_CASE("what a process has read and written is the sum of both, cached or not") {
-  CHECK(parse_process_io("rchar: 3000\nwchar: 400\nsyscr: 7\nsyscw: 9\nread_bytes: 4096\nwrite_bytes: 0\n") ==
-        3400);
-  CHECK(parse_process_io("") == 0);
+TEST_CASE("what a process has read and written is known of both, cached or not") {
+  const ProcessIo io =
+      parse_process_io("rchar: 3000\nwchar: 400\nsyscr: 7\nsyscw: 9\nread_bytes: 4096\nwrite_bytes: 0\n");
+  CHECK(io.read == 3000);
+  CHECK(io.written == 400);
+  CHECK(parse_process_io("").read == 0);
+  CHECK(parse_process_io("").written == 0);
 }
 
 TEST_CASE("a process has a number in each namespace that it is in, that of /proc first") {

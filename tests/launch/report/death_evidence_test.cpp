@@ -40,7 +40,7 @@ const std::string kOutOfMemory =
     "<3>[  905.000001] Out of memory: Killed process 4242 (other) total-vm:9000kB, anon-rss:6000kB\n";
 
 std::string find(const std::string& log, pid_t pid, double since) {
-  return find_oom_kill(log, {.pid = pid, .pid_namespace = "pid:[4026531836]", .since = since});
+  return find_oom_kills(log, {.pid = pid, .pid_namespace = "pid:[4026531836]", .since = since}).line;
 }
 
 TEST_CASE("the kernel's line about the end of a process for want of memory is found by its number") {
@@ -59,8 +59,45 @@ TEST_CASE("a line of the kernel's that is older than the run, or without a time,
 }
 
 TEST_CASE("in another namespace of processes the kernel's numbers are about others") {
-  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "pid:[4026532201]", .since = 800}).empty());
-  CHECK(find_oom_kill(kOutOfMemory, {.pid = 42, .pid_namespace = "", .since = 800}).empty());
+  for (const char* other : {"pid:[4026532201]", ""}) {
+    const OomKills kills = find_oom_kills(kOutOfMemory, {.pid = 42, .pid_namespace = other, .since = 800});
+    CHECK(kills.line.empty());
+    CHECK(kills.line_of_other.empty());
+  }
+}
+
+const DeathScene kKilled = {.status = {ExitStatus::How::signaled, SIGKILL}};
+// A shell, whose program was killed.
+const DeathScene kWrapper = {.status = {ExitStatus::How::exited, 128 + SIGKILL}};
+
+TEST_CASE(
+    "a rank is out of memory when the kernel's log names it, or when its cgroup counted and nothing else is known") {
+  CHECK(is_out_of_memory(kKilled, {.line = "Killed process 42"}));
+  CHECK(is_out_of_memory(kKilled, {.counted = 1}));
+  CHECK_FALSE(is_out_of_memory(kKilled, {}));
+  CHECK_FALSE(is_out_of_memory({.status = {ExitStatus::How::exited, 1}}, {.counted = 1}));
+  CHECK_FALSE(is_out_of_memory({.status = {ExitStatus::How::signaled, SIGTERM}}, {.counted = 1}));
+}
+
+TEST_CASE("that the kernel killed another process for lack of memory does not put a rank out of memory") {
+  const OomKills other =
+      find_oom_kills(kOutOfMemory, {.pid = 7, .pid_namespace = "pid:[4026531836]", .since = 800});
+  CHECK(other.line_of_other == "Killed process 4242 (other) total-vm:9000kB, anon-rss:6000kB");
+  CHECK_FALSE(is_out_of_memory(kKilled, {.line_of_other = other.line_of_other, .counted = 1}));
+}
+
+TEST_CASE("a rank that somebody killed through fleetrun is not out of memory, whatever its cgroup counted") {
+  DeathScene scene = kKilled;
+  scene.origin = "process 7 sent with fleetrun signal";
+  CHECK_FALSE(is_out_of_memory(scene, {.counted = 1}));
+  CHECK(is_out_of_memory(scene, {.line = "Killed process 42", .counted = 1}));
+}
+
+TEST_CASE("a shell that ends with 137 is out of memory when the kernel killed a process of the cgroup") {
+  CHECK(is_out_of_memory(kWrapper, {.counted = 1}));
+  CHECK(is_out_of_memory(kWrapper, {.line_of_other = "Killed process 43", .counted = 1}));  // its program
+  CHECK_FALSE(is_out_of_memory(kWrapper, {.line_of_other = "Killed process 43"}));
+  CHECK_FALSE(is_out_of_memory(kWrapper, {}));
 }
 
 TEST_CASE("an exception of the log is the evidence of an exit, and none of a kill") {

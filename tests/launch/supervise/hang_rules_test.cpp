@@ -54,15 +54,21 @@ TEST_CASE("one rank that works is enough, timers of a waiting program are not") 
 TEST_CASE(
     "own_file.py: one rank that reads or writes files is enough, monitors of a waiting program are not") {
   Scene scene({.silence = 10s});
-  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].moved += 1'000'000; }).empty());
-  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].moved += 20'000; }).empty());
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].bytes_read += 1'000'000; }).empty());
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[0].bytes_written += 1'000'000; }).empty());
+  CHECK_FALSE(scene.pass(20s, [](HangSample& sample) { sample.ranks[0].bytes_read += 20'000; }).empty());
+}
+
+TEST_CASE("hunt 4: a rank that writes a few bytes to a file each second is enough") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[1].bytes_written += 2; }).empty());
 }
 
 TEST_CASE("a child that ends takes its bytes with it, which is no sign of life") {
   Scene scene({.silence = 10s});
-  scene.sample.ranks[0].moved = 5'000'000;
+  scene.sample.ranks[0].bytes_read = scene.sample.ranks[0].bytes_written = 5'000'000;
   scene.pass(1s);
-  scene.sample.ranks[0].moved = 1000;
+  scene.sample.ranks[0].bytes_read = scene.sample.ranks[0].bytes_written = 1000;
   CHECK_FALSE(scene.pass(20s).empty());
 }
 

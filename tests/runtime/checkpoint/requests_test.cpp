@@ -1,9 +1,11 @@
 #include "runtime/checkpoint/requests.h"
 
 #include <doctest/doctest.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <functional>
 
@@ -54,6 +56,41 @@ TEST_CASE("a SIGTERM more than a second later ends the process, and so does the 
   });
   CHECK(WIFSIGNALED(stopped));
   CHECK(WTERMSIG(stopped) == SIGTERM);
+}
+
+TEST_CASE("after a stop a rank that was asked ends at once, another one when it is asked as well") {
+  const std::int64_t start = monotonic_ns();
+  const int asked = ending_of([] {
+    listen_for_stop_requests();
+    std::raise(SIGTERM);
+    end_stopped_rank(std::chrono::minutes(1));
+    return 0;
+  });
+  CHECK(WIFSIGNALED(asked));
+  const int other = ending_of([] {
+    listen_for_stop_requests();
+    std::signal(SIGALRM, [](int) { std::raise(SIGTERM); });  // as the launcher, after the first one's end
+    const itimerval soon = {.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
+    ::setitimer(ITIMER_REAL, &soon, nullptr);
+    end_stopped_rank(std::chrono::minutes(1));
+    return 0;
+  });
+  CHECK(WIFSIGNALED(other));
+  CHECK(WTERMSIG(other) == SIGTERM);
+  CHECK(monotonic_ns() - start >= 100 * kMs);
+  CHECK(monotonic_ns() - start < 30'000 * kMs);
+}
+
+TEST_CASE("a rank that was not asked to stop waits no longer than it should") {
+  const std::int64_t start = monotonic_ns();
+  const int status = ending_of([] {
+    listen_for_stop_requests();
+    end_stopped_rank(std::chrono::milliseconds(50));
+    return 0;
+  });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+  CHECK(monotonic_ns() - start >= 50 * kMs);
 }
 
 TEST_CASE("a signal that reaches this rank just after another one's save asks for nothing new") {

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace fleetrun::job {
+namespace fleetrun {
 
 // Whether `check` holds in a child process of user nobody.
 inline bool holds_without_rights(const std::function<bool()>& check) {
@@ -23,4 +23,4 @@ inline bool holds_without_rights(const std::function<bool()>& check) {
   return WIFEXITED(status) && WEXITSTATUS(status) == kHolds;
 }
 
-}  // namespace fleetrun::job
+}  // namespace fleetrun
