@@ -205,11 +205,19 @@ void RunLoop::run() {
 void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
+    if (died_before(event)) continue;
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
     if (shared_) shared_->look_at(event);
     perform(actions);
   }
+}
+
+// A rank of ours that is dead by now died before we heard of the end elsewhere, which waits.
+bool RunLoop::died_before(const Event& event) {
+  if (!std::holds_alternative<EndedElsewhere>(event) || !group_.look_for_deaths()) return false;
+  events_.push(event);
+  return true;
 }
 
 void RunLoop::watch_front(int front_fd) {

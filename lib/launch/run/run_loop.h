@@ -41,6 +41,7 @@ class RunLoop {
  private:
   std::function<void(std::string_view line)> say();
   void attend();  // to the end of the attempt
+  bool died_before(const Event& event);
   void watch_front(int front_fd);
   void begin_ticks();
   void look_for_hang();

@@ -70,9 +70,7 @@ ProcessGroup::ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOpti
       options_(options),
       records_(static_cast<std::size_t>(options.ranks)),
       leaders_(static_cast<std::size_t>(options.ranks)) {
-  loop_.watch_readable(deaths_.fd(), [this] {
-    for (const std::size_t rank : deaths_.take()) on_exit(rank);
-  });
+  loop_.watch_readable(deaths_.fd(), [this] { look_for_deaths(); });
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -99,6 +97,12 @@ void ProcessGroup::start(const Attempt& attempt) {
     records_[i].pid = results[i].pid;
     leaders_[i].pidfd = std::move(results[i].pidfd);
   }
+}
+
+bool ProcessGroup::look_for_deaths() {
+  const auto ranks = deaths_.take();
+  for (const std::size_t rank : ranks) on_exit(rank);
+  return !ranks.empty();
 }
 
 void ProcessGroup::end() {

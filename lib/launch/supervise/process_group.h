@@ -53,6 +53,9 @@ class ProcessGroup {
 
   // Whether this signal, which asks something of a program (SIGUSR1, SIGUSR2), finds no handler in the leader, and so would end it.
   bool would_end(int rank, int signal) const;
+  // Puts the deaths that the kernel knows of into the queue; false when there are none.
+  bool look_for_deaths();
+
   // To the leader of the rank, because somebody asked for it; false when that does not run.
   bool send(int rank, int signal, const std::string& sender);
 
