@@ -50,7 +50,7 @@ std::string describe_items(const Key& key) {
     case ValueKind::numbers:
       return "numbers" + describe_limits(key.rules.range);
     default:
-      return "texts";
+      return "strings";
   }
 }
 
@@ -228,7 +228,7 @@ std::string describe_wanted(const Key& key) {
     case ValueKind::number:
       return describe_items(key);
     case ValueKind::text:
-      return "a text";
+      return "a string";
     case ValueKind::path:
       return "a path";
     case ValueKind::choice:
@@ -238,7 +238,7 @@ std::string describe_wanted(const Key& key) {
     case ValueKind::texts:
       return describe_list(key);
     case ValueKind::text_map:
-      return "an object of texts";
+      return "an object of strings";
   }
   return "";
 }

@@ -101,7 +101,7 @@ Key execution_strategy_keys() {
                    "ops that run at the same time; 0: 2 on the CPU, 4 on a GPU",
                    {.range = Range::between(0, kMostOpsInFlight), .aliases = {"strategy.thread_num"}}),
           make_key("num_iteration_per_drop_scope", execution(&Execution::num_iteration_per_drop_scope),
-                   "steps between frees of activation memory; 0: never", {.range = Range::from(0)}),
+                   "steps after which the activation memory is freed; 0: never", {.range = Range::from(0)}),
           make_key("num_iteration_per_run", execution(&Execution::num_iteration_per_run),
                    "steps to run in a row before reading losses, printing lines and saving checkpoints",
                    {.range = Range::from(1)}),
@@ -177,7 +177,8 @@ std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
 Key strategy_keys() {
   const Section<StrategySpec> strategy{[](JobSpec& spec) -> StrategySpec& { return spec.strategy; }};
   std::vector<Key> members = {
-      later(make_key("auto", strategy(&StrategySpec::auto_tune), "measures and chooses the switches")),
+      later(make_key("auto", strategy(&StrategySpec::auto_tune),
+                     "measures the step with several settings of the switches and takes the fastest")),
       make_key("a_sync", strategy(&StrategySpec::a_sync), "for parameter servers only",
                {.note = "has no effect in collective mode"}),
       build_strategy_keys(),

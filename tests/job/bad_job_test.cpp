@@ -133,7 +133,7 @@ TEST_CASE("a value of the wrong type") {
       "a.json:3:54: data.shuffle: found 1, wanted true or false\n"
       "a.json:4:32: optimizer.learning_rate: found \"fast\", wanted a number or an object\n"
       "a.json:4:56: optimizer.weight_decay: found null, wanted a number of at least 0\n"
-      "a.json:5:14: env.A: found 1, wanted a text\n"
+      "a.json:5:14: env.A: found 1, wanted a string\n"
       "a.json:5:30: strategy: found 7, wanted an object\n"
       "a.json:5:51: output.dir: found \"\", wanted a path");
 }

@@ -162,7 +162,7 @@ TEST_CASE("the table for people has a line for each key") {
       std::string::npos);
   CHECK(
       table.find(
-          "| `strategy.auto` | true or false | `false` | measures and chooses the switches (not supported by this build) |\n") !=
+          "| `strategy.auto` | true or false | `false` | measures the step with several settings of the switches and takes the fastest (not supported by this build) |\n") !=
       std::string::npos);
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("problems of the command line come after those of the file, in its ord
           "command line: optimizer.learning_rate: found 1e309, wanted a number that fits into 64 bits (up to about 1.8e308)\n"
           "command line: data.batch_size: found \"many\", wanted a whole number of at least 1\n"
           "command line: env.A: found the key again, wanted it once; it is first at 1:2\n"
-          "command line: env.A: found 1, wanted a text");
+          "command line: env.A: found 1, wanted a string");
 }
 
 TEST_CASE("a value in the way of a longer path is named with its place") {
