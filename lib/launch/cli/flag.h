@@ -37,6 +37,8 @@ struct Flag {
   bool repeats = false;      // each of several counts; otherwise the last one does
   std::string section = {};  // of --help
   bool foreign = false;      // another launcher's: --help lists its name, the man page explains it
+  bool of_node =
+      false;  // may differ between the nodes of a run: where it is, its devices, its logs, its console
 
   std::function<void(const std::string& text, const Source& source)> set = {};
   std::function<std::string()> show = {};  // the present value as the user would write it; null: it has none

@@ -54,13 +54,15 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
            .argument = "IDS",
            .help =
                "Devices to use, such as 0,1,2,3, one worker each. With --device=cpu the ids are worker slots",
-           .variable = "PADDLE_DEVICES"}),
+           .variable = "PADDLE_DEVICES",
+           .of_node = true}),
       value(options.nproc_per_node, parse_worker_count,
             {.names = {"--nproc_per_node", "-n", "--np", "--num_proc"},
              .argument = "N",
              .help = "Number of workers, among which the GPUs are split evenly. gpu starts one per GPU, cpu "
                      "one per core, and auto one per GPU, or one per core on a host without GPUs",
-             .variable = "PADDLE_NPROC_PER_NODE"}),
+             .variable = "PADDLE_NPROC_PER_NODE",
+             .of_node = true}),
       on_or_off(options.module,
                 {.names = {"--module", "-m"}, .help = "Run the program as a Python module, like python -m"}),
       choice(options.device,
@@ -69,14 +71,16 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
               {"auto", job::DeviceChoice::automatic}},
              {.names = {"--device"},
               .argument = "DEVICE",
-              .help = "Device of the workers: cpu, cuda, or auto, which takes cuda on a host with GPUs"}),
+              .help = "Device of the workers: cpu, cuda, or auto, which takes cuda on a host with GPUs",
+              .of_node = true}),
       choice(
           options.bind, {{"cores", Binding::cores}, {"none", Binding::none}},
           {.names = {"--bind"},
            .argument = "WHAT",
            .help =
                "cores gives each rank its own share of the usable cores and prints them; none lets all ranks share all cores",
-           .bare = "cores"}),
+           .bare = "cores",
+           .of_node = true}),
       item(
           options.debug_rank, parse_debug_rank,
           {.names = {"--debug_rank"},
@@ -122,20 +126,23 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
             {.names = {"--nnodes"},
              .argument = "N",
              .help = "Number of nodes, which meet at --master or --rdzv_endpoint",
-             .variable = "PADDLE_NNODES"}),
+             .variable = "PADDLE_NNODES",
+             .of_node = true}),
       value(
           options.node_rank, parse_node_rank,
           {.names = {"--node_rank", "--rank"},
            .argument = "N",
            .help =
                "Rank of this node. By default its place in --ips; with --master, nodes get ranks in the order in which they arrive",
-           .variable = "PADDLE_RANK"}),
+           .variable = "PADDLE_RANK",
+           .of_node = true}),
       value(
           options.master, as_endpoint,
           {.names = {"--master"},
            .argument = "HOST:PORT",
            .help =
-               "Where the nodes meet: HOST is the first of them. With one node, MASTER_ADDR and MASTER_PORT of the workers"}),
+               "Where the nodes meet: HOST is the first of them. With one node, MASTER_ADDR and MASTER_PORT of the workers",
+           .of_node = true}),
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},
              .argument = "SECONDS",
@@ -147,7 +154,8 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
            .help =
                "Secret that all nodes share, 32 bytes or more. By default ~/.fleetrun/key, which fleetrun makes",
            .variable = "FLEETRUN_KEY_FILE",
-           .completes = Completes::files}),
+           .completes = Completes::files,
+           .of_node = true}),
       on_or_off(options.insecure,
                 {.names = {"--insecure"},
                  .help = "Let nodes join without a shared secret. Everybody who reaches the first node can "
@@ -161,17 +169,20 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
             {.names = {"--host", "--local_addr"},
              .argument = "ADDRESS",
              .help = "Address of this host. The workers get it, and the ranks of a job.json meet there",
-             .variable = "POD_IP"}),
+             .variable = "POD_IP",
+             .of_node = true}),
       value(options.start_port, parse_port,
             {.names = {"--start_port"},
              .argument = "PORT",
              .help = "First port of the workers; the others follow it. By default fleetrun takes free ports",
-             .variable = "PADDLE_START_PORT"}),
+             .variable = "PADDLE_START_PORT",
+             .of_node = true}),
       on_or_off(
           options.no_port_hold,
           {.names = {"--no_port_hold"},
            .help =
-               "Choose ports without holding them. By default fleetrun holds them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag"}),
+               "Choose ports without holding them. By default fleetrun holds them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag",
+           .of_node = true}),
   };
 }
 
@@ -181,47 +192,55 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
             {.names = {"--console", "--local_ranks_filter"},
              .argument = "RANKS",
              .help = "Ranks whose output the console shows: 0,3 or 4-7, all, or none",
-             .choices = {"all", "none"}}),
+             .choices = {"all", "none"},
+             .of_node = true}),
       value(options.log_prefix, parse_log_prefix,
             {.names = {"--log_prefix"},
              .argument = "TEMPLATE",
              .help = "Text before each line of output, with {rank}, {local_rank}, {role}, {host}, {time} and "
-                     "{attempt}. By default it is \"[{rank}] \" when the console shows several ranks"}),
+                     "{attempt}. By default it is \"[{rank}] \" when the console shows several ranks",
+             .of_node = true}),
       value(options.log_dir, parse_name,
             {.names = {"--log_dir", "--output_filename"},
              .argument = "FOLDER",
              .help = "Folder for workerlog.N, endpoints.log and report.json",
              .variable = "PADDLE_LOG_DIR",
-             .completes = Completes::folders}),
+             .completes = Completes::folders,
+             .of_node = true}),
       choice(options.log_level, log_levels(),
              {.names = {"--log_level"},
               .argument = "LEVEL",
               .help = "Least severe level that fleetrun logs: DEBUG, INFO, WARNING, ERROR or CRITICAL",
-              .variable = "PADDLE_LOG_LEVEL"}),
+              .variable = "PADDLE_LOG_LEVEL",
+              .of_node = true}),
       value(
           options.dump_program, as_text,
           {.names = {"--dump_program"},
            .argument = "FOLDER",
            .help =
                "Write the programs of a job.json into FOLDER, as text, as Graphviz graphs and with their kernels. Rank 0 does this",
-           .completes = Completes::folders}),
+           .completes = Completes::folders,
+           .of_node = true}),
       value(
           options.dump_passes, as_text,
           {.names = {"--dump_passes"},
            .argument = "FOLDER",
            .help =
                "Write the program of a job.json into FOLDER after each pass, as text and as a Graphviz graph. Rank 0 does this",
-           .completes = Completes::folders}),
+           .completes = Completes::folders,
+           .of_node = true}),
       value(options.metrics_port, parse_metrics_port,
             {.names = {"--metrics_port"},
              .argument = "PORT",
              .help = "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics. 0 takes a free port. "
-                     "ADDRESS:PORT listens on that address, and everybody who can reach it can read them"}),
+                     "ADDRESS:PORT listens on that address, and everybody who can reach it can read them",
+             .of_node = true}),
       value(options.metrics_file, as_text,
             {.names = {"--metrics_file"},
              .argument = "FILE",
              .help = "Write the same metrics to FILE every 5 s, for the textfile collector of node_exporter",
-             .completes = Completes::files}),
+             .completes = Completes::files,
+             .of_node = true}),
   };
 }
 
@@ -273,7 +292,8 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
       choice(options.cgroup, {{"auto", UseCgroup::automatic}, {"none", UseCgroup::none}},
              {.names = {"--cgroup"},
               .argument = "CHOICE",
-              .help = "auto gives the workers their own cgroup where possible; none does not"}),
+              .help = "auto gives the workers their own cgroup where possible; none does not",
+              .of_node = true}),
   };
 }
 
@@ -285,12 +305,14 @@ std::vector<Flag> look_flags(LaunchOptions& options) {
            .argument = "FORMAT",
            .help =
                "Print the command line and the variables of each rank, as text for a shell or as json, and start nothing",
-           .bare = "text"})),
+           .bare = "text",
+           .of_node = true})),
       apart(choice(options.show_config, {{"text", "text"}, {"json", "json"}},
                    {.names = {"--show_config"},
                     .argument = "FORMAT",
                     .help = "Show the value of each flag and where it was set, as text or json",
-                    .bare = "text"})),
+                    .bare = "text",
+                    .of_node = true})),
       value(
           options.config, as_text,
           {.names = {"--config"},
@@ -298,7 +320,8 @@ std::vector<Flag> look_flags(LaunchOptions& options) {
            .help =
                "JSON file with values for flags, such as {\"nproc_per_node\": 4, \"log_dir\": \"logs\"}. Flags and variables win over it",
            .variable = "FLEETRUN_CONFIG",
-           .completes = Completes::files}),
+           .completes = Completes::files,
+           .of_node = true}),
       question({.names = {"--help", "-h"}, .help = "Show this help"}),
       question({.names = {"--version"}, .help = "Show the version"}),
   };

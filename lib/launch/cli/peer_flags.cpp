@@ -77,7 +77,8 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
           {.names = {"--rdzv_endpoint"},
            .argument = "HOST[:PORT]",
            .help =
-               "Where several nodes meet; 29400 without PORT. With one node, MASTER_ADDR and MASTER_PORT of the workers; without PORT fleetrun takes a free one"}),
+               "Where several nodes meet; 29400 without PORT. With one node, MASTER_ADDR and MASTER_PORT of the workers; without PORT fleetrun takes a free one",
+           .of_node = true}),
       value(options.rdzv_id, as_text,
             {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
       noted(options.notes, "--join_timeout says how long nodes wait for each other",
@@ -85,7 +86,8 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
       value(options.master_addr, as_text,
             {.names = {"--master_addr"},
              .argument = "ADDRESS",
-             .help = "Address of the first node. With one node, MASTER_ADDR of the workers"}),
+             .help = "Address of the first node. With one node, MASTER_ADDR of the workers",
+             .of_node = true}),
       value(
           options.master_port, parse_port,
           {.names = {"--master_port"},
@@ -123,18 +125,21 @@ std::vector<Flag> torchrun_output(LaunchOptions& options) {
           {.names = {"--redirects", "-r"},
            .argument = "STREAMS",
            .help =
-               "Streams that only the log gets: 0 for none, 1 for stdout, 2 for stderr, 3 for both, or by local rank as 0:1,1:2"}),
+               "Streams that only the log gets: 0 for none, 1 for stdout, 2 for stderr, 3 for both, or by local rank as 0:1,1:2",
+           .of_node = true}),
       value(options.tee, parse_streams,
             {.names = {"--tee", "-t"},
              .argument = "STREAMS",
-             .help = "Streams that the console shows with a prefix, written as for --redirects"}),
+             .help = "Streams that the console shows with a prefix, written as for --redirects",
+             .of_node = true}),
       value(
           options.tee_prefix, parse_torch_prefix,
           {.names = {"--log_line_prefix_template"},
            .argument = "TEMPLATE",
            .help =
                "Prefix of the lines that --tee shows, with ${role_name}, ${local_rank}, ${rank} and ${hostname}",
-           .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"}),
+           .variable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+           .of_node = true}),
       noted(options.notes, grep, {.names = {"--duplicate_stdout_filters"}, .argument = "TEXTS"}),
       noted(options.notes, grep, {.names = {"--duplicate_stderr_filters"}, .argument = "TEXTS"}),
       refused(
@@ -166,11 +171,12 @@ std::vector<Flag> torchrun_supervision(LaunchOptions& options) {
 
 std::vector<Flag> mpirun_flags(LaunchOptions& options) {
   return {
-      value(options.hosts, parse_host_list,
-            {.names = {"--hosts", "-H"},
-             .argument = "HOSTS",
-             .help =
-                 "This host with its slots, as localhost:4. Without -n fleetrun starts one worker per slot"}),
+      value(
+          options.hosts, parse_host_list,
+          {.names = {"--hosts", "-H"},
+           .argument = "HOSTS",
+           .help = "This host with its slots, as localhost:4. Without -n fleetrun starts one worker per slot",
+           .of_node = true}),
       bind_to(options),
       tag_output(options),
       noted(options.notes, "workers may always share cores; --bind=cores parts them",

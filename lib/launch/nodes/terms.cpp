@@ -1,51 +1,20 @@
 #include "launch/nodes/terms.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/json/json_reader.h"
+#include "base/text/split_list.h"
 #include "launch/cli/launch_flags.h"
 #include "launch/cli/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {
 
-// Flags that concern one node: where it is, what devices it has, where its logs go, what its console shows.
-constexpr std::array<std::string_view, 29> kOwnFlags = {"--node_rank",
-                                                        "--host",
-                                                        "--gpus",
-                                                        "--nproc_per_node",
-                                                        "--hosts",
-                                                        "--bind",
-                                                        "--start_port",
-                                                        "--no_port_hold",
-                                                        "--master",
-                                                        "--rdzv_endpoint",
-                                                        "--master_addr",
-                                                        "--nnodes",
-                                                        "--key_file",
-                                                        "--console",
-                                                        "--log_prefix",
-                                                        "--log_dir",
-                                                        "--log_level",
-                                                        "--redirects",
-                                                        "--tee",
-                                                        "--metrics_port",
-                                                        "--metrics_file",
-                                                        "--dump_program",
-                                                        "--dump_passes",
-                                                        "--cgroup",
-                                                        "--dry_run",
-                                                        "--show_config",
-                                                        "--config",
-                                                        "--device",
-                                                        "--log_line_prefix_template"};
-
-bool is_own(std::string_view name) {
-  return std::find(kOwnFlags.begin(), kOwnFlags.end(), name) != kOwnFlags.end();
+// Spaces after commas mean nothing.
+std::string show(const Flag& flag) {
+  if (flag.name() != "--ips") return flag.show();
+  return fmt::format("{}", fmt::join(split_list(flag.show()), ","));
 }
 
 void add_values(const JsonValue& value, const std::string& path, Terms& terms) {
@@ -64,7 +33,7 @@ Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const s
                  {"the device", cluster.device == DeviceKind::cuda ? "cuda" : "cpu"}};
   LaunchOptions copy = options;
   for (const Flag& flag : launch_flags(copy))
-    if (flag.show && !is_own(flag.name())) terms.emplace_back(flag.name(), flag.show());
+    if (flag.show && !flag.of_node) terms.emplace_back(flag.name(), show(flag));
   if (job_text.empty()) terms.emplace_back("the program", options.program);
   terms.emplace_back("its arguments", quote_words(options.arguments));
   add_values(read_json(job_text).root, "", terms);
