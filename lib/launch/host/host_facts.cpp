@@ -69,6 +69,11 @@ bool has_cuda_plugin() {
 
 }  // namespace
 
+std::string interface_of(const HostFacts& host, const std::string& address) {
+  const auto found = host.interfaces.find(address.starts_with("127.") ? "127.0.0.1" : address);
+  return found == host.interfaces.end() ? "" : found->second;
+}
+
 HostFacts probe_host(const std::string& root) {
   HostFacts host = {.name = probe_name(),
                     .gpus = count_gpus(root + "/dev"),

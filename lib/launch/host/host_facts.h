@@ -18,6 +18,9 @@ struct HostFacts {
   bool cuda_plugin = false;                       // libfleetrun_cuda.so lies beside our libraries
 };
 
+// That has the address; loopback has all of 127.0.0.0/8. "": none.
+std::string interface_of(const HostFacts& host, const std::string& address);
+
 // `root` stands before /dev, so that tests can have devices.
 HostFacts probe_host(const std::string& root = "");
 

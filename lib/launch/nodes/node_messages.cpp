@@ -36,7 +36,8 @@ JsonValue to_value(const std::optional<NodeFailure>& failure) {
                             {"line", failure->line},
                             {"block", failure->block},
                             {"exit_code", failure->exit_code},
-                            {"rank", failure->rank}});
+                            {"rank", failure->rank},
+                            {"evidence", failure->evidence}});
 }
 
 JsonValue to_value(const std::vector<NodePlace>& nodes) {
@@ -203,6 +204,8 @@ std::optional<NodeFailure> failure(Fields& outer) {
                          .block = fields.text("block"),
                          .exit_code = fields.number<int>("exit_code"),
                          .rank = fields.maybe_number("rank")};
+  if (const JsonValue* const evidence = fields.object.find("evidence", Kind::object))
+    failure.evidence = *evidence;
   outer.good = outer.good && fields.good;
   return failure;
 }

@@ -56,6 +56,7 @@ struct NodeFailure {
   std::string block;       // the same with evidence and last lines, as the terminal shows it
   int exit_code = 0;
   std::optional<int> rank;  // over all nodes
+  JsonValue evidence;       // members of report.json; null: none
 };
 struct Failed {
   int attempt = 0;

@@ -9,6 +9,7 @@
 
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
+#include "base/text/plural.h"
 #include "launch/host/port_owner.h"
 #include "launch/loop/listen_on.h"
 #include "launch/process/exit_status.h"
@@ -95,6 +96,8 @@ void NodeSession::serve() {
                                                             .join_timeout = options_.join_timeout,
                                                             .note_every = kNoteEvery,
                                                             .restart = options_.restart});
+  if (!options_.command.empty())
+    say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
 }
 
 std::string NodeSession::name_of_first() const {

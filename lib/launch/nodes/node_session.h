@@ -20,8 +20,9 @@ namespace fleetrun::launch {
 struct NodeSessionOptions {
   Membership members;
   RunKey key;
-  Join join;           // `address` is filled in where it is not known
-  std::string run_id;  // that the run has if this is the first node
+  Join join;            // `address` is filled in where it is not known
+  std::string run_id;   // that the run has if this is the first node
+  std::string command;  // that starts the other nodes, too; "": each has its own
   Clock::duration join_timeout = std::chrono::minutes(10);
   RestartPolicy restart;  // of the run
 };

@@ -147,9 +147,7 @@ void place_among_nodes(ClusterSpec& cluster, const Membership& members, const Ho
   for (int node = 0; node < members.nodes; ++node)
     cluster.nodes.push_back(
         {members.names.empty() ? "" : members.names[static_cast<std::size_t>(node)], cluster.device_ids});
-  const bool rehearsal = members.address.starts_with("127.");
-  const auto found = host.interfaces.find(rehearsal ? "127.0.0.1" : members.address);
-  if (found != host.interfaces.end()) cluster.interface = found->second;
+  cluster.interface = interface_of(host, members.address);
 }
 
 std::optional<Endpoint> resolve_master(const LaunchOptions& options, const HostFacts& host) {

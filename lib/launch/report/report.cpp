@@ -1,5 +1,7 @@
 #include "launch/report/report.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "base/error/error.h"
@@ -96,7 +98,8 @@ std::string describe_process(const ExitReport& report, std::size_t rank) {
 }
 
 std::string last_lines_text(const ExitReport& report, std::size_t rank) {
-  const std::string& log = report.logs.at(rank);
+  const bool alone = std::cmp_less_equal(report.verdict.span.world, report.verdict.ranks.size());
+  const std::string log = report.logs.at(rank) + (alone ? "" : " on " + report.host);
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
   std::string text = fmt::format("fleetrun: the last lines of {}:\n", log);
   for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
@@ -141,6 +144,14 @@ JsonValue ranks_json(const ExitReport& report) {
   for (std::size_t rank = 0; rank < report.verdict.ranks.size(); ++rank)
     json.items.push_back(rank_json(report, rank));
   return json;
+}
+
+JsonValue evidence_json(const ExitReport& report) {
+  const DeathEvidence& evidence = report.evidence;
+  return JsonValue::object(
+      {{"last_lines", report.last_lines},
+       {"exception", evidence.exception.empty() ? JsonValue() : describe_exception(evidence)},
+       {"evidence", evidence.facts}});
 }
 
 std::string describe_end(const ExitReport& report) {
@@ -200,6 +211,12 @@ std::string describe(const ExitReport& report) {
 
 std::string report_json(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
+  const bool elsewhere = report.whole && report.whole->evidence.is(JsonValue::Kind::object);
+  const JsonValue evidence = elsewhere ? report.whole->evidence : evidence_json(report);
+  const auto part = [&](std::string_view name) {
+    const JsonMember* const found = evidence.find(name);
+    return found == nullptr ? JsonValue() : found->value;
+  };
   JsonValue json = JsonValue::object({
       {"fleetrun", FLEETRUN_VERSION},
       {"run_id", report.run_id},
@@ -216,9 +233,9 @@ std::string report_json(const ExitReport& report) {
       {"command", report.command},
       {"ranks", report.whole && report.whole->ranks.is(JsonValue::Kind::list) ? report.whole->ranks
                                                                               : ranks_json(report)},
-      {"last_lines", report.last_lines},
-      {"exception", report.evidence.exception.empty() ? JsonValue() : describe_exception(report.evidence)},
-      {"evidence", report.evidence.facts},
+      {"last_lines", part("last_lines")},
+      {"exception", part("exception")},
+      {"evidence", part("evidence")},
       {"roll_call", report.roll_call},
       {"collectives", comparisons_json(report.collectives)},
       {"step", report.step},

@@ -30,6 +30,7 @@ struct WholeRun {
   std::string block;    // for stderr
   int exit_code = 0;
   std::optional<int> rank;  // the first to fail
+  JsonValue evidence;       // evidence_json() of the node where it happened; else null
   JsonValue ranks;          // on the first node: of all nodes; else null
 };
 
@@ -69,6 +70,9 @@ std::string describe_failure(const ExitReport& report);
 std::string describe_end(const ExitReport& report);
 
 JsonValue ranks_json(const ExitReport& report);  // of this node
+
+// What is known of the first failure here, as members of report.json: last_lines, exception, evidence.
+JsonValue evidence_json(const ExitReport& report);
 
 std::string report_json(const ExitReport& report);
 

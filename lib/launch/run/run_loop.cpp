@@ -18,6 +18,7 @@
 #include "launch/plan/port_guard.h"
 #include "launch/run/announcements.h"
 #include "launch/run/fill_report.h"
+#include "launch/run/join_nodes.h"
 #include "launch/run/prepare_attempt.h"
 #include "launch/serve/control_requests.h"
 #include "launch/supervise/exit_cause.h"
@@ -62,31 +63,6 @@ ProcessGroupOptions group_options(const RunPlan& plan) {
           .kill_wait = plan.options.kill_wait.value};
 }
 
-NodeSessionOptions session_options(const RunPlan& plan, const ExitReport& report) {
-  const LaunchOptions& options = plan.options;
-  const Membership& members = *plan.members;
-  const RunKey key = find_node_key(options, plan.environment);
-  return {.members = members,
-          .key = key,
-          .join = {.address = members.host,
-                   .host = report.host,
-                   .node_rank = members.node_rank,
-                   .device_ids = plan.cluster.device_ids,
-                   .terms = plan.terms},
-          .run_id = report.run_id,
-          .join_timeout = options.join_timeout.value,
-          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
-}
-
-// The cluster with what the other nodes have told.
-ClusterSpec place(ClusterSpec cluster, const Placed& placed) {
-  cluster.nodes.clear();
-  for (const NodePlace& node : placed.nodes) cluster.nodes.push_back({node.address, node.device_ids});
-  cluster.node_rank = placed.node_rank;
-  cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
-  return cluster;
-}
-
 RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const std::string& run_id) {
   const ClusterSpec& cluster = plan.cluster;
   RuntimeRanks ranks = {.here = plan.embedded ? cluster.local_size() : 0,
@@ -119,10 +95,10 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
                     ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
-  NodeSession nodes(loop, session_options(plan, report), say);
+  NodeSession nodes(loop, node_options(plan, report), say);
   const Placed& placed = nodes.join(front_fd);
   report.run_id = placed.run_id;
-  const ClusterSpec cluster = place(plan.cluster, placed);
+  const ClusterSpec cluster = with_others(plan.cluster, placed);
   const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                          cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
   RunLoop(whole, loop, &nodes, front_fd, logs, report).run();

@@ -21,6 +21,7 @@ WholeRun whole_run(const Over& over, JsonValue ranks) {
   whole.block = over.failure->block;
   whole.exit_code = over.failure->exit_code;
   whole.rank = over.failure->rank;
+  whole.evidence = over.failure->evidence;
   return whole;
 }
 
@@ -129,6 +130,7 @@ std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
     ended.failure->block = describe_end(report);
+    ended.failure->evidence = evidence_json(report);
   }
   sources_.nodes.send(ended);
   const FromFirst answer = wait();

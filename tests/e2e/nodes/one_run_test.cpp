@@ -94,12 +94,18 @@ TEST_CASE("3 nodes that name only the meeting point take their places in the ord
   Words words = cluster.by_master();
   words.insert(words.end(), {"--nproc_per_node=2", FAKE_WORKER, "env"});
   for (int node = 0; node < 3; ++node) cluster.start_exactly(node, words);
-  check_success(cluster.ends());
+  const auto ends = cluster.ends();
+  check_success(ends);
+  CHECK(std::count_if(ends.begin(), ends.end(), [](const ChildResult& end) {
+          return contains(end.err, "fleetrun: start the other 2 nodes with: ") &&
+                 contains(end.err, " --nproc_per_node=2 ");
+        }) == 1);
   std::set<std::string> places, ranks;
   for (int node = 0; node < 3; ++node)
     for (int local = 0; local < 2; ++local) {
       Environment own = environment_in(cluster.log(node, local));
       places.insert(own["NODE_RANK"]);
+      CHECK(own["GLOO_SOCKET_IFNAME"] == "lo");
       ranks.insert(own["RANK"]);
       CHECK(std::stoi(own["RANK"]) == 2 * std::stoi(own["NODE_RANK"]) + local);
     }
@@ -139,8 +145,10 @@ TEST_CASE("a rank that fails on one node is the cause on both, and the first nod
     CHECK(end.code == 3);
     CHECK(cause_on(end).starts_with("fleetrun: rank 2 exited with code 3 (pid "));
     CHECK(cause_on(end) == cause_on(ends.front()));
+    CHECK(contains(end.err, "fleetrun: the last lines of log/workerlog.0 on "));
     CHECK(contains(end.err, "    no more paper\n"));
   }
+  for (const int node : {0, 1}) CHECK(cluster.report(node)["last_lines"] == Words{"no more paper"});
   const auto report = cluster.report(0);
   CHECK(report["cause"] == "exited");
   CHECK(report["exit_code"] == 3);

@@ -1,0 +1,53 @@
+#include "launch/run/join_nodes.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch/cli/shell_words.h"
+#include "launch/host/host_facts.h"
+#include "launch/nodes/node_key.h"
+#include "launch/process/proc_files.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// The words that started this node. They start the others, too, unless they name its place or list the places of all.
+std::string command_of_all(const Membership& members) {
+  if (members.node_rank || !members.names.empty()) return "";
+  const std::string bytes = read_kernel_file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += words.back().size() + 1)
+    words.push_back(bytes.substr(begin, bytes.find('\0', begin) - begin));
+  return quote_words(words);
+}
+
+}  // namespace
+
+NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report) {
+  const LaunchOptions& options = plan.options;
+  const Membership& members = *plan.members;
+  const RunKey key = find_node_key(options, plan.environment);
+  return {.members = members,
+          .key = key,
+          .join = {.address = members.host,
+                   .host = report.host,
+                   .node_rank = members.node_rank,
+                   .device_ids = plan.cluster.device_ids,
+                   .terms = plan.terms},
+          .run_id = report.run_id,
+          .command = command_of_all(members),
+          .join_timeout = options.join_timeout.value,
+          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
+}
+
+ClusterSpec with_others(ClusterSpec cluster, const Placed& placed) {
+  cluster.nodes.clear();
+  for (const NodePlace& node : placed.nodes) cluster.nodes.push_back({node.address, node.device_ids});
+  cluster.node_rank = placed.node_rank;
+  cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
+  if (cluster.interface.empty()) cluster.interface = interface_of(probe_host(), cluster.host);
+  return cluster;
+}
+
+}  // namespace fleetrun::launch
