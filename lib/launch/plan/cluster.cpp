@@ -111,6 +111,7 @@ std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts
 // As torchrun has it: a worker's GPU is the one of its local rank, also where workers are fewer or more than GPUs.
 std::vector<std::vector<int>> one_gpu_each(int gpus, int workers) {
   std::vector<std::vector<int>> devices;
+  devices.reserve(static_cast<std::size_t>(workers));
   for (int i = 0; i < workers; ++i) devices.push_back({i % gpus});
   return devices;
 }

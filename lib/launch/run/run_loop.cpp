@@ -101,12 +101,12 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   const ClusterSpec cluster = with_others(plan.cluster, placed);
   const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                          cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
-  RunLoop(whole, loop, &nodes, front_fd, logs, report).run();
+  RunLoop(whole, {loop, front_fd, &nodes}, logs, report).run();
   return report.verdict.exit_code;
 }
 
 int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs, ExitReport& report) {
-  RunLoop(plan, loop, nullptr, front_fd, logs, report).run();
+  RunLoop(plan, {loop, front_fd}, logs, report).run();
   return report.verdict.exit_code;
 }
 
@@ -131,14 +131,13 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   return report.verdict.exit_code;
 }
 
-RunLoop::RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd,
-                 const LogFolder& logs, ExitReport& report)
+RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report)
     : plan_(plan),
       logs_(logs),
       report_(report),
-      loop_(loop),
+      loop_(world.loop),
       console_(loop_, plan.options.log_level.value),
-      support_(loop_, runtime_ranks(plan, nodes, report.run_id), say()),
+      support_(loop_, runtime_ranks(plan, world.nodes, report.run_id), say()),
       supervisor_(plan.cluster.local_size(), supervisor_options(plan)),
       group_(loop_, events_, group_options(plan)),
       signals_(loop_, events_, group_.records()),
@@ -153,11 +152,11 @@ RunLoop::RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int f
                  return control.answer(request, sender);
                }),
       metrics_(loop_, plan.options, {state_, report}, say()) {
-  watch_front(front_fd);
+  watch_front(world.front_fd);
   begin_ticks();
-  if (nodes == nullptr) return;
-  nodes->report_to(events_, say());
-  shared_.emplace(SharedRun::Sources{*nodes, events_, state_, support_, plan.program.argv});
+  if (world.nodes == nullptr) return;
+  world.nodes->report_to(events_, say());
+  shared_.emplace(SharedRun::Sources{*world.nodes, events_, state_, support_, plan.program.argv});
 }
 
 std::function<void(std::string_view line)> RunLoop::say() {

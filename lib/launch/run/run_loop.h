@@ -29,13 +29,19 @@ namespace fleetrun::launch {
 // started this one, is gone. Throws Error when the first attempt cannot begin.
 int run_until_done(const RunPlan& plan, int front_fd);
 
+// What a run hears from: the loop, the front process, the other nodes.
+struct RunWorld {
+  EventLoop& loop;
+  int front_fd = -1;
+  NodeSession* nodes = nullptr;  // null: this node is alone
+};
+
 // The parts of a run meet here, hence the many members. Each part lives as long as the run, knows at most the parts before it, and puts
 // what it notices into the queue as an event.
 class RunLoop {
  public:
-  // All outlive it. `nodes`: null when this node is alone.
-  RunLoop(const RunPlan& plan, EventLoop& loop, NodeSession* nodes, int front_fd, const LogFolder& logs,
-          ExitReport& report);
+  // All outlive it.
+  RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report);
   void run();  // to its end; fills the report and writes it
 
  private:

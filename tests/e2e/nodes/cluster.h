@@ -100,6 +100,7 @@ class Cluster {
   }
   std::vector<ChildResult> ends(std::chrono::milliseconds limit = kLimit) {
     std::vector<ChildResult> results;
+    results.reserve(static_cast<std::size_t>(nodes_));
     for (int node = 0; node < nodes_; ++node) results.push_back(end_of(node, limit));
     return results;
   }
