@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -9,6 +10,8 @@
 #include <optional>
 
 #include <fmt/format.h>
+
+#include "base/system/peer_watch.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -62,6 +65,13 @@ UniqueFd listen_on(Endpoint& endpoint, std::size_t backlog) {
     return UniqueFd();  // close() of a socket leaves errno alone
   endpoint.port = ntohs(address->port());
   return fd;
+}
+
+std::string welcome_peer(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  keep_asking(fd);
+  return name_of_peer(fd);
 }
 
 std::string name_of_peer(int fd) {

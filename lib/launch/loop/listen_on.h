@@ -12,6 +12,9 @@ namespace fleetrun::launch {
 // descriptor, errno says why: EINVAL when `endpoint` has no valid address.
 UniqueFd listen_on(Endpoint& endpoint, std::size_t backlog);
 
+// For a connection that was accepted: sends at once, notices a silent peer. Returns its name.
+std::string welcome_peer(int fd);
+
 std::string name_of_peer(int fd);  // "127.0.0.1:4711", of a connection over TCP
 
 }  // namespace fleetrun::launch

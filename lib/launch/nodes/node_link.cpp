@@ -115,11 +115,10 @@ void NodeLink::take_frames() {
   std::size_t used = 0;
   while (fd_ && input_.size() - used >= wire::kLengthBytes) {
     const std::size_t bytes = wire::decode_length(input_.data() + used);
-    if (bytes == 0 || bytes > wire::kMaxFrame)
-      return lose("it sent bytes that are no message of a first node");
+    if (bytes == 0 || bytes > wire::kMaxFrame) return lose("it sent bytes that a first node never sends");
     if (input_.size() - used < wire::kLengthBytes + bytes) break;
     const auto message = wire::decode(std::string_view(input_).substr(used + wire::kLengthBytes, bytes));
-    if (!message) return lose("it sent bytes that are no message of a first node");
+    if (!message) return lose("it sent bytes that a first node never sends");
     used += wire::kLengthBytes + bytes;
     on_frame(*message);
   }

@@ -1,15 +1,10 @@
 #include "launch/nodes/node_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/system/peer_watch.h"
 #include "launch/loop/listen_on.h"
 
 namespace fleetrun::launch {
@@ -19,13 +14,6 @@ namespace wire = store_protocol;
 
 constexpr auto kFinishPatience = std::chrono::seconds(2);
 constexpr std::size_t kMostStrangers = 64;
-
-std::string welcome(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  keep_asking(fd);
-  return name_of_peer(fd);
-}
 
 }  // namespace
 
@@ -41,7 +29,7 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, Co
              {.welcome =
                   [this](PeerId id, int fd) {
                     nodes_[id].nonce = make_nonce();
-                    return welcome(fd);
+                    return welcome_peer(fd);
                   },
               .on_input = [this](const Peer& peer,
                                  std::string input) { return take_frames(peer.id, std::move(input)); },
@@ -66,7 +54,7 @@ std::string NodeServer::take_frames(PeerId id, std::string input) {
     if (message)
       on_message(id, *message);
     else
-      peers_.drop(id, "its bytes are no message between nodes");
+      peers_.drop(id, "its bytes are not a message between nodes");
     used += wire::kLengthBytes + bytes;
   }
   return input.erase(0, used);

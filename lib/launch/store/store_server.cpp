@@ -1,7 +1,5 @@
 #include "launch/store/store_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -13,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
-#include "base/system/peer_watch.h"
 #include "launch/loop/listen_on.h"
 
 namespace fleetrun::launch {
@@ -26,13 +23,6 @@ UniqueFd listen_or_throw(Endpoint& endpoint) {
     throw Error(ErrorKind::temporary, fmt::format("the store cannot listen on {}: {}", wanted,
                                                   std::generic_category().message(errno)));
   return fd;
-}
-
-std::string welcome(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  keep_asking(fd);
-  return name_of_peer(fd);
 }
 
 }  // namespace
@@ -50,7 +40,7 @@ StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
              {.welcome =
                   [this](PeerId id, int fd) {
                     state_.connected(id, make_nonce());
-                    return welcome(fd);
+                    return welcome_peer(fd);
                   },
               .on_input = [this](const Peer& peer,
                                  std::string input) { return take_frames(peer.id, std::move(input)); },
