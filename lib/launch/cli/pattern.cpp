@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include "base/error/error.h"
+#include "base/text/printable.h"
 #include "base/text/utf8.h"
 
 namespace fleetrun::launch {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "launch/loop/listen_on.h"
+#include "launch/loop/read_frames.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -31,34 +32,17 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, Co
                     nodes_[id].nonce = make_nonce();
                     return welcome_peer(fd);
                   },
-              .on_input = [this](const Peer& peer,
-                                 std::string input) { return take_frames(peer.id, std::move(input)); },
+              .on_input =
+                  [this](const Peer& peer, std::string input) {
+                    return read_frames(peers_, peer.id, std::move(input),
+                                       [&](const wire::Message& message) { on_message(peer.id, message); });
+                  },
               .on_drop = [this](const Peer& peer, const std::string& why) { on_drop(peer, why); }}) {
   wake_later();
   look_.call_at(Clock::now() + kNodeBeat, [this] { look_for_silence(); });
 }
 
 NodeServer::~NodeServer() = default;
-
-std::string NodeServer::take_frames(PeerId id, std::string input) {
-  std::size_t used = 0;
-  while (input.size() - used >= wire::kLengthBytes && peers_.listens_to(id)) {
-    const std::size_t bytes = wire::decode_length(input.data() + used);
-    const std::size_t most = nodes_[id].proven ? wire::kMaxFrame : wire::kMaxUnprovenFrame;
-    if (bytes == 0 || bytes > most) {
-      peers_.drop(id, fmt::format("a frame of {} bytes, wanted at most {}", bytes, most));
-      return "";
-    }
-    if (input.size() - used < wire::kLengthBytes + bytes) break;
-    const auto message = wire::decode(std::string_view(input).substr(used + wire::kLengthBytes, bytes));
-    if (message)
-      on_message(id, *message);
-    else
-      peers_.drop(id, "its bytes are not a message between nodes");
-    used += wire::kLengthBytes + bytes;
-  }
-  return input.erase(0, used);
-}
 
 void NodeServer::on_message(PeerId id, const wire::Message& message) {
   Node& node = nodes_[id];

@@ -45,7 +45,6 @@ class NodeServer {
     TimePoint last_heard;
   };
 
-  std::string take_frames(PeerId id, std::string input);
   void on_message(PeerId id, const store_protocol::Message& message);
   void shake_hands(PeerId id, Node& node, const store_protocol::Message& message);
   void on_drop(const Peer& peer, const std::string& why);

@@ -12,6 +12,7 @@
 
 #include "base/error/error.h"
 #include "launch/loop/listen_on.h"
+#include "launch/loop/read_frames.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -42,8 +43,12 @@ StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
                     state_.connected(id, make_nonce());
                     return welcome_peer(fd);
                   },
-              .on_input = [this](const Peer& peer,
-                                 std::string input) { return take_frames(peer.id, std::move(input)); },
+              .on_input =
+                  [this](const Peer& peer, std::string input) {
+                    return read_frames(
+                        peers_, peer.id, std::move(input),
+                        [&](const store_protocol::Message& message) { on_message(peer.id, message); });
+                  },
               .on_drop = [this](const Peer& peer, const std::string& why) { on_drop(peer, why); }}) {
   watch_missing();
 }
@@ -62,27 +67,6 @@ void StoreServer::close() {
   missing_timer_.cancel();
   dropped_timer_.cancel();
   peers_.drop_all("the store closes");
-}
-
-std::string StoreServer::take_frames(PeerId id, std::string input) {
-  using namespace store_protocol;
-  std::size_t used = 0;
-  while (input.size() - used >= kLengthBytes && peers_.listens_to(id)) {
-    const std::size_t bytes = decode_length(input.data() + used);
-    const std::size_t most = state_.proven(id) ? kMaxFrame : kMaxUnprovenFrame;
-    if (bytes == 0 || bytes > most) {
-      peers_.drop(id, fmt::format("a frame of {} bytes, wanted at most {}", bytes, most));
-      return "";
-    }
-    if (input.size() - used < kLengthBytes + bytes) break;
-    const auto message = decode(std::string_view(input).substr(used + kLengthBytes, bytes));
-    if (message)
-      on_message(id, *message);
-    else
-      peers_.drop(id, "its bytes are not a message of the store protocol");
-    used += kLengthBytes + bytes;
-  }
-  return input.erase(0, used);
 }
 
 void StoreServer::on_message(PeerId id, const store_protocol::Message& message) {

@@ -65,7 +65,6 @@ class StoreServer {
     bool will_report = false;
   };
 
-  std::string take_frames(PeerId id, std::string input);
   void on_message(PeerId id, const store_protocol::Message& message);
   void on_drop(const Peer& peer, const std::string& why);
   void report_dropped();
