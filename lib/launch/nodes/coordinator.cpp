@@ -49,7 +49,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoin
 Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
   if (const auto why = objection_to(peer, join))
     return {Tell{peer, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
-  nodes_.push_back({.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}});
+  nodes_.push_back(
+      {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
   return std::ssize(nodes_) == options_.nodes ? place(now) : Actions();
 }
 
@@ -173,13 +174,43 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
   if (!all(State::ready) || !start_at_ || now < *start_at_) return {};
   phase_ = Phase::running;
   started_ = now;
+  finished_ = false;
   Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = nodes_.front().ready.store};
   for (Node& node : nodes_) {
     node.state = State::running;
+    node.signs.reset();
     for (const std::uint16_t port : node.ready.ports) start.ranks.push_back({node.join.address, port});
   }
   start.master = {nodes_.front().join.address, nodes_.front().ready.master_port};
   return tell_all(start);
+}
+
+// ---- Running.
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Signs& signs, TimePoint) {
+  Node* const node = find(peer);
+  if (node == nullptr || phase_ != Phase::running || signs.attempt != attempt_) return {};
+  node->signs = signs.of;
+  return {Tell{peer, Signs{attempt_, signs_beside(peer)}}};
+}
+
+// While a node has not told, its ranks may well work.
+SignsOfLife Coordinator::signs_beside(PeerId peer) const {
+  const SignsOfLife unknown = {.silent = Clock::duration(), .unmatched = {}, .excuses_steps = true};
+  SignsOfLife all;
+  for (const Node& node : nodes_)
+    if (node.peer != peer && node.state == State::running) all = together(all, node.signs.value_or(unknown));
+  return all;
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Finished& finished, TimePoint) {
+  if (phase_ != Phase::running || finished.attempt != attempt_ || std::exchange(finished_, true)) return {};
+  return tell_others(peer, finished);
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint) {
+  if (phase_ != Phase::running || signalled.attempt != attempt_) return {};
+  return tell_others(peer, signalled);
 }
 
 // ---- Ending.
@@ -197,19 +228,13 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
 Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed) {
   if (phase_ == Phase::stopping) return {};
   phase_ = Phase::stopping;
-  Actions actions;
-  for (const Node& node : nodes_)
-    if (node.peer != failed && node.state != State::lost)
-      actions.push_back(Tell{node.peer, Stop{failure.line, failure.exit_code}});
-  return actions;
+  const auto cause = cause_called(failure.cause);
+  return tell_others(failed, Stop{failure.line, failure.exit_code, cause && is_of_all_ranks(*cause)});
 }
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePoint) {
-  Actions actions;
-  if (phase_ != Phase::stopping || hurry.attempt != attempt_) return actions;
-  for (const Node& node : nodes_)
-    if (node.peer != peer && node.state != State::lost) actions.push_back(Tell{node.peer, hurry});
-  return actions;
+  if (phase_ != Phase::stopping || hurry.attempt != attempt_) return {};
+  return tell_others(peer, hurry);
 }
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
@@ -217,6 +242,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
   node->ranks = ended.ranks;
+  node->roll_call = ended.roll_call;
   Actions actions;
   if (ended.failure) {
     node->failure = ended.failure;
@@ -272,6 +298,7 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
   for (int i = 0; i < std::ssize(nodes_); ++i) {
     const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
     if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
+    if (other->line == failure.line) continue;  // of all nodes, such as --timeout
     failure.block +=
         fmt::format("fleetrun: {} at the same time: the clocks of the nodes differ by up to {:.1f} ms\n",
                     other->line, static_cast<double>(other->error + failure.error) / 1e6);
@@ -302,10 +329,12 @@ Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::o
   return tell_all(Over{std::move(failure), node, gave_up});
 }
 
-Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const {
+Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const { return tell_others(0, message); }
+
+Coordinator::Actions Coordinator::tell_others(PeerId peer, const FromFirst& message) const {
   Actions actions;
   for (const Node& node : nodes_)
-    if (node.state != State::lost) actions.push_back(Tell{node.peer, message});
+    if (node.peer != peer && node.state != State::lost) actions.push_back(Tell{node.peer, message});
   return actions;
 }
 
@@ -332,6 +361,12 @@ JsonValue Coordinator::ranks() const {
       all.items.back().add("host", node.join.host);
     }
   return all;
+}
+
+std::vector<std::string> Coordinator::roll_call() const {
+  std::vector<std::string> lines;
+  for (const Node& node : nodes_) lines.insert(lines.end(), node.roll_call.begin(), node.roll_call.end());
+  return lines;
 }
 
 }  // namespace fleetrun::launch

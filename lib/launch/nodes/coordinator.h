@@ -59,6 +59,7 @@ class Coordinator {
   bool over() const { return phase_ == Phase::over; }
   // In report.json: of all nodes that told, in the order of the ranks. Complete when the run is over.
   JsonValue ranks() const;
+  std::vector<std::string> roll_call() const;  // its lines, likewise
 
  private:
   enum class Phase { joining, preparing, running, stopping, over };
@@ -71,12 +72,17 @@ class Coordinator {
     Ready ready;
     std::optional<NodeFailure> failure;
     JsonValue ranks;
+    std::vector<std::string> roll_call;
+    std::optional<SignsOfLife> signs;  // none: it has told none in this attempt
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);
   Actions handle(PeerId peer, const Beat& beat, TimePoint now);
   Actions handle(PeerId peer, const Ready& ready, TimePoint now);
   Actions handle(PeerId peer, const Failed& failed, TimePoint now);
+  Actions handle(PeerId peer, const Signs& signs, TimePoint now);
+  Actions handle(PeerId peer, const Finished& finished, TimePoint now);
+  Actions handle(PeerId peer, const Signalled& signalled, TimePoint now);
   Actions handle(PeerId peer, const Hurry& hurry, TimePoint now);
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
 
@@ -89,7 +95,9 @@ class Coordinator {
   Actions conclude(TimePoint now);
   std::optional<int> first_to_fail() const;
   Actions end(std::optional<NodeFailure> failure, std::optional<int> node, bool gave_up = false);
+  SignsOfLife signs_beside(PeerId peer) const;
   Actions tell_all(const FromFirst& message) const;
+  Actions tell_others(PeerId peer, const FromFirst& message) const;
   bool all(State state) const;
   Node* find(PeerId peer);
   std::string missing() const;
@@ -104,6 +112,7 @@ class Coordinator {
   std::optional<TimePoint> start_at_;  // a pause before a restart
   std::vector<Node> nodes_;            // in the order of arrival, then of their ranks
   std::set<std::string> refused_;      // addresses
+  bool finished_ = false;              // a rank has, in this attempt
 };
 
 }  // namespace fleetrun::launch

@@ -54,6 +54,8 @@ JsonValue to_value(const std::vector<Endpoint>& endpoints) {
   return value;
 }
 
+std::int64_t to_ns(Clock::duration time) { return time / std::chrono::nanoseconds(1); }
+
 std::pair<const char*, JsonValue> to_message(const Join& join) {
   return {"join", JsonValue::object({{"address", join.address},
                                      {"host", join.host},
@@ -78,9 +80,26 @@ std::pair<const char*, JsonValue> to_message(const Hurry& hurry) {
   return {"hurry", JsonValue::object({{"attempt", hurry.attempt}})};
 }
 std::pair<const char*, JsonValue> to_message(const Ended& ended) {
-  return {"ended",
-          JsonValue::object(
-              {{"attempt", ended.attempt}, {"failure", to_value(ended.failure)}, {"ranks", ended.ranks}})};
+  return {"ended", JsonValue::object({{"attempt", ended.attempt},
+                                      {"failure", to_value(ended.failure)},
+                                      {"ranks", ended.ranks},
+                                      {"roll_call", ended.roll_call}})};
+}
+std::pair<const char*, JsonValue> to_message(const Signs& signs) {
+  std::vector<std::int64_t> unmatched;
+  for (const Clock::duration time : signs.of.unmatched) unmatched.push_back(to_ns(time));
+  JsonValue silent;
+  if (signs.of.silent) silent = JsonValue(to_ns(*signs.of.silent));
+  return {"signs", JsonValue::object({{"attempt", signs.attempt},
+                                      {"silent", silent},
+                                      {"unmatched", unmatched},
+                                      {"excuses_steps", signs.of.excuses_steps}})};
+}
+std::pair<const char*, JsonValue> to_message(const Finished& finished) {
+  return {"finished", JsonValue::object({{"attempt", finished.attempt}, {"rank", finished.rank}})};
+}
+std::pair<const char*, JsonValue> to_message(const Signalled& signalled) {
+  return {"signalled", JsonValue::object({{"attempt", signalled.attempt}, {"signal", signalled.signal}})};
 }
 std::pair<const char*, JsonValue> to_message(const Echo& echo) {
   return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
@@ -100,7 +119,8 @@ std::pair<const char*, JsonValue> to_message(const Start& start) {
                                       {"store", to_value(start.store)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Stop& stop) {
-  return {"stop", JsonValue::object({{"why", stop.why}, {"exit_code", stop.exit_code}})};
+  return {"stop", JsonValue::object(
+                      {{"why", stop.why}, {"exit_code", stop.exit_code}, {"call_roll", stop.call_roll}})};
 }
 std::pair<const char*, JsonValue> to_message(const Again& again) {
   return {"again", JsonValue::object({{"attempt", again.attempt}, {"delay", again.delay}})};
@@ -237,9 +257,27 @@ std::optional<Failed> read_failed(Fields fields) {
 }
 
 std::optional<Ended> read_ended(Fields fields) {
-  Ended ended = {.attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}};
+  Ended ended = {
+      .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
+  if (const JsonValue* const lines = fields.find("roll_call", Kind::list))
+    for (const JsonValue& line : lines->items) {
+      fields.good = fields.good && line.is(Kind::text);
+      ended.roll_call.push_back(line.text);
+    }
   return fields.good ? std::optional(ended) : std::nullopt;
+}
+
+std::optional<Signs> read_signs(Fields fields) {
+  Signs signs = {.attempt = fields.number<int>("attempt"),
+                 .of = {.excuses_steps = fields.yes("excuses_steps")}};
+  if (const JsonMember* const silent = fields.object.find("silent");
+      silent != nullptr && !silent->value.is(Kind::null))
+    signs.of.silent = std::chrono::nanoseconds(fields.number<std::int64_t>("silent"));
+  if (const JsonValue* const times = fields.find("unmatched", Kind::list))
+    for (const std::int64_t time : numbers<std::int64_t>(*times, fields.good))
+      signs.of.unmatched.emplace_back(std::chrono::nanoseconds(time));
+  return fields.good ? std::optional(signs) : std::nullopt;
 }
 
 std::optional<Placed> read_placed(Fields fields) {
@@ -277,6 +315,21 @@ std::optional<Variant> widen(std::optional<Message> message) {
   return Variant(std::move(*message));
 }
 
+// What nodes say to the first one, and it to the others.
+template <typename Either>
+std::optional<Either> read_either(const std::string& name, Fields fields) {
+  if (name == "signs") return widen<Either>(read_signs(fields));
+  const auto attempt = fields.number<int>("attempt");
+  if (name == "hurry") return widen<Either>(if_good(fields, Hurry{attempt}));
+  if (name == "finished") {
+    const Finished finished = {attempt, fields.number<int>("rank")};
+    return widen<Either>(if_good(fields, finished));
+  }
+  if (name != "signalled") return std::nullopt;
+  const Signalled signalled = {attempt, fields.number<int>("signal")};
+  return widen<Either>(if_good(fields, signalled));
+}
+
 }  // namespace
 
 std::string encode(const FromNode& message) { return encode_any(message); }
@@ -290,11 +343,7 @@ std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
   if (frame.key == "ready") return widen<FromNode>(read_ready(fields));
   if (frame.key == "failed") return widen<FromNode>(read_failed(fields));
   if (frame.key == "ended") return widen<FromNode>(read_ended(fields));
-  if (frame.key == "hurry") {
-    const Hurry hurry = {fields.number<int>("attempt")};
-    return widen<FromNode>(if_good(fields, hurry));
-  }
-  if (frame.key != "beat") return std::nullopt;
+  if (frame.key != "beat") return read_either<FromNode>(frame.key, fields);
   const Beat beat = {fields.number<std::int64_t>("sent")};
   return widen<FromNode>(if_good(fields, beat));
 }
@@ -314,18 +363,14 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {
-    const Stop stop = {fields.text("why"), fields.number<int>("exit_code")};
+    const Stop stop = {fields.text("why"), fields.number<int>("exit_code"), fields.yes("call_roll")};
     return widen<FromFirst>(if_good(fields, stop));
   }
   if (frame.key == "again") {
     const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay")};
     return widen<FromFirst>(if_good(fields, again));
   }
-  if (frame.key == "hurry") {
-    const Hurry hurry = {fields.number<int>("attempt")};
-    return widen<FromFirst>(if_good(fields, hurry));
-  }
-  if (frame.key != "over") return std::nullopt;
+  if (frame.key != "over") return read_either<FromFirst>(frame.key, fields);
   const Over over = {failure(fields), fields.maybe_number("node"), fields.yes("gave_up")};
   return widen<FromFirst>(if_good(fields, over));
 }

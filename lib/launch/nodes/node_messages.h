@@ -8,7 +8,10 @@
 //                                                  <-- Placed{your rank, all nodes}  or  Over, when the nodes do not fit
 //   Ready{attempt, my ports}                 -->
 //                                                  <-- Start{attempt, all endpoints}
-//   Failed{attempt, when, what}              -->   <-- Stop{why}                         to the others
+//   Signs{attempt, what my ranks did}        -->   <-- Signs{attempt, what the others' did}
+//   Finished{attempt, my first rank}         -->   <-- Finished{attempt, rank}          the first of the run, to the others
+//   Signalled{attempt, signal}               -->   <-- Signalled{attempt, signal}       to the others
+//   Failed{attempt, when, what}              -->   <-- Stop{why}                        to the others
 //   Hurry{attempt}                           -->   <-- Hurry{attempt}                   to the others
 //   Ended{attempt, when, what, my ranks}     -->
 //                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
@@ -25,6 +28,7 @@
 #include "base/json/json_value.h"
 #include "base/run/store_protocol.h"
 #include "base/system/endpoint.h"
+#include "launch/supervise/signs_of_life.h"
 
 namespace fleetrun::launch {
 
@@ -67,12 +71,27 @@ struct Ended {
   std::optional<NodeFailure>
       failure;      // none: all its ranks ended with 0, or another node's failure ended them
   JsonValue ranks;  // as in report.json
+  std::vector<std::string> roll_call;  // its lines
+};
+// What the ranks do, on the one side of this connection.
+struct Signs {
+  int attempt = 0;
+  SignsOfLife of;
+};
+struct Finished {
+  int attempt = 0;
+  int rank = 0;  // over all nodes
+};
+// Somebody sent fleetrun a signal that all nodes obey while the run goes on.
+struct Signalled {
+  int attempt = 0;
+  int signal = 0;
 };
 // Somebody does not want to wait any more for ranks that are stopped.
 struct Hurry {
   int attempt = 0;
 };
-using FromNode = std::variant<Join, Beat, Ready, Failed, Hurry, Ended>;
+using FromNode = std::variant<Join, Beat, Ready, Signs, Finished, Signalled, Failed, Hurry, Ended>;
 
 struct Echo {
   std::int64_t sent = 0, received = 0;
@@ -98,6 +117,7 @@ struct Start {
 struct Stop {
   std::string why;
   int exit_code = 0;
+  bool call_roll = false;  // before
 };
 struct Again {
   int attempt = 0;         // the next one
@@ -109,7 +129,8 @@ struct Over {
   std::optional<int> node;  // where it happened
   bool gave_up = false;     // the restarts did not help
 };
-using FromFirst = std::variant<Echo, Note, Placed, Start, Stop, Hurry, Again, Over>;
+using FromFirst =
+    std::variant<Echo, Note, Placed, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
 
 // A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
 std::string encode(const FromNode& message);

@@ -154,22 +154,29 @@ void NodeSession::on_message(const FromFirst& message) {
     placed_ = *placed;
     return;
   }
-  if (const auto* stop = std::get_if<Stop>(&message)) {
-    if (events_ != nullptr) events_->push(EndedElsewhere{stop->why, stop->exit_code});
+  if (const auto* signs = std::get_if<Signs>(&message)) {
+    signs_elsewhere_ = signs->of;
     return;
   }
-  if (std::holds_alternative<Hurry>(message)) {
-    if (events_ != nullptr) events_->push(HurryAsked{});
-    return;
-  }
+  if (const auto* stop = std::get_if<Stop>(&message))
+    return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll});
+  if (const auto* finished = std::get_if<Finished>(&message))
+    return tell_run(FinishedElsewhere{finished->rank});
+  if (const auto* signalled = std::get_if<Signalled>(&message))
+    return tell_run(SignalElsewhere{signalled->signal});
+  if (std::holds_alternative<Hurry>(message)) return tell_run(HurryAsked{});
   if (const auto* again = std::get_if<Again>(&message)) attempt_ = again->attempt;
   over_ = over_ || std::holds_alternative<Over>(message);
   answer(message);
 }
 
+void NodeSession::tell_run(Event event) {
+  if (events_ != nullptr) events_->push(std::move(event));
+}
+
 void NodeSession::answer(FromFirst message) {
   answer_ = std::move(message);
-  if (events_ != nullptr) events_->push(NodesAnswered{});
+  tell_run(NodesAnswered{});
 }
 
 // The side without the coordinator stops its ranks.
@@ -180,11 +187,15 @@ void NodeSession::on_lost(const std::string& why) {
                          .line = line,
                          .block = fmt::format("fleetrun: {}\n", line),
                          .exit_code = static_cast<int>(ErrorKind::temporary)};
-  if (events_ != nullptr) events_->push(EndedElsewhere{line, failure.exit_code});
+  tell_run(EndedElsewhere{line, failure.exit_code});
   answer(Over{failure, 0});
 }
 
 JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
+
+std::vector<std::string> NodeSession::roll_call() const {
+  return server_ ? server_->coordinator().roll_call() : std::vector<std::string>();
+}
 
 void NodeSession::leave(const NodeFailure& failure) {
   if (!link_->is_open()) return;

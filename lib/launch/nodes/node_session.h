@@ -54,8 +54,14 @@ class NodeSession {
   // What was waited for: Start, Again or Over.
   std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
 
-  JsonValue ranks() const;  // on the first node: of all nodes, for report.json
-  void finish();            // all have read that the run is over
+  // What the ranks here do, and what those of the other nodes did when the first node was last asked.
+  void tell_signs(const SignsOfLife& signs) { send(Signs{attempt_, signs}); }
+  const SignsOfLife& signs_elsewhere() const { return signs_elsewhere_; }
+
+  // On the first node: of all nodes, for report.json.
+  JsonValue ranks() const;
+  std::vector<std::string> roll_call() const;
+  void finish();  // all have read that the run is over
   // This node cannot go on: the others hear why, and the run is over for it. Only the first call counts.
   void leave(const NodeFailure& failure);
 
@@ -64,6 +70,7 @@ class NodeSession {
   void on_open();
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);
+  void tell_run(Event event);
   void answer(FromFirst message);
 
   EventLoop& loop_;
@@ -75,6 +82,7 @@ class NodeSession {
   std::optional<Placed> placed_;
   std::optional<FromFirst> answer_;
   int attempt_ = 0;
+  SignsOfLife signs_elsewhere_;
   bool over_ = false;  // as the first node said, or because it is lost
 };
 

@@ -64,6 +64,11 @@ std::vector<int> handled_signals() {
 
 bool ends_a_run(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
 
+bool is_obeyed_by_a_run(int signal) {
+  return signal == SIGTSTP || signal == SIGCONT || signal == SIGQUIT || signal == SIGUSR1 ||
+         signal == SIGUSR2;
+}
+
 void reset_inherited_signals() {
   ::signal(SIGCHLD, SIG_DFL);
   ::signal(SIGPIPE, SIG_DFL);

@@ -15,6 +15,7 @@ namespace fleetrun::launch {
 // USR2 are passed on, TSTP and CONT stop and continue, CHLD tells of orphans.
 std::vector<int> handled_signals();
 bool ends_a_run(int signal);
+bool is_obeyed_by_a_run(int signal);  // that goes on: QUIT, USR1, USR2, TSTP, CONT
 
 // Whoever starts us may ignore or block signals, and a program inherits both. Blocks none, and gives SIGCHLD and SIGPIPE
 // their usual effect: with SIGCHLD ignored the kernel throws away how a child ended.

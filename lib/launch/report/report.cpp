@@ -137,6 +137,14 @@ std::string describe_status(const Verdict& verdict) {
   return status ? status->describe() : "";
 }
 
+// Each node has shown what its own ranks did.
+std::string roll_call_of_all_nodes(const ExitReport& report) {
+  if (!report.whole || report.whole->roll_call.size() <= report.roll_call.size()) return "";
+  std::string text = "fleetrun: what the ranks of all nodes were doing:\n";
+  for (const std::string& line : report.whole->roll_call) text += fmt::format("    {}\n", line);
+  return text;
+}
+
 }  // namespace
 
 JsonValue ranks_json(const ExitReport& report) {
@@ -189,6 +197,7 @@ std::string describe(const ExitReport& report) {
   const bool all_well = report.whole ? report.whole->exit_code == 0 : verdict.cause == Cause::finished;
   if (all_well) return "";
   std::string text = report.whole ? report.whole->block : describe_end(report);
+  text += roll_call_of_all_nodes(report);
   for (const int rank : ranks_that(verdict, Role::failed_after))
     text +=
         fmt::format("fleetrun: rank {} {} after fleetrun asked it to stop\n", rank,
@@ -211,6 +220,7 @@ std::string describe(const ExitReport& report) {
 
 std::string report_json(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
+  const bool of_all_nodes = report.whole && report.whole->ranks.is(JsonValue::Kind::list);
   const bool elsewhere = report.whole && report.whole->evidence.is(JsonValue::Kind::object);
   const JsonValue evidence = elsewhere ? report.whole->evidence : evidence_json(report);
   const auto part = [&](std::string_view name) {
@@ -231,12 +241,11 @@ std::string report_json(const ExitReport& report) {
       {"seconds", seconds_between(report.started, report.ended)},
       {"host", report.host},
       {"command", report.command},
-      {"ranks", report.whole && report.whole->ranks.is(JsonValue::Kind::list) ? report.whole->ranks
-                                                                              : ranks_json(report)},
+      {"ranks", of_all_nodes ? report.whole->ranks : ranks_json(report)},
       {"last_lines", part("last_lines")},
       {"exception", part("exception")},
       {"evidence", part("evidence")},
-      {"roll_call", report.roll_call},
+      {"roll_call", of_all_nodes ? report.whole->roll_call : report.roll_call},
       {"collectives", comparisons_json(report.collectives)},
       {"step", report.step},
       {"log_disk_full", report.log_disk_full},

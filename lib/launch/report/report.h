@@ -29,9 +29,10 @@ struct WholeRun {
   std::string message;  // one line
   std::string block;    // for stderr
   int exit_code = 0;
-  std::optional<int> rank;  // the first to fail
-  JsonValue evidence;       // evidence_json() of the node where it happened; else null
-  JsonValue ranks;          // on the first node: of all nodes; else null
+  std::optional<int> rank;             // the first to fail
+  JsonValue evidence;                  // evidence_json() of the node where it happened; else null
+  JsonValue ranks;                     // on the first node: of all nodes; else null
+  std::vector<std::string> roll_call;  // likewise; else empty
 };
 
 struct ExitReport {

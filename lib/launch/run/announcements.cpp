@@ -1,5 +1,7 @@
 #include "launch/run/announcements.h"
 
+#include <csignal>
+
 #include <fmt/format.h>
 
 #include "base/text/name_ranks.h"
@@ -35,6 +37,11 @@ void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster
           options.log_dir.value));
 }
 
+void announce_signal_elsewhere(int signal, Console& console) {
+  if (signal == SIGTSTP) console.say("another node is suspended, and with it the ranks here");
+  if (signal == SIGCONT) console.say("the run goes on");
+}
+
 }  // namespace
 
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
@@ -54,6 +61,8 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
         fmt::format(
             "ABORT!!! Out of all {} trainers, the trainer process with rank=[{}] was aborted. Please check its log.",
             verdict.span.world, verdict.number_of(*verdict.rank)));
+  if (const auto* elsewhere = std::get_if<SignalElsewhere>(&event))
+    announce_signal_elsewhere(elsewhere->signal, console);
   if (const auto* signal = std::get_if<SignalReceived>(&event))
     if (verdict.cause == Cause::stopped && !ranks_that(verdict, Role::running).empty() &&
         (ends_a_run(signal->signal) || signal->signal == verdict.signal))

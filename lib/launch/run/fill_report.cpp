@@ -137,8 +137,7 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
   report.step.reset();
 }
 
-void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report) {
-  report.roll_call = roll_call;
+void end_report(const LogFolder& logs, ExitReport& report) {
   report.train = logs.read_train_report();
   report.ended = Moment::now();
 }

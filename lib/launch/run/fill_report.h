@@ -32,7 +32,7 @@ bool is_archived(int attempt, const ExitReport& report);
 // The run ended in the pause after an attempt that was kept: what was found out about its failure stays with it.
 void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 
-void end_report(const LogFolder& logs, const std::vector<std::string>& roll_call, ExitReport& report);
+void end_report(const LogFolder& logs, ExitReport& report);
 
 // fleetrun itself could not go on. A failure that was to be followed by another attempt stays the cause.
 void end_report(const Error& error, ExitReport& report);

@@ -76,8 +76,10 @@ void HangSampler::follow_new_logs() {
   }
 }
 
-std::optional<std::string> HangSampler::look(const RunState& state, TimePoint now) {
+std::optional<std::string> HangSampler::look(const RunState& state, const SignsOfLife& elsewhere,
+                                             TimePoint now) {
   HangSample sample;
+  sample.elsewhere = elsewhere;
   sample.rules_matched.resize(log_rules_.size());
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     sample.ranks.push_back(sample_rank(i, state));

@@ -19,8 +19,9 @@ class HangSampler {
 
   // How often look() is to be called; none: there is nothing to look at.
   std::optional<Clock::duration> interval() const;
-  // Why the run hangs; none: it does not, so far.
-  std::optional<std::string> look(const RunState& state, TimePoint now);
+  // Why the run hangs; none: it does not, so far. `elsewhere` is what the ranks of the other nodes did.
+  std::optional<std::string> look(const RunState& state, const SignsOfLife& elsewhere, TimePoint now);
+  SignsOfLife signs() const { return rules_.signs(); }  // of the ranks here, as of the last look
 
   void follow_new_logs();               // a new attempt has begun
   void forgive() { rules_.forgive(); }  // time has passed in which the ranks could not work

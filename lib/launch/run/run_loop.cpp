@@ -213,7 +213,9 @@ void RunLoop::begin_ticks() {
 
 void RunLoop::look_for_hang() {
   if (supervisor_.suspended()) return hangs_.forgive();
-  if (const auto why = hangs_.look(state_, Clock::now())) events_.push(HangFound{*why});
+  const SignsOfLife elsewhere = shared_ ? shared_->signs_elsewhere() : SignsOfLife();
+  if (const auto why = hangs_.look(state_, elsewhere, Clock::now())) events_.push(HangFound{*why});
+  if (shared_) shared_->tell_signs(hangs_.signs());
 }
 
 void RunLoop::perform(const Actions& actions) {
@@ -279,7 +281,7 @@ void RunLoop::end() {
     fill_end_before_restart(state_.verdict, report_);
   else if (!report_.whole)
     report_attempt();
-  end_report(logs_, roll_call_.lines(), report_);
+  end_report(logs_, report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   display_.end_run(report_, patience());
@@ -291,6 +293,7 @@ void RunLoop::report_attempt() {
   fill_collectives(
       called ? roll_call_.collectives() : read_collectives(state_.pages, plan_.cluster.first_rank()), logs_,
       report_);
+  report_.roll_call = roll_call_.lines();
   fill_limit(attempt_.workers.front().environment, report_);
   report_.log_disk_full = disk_.was_full();
 }

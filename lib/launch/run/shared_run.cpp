@@ -13,8 +13,11 @@
 namespace fleetrun::launch {
 namespace {
 
-WholeRun whole_run(const Over& over, JsonValue ranks) {
-  WholeRun whole = {.cause = "finished", .message = "all ranks finished", .ranks = std::move(ranks)};
+WholeRun whole_run(const Over& over, const NodeSession& nodes) {
+  WholeRun whole = {.cause = "finished",
+                    .message = "all ranks finished",
+                    .ranks = nodes.ranks(),
+                    .roll_call = nodes.roll_call()};
   if (!over.failure) return whole;
   whole.cause = over.failure->cause;
   whole.message = over.failure->line;
@@ -40,7 +43,7 @@ std::optional<Verdict> end_asked_by(const Event& event) {
 }  // namespace
 
 void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
-  told_failure_ = ending_ = false;
+  told_failure_ = told_finish_ = ending_ = false;
   Ready ready = {.attempt = attempt,
                  .ports = {},
                  .master_port = ports.endpoints.master.port,
@@ -49,7 +52,7 @@ void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report)
   sources_.nodes.send(ready);
   const FromFirst answer = wait();
   if (const auto* over = std::get_if<Over>(&answer)) {
-    report.whole = whole_run(*over, sources_.nodes.ranks());
+    report.whole = whole_run(*over, sources_.nodes);
     throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message);
   }
   const auto& start = std::get<Start>(answer);
@@ -99,7 +102,7 @@ NodeFailure SharedRun::failure_here(const Verdict& verdict, TimePoint time) cons
   if (verdict.cause == Cause::front_lost) failure.exit_code = static_cast<int>(ErrorKind::temporary);
   if (verdict.rank)
     failure.rank = verdict.number_of(*verdict.rank);
-  else
+  else if (!is_of_all_ranks(verdict.cause))
     failure.line += " on " + sources_.nodes.own_name();
   failure.block = fmt::format("fleetrun: {}\n", failure.line);
   return failure;
@@ -115,7 +118,10 @@ TimePoint SharedRun::time_of_failure() const {
 
 void SharedRun::look_at(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
-  if (verdict.cause == Cause::finished) return;
+  if (verdict.cause == Cause::finished) {
+    tell_signal(event);
+    return tell_finish(event);
+  }
   if (std::exchange(ending_, true) && verdict.killed) hurry(event);
   if (told_failure_ || verdict.cause == Cause::elsewhere) return;
   told_failure_ = true;
@@ -123,9 +129,24 @@ void SharedRun::look_at(const Event& event) {
   sources_.nodes.send(Failed{verdict.attempt, failure_here(verdict, time_of_failure())});
 }
 
+// All nodes stop and continue together, and pass on the same signals.
+void SharedRun::tell_signal(const Event& event) {
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  if (signal != nullptr && is_obeyed_by_a_run(signal->signal))
+    sources_.nodes.send(Signalled{sources_.state.verdict.attempt, signal->signal});
+}
+
+void SharedRun::tell_finish(const Event& event) {
+  const auto* exited = std::get_if<WorkerExited>(&event);
+  if (exited == nullptr || std::exchange(told_finish_, true)) return;
+  const Verdict& verdict = sources_.state.verdict;
+  sources_.nodes.send(Finished{verdict.attempt, verdict.number_of(exited->rank)});
+}
+
 std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   const Verdict& verdict = sources_.state.verdict;
-  Ended ended = {.attempt = verdict.attempt, .failure = {}, .ranks = ranks_json(report)};
+  Ended ended = {
+      .attempt = verdict.attempt, .failure = {}, .ranks = ranks_json(report), .roll_call = report.roll_call};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
@@ -136,7 +157,7 @@ std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   const FromFirst answer = wait();
   if (const auto* again = std::get_if<Again>(&answer)) return std::chrono::nanoseconds(again->delay);
   const auto& over = std::get<Over>(answer);
-  report.whole = whole_run(over, sources_.nodes.ranks());
+  report.whole = whole_run(over, sources_.nodes);
   report.verdict.exit_code = report.whole->exit_code;
   report.verdict.crash_loop = over.gave_up;
   return std::nullopt;

@@ -32,7 +32,11 @@ class SharedRun {
   // To be called after each event, when the Supervisor knows it: what fails here ends the ranks of all nodes.
   void look_at(const Event& event);
 
-  // The ranks here have ended, and `report` says how. The pause before the next attempt of all nodes; none: the run is over, and
+  // What the ranks do, here and, as of the last time that we told, on the other nodes.
+  void tell_signs(const SignsOfLife& signs) { sources_.nodes.tell_signs(signs); }
+  const SignsOfLife& signs_elsewhere() const { return sources_.nodes.signs_elsewhere(); }
+
+  // The ranks here have ended, and `report` says how they were and ended. The pause before the next attempt of all nodes; none: the run is over, and
   // `report` says how all of it ended.
   std::optional<Clock::duration> end_attempt(ExitReport& report);
 
@@ -43,11 +47,14 @@ class SharedRun {
   FromFirst wait();
   void pass_on(const Event& event);
   void hurry(const Event& event);
+  void tell_signal(const Event& event);
+  void tell_finish(const Event& event);
   NodeFailure failure_here(const Verdict& verdict, TimePoint time) const;
   TimePoint time_of_failure() const;
 
   Sources sources_;
   bool told_failure_ = false;  // of this attempt
+  bool told_finish_ = false;   // of its first rank
   bool ending_ = false;        // it, as this node knows
   TimePoint failed_at_;
 };

@@ -35,11 +35,19 @@ struct StoodStill {      // somebody stopped this process (SIGSTOP, a freezer)
 struct EndedElsewhere {  // another node's failure, or its loss, ends the run
   std::string why;       // "rank 5 exited with code 3"
   int exit_code = 0;
+  bool call_roll = false;  // the ranks as a whole are the cause, such as no progress
+};
+struct SignalElsewhere {  // another node's fleetrun received this signal, which all nodes obey
+  int signal = 0;
+};
+struct FinishedElsewhere {  // this rank of another node, as the first one there
+  int rank = 0;             // its number in the run
 };
 struct HurryAsked {};     // somebody on another node does not want to wait for ranks that are stopped
 struct NodesAnswered {};  // what this node waited for from the others has come
-using Event = std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
-                           StoodStill, EndedElsewhere, HurryAsked, NodesAnswered>;
+using Event =
+    std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
+                 StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere, HurryAsked, NodesAnswered>;
 
 // Actions.
 struct StartAttempt {  // all ranks, with new ports

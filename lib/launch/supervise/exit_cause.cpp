@@ -55,4 +55,8 @@ std::optional<Cause> cause_called(std::string_view name) {
 
 const ExitCause& facts_of(Cause cause) { return kExitCauses.at(static_cast<std::size_t>(cause)); }
 
+bool is_of_all_ranks(Cause cause) {
+  return cause == Cause::hung || cause == Cause::timed_out || cause == Cause::early_exit;
+}
+
 }  // namespace fleetrun::launch

@@ -29,20 +29,20 @@ HangRules::HangRules(HangOptions options, int ranks)
       matched_(options_.rules.size()) {}
 
 std::optional<std::string> HangRules::look(const HangSample& sample, TimePoint now) {
-  const bool debugged = std::any_of(sample.ranks.begin(), sample.ranks.end(),
-                                    [](const RankSample& rank) { return rank.running && rank.debugged; });
-  if (!last_look_ || debugged || now - *last_look_ > kMissedLooks * options_.look_every) {
+  debugged_ = std::any_of(sample.ranks.begin(), sample.ranks.end(),
+                          [](const RankSample& rank) { return rank.running && rank.debugged; });
+  if (!last_look_ || debugged_ || now - *last_look_ > kMissedLooks * options_.look_every) {
     begin(sample, now);
     return std::nullopt;
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) remember(ranks_[i], sample.ranks.at(i), now);
-  excuse_others(now);
+  if (sample.elsewhere.excuses_steps || waits_for_disk(now)) excuse_others(now);
   last_look_ = now;
   if (std::none_of(ranks_.begin(), ranks_.end(), [](const RankMemory& rank) { return rank.last.running; }))
     return std::nullopt;
   if (auto why = judge_rules(sample, now)) return why;
   if (auto why = judge_steps(now)) return why;
-  return judge_silence(now);
+  return judge_silence(sample.elsewhere, now);
 }
 
 void HangRules::begin(const HangSample& sample, TimePoint now) {
@@ -68,18 +68,31 @@ void HangRules::remember(RankMemory& memory, const RankSample& sample, TimePoint
   memory.last = sample;
 }
 
-void HangRules::excuse_others(TimePoint now) {
-  const bool disk_is_slow = std::any_of(ranks_.begin(), ranks_.end(), [&](const RankMemory& rank) {
+bool HangRules::waits_for_disk(TimePoint now) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const RankMemory& rank) {
     return rank.last.running && rank.last.on_disk && now - rank.alive < disk_bound();
   });
-  if (!disk_is_slow) return;
+}
+
+void HangRules::excuse_others(TimePoint now) {
   for (RankMemory& rank : ranks_)
     if (!rank.last.on_disk) rank.alive = now;
 }
 
-std::optional<std::string> HangRules::judge_silence(TimePoint now) const {
+SignsOfLife HangRules::signs() const {
+  SignsOfLife signs;
+  if (!last_look_) return signs;
+  for (const RankMemory& rank : ranks_)
+    if (rank.last.running && (!signs.silent || *last_look_ - rank.active < *signs.silent))
+      signs.silent = *last_look_ - rank.active;
+  for (const TimePoint matched : matched_) signs.unmatched.push_back(*last_look_ - matched);
+  signs.excuses_steps = debugged_ || waits_for_disk(*last_look_);
+  return signs;
+}
+
+std::optional<std::string> HangRules::judge_silence(const SignsOfLife& elsewhere, TimePoint now) const {
   if (!options_.silence) return std::nullopt;
-  bool all_silent = true;
+  bool all_silent = elsewhere.silent.value_or(*options_.silence) >= *options_.silence;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const RankMemory& rank = ranks_[i];
     if (!rank.last.running) continue;
@@ -95,6 +108,8 @@ std::optional<std::string> HangRules::judge_silence(TimePoint now) const {
 std::optional<std::string> HangRules::judge_rules(const HangSample& sample, TimePoint now) {
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     if (sample.rules_matched.at(i)) matched_[i] = now;
+    const auto& others = sample.elsewhere.unmatched;
+    if (i < others.size() && others[i] < options_.rules[i].time) continue;
     if (now - matched_[i] >= options_.rules[i].time)
       return fmt::format("no line of any rank obeys --log_rule '{}'", options_.rules[i].name);
   }

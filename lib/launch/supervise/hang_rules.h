@@ -5,7 +5,7 @@
 //   log rules     no line that matches, within the rule's time
 //   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far), or waits for a
 //                 disk for 5 min. Ranks wait for each other in a step: while one waits for a disk, the others are not late.
-// While a debugger holds a rank, nothing is judged.
+// While a debugger holds a rank, nothing is judged. Over several nodes, silence and log rules are those of all nodes.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "launch/loop/clock.h"
+#include "launch/supervise/signs_of_life.h"
 
 namespace fleetrun::launch {
 
@@ -33,6 +34,7 @@ struct RankSample {
 struct HangSample {
   std::vector<RankSample> ranks;
   std::vector<bool> rules_matched;  // since the last sample
+  SignsOfLife elsewhere;            // of the other nodes
 };
 
 struct NamedTime {
@@ -61,6 +63,7 @@ class HangRules {
   // Why the run hangs; none: it does not, so far.
   std::optional<std::string> look(const HangSample& sample, TimePoint now);
   void forgive() { last_look_.reset(); }  // all clocks start anew with the next look
+  SignsOfLife signs() const;              // as of the last look
 
  private:
   struct RankMemory {
@@ -70,8 +73,9 @@ class HangRules {
 
   void begin(const HangSample& sample, TimePoint now);
   void remember(RankMemory& memory, const RankSample& sample, TimePoint now);
+  bool waits_for_disk(TimePoint now) const;
   void excuse_others(TimePoint now);
-  std::optional<std::string> judge_silence(TimePoint now) const;
+  std::optional<std::string> judge_silence(const SignsOfLife& elsewhere, TimePoint now) const;
   std::optional<std::string> judge_rules(const HangSample& sample, TimePoint now);
   std::optional<std::string> judge_steps(TimePoint now) const;
   Clock::duration step_bound() const;
@@ -82,6 +86,7 @@ class HangRules {
   std::vector<TimePoint> matched_;          // per rule
   std::deque<Clock::duration> step_times_;  // the latest ones, of all ranks
   std::optional<TimePoint> last_look_;
+  bool debugged_ = false;  // as of the last look
 };
 
 }  // namespace fleetrun::launch

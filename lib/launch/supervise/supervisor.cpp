@@ -67,6 +67,7 @@ Actions Supervisor::begin_attempt(TimePoint now) {
   phase_ = Phase::running;
   restart_in_.reset();
   clocks_.early_exit.reset();
+  finished_elsewhere_.reset();
   clocks_.started = now;
   if (!clocks_.timeout) return {StartAttempt{verdict_.attempt}};
   return {WakeAt{*clocks_.timeout}, StartAttempt{verdict_.attempt}};
@@ -82,9 +83,7 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   }
   if (event.status.ok()) {
     rank.role = Role::finished;
-    if (!any_running() || !options_.early_exit_wait || clocks_.early_exit) return end_of_ranks(now);
-    clocks_.early_exit = clocks_.time(now) + *options_.early_exit_wait;
-    return {WakeAt{*clocks_.early_exit}};
+    return any_running() ? await_others(now) : end_of_ranks(now);
   }
   rank.role = Role::cause;
   const bool exited = event.status.how == ExitStatus::How::exited;
@@ -92,6 +91,19 @@ Actions Supervisor::handle(const WorkerExited& event, TimePoint now) {
   verdict_.rank = event.rank;
   verdict_.origin = event.origin;
   return stop(now);
+}
+
+// A rank has finished: those that still run have some time for it, too.
+Actions Supervisor::await_others(TimePoint now) {
+  if (!options_.early_exit_wait || clocks_.early_exit) return {};
+  clocks_.early_exit = clocks_.time(now) + *options_.early_exit_wait;
+  return {WakeAt{*clocks_.early_exit}};
+}
+
+Actions Supervisor::handle(const FinishedElsewhere& event, TimePoint now) {
+  if (phase_ != Phase::running || clocks_.early_exit) return {};
+  finished_elsewhere_ = event.rank;
+  return await_others(now);
 }
 
 Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
@@ -108,8 +120,14 @@ Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
   const auto& chosen = options_.stop_signals;
   if (phase_ == Phase::running && std::find(chosen.begin(), chosen.end(), event.signal) != chosen.end())
     stop_signal_ = ends_a_run(event.signal) ? SIGTERM : event.signal;
-  if (stop_signal_ == event.signal) return end_by_signal(event.signal, now);
-  switch (event.signal) {
+  const bool ends = stop_signal_ == event.signal || !is_obeyed_by_a_run(event.signal);
+  return ends ? end_by_signal(event.signal, now) : obey(event.signal, now);
+}
+
+Actions Supervisor::handle(const SignalElsewhere& event, TimePoint now) { return obey(event.signal, now); }
+
+Actions Supervisor::obey(int signal, TimePoint now) {
+  switch (signal) {
     case SIGTSTP:
       return suspend(now);
     case SIGCONT:
@@ -118,9 +136,9 @@ Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
       return phase_ == Phase::running ? Actions{CallRoll{}} : Actions();
     case SIGUSR1:
     case SIGUSR2:
-      return for_each_running<PassOn>(event.signal);
+      return for_each_running<PassOn>(signal);
     default:
-      return end_by_signal(event.signal, now);
+      return {};
   }
 }
 
@@ -188,17 +206,18 @@ Actions Supervisor::handle(const StoodStill& event, TimePoint) {
 }
 
 Actions Supervisor::handle(const EndedElsewhere& event, TimePoint now) {
-  if (phase_ != Phase::running && phase_ != Phase::diagnosing) return {};
-  if (phase_ == Phase::running) {
-    set_cause(Cause::elsewhere, event.exit_code);
-    verdict_.why = event.why;
-  }
+  if (phase_ == Phase::diagnosing) return event.call_roll ? Actions() : stop(now);
+  if (phase_ != Phase::running) return {};
+  set_cause(Cause::elsewhere, event.exit_code);
+  if (event.call_roll) return diagnose(event.why, now);
+  verdict_.why = event.why;
   return stop(now);
 }
 
 Actions Supervisor::handle(const HangFound& event, TimePoint now) {
   if (phase_ != Phase::running) return {};
-  return diagnose(Cause::hung, event.why, now);
+  set_cause(Cause::hung);
+  return diagnose(event.why, now);
 }
 
 Actions Supervisor::handle(const RollCalled&, TimePoint now) {
@@ -245,7 +264,10 @@ Actions Supervisor::handle(const Woke&, TimePoint now) {
 }
 
 Actions Supervisor::wake_while_running(TimePoint now) {
-  if (clocks_.timeout && now >= *clocks_.timeout) return diagnose(Cause::timed_out, describe_timeout(), now);
+  if (clocks_.timeout && now >= *clocks_.timeout) {
+    set_cause(Cause::timed_out);
+    return diagnose(describe_timeout(), now);
+  }
   if (clocks_.early_exit && now >= *clocks_.early_exit) return fail_early_exit(now);
   return {};
 }
@@ -268,10 +290,11 @@ Actions Supervisor::fail_early_exit(TimePoint now) {
       verdict_.ranks.begin(), verdict_.ranks.end(), [](const RankVerdict& a, const RankVerdict& b) {
         return a.role == Role::finished && (b.role != Role::finished || a.ended < b.ended);
       });
-  verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
-  return diagnose(Cause::early_exit,
-                  fmt::format("rank {} finished {:g} s ago and others still run",
-                              verdict_.number_of(*verdict_.rank), in_seconds(*options_.early_exit_wait)),
+  if (!finished_elsewhere_) verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
+  const int finished = finished_elsewhere_ ? *finished_elsewhere_ : verdict_.number_of(*verdict_.rank);
+  set_cause(Cause::early_exit);
+  return diagnose(fmt::format("rank {} finished {:g} s ago and others still run", finished,
+                              in_seconds(*options_.early_exit_wait)),
                   now);
 }
 
@@ -281,8 +304,7 @@ void Supervisor::set_cause(Cause cause, int code_of_event) {
 }
 
 // The run is lost, but first what every rank is doing.
-Actions Supervisor::diagnose(Cause cause, std::string why, TimePoint now) {
-  set_cause(cause);
+Actions Supervisor::diagnose(std::string why, TimePoint now) {
   verdict_.why = std::move(why);
   phase_ = Phase::diagnosing;
   roll_called_ = false;

@@ -106,6 +106,8 @@ class Supervisor {
   Actions handle(const Woke& event, TimePoint now);
   Actions handle(const StoodStill& event, TimePoint now);
   Actions handle(const EndedElsewhere& event, TimePoint now);
+  Actions handle(const SignalElsewhere& event, TimePoint now);
+  Actions handle(const FinishedElsewhere& event, TimePoint now);
   Actions handle(const HurryAsked&, TimePoint now) { return hurry(now); }
   Actions handle(const NodesAnswered&, TimePoint) { return {}; }
 
@@ -114,12 +116,14 @@ class Supervisor {
   Actions begin_attempt(TimePoint now);
   void forget_attempt();
   Actions end_by_signal(int signal, TimePoint now);
+  Actions obey(int signal, TimePoint now);  // that does not end the run
+  Actions await_others(TimePoint now);
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);
   void start_clocks(TimePoint now);
   void set_cause(Cause cause, int code_of_event = 0);  // which counts where the table has no code
   Actions wake_ups() const;
-  Actions diagnose(Cause cause, std::string why, TimePoint now);
+  Actions diagnose(std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
   Actions end_pause(Cause cause, int code_of_event = 0);
@@ -141,6 +145,7 @@ class Supervisor {
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
   bool roll_called_ = false;                   // while suspended, when that must not end the run yet
   std::optional<TimePoint> hold_at_;           // real time, unlike the clocks
+  std::optional<int> finished_elsewhere_;      // the first rank that finished, when it was another node's
   RunClocks clocks_;
   Verdict verdict_;
 };

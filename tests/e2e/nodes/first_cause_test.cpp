@@ -139,24 +139,12 @@ TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too
   CHECK(cluster.nothing_left());
 }
 
-TEST_CASE("ranks that hang on one node end all nodes with 75, and the node is named") {
-  Cluster cluster(2);
-  const std::string script = "[ $RANK -gt 1 ] && exec sleep 100; while :; do echo works; sleep 0.1; done";
-  const auto ends = cluster.run({"--nproc_per_node=2", "--hang_timeout=1.5", "--", "/bin/sh", "-c", script});
-  for (const ChildResult& end : ends) {
-    CHECK(end.code == 75);
-    CHECK_MESSAGE(contains(end.err, " on node 1 (127.0.0.2)\n"), end.err);
-  }
-  CHECK(cluster.report(0)["cause"] == "hung");
-  CHECK(cluster.nothing_left());
-}
-
 TEST_CASE("--timeout ends all nodes with 124") {
   Cluster cluster(2);
   for (const ChildResult& end :
        cluster.run({"--nproc_per_node=2", "--timeout=1", FAKE_WORKER, "sleep", "100"})) {
     CHECK(end.code == 124);
-    CHECK_MESSAGE(contains(end.err, "fleetrun: --timeout: 1 s have passed on node "), end.err);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: --timeout: 1 s have passed\n"), end.err);
   }
   CHECK(cluster.nothing_left());
 }

@@ -91,7 +91,7 @@ TEST_CASE("--timeout that passes in the pause before a restart ends the run") {
                                  "--timeout=1.5", "--", "/bin/sh", "-c", script});
   for (const ChildResult& end : ends) {
     CHECK(end.code == 124);
-    CHECK_MESSAGE(contains(end.err, "--timeout: 1.5 s have passed on node "), end.err);
+    CHECK_MESSAGE(contains(end.err, "fleetrun: --timeout: 1.5 s have passed\n"), end.err);
   }
 }
 

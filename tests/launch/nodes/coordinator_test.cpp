@@ -198,6 +198,64 @@ TEST_CASE("failures that the clocks cannot tell apart are called so") {
       "fleetrun: rank 2 exited with code 3 at the same time: the clocks of the nodes differ by up to 0.0 ms\n");
 }
 
+TEST_CASE("what all nodes find at the same time, such as --timeout, is one failure") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(1, Ended{0, Scene::failure(1000, "--timeout: 5 s have passed", "timed_out"), {}});
+  scene.say(2, Ended{0, Scene::failure(1001, "--timeout: 5 s have passed", "timed_out"), {}});
+  CHECK(scene.last<Over>(1)->failure->block == "--timeout: 5 s have passed\n");
+}
+
+TEST_CASE("the others call the roll before they stop when the ranks as a whole are the cause") {
+  for (const auto& [cause, call_roll] : {std::pair("hung", true), {"early_exit", true}, {"exited", false}}) {
+    CAPTURE(cause);
+    Scene scene(2);
+    scene.run_two();
+    scene.say(1, Failed{0, Scene::failure(1000, "why", cause)});
+    REQUIRE(scene.last<Stop>(2) != nullptr);
+    CHECK(scene.last<Stop>(2)->call_roll == call_roll);
+  }
+}
+
+TEST_CASE("a node that tells what its ranks do hears what those of the others do") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(1, Signs{0, {.silent = 9s}});
+  REQUIRE(scene.last<Signs>(1) != nullptr);
+  CHECK(scene.last<Signs>(1)->of.silent == Clock::duration());  // the other one has told nothing so far
+  CHECK(scene.last<Signs>(1)->of.excuses_steps);
+  scene.say(2, Signs{0, {.silent = 7s, .unmatched = {8s}}});
+  CHECK(scene.last<Signs>(2)->of.silent == Clock::duration(9s));
+  scene.say(1, Signs{0, {.silent = 10s}});
+  CHECK(scene.last<Signs>(1)->of.silent == Clock::duration(7s));
+  CHECK(scene.last<Signs>(1)->of.unmatched == std::vector<Clock::duration>{8s});
+  scene.say(2, Ended{});
+  scene.say(1, Signs{0, {.silent = 11s}});
+  CHECK_FALSE(scene.last<Signs>(1)->of.silent);  // no rank runs there any more
+}
+
+TEST_CASE("signs of an attempt that is over are not heard") {
+  Scene scene(2);
+  scene.run_two();
+  const std::size_t before = scene.told[1].size();
+  scene.say(1, Signs{3, {}});
+  CHECK(scene.told[1].size() == before);
+}
+
+TEST_CASE("the first rank of the run that finishes is told to the other nodes, and a signal is") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(1, Finished{0, 1});
+  REQUIRE(scene.last<Finished>(2) != nullptr);
+  CHECK(scene.last<Finished>(2)->rank == 1);
+  scene.say(2, Finished{0, 2});
+  CHECK(scene.last<Finished>(1) == nullptr);
+  scene.say(2, Signalled{0, 20});
+  REQUIRE(scene.last<Signalled>(1) != nullptr);
+  CHECK(scene.last<Signalled>(1)->signal == 20);
+  CHECK(scene.last<Signalled>(2) == nullptr);
+}
+
 TEST_CASE("a lost node ends the run of the others, and is named with what was last heard") {
   Scene scene(2);
   scene.run_two();

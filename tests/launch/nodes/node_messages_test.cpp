@@ -53,6 +53,9 @@ TEST_CASE("what a node says arrives as it was sent") {
       through_wire_to_first(Ended{1, kFailure, JsonValue::list({JsonValue::object({{"rank", 5}})})});
   CHECK(ended.failure->block == kFailure.block);
   CHECK(to_json(ended.ranks) == R"([{"rank": 5}])");
+  CHECK(
+      through_wire_to_first(Ended{.ranks = JsonValue::list({}), .roll_call = {"rank 1 sleeps"}}).roll_call ==
+      std::vector<std::string>{"rank 1 sleeps"});
 }
 
 TEST_CASE("what the first node says arrives as it was sent") {
@@ -64,9 +67,26 @@ TEST_CASE("what the first node says arrives as it was sent") {
   const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
   CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
   CHECK(through_wire_to_node(Stop{"why", 3}).exit_code == 3);
+  CHECK(through_wire_to_node(Stop{"why", 3, true}).call_roll);
   CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
   CHECK_FALSE(through_wire_to_node(Over{}).failure);
   CHECK(through_wire_to_node(Over{kFailure, 1}).failure->rank == 5);
+}
+
+TEST_CASE("what is said both ways arrives as it was sent") {
+  const Signs signs = {
+      2, {.silent = std::chrono::seconds(3), .unmatched = {Clock::duration::max()}, .excuses_steps = true}};
+  for (const Signs& read : {through_wire_to_first(signs), through_wire_to_node(signs)}) {
+    CHECK(read.attempt == 2);
+    CHECK(read.of.silent == signs.of.silent);
+    CHECK(read.of.unmatched == signs.of.unmatched);
+    CHECK(read.of.excuses_steps);
+  }
+  CHECK_FALSE(through_wire_to_node(Signs{}).of.silent);
+  CHECK(through_wire_to_first(Finished{0, 7}).rank == 7);
+  CHECK(through_wire_to_node(Finished{0, 7}).rank == 7);
+  CHECK(through_wire_to_node(Signalled{1, 20}).signal == 20);
+  CHECK(through_wire_to_first(Hurry{4}).attempt == 4);
 }
 
 TEST_CASE("a message with a field that is missing, of another kind or out of range is none") {

@@ -40,6 +40,62 @@ TEST_CASE("silence and idleness of all ranks is a hang when it lasts") {
   CHECK(scene.pass(1s) == "no rank writes anything or works for 60 s");
 }
 
+TEST_CASE("silence here is no hang while a rank of another node does something, or nobody knows") {
+  Scene scene({.silence = 10s});
+  CHECK(scene.pass(100s, [](HangSample& sample) { sample.elsewhere.silent = 2s; }).empty());
+  CHECK(scene.pass(1s, [](HangSample& sample) { sample.elsewhere.silent = 10s; }) ==
+        "no rank writes anything or works for 10 s");
+}
+
+TEST_CASE("ranks of other nodes that have all ended are no sign of life") {
+  Scene scene({.silence = 10s});
+  CHECK_FALSE(scene.pass(10s, [](HangSample& sample) { sample.elsewhere = {}; }).empty());
+}
+
+TEST_CASE("a line that obeys a rule on another node is enough") {
+  Scene scene({.rules = {{"step.*; 5s", 5s}}});
+  CHECK(scene.pass(60s, [](HangSample& sample) { sample.elsewhere.unmatched = {1s}; }).empty());
+  CHECK_FALSE(scene.pass(5s, [](HangSample& sample) { sample.elsewhere.unmatched = {5s}; }).empty());
+}
+
+TEST_CASE("no step is late while a rank of another node waits for its disk") {
+  Scene scene({.steps = true, .step_bound = 10s});
+  const auto train = [](HangSample& sample) { sample.ranks[0].training = true; };
+  CHECK(scene
+            .pass(60s,
+                  [&](HangSample& sample) {
+                    train(sample);
+                    sample.elsewhere.excuses_steps = true;
+                  })
+            .empty());
+  CHECK_FALSE(scene.pass(11s, [&](HangSample& sample) { sample.elsewhere.excuses_steps = false; }).empty());
+}
+
+TEST_CASE("the signs of life that a node tells are those of its liveliest rank") {
+  Scene scene({.silence = 60s, .rules = {{"step", 60s}}});
+  scene.pass(7s, [](HangSample& sample) { sample.ranks[0].log_bytes += 1; });
+  scene.pass(5s);
+  const SignsOfLife signs = scene.rules.signs();
+  CHECK(signs.silent == Clock::duration(5s));
+  CHECK(signs.unmatched == std::vector<Clock::duration>{12s});
+  CHECK_FALSE(signs.excuses_steps);
+  scene.pass(1s, [](HangSample& sample) { sample.ranks[0].running = sample.ranks[1].running = false; });
+  CHECK_FALSE(scene.rules.signs().silent);
+  scene.pass(1s, [](HangSample& sample) { sample.ranks[0] = {.running = true, .debugged = true}; });
+  CHECK(scene.rules.signs().excuses_steps);
+}
+
+TEST_CASE("two nodes together are as lively as the livelier one") {
+  const SignsOfLife one = {.silent = 3s, .unmatched = {4s, 9s}},
+                    other = {.silent = 5s, .unmatched = {6s, 2s}};
+  CHECK(together(one, other).silent == Clock::duration(3s));
+  CHECK(together(one, other).unmatched == std::vector<Clock::duration>{4s, 2s});
+  CHECK(together({}, other).silent == Clock::duration(5s));
+  CHECK(together({}, other).unmatched == other.unmatched);
+  CHECK_FALSE(together({}, {}).silent);
+  CHECK(together({}, {.excuses_steps = true}).excuses_steps);
+}
+
 TEST_CASE("one rank that writes is enough") {
   Scene scene({.silence = 10s});
   CHECK(scene.pass(100s, [](HangSample& sample) { sample.ranks[1].log_bytes += 5; }).empty());

@@ -428,5 +428,54 @@ TEST_CASE("SIGTERM ends a run as it always does, also when it was chosen") {
   CHECK(supervisor.on(SignalReceived{SIGTERM}, at(2s)) == Actions{Terminate{0}, WakeAt{at(12s)}});
 }
 
+TEST_CASE("a hang of all nodes calls the roll here, too, before the ranks are stopped") {
+  Supervisor supervisor(1, {.grace = 10s, .roll_call_wait = 10s});
+  CHECK(supervisor.on(EndedElsewhere{"silence", 75, true}, at(60s)) == Actions{WakeAt{at(70s)}, CallRoll{}});
+  CHECK(supervisor.verdict().cause == Cause::elsewhere);
+  CHECK(supervisor.verdict().exit_code == 75);
+  CHECK(supervisor.on(RollCalled{}, at(61s)) == Actions{Terminate{0}, WakeAt{at(71s)}});
+}
+
+TEST_CASE("a hang that this node finds at the same time as another one calls the roll once") {
+  Supervisor supervisor(1, {});
+  supervisor.on(HangFound{"silence"}, at(60s));
+  CHECK(supervisor.on(EndedElsewhere{"silence", 75, true}, at(60s)).empty());
+  CHECK(supervisor.verdict().cause == Cause::hung);
+}
+
+TEST_CASE("a failure elsewhere does not wait for the roll") {
+  Supervisor supervisor(1, {.grace = 10s});
+  supervisor.on(HangFound{"silence"}, at(60s));
+  CHECK(supervisor.on(EndedElsewhere{"rank 5 exited with code 3", 3}, at(61s)) ==
+        Actions{Terminate{0}, WakeAt{at(71s)}});
+}
+
+TEST_CASE("Ctrl-Z, SIGCONT and SIGUSR1 of another node do here what they do there") {
+  Supervisor supervisor(1, {.hold_wait = 1s, .timeout = 100s});
+  supervisor.start(at(0s));
+  CHECK(supervisor.on(SignalElsewhere{SIGTSTP}, at(10s)) == Actions{Pause{0}, WakeAt{at(11s)}});
+  CHECK(supervisor.suspended());
+  CHECK(supervisor.on(SignalElsewhere{SIGCONT}, at(30s)) == Actions{Resume{0}, WakeAt{at(120s)}});
+  CHECK_FALSE(supervisor.suspended());
+  CHECK(supervisor.on(SignalElsewhere{SIGUSR1}, at(31s)) == Actions{PassOn{0, SIGUSR1}});
+  CHECK(supervisor.on(SignalElsewhere{SIGQUIT}, at(32s)) == Actions{CallRoll{}});
+  CHECK(supervisor.on(SignalElsewhere{SIGTERM}, at(33s)).empty());  // that comes as EndedElsewhere
+}
+
+TEST_CASE("a rank that finished elsewhere starts the early exit's clock of the ranks here") {
+  Supervisor supervisor(1, {.early_exit_wait = 5s});
+  CHECK(supervisor.on(FinishedElsewhere{7}, at(1s)) == Actions{WakeAt{at(6s)}});
+  CHECK(supervisor.on(FinishedElsewhere{9}, at(2s)).empty());
+  CHECK_FALSE(supervisor.on(Woke{}, at(6s)).empty());
+  CHECK(supervisor.verdict().cause == Cause::early_exit);
+  CHECK(supervisor.verdict().why == "rank 7 finished 5 s ago and others still run");
+  CHECK_FALSE(supervisor.verdict().rank);
+}
+
+TEST_CASE("without --early_exit_wait a rank that finished elsewhere changes nothing") {
+  Supervisor supervisor(1, {});
+  CHECK(supervisor.on(FinishedElsewhere{7}, at(1s)).empty());
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::supervisor_test
