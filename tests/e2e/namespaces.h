@@ -88,6 +88,7 @@ class Namespaces {
     rule(node, "input", "drop");
     rule(node, "output", "drop");
   }
+  void let_through(int node) const { nft(node, "delete table inet fault"); }
   void drop_one_way(int node) const { rule(node, "input", "drop"); }
   // Packets to the node are answered with resets, as a firewall does that has forgotten its connections.
   void reset_all(int node) const { rule(node, "input", "meta l4proto tcp reject with tcp reset"); }
