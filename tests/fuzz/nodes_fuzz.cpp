@@ -64,7 +64,7 @@ class Conversation {
     for (const auto& action : actions) {
       const auto* tell = std::get_if<Coordinator::Tell>(&action);
       if (tell == nullptr) continue;
-      must(tell->to >= 1 && tell->to <= kPeers, "somebody unknown gets an answer");
+      for (const PeerId to : tell->to) must(to >= 1 && to <= kPeers, "somebody unknown gets an answer");
       if (std::holds_alternative<Start>(tell->message)) must(!over_, "an attempt starts after the end");
     }
     over_ = over_ || coordinator_.over();

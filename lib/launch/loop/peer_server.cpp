@@ -32,7 +32,7 @@ struct PeerServer::Connection {
   UniqueFd fd;
   Timer deadline;
   std::string name, input;
-  std::deque<std::string> output;
+  std::deque<SharedBytes> output;
   std::size_t sent = 0;  // of the first
   bool stranger = true;
   std::optional<std::string> leaving;  // why it is dropped when all is sent
@@ -119,6 +119,10 @@ void PeerServer::trust(PeerId id) {
 }
 
 void PeerServer::send(PeerId id, std::string bytes) {
+  send(id, std::make_shared<const std::string>(std::move(bytes)));
+}
+
+void PeerServer::send(PeerId id, SharedBytes bytes) {
   Connection* const connection = find(id);
   if (connection == nullptr || connection->leaving) return;
   if (connection->output.size() == kMostUnsent) return drop(id, "it does not read its answers");
@@ -133,10 +137,11 @@ void PeerServer::write_to(PeerId id) {
   auto& output = connection->output;
   std::size_t& sent = connection->sent;
   const int fd = connection->fd.get();
-  const ssize_t count = ::send(fd, output.front().data() + sent, output.front().size() - sent, MSG_NOSIGNAL);
+  const ssize_t count =
+      ::send(fd, output.front()->data() + sent, output.front()->size() - sent, MSG_NOSIGNAL);
   if (count < 0 && !must_wait(errno)) return drop(id, words_of(errno));
   if (count > 0) sent += static_cast<std::size_t>(count);
-  if (sent == output.front().size()) {
+  if (sent == output.front()->size()) {
     output.pop_front();
     sent = 0;
   }

@@ -21,6 +21,7 @@
 namespace fleetrun::launch {
 
 using PeerId = std::uint64_t;  // from 1, never used again
+using SharedBytes = std::shared_ptr<const std::string>;
 
 struct Peer {
   PeerId id = 0;
@@ -52,6 +53,7 @@ class PeerServer {
   // Each of these does nothing to a peer that is gone.
   void trust(PeerId id);                    // it has as much time as it wants
   void send(PeerId id, std::string bytes);  // drops a peer that leaves too many answers unread
+  void send(PeerId id, SharedBytes bytes);  // the same bytes may go to many peers
   void drop(PeerId id, const std::string& why);
   void drop_when_sent(PeerId id, const std::string& why);  // it can still read all that was sent
 

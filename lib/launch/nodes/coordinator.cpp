@@ -41,14 +41,14 @@ Coordinator::Actions Coordinator::on(PeerId peer, const FromNode& message, TimeP
 }
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoint now) {
-  return {Tell{peer, Echo{beat.sent, now.time_since_epoch() / std::chrono::nanoseconds(1)}}};
+  return {Tell{{peer}, Echo{beat.sent, now.time_since_epoch() / std::chrono::nanoseconds(1)}}};
 }
 
 // ---- Joining.
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
   if (const auto why = objection_to(peer, join))
-    return {Tell{peer, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
+    return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
   nodes_.push_back(
       {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
   return std::ssize(nodes_) == options_.nodes ? place(now) : Actions();
@@ -83,14 +83,14 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
   nodes_ = std::move(placed);
   if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);
   phase_ = Phase::preparing;
-  Placed message = {.node_rank = 0, .run_id = options_.run_id, .nodes = {}};
-  for (const Node& node : nodes_)
-    message.nodes.push_back({node.join.address, node.join.host, node.join.device_ids});
+  Placed all = {.run_id = options_.run_id, .nodes = {}};
   Actions actions;
-  for (const Node& node : nodes_) {
-    actions.push_back(Tell{node.peer, message});
-    ++message.node_rank;
+  for (Node& node : nodes_) {
+    node.join.terms.clear();  // have been compared
+    actions.push_back(Tell{{node.peer}, Place{static_cast<int>(all.nodes.size())}});
+    all.nodes.push_back({node.join.address, node.join.host, node.join.device_ids});
   }
+  actions.push_back(tell_all(all).front());
   start_at_ = now;
   return actions;
 }
@@ -191,7 +191,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Signs& signs, TimePo
   Node* const node = find(peer);
   if (node == nullptr || phase_ != Phase::running || signs.attempt != attempt_) return {};
   node->signs = signs.of;
-  return {Tell{peer, Signs{attempt_, signs_beside(peer)}}};
+  return {Tell{{peer}, Signs{attempt_, signs_beside(peer)}}};
 }
 
 // While a node has not told, its ranks may well work.
@@ -332,10 +332,10 @@ Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::o
 Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const { return tell_others(0, message); }
 
 Coordinator::Actions Coordinator::tell_others(PeerId peer, const FromFirst& message) const {
-  Actions actions;
+  Tell tell = {.to = {}, .message = message};
   for (const Node& node : nodes_)
-    if (node.peer != peer && node.state != State::lost) actions.push_back(Tell{node.peer, message});
-  return actions;
+    if (node.peer != peer && node.state != State::lost) tell.to.push_back(node.peer);
+  return {std::move(tell)};
 }
 
 bool Coordinator::all(State state) const {

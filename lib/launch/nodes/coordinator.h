@@ -37,7 +37,7 @@ struct CoordinatorOptions {
 class Coordinator {
  public:
   struct Tell {
-    PeerId to = 0;
+    std::vector<PeerId> to;
     FromFirst message;
   };
   struct Drop {  // when it has read what was sent

@@ -107,10 +107,11 @@ std::pair<const char*, JsonValue> to_message(const Echo& echo) {
 std::pair<const char*, JsonValue> to_message(const Note& note) {
   return {"note", JsonValue::object({{"line", note.line}})};
 }
+std::pair<const char*, JsonValue> to_message(const Place& place) {
+  return {"place", JsonValue::object({{"node_rank", place.node_rank}})};
+}
 std::pair<const char*, JsonValue> to_message(const Placed& placed) {
-  return {"placed", JsonValue::object({{"node_rank", placed.node_rank},
-                                       {"run_id", placed.run_id},
-                                       {"nodes", to_value(placed.nodes)}})};
+  return {"placed", JsonValue::object({{"run_id", placed.run_id}, {"nodes", to_value(placed.nodes)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Start& start) {
   return {"start", JsonValue::object({{"attempt", start.attempt},
@@ -281,8 +282,7 @@ std::optional<Signs> read_signs(Fields fields) {
 }
 
 std::optional<Placed> read_placed(Fields fields) {
-  Placed placed = {
-      .node_rank = fields.number<int>("node_rank"), .run_id = fields.text("run_id"), .nodes = {}};
+  Placed placed = {.run_id = fields.text("run_id"), .nodes = {}};
   const JsonValue* const nodes = fields.find("nodes", Kind::list);
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
@@ -290,8 +290,7 @@ std::optional<Placed> read_placed(Fields fields) {
     placed.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
     fields.good = fields.good && node.good;
   }
-  return fields.good && std::cmp_less(placed.node_rank, placed.nodes.size()) ? std::optional(placed)
-                                                                             : std::nullopt;
+  return fields.good ? std::optional(placed) : std::nullopt;
 }
 
 std::optional<Start> read_start(Fields fields) {
@@ -352,6 +351,10 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
   const JsonDocument document = read_json(frame.value);
   if (!document.problems.empty()) return std::nullopt;
   Fields fields = {document.root};
+  if (frame.key == "place") {
+    const Place place = {fields.number<int>("node_rank")};
+    return widen<FromFirst>(if_good(fields, place));
+  }
   if (frame.key == "placed") return widen<FromFirst>(read_placed(fields));
   if (frame.key == "start") return widen<FromFirst>(read_start(fields));
   if (frame.key == "echo") {

@@ -5,7 +5,7 @@
 //   Join{who I am, my terms}                 -->
 //   Beat{my time}                            -->   <-- Echo{the same, the time here}     every second, both ways
 //                                                  <-- Note{line}                        while others are missing
-//                                                  <-- Placed{your rank, all nodes}  or  Over, when the nodes do not fit
+//                                                  <-- Place{your rank}, Placed{all nodes}; or Over, when the nodes do not fit
 //   Ready{attempt, my ports}                 -->
 //                                                  <-- Start{attempt, all endpoints}
 //   Signs{attempt, what my ranks did}        -->   <-- Signs{attempt, what the others' did}
@@ -103,8 +103,10 @@ struct NodePlace {
   std::string address, host;
   std::vector<std::vector<int>> device_ids;
 };
-struct Placed {
+struct Place {
   int node_rank = 0;
+};
+struct Placed {
   std::string run_id;
   std::vector<NodePlace> nodes;
 };
@@ -130,7 +132,7 @@ struct Over {
   bool gave_up = false;     // the restarts did not help
 };
 using FromFirst =
-    std::variant<Echo, Note, Placed, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
+    std::variant<Echo, Note, Place, Placed, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
 
 // A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
 std::string encode(const FromNode& message);

@@ -97,12 +97,16 @@ void NodeServer::look_for_silence() {
 
 void NodeServer::perform(const Coordinator::Actions& actions) {
   for (const auto& action : actions) {
-    if (const auto* tell = std::get_if<Coordinator::Tell>(&action))
-      peers_.send(tell->to, encode(tell->message));
+    if (const auto* tell = std::get_if<Coordinator::Tell>(&action)) send(tell->to, encode(tell->message));
     if (const auto* drop = std::get_if<Coordinator::Drop>(&action))
       peers_.drop_when_sent(drop->peer, drop->why);
   }
   wake_later();
+}
+
+void NodeServer::send(const std::vector<PeerId>& to, std::string message) {
+  const auto bytes = std::make_shared<const std::string>(std::move(message));
+  for (const PeerId peer : to) peers_.send(peer, bytes);
 }
 
 void NodeServer::wake_later() {

@@ -50,6 +50,7 @@ class NodeServer {
   void on_drop(const Peer& peer, const std::string& why);
   void look_for_silence();
   void perform(const Coordinator::Actions& actions);
+  void send(const std::vector<PeerId>& to, std::string message);
   void wake_later();
 
   EventLoop& loop_;

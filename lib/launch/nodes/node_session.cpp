@@ -105,8 +105,8 @@ std::string NodeSession::name_of_first() const {
 }
 
 std::string NodeSession::own_name() const {
-  const auto node = static_cast<std::size_t>(placed_->node_rank);
-  return fmt::format("node {} ({})", node, placed_->nodes.at(node).address);
+  return fmt::format("node {} ({})", node_rank_,
+                     placed_->nodes.at(static_cast<std::size_t>(node_rank_)).address);
 }
 
 const Placed& NodeSession::join(int front_fd) {
@@ -150,7 +150,13 @@ void NodeSession::report_to(EventQueue& events, Say say) {
 
 void NodeSession::on_message(const FromFirst& message) {
   if (const auto* note = std::get_if<Note>(&message)) return say_(note->line);
+  if (const auto* place = std::get_if<Place>(&message)) {
+    node_rank_ = place->node_rank;
+    return;
+  }
   if (const auto* placed = std::get_if<Placed>(&message)) {
+    if (std::cmp_greater_equal(node_rank_, placed->nodes.size()))
+      return on_lost("it sent a place that the run does not have");
     placed_ = *placed;
     return;
   }

@@ -96,7 +96,8 @@ class Simulation {
   void perform(const Coordinator::Actions& actions) {
     for (const auto& action : actions)
       if (const auto* tell = std::get_if<Coordinator::Tell>(&action))
-        deliver(to_node_[tell->to - 1], [this, tell = *tell] { hear(tell.to - 1, tell.message); });
+        for (const PeerId to : tell->to)
+          deliver(to_node_[to - 1], [this, to, message = tell->message] { hear(to - 1, message); });
   }
 
   void watch_clock() {

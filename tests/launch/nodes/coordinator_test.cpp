@@ -1,7 +1,9 @@
 #include "launch/nodes/coordinator.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
+#include <algorithm>
 #include <random>
 
 #include <fmt/format.h>
@@ -21,7 +23,8 @@ struct Scene {
 
   void take(const Coordinator::Actions& actions) {
     for (const auto& action : actions) {
-      if (const auto* tell = std::get_if<Coordinator::Tell>(&action)) told[tell->to].push_back(tell->message);
+      if (const auto* tell = std::get_if<Coordinator::Tell>(&action))
+        for (const PeerId to : tell->to) told[to].push_back(tell->message);
       if (const auto* drop = std::get_if<Coordinator::Drop>(&action)) dropped.push_back(drop->peer);
     }
   }
@@ -33,6 +36,13 @@ struct Scene {
   template <typename Message>
   const Message* last(PeerId peer) {
     return told[peer].empty() ? nullptr : std::get_if<Message>(&told[peer].back());
+  }
+
+  int rank_of(PeerId peer) {
+    int rank = -1;
+    for (const FromFirst& message : told[peer])
+      if (const auto* place = std::get_if<Place>(&message)) rank = place->node_rank;
+    return rank;
   }
 
   static Join join(int devices = 2, std::optional<int> rank = {}) {
@@ -72,7 +82,7 @@ TEST_CASE("when all have joined each node gets its place, and when all are ready
   CHECK(scene.told.empty());
   scene.say(2, Scene::join(1, 1));
   REQUIRE(scene.last<Placed>(2) != nullptr);
-  CHECK(scene.last<Placed>(2)->node_rank == 1);
+  CHECK(scene.rank_of(2) == 1);
   CHECK(scene.last<Placed>(2)->nodes.size() == 2);
   scene.say(2, Scene::ready({7070}));
   CHECK(scene.last<Start>(2) == nullptr);
@@ -89,9 +99,9 @@ TEST_CASE("nodes without a rank get the free ones in the order in which they cam
   scene.say(7, Scene::join(1));
   scene.say(8, Scene::join(1, 0));
   scene.say(9, Scene::join(1));
-  CHECK(scene.last<Placed>(8)->node_rank == 0);
-  CHECK(scene.last<Placed>(7)->node_rank == 1);
-  CHECK(scene.last<Placed>(9)->node_rank == 2);
+  CHECK(scene.rank_of(8) == 0);
+  CHECK(scene.rank_of(7) == 1);
+  CHECK(scene.rank_of(9) == 2);
 }
 
 TEST_CASE("two nodes that claim one place: the second one is refused") {
@@ -323,6 +333,26 @@ TEST_CASE("the echo of a beat carries the coordinator's time") {
   REQUIRE(scene.last<Echo>(1) != nullptr);
   CHECK(scene.last<Echo>(1)->sent == 42);
   CHECK(scene.last<Echo>(1)->received == std::chrono::nanoseconds(1h).count());
+}
+
+TEST_CASE("1,024 nodes of 8 ranks take less than 32 KiB each") {
+  constexpr int kNodes = 1024, kRanks = 8;
+  Join join = Scene::join(kRanks);
+  for (int term = 0; term < 100; ++term)
+    join.terms.emplace_back(fmt::format("a key of job.json, number {}", term), "its value, somewhat long");
+  const std::size_t before = ::mallinfo2().uordblks;
+  Coordinator coordinator({.nodes = kNodes, .run_id = "run"}, kStart);
+  std::size_t most = 0;
+  const auto say = [&](PeerId peer, const FromNode& message) {
+    std::vector<std::string> sent;  // what no node has read yet
+    for (const auto& action : coordinator.on(peer, message, kStart))
+      if (const auto* tell = std::get_if<Coordinator::Tell>(&action)) sent.push_back(encode(tell->message));
+    most = std::max(most, ::mallinfo2().uordblks - before);
+  };
+  for (PeerId peer = 1; peer <= kNodes; ++peer) say(peer, join);
+  for (PeerId peer = 1; peer <= kNodes; ++peer)
+    say(peer, Scene::ready(std::vector<std::uint16_t>(kRanks, 6070)));
+  CHECK(most / kNodes < 32 * 1024);
 }
 
 }  // namespace
