@@ -69,10 +69,10 @@ void write_chosen_variables(const PlanRequest& request, Environment& environment
   for (const std::string& setting : request.options.nccl.value) set_variable(setting, environment);
 }
 
-// Six letters, as PaddlePaddle names its pods; the same for all workers of a run.
-std::string pod_name(const std::string& run_id) {
+// Six letters, as PaddlePaddle names its pods; the same for all workers of a node.
+std::string pod_name(const std::string& run_id, int node_rank) {
   constexpr std::size_t kLetters = 6;
-  std::size_t number = std::hash<std::string>()(run_id);
+  std::size_t number = std::hash<std::string>()(fmt::format("{}.{}", run_id, node_rank));
   std::string name;
   for (; name.size() < kLetters; number /= 26) name += static_cast<char>('a' + number % 26);
   return name;
@@ -82,7 +82,7 @@ PaddleNames paddle_names(const PlanRequest& request, int rank) {
   const LaunchOptions& options = request.options;
   const bool starts = options.dry_run.value.empty();  // else nobody writes the file
   return {.log_dir = request.absolute_log_dir,
-          .pod = pod_name(request.run_id),
+          .pod = pod_name(request.run_id, request.cluster.node_rank),
           .backup_env = starts ? fmt::format("{}/backup_env.{}.json", request.absolute_log_dir, rank) : "",
           .auto_cluster = options.auto_cluster_config.origin == Origin::fallback ? "0"
                           : options.auto_cluster_config.value                    ? "True"

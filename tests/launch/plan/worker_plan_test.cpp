@@ -128,12 +128,17 @@ TEST_CASE("torchrun's names for the run, its role and its signals reach the work
 }
 
 TEST_CASE(
-    "all workers of a run have one pod name of six letters, and a file for PaddlePaddle's backup each") {
+    "all workers of a node have one pod name of six letters, and a file for PaddlePaddle's backup each") {
   Plan plan;
   const std::vector<WorkerSpec> workers = plan.workers();
   const std::string pod = workers[0].environment.get_or("POD_NAME", "");
   CHECK(pod.size() == 6);
   CHECK(workers[1].environment.get("POD_NAME") == pod);
+  Plan second;
+  second.cluster.nodes = {{"127.0.0.1", second.cluster.device_ids}, {"127.0.0.2", second.cluster.device_ids}};
+  second.cluster.node_rank = 1;
+  second.endpoints.ranks.resize(4, {"127.0.0.2", 6070});
+  CHECK(second.workers()[0].environment.get("POD_NAME") != pod);
   CHECK(workers[1].environment.get("PADDLE_BACKUP_ENV_PATH") == "/run/out/backup_env.1.json");
   CHECK(workers[1].environment.get("PADDLE_LOG_DIR") == "/run/out");
   plan.options.dry_run.value = "text";  // nobody writes the file
