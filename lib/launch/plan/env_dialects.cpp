@@ -77,6 +77,8 @@ void write_interface(const ClusterSpec& cluster, Environment& environment) {
   if (cluster.node_count() == 1 || cluster.interface.empty()) return;
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"})
     environment.set_if_absent(name, cluster.interface);
+  if (cluster.ipv6)
+    environment.set_if_absent("NCCL_SOCKET_FAMILY", "AF_INET6");  // else IPv4 where there is any
 }
 
 }  // namespace

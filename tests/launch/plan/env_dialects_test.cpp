@@ -130,6 +130,25 @@ TEST_CASE("a PyTorch worker gets the whole contract and nothing else") {
                   {"WORLD_SIZE", "2"}});
 }
 
+TEST_CASE("IPv6 addresses have brackets in endpoints, and none in MASTER_ADDR") {
+  const Endpoints endpoints = {.ranks = {{"fd00::1", 6070}, {"fd00::2", 6070}}, .master = {"fd00::1", 6071}};
+  ClusterSpec cluster;
+  cluster.nodes = {{"fd00::1", {{0}}}, {"fd00::2", {{0}}}};
+  cluster.device_ids = {{0}};
+  cluster.node_rank = 1;
+  cluster.ipv6 = true;
+  cluster.interface = "eth1";
+  Environment environment;
+  write_paddle_environment(cluster, endpoints, 1, kPaddleNames, environment);
+  write_torch_environment(cluster, endpoints, 1, {}, environment);
+  CHECK(environment.get("PADDLE_TRAINER_ENDPOINTS") == "[fd00::1]:6070,[fd00::2]:6070");
+  CHECK(environment.get("PADDLE_CURRENT_ENDPOINT") == "[fd00::2]:6070");
+  CHECK(environment.get("PADDLE_MASTER") == "[fd00::1]:6071");
+  CHECK(environment.get("MASTER_ADDR") == "fd00::1");
+  CHECK(environment.get("GLOO_SOCKET_IFNAME") == "eth1");
+  CHECK(environment.get("NCCL_SOCKET_FAMILY") == "AF_INET6");
+}
+
 TEST_CASE("names that a platform or a user gave are kept") {
   Environment inherited;
   inherited.set("POD_NAME", "worker-3");
