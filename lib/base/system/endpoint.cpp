@@ -20,7 +20,7 @@ std::optional<std::uint16_t> parse_port(const std::string& text) {
 
 }  // namespace
 
-std::string Endpoint::describe() const { return fmt::format("{}:{}", bracketed(host), port); }
+std::string Endpoint::describe() const { return bracketed(host) + ":" + std::to_string(port); }
 
 Endpoint parse_endpoint(std::string_view text) {
   const HostAndPort parts = split_host_and_port(text);

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "launch/plan/world_lists.h"
+
 namespace fleetrun::launch::env_dialects_test {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
 
 const Endpoints kEndpoints = {.ranks = {{"127.0.0.1", 10097}, {"127.0.0.1", 59371}},
                               .master = {"127.0.0.1", 29500}};
@@ -29,6 +29,7 @@ const PaddleNames kPaddleNames = {
 
 Variables paddle(const ClusterSpec& cluster, int rank, Environment environment = {}) {
   write_paddle_environment(cluster, kEndpoints, rank, kPaddleNames, environment);
+  write_world_lists(list_world(cluster, kEndpoints), "", environment);
   return environment.variables();
 }
 
@@ -140,6 +141,7 @@ TEST_CASE("IPv6 addresses have brackets in endpoints, and none in MASTER_ADDR") 
   cluster.interface = "eth1";
   Environment environment;
   write_paddle_environment(cluster, endpoints, 1, kPaddleNames, environment);
+  write_world_lists(list_world(cluster, endpoints), "", environment);
   write_torch_environment(cluster, endpoints, 1, {}, environment);
   CHECK(environment.get("PADDLE_TRAINER_ENDPOINTS") == "[fd00::1]:6070,[fd00::2]:6070");
   CHECK(environment.get("PADDLE_CURRENT_ENDPOINT") == "[fd00::2]:6070");
