@@ -40,7 +40,16 @@ class Namespaces {
     return std::nullopt;
   }
 
-  explicit Namespaces(int nodes) : nodes_(nodes) {
+  // The addresses of the nodes are all of one family.
+  enum class Family { ipv4, ipv6 };
+
+  static std::optional<std::string> missing(Family family) {
+    if (family == Family::ipv6 && !std::filesystem::exists("/proc/net/if_inet6"))
+      return "this kernel has no IPv6";
+    return missing();
+  }
+
+  explicit Namespaces(int nodes, Family family = Family::ipv4) : nodes_(nodes), family_(family) {
     static std::atomic<int> made = 0;
     prefix_ = "fleetrun-" + std::to_string(::getpid()) + "-" + std::to_string(++made);
     try {
@@ -58,7 +67,10 @@ class Namespaces {
   std::string file_prefix() const {
     return "/run/netns/" + prefix_ + "-";
   }  // with the node's number after it
-  static std::string address(int node) { return "10.77.0." + std::to_string(node + 1); }
+  static std::string address(int node, Family family = Family::ipv4) {
+    return (family == Family::ipv6 ? "fd00:77::" : "10.77.0.") + std::to_string(node + 1);
+  }
+  Family family() const { return family_; }
 
   // Words that run in a node.
   Words in(int node, const Words& command) const {
@@ -106,10 +118,18 @@ class Namespaces {
       ip({"-n", switch_name(), "link", "add", port(node), "type", "veth", "peer", "name", "eth0", "netns",
           name(node)});
       ip({"-n", switch_name(), "link", "set", port(node), "master", "bridge", "up"});
-      ip({"-n", name(node), "address", "add", address(node) + "/24", "dev", "eth0"});
+      give_address(node);
       ip({"-n", name(node), "link", "set", "eth0", "up"});
       ip({"-n", name(node), "link", "set", "lo", "up"});
     }
+  }
+
+  // Nobody else has the address: without "nodad" the kernel asks for seconds.
+  void give_address(int node) const {
+    const std::string bits = family_ == Family::ipv6 ? "/64" : "/24";
+    Words words = {"-n", name(node), "address", "add", address(node, family_) + bits, "dev", "eth0"};
+    if (family_ == Family::ipv6) words.emplace_back("nodad");
+    ip(words);
   }
 
   void remove() const {
@@ -145,6 +165,7 @@ class Namespaces {
   static std::string port(int node) { return "port" + std::to_string(node); }
 
   const int nodes_;
+  const Family family_;
   std::string prefix_;
 };
 

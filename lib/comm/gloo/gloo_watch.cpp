@@ -1,8 +1,6 @@
 #include "comm/gloo/gloo_watch.h"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -24,6 +22,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include "base/error/error.h"
+#include "base/system/socket_address.h"
 
 namespace fleetrun::comm {
 
@@ -145,45 +144,26 @@ class WatchedDevice : public transport::Device {
   const std::shared_ptr<transport::Device> inner_;
 };
 
-// "10.0.0.1 4711"; nothing for what is not an address of the internet.
-std::optional<std::string> describe(const sockaddr_storage& address) {
-  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return std::nullopt;
-  const socklen_t size = address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
-  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return std::nullopt;
-  return fmt::format("{} {}", host, port);
-}
-
-using NameOfEnd = int (*)(int, sockaddr*, socklen_t*);
-
-std::optional<std::string> end_of(int fd, NameOfEnd name) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
-  return describe(address);
-}
-
 struct Ends {
-  std::string ours;
+  std::string ours;  // "10.0.0.1:4711"
   std::string host_of_peer;
 };
 
 // Nothing for what is not a connection.
 std::optional<Ends> ends_of(int fd) {
-  const auto ours = end_of(fd, [](auto... all) { return ::getsockname(all...); });
-  const auto theirs = ours ? end_of(fd, [](auto... all) { return ::getpeername(all...); }) : std::nullopt;
+  const auto ours = SocketAddress::own_end(fd);
+  const auto theirs = ours ? SocketAddress::end_of_peer(fd) : std::nullopt;
   if (!theirs) return std::nullopt;
-  return Ends{*ours, theirs->substr(0, theirs->find(' '))};
+  return Ends{ours->endpoint().describe(), theirs->endpoint().host};
 }
 
 // Gloo's bytes of an address begin with that of the kernel. (As text it has the port's bytes in another order.)
 std::string own_end(const transport::Pair& pair) {
   const std::vector<char> bytes = pair.address().bytes();
-  sockaddr_storage address{};
-  std::memcpy(&address, bytes.data(), std::min(bytes.size(), sizeof address));
-  return describe(address).value_or("");
+  sockaddr_storage storage{};
+  std::memcpy(&storage, bytes.data(), std::min(bytes.size(), sizeof storage));
+  const auto address = SocketAddress::from(reinterpret_cast<const sockaddr&>(storage));
+  return address ? address->endpoint().describe() : "";
 }
 
 // Whether Gloo has not read everything yet: a peer that has gone may have sent all it owed.

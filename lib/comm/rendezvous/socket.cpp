@@ -18,6 +18,7 @@
 
 #include "base/error/error.h"
 #include "base/system/peer_watch.h"
+#include "base/system/socket_address.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -127,14 +128,9 @@ bool Socket::receive(std::string& into, std::size_t size, Deadline deadline) {
 }
 
 std::string Socket::local_address() const {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  char host[NI_MAXHOST] = "";
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(fd_.get(), generic, &size) != 0 ||
-      ::getnameinfo(generic, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0)
-    throw peer_error(peer_, "our own address of this connection is not known");
-  return host;
+  const auto address = SocketAddress::own_end(fd_.get());
+  if (!address) throw peer_error(peer_, "our own address of this connection is not known");
+  return address->endpoint().host;
 }
 
 }  // namespace fleetrun::comm

@@ -7,9 +7,11 @@
 #include <chrono>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/text/printable.h"
+#include "base/text/split_list.h"
 #include "launch/cli/shell_words.h"
 
 namespace fleetrun::launch {
@@ -70,12 +72,21 @@ std::uint16_t parse_port(const std::string& source, const std::string& text) {
   return port;
 }
 
+std::string parse_host(const std::string&, const std::string& text) { return plain_host(text); }
+
+std::string parse_hosts(const std::string&, const std::string& text) {
+  if (!is_ipv6(text)) return text;
+  std::vector<std::string> hosts = split_list(text);
+  for (std::string& host : hosts) host = plain_host(host);
+  return fmt::format("{}", fmt::join(hosts, ","));
+}
+
 // Without an address only this host may ask.
 Endpoint parse_metrics_port(const std::string& source, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  Endpoint endpoint = {colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon)};
-  if (!parse_whole(text.substr(colon == std::string::npos ? 0 : colon + 1), endpoint.port) ||
-      endpoint.host.empty())
+  const bool is_port = text.find(':') == std::string::npos;
+  const HostAndPort parts = is_port ? HostAndPort{"127.0.0.1", text} : split_host_and_port(text);
+  Endpoint endpoint = {parts.host};
+  if (!parse_whole(parts.port.value_or(""), endpoint.port) || endpoint.host.empty())
     throw bad_value(source, text, "a port, 0 for any that is free, or ADDRESS:PORT");
   return endpoint;
 }

@@ -32,6 +32,8 @@ std::optional<int> parse_node_rank(const std::string& source,
                                    const std::string& text);                   // 0 .. 65535; -1: none
 int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
 std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
+std::string parse_host(const std::string& source, const std::string& text);    // 10.0.0.1, node7, [fd00::1]
+std::string parse_hosts(const std::string& source, const std::string& text);   // 10.0.0.1, node7
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args

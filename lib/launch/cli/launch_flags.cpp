@@ -116,7 +116,7 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
 std::vector<Flag> node_flags(LaunchOptions& options) {
   return {
       value(
-          options.ips, as_text,
+          options.ips, parse_hosts,
           {.names = {"--ips"},
            .argument = "ADDRESSES",
            .help =
@@ -165,7 +165,7 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
 
 std::vector<Flag> address_flags(LaunchOptions& options) {
   return {
-      value(options.host, as_text,
+      value(options.host, parse_host,
             {.names = {"--host", "--local_addr"},
              .argument = "ADDRESS",
              .help = "Address of this host. The workers get it, and the ranks of a job.json meet there",

@@ -83,7 +83,7 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
             {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
       noted(options.notes, "--join_timeout says how long nodes wait for each other",
             {.names = {"--rdzv_conf"}, .argument = "SETTINGS"}),
-      value(options.master_addr, as_text,
+      value(options.master_addr, parse_host,
             {.names = {"--master_addr"},
              .argument = "ADDRESS",
              .help = "Address of the first node. With one node, MASTER_ADDR of the workers",

@@ -96,9 +96,9 @@ SignalSet parse_signals(const std::string& source, const std::string& text) {
 }
 
 MeetingPoint parse_meeting_point(const std::string& source, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  MeetingPoint point{.host = text.substr(0, colon)};
-  const bool good_port = colon == std::string::npos || parse_whole(text.substr(colon + 1), point.port);
+  const HostAndPort parts = split_host_and_port(text);
+  MeetingPoint point{.host = parts.host};
+  const bool good_port = !parts.port || parse_whole(*parts.port, point.port);
   if (!good_port || point.host.empty()) throw bad_value(source, text, "HOST or HOST:PORT");
   return point;
 }
@@ -106,11 +106,11 @@ MeetingPoint parse_meeting_point(const std::string& source, const std::string& t
 HostList parse_host_list(const std::string& source, const std::string& text) {
   HostList list{.text = text, .hosts = {}};
   for (const std::string& item : split_list(text)) {
-    const std::size_t colon = item.rfind(':');
-    HostSlots host{.host = item.substr(0, colon), .slots = {}};
+    const HostAndPort parts = split_host_and_port(item);
+    HostSlots host{.host = parts.host, .slots = {}};
     int slots = 0;
-    if (colon != std::string::npos && parse_whole(item.substr(colon + 1), slots)) host.slots = slots;
-    if (host.host.empty() || (colon != std::string::npos && host.slots.value_or(0) < 1))
+    if (parts.port && parse_whole(*parts.port, slots)) host.slots = slots;
+    if (host.host.empty() || (parts.port && host.slots.value_or(0) < 1))
       throw bad_value(source, text, "hosts with their slots, as localhost:4");
     list.hosts.push_back(std::move(host));
   }
@@ -170,7 +170,7 @@ std::string show_value(const WorkerCount& value) {
 std::string show_value(const StreamMap& value) { return value.text; }
 std::string show_value(const SignalSet& value) { return value.text; }
 std::string show_value(const MeetingPoint& value) {
-  return value.port == 0 ? value.host : fmt::format("{}:{}", value.host, value.port);
+  return value.port == 0 ? value.host : Endpoint{value.host, value.port}.describe();
 }
 std::string show_value(const HostList& value) { return value.text; }
 std::string show_value(const TeePrefix& value) { return value.text; }

@@ -1,8 +1,6 @@
 #include "launch/host/host_facts.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -12,6 +10,8 @@
 #include <memory>
 #include <system_error>
 
+#include "base/system/socket_address.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -20,11 +20,10 @@ void probe_addresses(HostFacts& host) {
   if (::getifaddrs(&list) != 0) return;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    char text[INET_ADDRSTRLEN] = "";
-    const auto* address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) == nullptr) continue;
-    host.addresses.emplace_back(text);
+    const auto address = one->ifa_addr == nullptr ? std::nullopt : SocketAddress::from(*one->ifa_addr);
+    if (!address || address->is_link_local()) continue;  // that means another host on each link
+    const std::string text = address->endpoint().host;
+    host.addresses.push_back(text);
     host.interfaces[text] = one->ifa_name;
   }
 }

@@ -9,7 +9,7 @@
 namespace fleetrun::launch {
 
 struct HostFacts {
-  std::vector<std::string> addresses;             // IPv4, loopback included
+  std::vector<std::string> addresses;             // loopback included, link-local not
   std::map<std::string, std::string> interfaces;  // of each address: "eth0"
   std::string name;                               // as gethostname(2) has it
   int gpus = 0;                                   // device files /dev/nvidia0, /dev/nvidia1, ...

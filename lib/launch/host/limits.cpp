@@ -22,9 +22,8 @@ constexpr double kTickSeconds = 0.2;  // of a short limit
 
 // Two sockets that hold a port, log, the same log read, pidfd, progress page, connection to the store.
 constexpr rlim_t kDescriptorsPerRank = 7;
-constexpr rlim_t kMostPerRank = 11;             // the log read for hangs, too, and a log of stderr as often
-constexpr rlim_t kOtherDescriptors = 40;        // the loop, consoles, pipes, a roll call
-constexpr std::size_t kLongestString = 131071;  // MAX_ARG_STRLEN of Linux less the final NUL
+constexpr rlim_t kMostPerRank = 11;       // the log read for hangs, too, and a log of stderr as often
+constexpr rlim_t kOtherDescriptors = 40;  // the loop, consoles, pipes, a roll call
 
 struct Largest {
   std::string name;
@@ -34,7 +33,7 @@ struct Largest {
 Largest find_largest(const Environment& environment) {
   Largest largest;
   for (const auto& [name, value] : environment.variables()) {
-    const std::size_t bytes = name.size() + 1 + value.size();
+    const std::size_t bytes = bytes_of_variable(name, value);
     largest.all += bytes + 1;
     if (bytes > largest.bytes) largest = {name, bytes, largest.all};
   }

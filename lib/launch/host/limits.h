@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/resource.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,13 @@ namespace fleetrun::launch {
 // Raises our limit of open descriptors as far as a run of so many ranks needs it and the hard limit allows it.
 // Throws Error(os) when that is too little.
 void raise_descriptor_limit(int ranks);
+
+constexpr std::size_t kLongestString = 131071;  // MAX_ARG_STRLEN of Linux less the final NUL
+
+// Of "NAME=value".
+inline std::size_t bytes_of_variable(const std::string& name, const std::string& value) {
+  return name.size() + 1 + value.size();
+}
 
 // Throws Error(os) that names the argument or variable which is longer than Linux passes on.
 void check_argument_sizes(const std::vector<std::string>& argv, const Environment& environment);

@@ -15,6 +15,6 @@ UniqueFd listen_on(Endpoint& endpoint, std::size_t backlog);
 // For a connection that was accepted: sends at once, notices a silent peer. Returns its name.
 std::string welcome_peer(int fd);
 
-std::string name_of_peer(int fd);  // "127.0.0.1:4711", of a connection over TCP
+std::string name_of_peer(int fd);  // "127.0.0.1:4711" or "[::1]:4711", of a connection over TCP
 
 }  // namespace fleetrun::launch

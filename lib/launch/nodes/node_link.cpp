@@ -1,6 +1,5 @@
 #include "launch/nodes/node_link.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 
 #include "base/error/error.h"
 #include "base/system/peer_watch.h"
+#include "base/system/socket_address.h"
 #include "launch/nodes/node_server.h"
 
 namespace fleetrun::launch {
@@ -28,14 +28,6 @@ constexpr auto kOffsetAge = std::chrono::seconds(60);  // clocks drift: an older
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chrono::nanoseconds(1); }
-
-sockaddr_in address_of(const Endpoint& endpoint) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(endpoint.port);
-  ::inet_pton(AF_INET, endpoint.host.c_str(), &address.sin_addr);
-  return address;
-}
 
 }  // namespace
 
@@ -59,14 +51,13 @@ void NodeLink::close() {
 }
 
 void NodeLink::connect() {
-  fd_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const SocketAddress address = SocketAddress::from(first_node_).value();
+  fd_ = UniqueFd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd_)
     throw Error(ErrorKind::os, fmt::format("connecting to the first node: {}", describe_errno(errno)));
   const int on = 1;
   ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const sockaddr_in address = address_of(first_node_);
-  if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EINPROGRESS)
+  if (::connect(fd_.get(), address.data(), address.size()) != 0 && errno != EINPROGRESS)
     return retry(describe_errno(errno));
   loop_.when_writable(fd_.get(), [this] { on_connected(); });
 }
@@ -143,7 +134,7 @@ void NodeLink::prove(const wire::Challenge& challenge) {
     throw Error(
         ErrorKind::protocol, fmt::format("{} has another key than this node", first_node_.describe()),
         fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
-                    first_node_.host));
+                    bracketed(first_node_.host)));
   output_ += wire::encode(wire::Proof{wire::proof_of_rank(key_, hello_, challenge.nonce)});
   write();
 }
@@ -198,11 +189,8 @@ void NodeLink::lose(const std::string& why) {
 }
 
 std::string NodeLink::local_address() const {
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  char text[INET_ADDRSTRLEN] = "";
-  if (::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  return ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text) == nullptr ? "" : text;
+  const auto address = SocketAddress::own_end(fd_.get());
+  return address ? address->endpoint().host : "";
 }
 
 }  // namespace fleetrun::launch

@@ -76,7 +76,7 @@ void NodeServer::on_drop(const Peer& peer, const std::string& why) {
   const auto gone = nodes_.extract(peer.id);
   if (!gone || !gone.mapped().proven) {
     ++dropped_;
-    if (gone && gone.mapped().hello) perform(coordinator_.refused(peer.name.substr(0, peer.name.rfind(':'))));
+    if (gone && gone.mapped().hello) perform(coordinator_.refused(split_host_and_port(peer.name).host));
     return;
   }
   perform(coordinator_.lost(peer.id, why, gone.mapped().last_heard, Clock::now()));

@@ -148,6 +148,7 @@ void place_among_nodes(ClusterSpec& cluster, const Membership& members, const Ho
   for (int node = 0; node < members.nodes; ++node)
     cluster.nodes.push_back(
         {members.names.empty() ? "" : members.names[static_cast<std::size_t>(node)], cluster.device_ids});
+  cluster.ipv6 = is_ipv6(members.meeting.host);
   cluster.interface = interface_of(host, members.address);
 }
 
@@ -202,6 +203,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
         fmt::format("{} is {}, but there is one node", options.node_rank.source, *options.node_rank.value),
         "--nnodes or --ips says how many there are");
   if (!members) cluster.host = resolve_host(options, host);
+  cluster.ipv6 = is_ipv6(cluster.host);
   cluster.cores = host.cores;
   cluster.device = resolve_device(options, host, embedded);
   if (cluster.device == DeviceKind::cuda)

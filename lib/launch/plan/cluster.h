@@ -28,6 +28,7 @@ struct ClusterSpec {
   std::string host = "127.0.0.1";  // the address in every endpoint of this node
   std::vector<NodeSpec> nodes;     // all, in the order of their ranks; empty: this one alone
   int node_rank = 0;
+  bool ipv6 = false;      // the nodes reach each other over IPv6
   std::string interface;  // the network interface that has `host`; "": unknown
   int cores = 1;          // of this node, for all its ranks
   DeviceKind device = DeviceKind::cpu;

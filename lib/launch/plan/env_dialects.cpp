@@ -14,24 +14,6 @@ const std::vector<int>& devices_of(const ClusterSpec& cluster, int rank) {
   return cluster.device_ids.at(static_cast<std::size_t>(local_rank_of(cluster, rank)));
 }
 
-std::string describe_endpoints(const Endpoints& endpoints) {
-  std::vector<std::string> texts;
-  texts.reserve(endpoints.ranks.size());
-  for (const Endpoint& endpoint : endpoints.ranks) texts.push_back(endpoint.describe());
-  return fmt::format("{}", fmt::join(texts, ","));
-}
-
-// Ranks apart by commas, the devices of one rank by colons.
-std::string describe_world_devices(const ClusterSpec& cluster) {
-  std::vector<std::string> texts;
-  const auto add = [&](const std::vector<std::vector<int>>& ranks) {
-    for (const auto& ids : ranks) texts.push_back(fmt::format("{}", fmt::join(ids, ":")));
-  };
-  if (cluster.nodes.empty()) add(cluster.device_ids);
-  for (const NodeSpec& node : cluster.nodes) add(node.device_ids);
-  return fmt::format("{}", fmt::join(texts, ","));
-}
-
 // CUDA_VISIBLE_DEVICES of a worker that sees its own GPUs only.
 std::string describe_own_gpus(const ClusterSpec& cluster, int rank) {
   std::vector<std::string> names;
@@ -54,7 +36,6 @@ void write_devices(const ClusterSpec& cluster, int rank, Environment& environmen
   else
     environment.erase("FLAGS_selected_gpus");
   environment.set("PADDLE_LOCAL_DEVICE_IDS", ids);
-  environment.set("PADDLE_WORLD_DEVICE_IDS", describe_world_devices(cluster));
   if (cluster.device == DeviceKind::cuda) {
     environment.set("CUDA_VISIBLE_DEVICES", cluster.own_gpus_only
                                                 ? describe_own_gpus(cluster, rank)
@@ -77,6 +58,8 @@ void write_interface(const ClusterSpec& cluster, Environment& environment) {
   if (cluster.node_count() == 1 || cluster.interface.empty()) return;
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"})
     environment.set_if_absent(name, cluster.interface);
+  if (cluster.ipv6)
+    environment.set_if_absent("NCCL_SOCKET_FAMILY", "AF_INET6");  // else IPv4 where there is any
 }
 
 }  // namespace
@@ -92,7 +75,6 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
   const int local_rank = local_rank_of(cluster, rank);
   set_int("PADDLE_TRAINER_ID", rank);
   set_int("PADDLE_TRAINERS_NUM", cluster.world_size());
-  environment.set("PADDLE_TRAINER_ENDPOINTS", describe_endpoints(endpoints));
   environment.set("PADDLE_CURRENT_ENDPOINT", endpoints.ranks.at(static_cast<std::size_t>(rank)).describe());
   set_int("PADDLE_RANK_IN_NODE", local_rank);
   set_int("PADDLE_GLOBAL_RANK", rank);

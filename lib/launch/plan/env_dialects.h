@@ -22,7 +22,7 @@ struct PaddleNames {
   std::string auto_cluster = "0";  // as its launcher writes it: 0, True or False
 };
 
-// PaddlePaddle 2.0 up to the current launcher.
+// PaddlePaddle 2.0 up to the current launcher, without the lists of all ranks (world_lists.h).
 void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
                               const PaddleNames& names, Environment& environment);
 

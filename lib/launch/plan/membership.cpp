@@ -1,16 +1,14 @@
 #include "launch/plan/membership.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "base/system/socket_address.h"
 #include "base/text/split_list.h"
 
 namespace fleetrun::launch {
@@ -28,22 +26,36 @@ std::string source_of(const Setting<T>& setting, const char* flag) {
   return setting.source.empty() ? flag : setting.source;
 }
 
-bool is_loopback(const NamedNode& node) { return node.address.starts_with("127."); }
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 bool is_here(const std::string& address, const HostFacts& host) {
-  return address.starts_with("127.") ||
+  return is_loopback(address) ||
          std::find(host.addresses.begin(), host.addresses.end(), address) != host.addresses.end();
 }
 
-std::string resolve_name(const std::string& name) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return "";
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  char text[INET_ADDRSTRLEN] = "";
-  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
-  return ::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text) == nullptr ? "" : text;
+bool is_link_local(const std::string& address) {
+  const auto parsed = SocketAddress::from(Endpoint{address, 0});
+  return parsed && parsed->is_link_local();
+}
+
+void check_reach(const std::string& address, const std::string& source, const std::string& name) {
+  if (is_link_local(address))
+    throw bad_members(
+        fmt::format("{} names {}, a link-local address, which no other host can use as it is", source, name),
+        "give the nodes' global or unique local addresses (fd00::/8)");
+}
+
+void check_one_family(const std::vector<NamedNode>& nodes, const std::string& source) {
+  const auto differs = [&](const NamedNode& node) {
+    return is_ipv6(node.address) != is_ipv6(nodes.front().address);
+  };
+  const auto other = std::find_if(nodes.begin(), nodes.end(), differs);
+  if (other == nodes.end()) return;
+  const auto describe = [](const NamedNode& node) {
+    return fmt::format("{} over {}", node.name, is_ipv6(node.address) ? "IPv6" : "IPv4");
+  };
+  throw bad_members(fmt::format("{} lists {} and {}: all nodes must be reachable over the same of the two",
+                                source, describe(nodes.front()), describe(*other)));
 }
 
 void check_names(const std::vector<NamedNode>& nodes, const std::string& source) {
@@ -56,10 +68,13 @@ void check_names(const std::vector<NamedNode>& nodes, const std::string& source)
                               ? fmt::format("{} lists {} twice", source, nodes[i].name)
                               : fmt::format("{} lists {} and {}, which are both {}", source, nodes[j].name,
                                             nodes[i].name, nodes[i].address));
+    check_reach(nodes[i].address, source, nodes[i].name);
   }
-  const auto local = std::count_if(nodes.begin(), nodes.end(), is_loopback);
+  check_one_family(nodes, source);
+  const auto is_local = [](const NamedNode& node) { return is_loopback(node.address); };
+  const auto local = std::count_if(nodes.begin(), nodes.end(), is_local);
   if (local == 0 || local == std::ssize(nodes)) return;
-  const auto& culprit = *std::find_if(nodes.begin(), nodes.end(), is_loopback);
+  const auto& culprit = *std::find_if(nodes.begin(), nodes.end(), is_local);
   if (culprit.name == culprit.address)
     throw bad_members(
         fmt::format("{} lists {} beside addresses of other hosts; on each node that is the node itself",
@@ -96,7 +111,7 @@ int place_by_host(const LaunchOptions& options, const std::vector<NamedNode>& no
 int place_by_address(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
                      const HostFacts& host) {
   const std::string source = source_of(options.ips, "--ips");
-  if (is_loopback(nodes.front()))
+  if (is_loopback(nodes.front().address))
     throw bad_members(fmt::format("{} lists loopback addresses only, so each of them is this host", source),
                       "for a rehearsal on one host, start each node with its --node_rank");
   std::vector<int> own;
@@ -162,6 +177,23 @@ std::optional<Endpoint> named_meeting(const LaunchOptions& options) {
   return Endpoint{*options.master_addr.value, options.master_port.value.value_or(kMeetingPort)};
 }
 
+// "": not given, or a name that means nothing here.
+std::string address_of_host(const LaunchOptions& options, const Endpoint& meeting) {
+  if (!options.host.value) return "";
+  const bool six = is_ipv6(meeting.host);
+  const std::string address = resolve_name(*options.host.value, six ? AF_INET6 : AF_INET);
+  if (address.empty() && !resolve_name(*options.host.value).empty())
+    throw bad_members(fmt::format("{} is {}, which has no {} address, but the nodes meet at {}",
+                                  options.host.source, *options.host.value, six ? "IPv6" : "IPv4",
+                                  meeting.describe()));
+  return address;
+}
+
+std::string meeting_source(const LaunchOptions& options) {
+  if (options.master.value) return options.master.source;
+  return options.rdzv_endpoint.value ? options.rdzv_endpoint.source : options.master_addr.source;
+}
+
 Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
   const int nodes = *options.nnodes.value;
   const std::optional<Endpoint> meeting = named_meeting(options);
@@ -172,6 +204,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
   const std::string address = resolve_name(meeting->host);
   if (address.empty())
     throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
+  check_reach(address, meeting_source(options), meeting->host);
   const bool here = is_here(address, host);
   const std::optional<int> rank = options.node_rank.value;
   if (rank && *rank >= nodes)
@@ -185,7 +218,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
   return {.nodes = nodes,
           .node_rank = rank,
           .host = options.host.value.value_or(""),
-          .address = options.host.value ? resolve_name(*options.host.value) : "",
+          .address = address_of_host(options, {address, meeting->port}),
           .meeting = {address, meeting->port},
           .may_be_first = here && rank.value_or(0) == 0,
           .names = {}};
@@ -203,9 +236,7 @@ bool asks_for_several_nodes(const LaunchOptions& options) {
 }
 
 std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
-  std::vector<NamedNode> nodes;
-  for (const std::string& name : split_list(options.ips.value)) nodes.push_back({name, resolve_name(name)});
-  return nodes;
+  return resolve_all(split_list(options.ips.value));
 }
 
 Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,

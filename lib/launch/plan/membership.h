@@ -7,14 +7,9 @@
 #include "base/system/endpoint.h"
 #include "launch/cli/launch_options.h"
 #include "launch/host/host_facts.h"
+#include "launch/plan/resolve_names.h"
 
 namespace fleetrun::launch {
-
-// A node as the user named it, and the address that this name means here ("" when it means none).
-struct NamedNode {
-  std::string name;
-  std::string address;
-};
 
 struct Membership {
   int nodes = 2;
@@ -32,7 +27,7 @@ struct Membership {
 // Whether the options ask for more than one node. `nodes` are those of --ips. Throws Error(usage) for a number that is none.
 bool asks_for_several_nodes(const LaunchOptions& options);
 
-// What the names in --ips mean on this host. May ask the resolver.
+// What the names in --ips mean on this host.
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 
 // Throws Error(usage) when the options contradict each other or the facts.

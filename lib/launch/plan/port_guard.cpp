@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/system/socket_address.h"
 #include "launch/host/port_owner.h"
 
 namespace fleetrun::launch {
@@ -34,26 +35,23 @@ Error taken(std::uint16_t port, int code) {
 
 // Bound to every address, because a worker may listen on any of them. Port 0: the kernel picks one. Without a
 // descriptor errno says why.
-UniqueFd bind_socket(std::uint16_t port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// A socket of IPv6 holds the port for both families.
+UniqueFd bind_socket(int family, std::uint16_t port) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) throw Error(ErrorKind::os, fmt::format("holding a port: {}", describe_errno(errno)));
-  const int on = 1;
+  const int on = 1, off = 0;
+  if (family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(port);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return UniqueFd();
+  const SocketAddress address = SocketAddress::any(family, port);
+  if (::bind(fd.get(), address.data(), address.size()) != 0) return UniqueFd();
   return fd;
 }
 
 std::uint16_t port_of(const UniqueFd& socket) {
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    throw Error(ErrorKind::os, fmt::format("reading a held port: {}", describe_errno(errno)));
-  return ntohs(address.sin_port);
+  const auto address = SocketAddress::own_end(socket.get());
+  if (!address) throw Error(ErrorKind::os, fmt::format("reading a held port: {}", describe_errno(errno)));
+  return address->endpoint().port;
 }
 
 // Holders of one user share a port with each other, so among launchers a name in the abstract socket
@@ -71,8 +69,8 @@ std::optional<UniqueFd> claim(std::uint16_t port) {
   return std::nullopt;
 }
 
-std::uint16_t hold_named(std::uint16_t port, HeldPorts& held) {
-  UniqueFd socket = bind_socket(port);
+std::uint16_t hold_named(int family, std::uint16_t port, HeldPorts& held) {
+  UniqueFd socket = bind_socket(family, port);
   if (!socket) throw taken(port, errno);
   std::optional<UniqueFd> name = claim(port);
   if (!name) throw port_error(port, "is held by another fleetrun", EADDRINUSE);
@@ -83,10 +81,10 @@ std::uint16_t hold_named(std::uint16_t port, HeldPorts& held) {
 
 // A port that the kernel picks is held by nobody, but a launcher with --no_port_hold may have claimed it. When all that
 // we are offered are claimed, somebody takes the names for something else, and holding the port has to do.
-std::uint16_t hold_any(HeldPorts& held) {
+std::uint16_t hold_any(int family, HeldPorts& held) {
   std::vector<UniqueFd> passed_over;  // held meanwhile, so that the kernel picks another one
   while (passed_over.size() < kMostTries) {
-    UniqueFd socket = bind_socket(0);
+    UniqueFd socket = bind_socket(family, 0);
     if (!socket && passed_over.empty()) throw taken(0, errno);
     if (!socket) break;
     const std::uint16_t port = port_of(socket);
@@ -101,8 +99,8 @@ std::uint16_t hold_any(HeldPorts& held) {
   return port_of(held.holders.back());
 }
 
-bool try_to_hold(std::uint16_t port, HeldPorts& held) {
-  UniqueFd socket = bind_socket(port);
+bool try_to_hold(int family, std::uint16_t port, HeldPorts& held) {
+  UniqueFd socket = bind_socket(family, port);
   std::optional<UniqueFd> name = socket ? claim(port) : std::nullopt;
   if (!name) return false;
   held.claims.push_back(std::move(*name));
@@ -110,8 +108,8 @@ bool try_to_hold(std::uint16_t port, HeldPorts& held) {
   return true;
 }
 
-std::uint16_t hold(std::uint16_t wanted, HeldPorts& held) {
-  return wanted == 0 ? hold_any(held) : hold_named(wanted, held);
+std::uint16_t hold(int family, std::uint16_t wanted, HeldPorts& held) {
+  return wanted == 0 ? hold_any(family, held) : hold_named(family, wanted, held);
 }
 
 std::uint16_t nth_port(const ClusterSpec& cluster, int index) {
@@ -123,10 +121,13 @@ std::uint16_t nth_port(const ClusterSpec& cluster, int index) {
   return static_cast<std::uint16_t>(port);
 }
 
+int family_of(const ClusterSpec& cluster) { return cluster.ipv6 ? AF_INET6 : AF_INET; }
+
 std::uint16_t hold_nth(const ClusterSpec& cluster, int index, HeldPorts& held) {
-  if (cluster.start_port || cluster.node_count() == 1) return hold(nth_port(cluster, index), held);
+  const int family = family_of(cluster);
+  if (cluster.start_port || cluster.node_count() == 1) return hold(family, nth_port(cluster, index), held);
   const auto usual = static_cast<std::uint16_t>(kPaddlePort + index);
-  return try_to_hold(usual, held) ? usual : hold_any(held);
+  return try_to_hold(family, usual, held) ? usual : hold_any(family, held);
 }
 
 }  // namespace
@@ -136,7 +137,7 @@ HeldPorts hold_ports(const ClusterSpec& cluster) {
   for (int i = 0; i < cluster.local_size(); ++i)
     held.endpoints.ranks.push_back({cluster.host, hold_nth(cluster, i, held)});
   if (cluster.master) {
-    held.endpoints.master = {cluster.master->host, hold(cluster.master->port, held)};
+    held.endpoints.master = {cluster.master->host, hold(family_of(cluster), cluster.master->port, held)};
   } else {
     held.endpoints.master = {cluster.host, hold_nth(cluster, cluster.local_size(), held)};
   }

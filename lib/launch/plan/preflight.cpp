@@ -5,6 +5,7 @@
 
 #include "launch/host/gpu_facts.h"
 #include "launch/host/nccl_lint.h"
+#include "launch/plan/program.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -27,6 +28,12 @@ std::map<std::string, std::string> nccl_variables(const PreflightRequest& reques
   return variables;
 }
 
+// Nobody looks into a script: any that Python runs may import it.
+bool may_use_paddle(const LaunchOptions& options) {
+  return options.called_as != CalledAs::torchrun &&
+         kind_of(requested_program(options)) == ProgramKind::python;
+}
+
 }  // namespace
 
 std::vector<std::string> preflight(const PreflightRequest& request) {
@@ -34,8 +41,12 @@ std::vector<std::string> preflight(const PreflightRequest& request) {
   if (request.options.insecure.value && request.cluster.node_count() > 1)
     warnings.emplace_back(
         "--insecure: everybody who reaches the port of the first node can start programs on the others");
+  if (request.cluster.ipv6 && may_use_paddle(request.options))
+    warnings.emplace_back(
+        "PaddlePaddle splits PADDLE_TRAINER_ENDPOINTS at ':': its programs need IPv4 addresses of the nodes");
   if (const auto variables = nccl_variables(request); !variables.empty())
-    warnings = lint_nccl(variables, probe_network(), request.cluster.node_count());
+    for (std::string& warning : lint_nccl(variables, probe_network(), request.cluster.node_count()))
+      warnings.push_back(std::move(warning));
   if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
       for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))

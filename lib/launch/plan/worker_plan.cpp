@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/run/rank_env.h"
+#include "launch/logs/log_names.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -101,7 +102,7 @@ TorchNames torch_names(const PlanRequest& request, int local_rank) {
   return names;
 }
 
-WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
+WorkerSpec plan_worker(const PlanRequest& request, const WorldLists& lists, int local_rank) {
   const ClusterSpec& cluster = request.cluster;
   const int rank = cluster.first_rank() + local_rank;
   WorkerSpec worker = {.rank = rank,
@@ -111,13 +112,16 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
                        .log_path = fmt::format("{}/workerlog.{}", request.log_dir, local_rank),
                        .error_log_path = "",
                        .cpus = {},
-                       .inherited_fds = {}};
+                       .inherited_fds = {},
+                       .left_out = {}};
   if (!cluster.cpus.empty()) worker.cpus = cluster.cpus.at(static_cast<std::size_t>(local_rank));
   if (!cluster.console.apart.empty() && cluster.console.apart.at(static_cast<std::size_t>(local_rank)))
     worker.error_log_path = worker.log_path + ".err";
   write_chosen_variables(request, worker.environment);
   worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
   write_paddle_environment(cluster, request.endpoints, rank, paddle_names(request, rank), worker.environment);
+  worker.left_out = write_world_lists(lists, fmt::format("{}/{}", request.absolute_log_dir, kEndpointsName),
+                                      worker.environment);
   write_torch_environment(cluster, request.endpoints, rank, torch_names(request, local_rank),
                           worker.environment);
   if (request.program.kind == ProgramKind::python)
@@ -128,11 +132,18 @@ WorkerSpec plan_worker(const PlanRequest& request, int local_rank) {
 
 }  // namespace
 
+Environment WorkerSpec::whole_environment() const {
+  Environment whole = environment;
+  for (const auto& [name, value] : left_out) whole.set(name, value);
+  return whole;
+}
+
 std::vector<WorkerSpec> plan_workers(const PlanRequest& request) {
+  const WorldLists lists = list_world(request.cluster, request.endpoints);
   std::vector<WorkerSpec> workers;
   workers.reserve(static_cast<std::size_t>(request.cluster.local_size()));
   for (int local_rank = 0; local_rank < request.cluster.local_size(); ++local_rank)
-    workers.push_back(plan_worker(request, local_rank));
+    workers.push_back(plan_worker(request, lists, local_rank));
   return workers;
 }
 

@@ -10,6 +10,7 @@
 #include "launch/plan/cluster.h"
 #include "launch/plan/env_dialects.h"
 #include "launch/plan/program.h"
+#include "launch/plan/world_lists.h"
 
 namespace fleetrun::launch {
 
@@ -22,6 +23,9 @@ struct WorkerSpec {
   std::string error_log_path;      // of stderr alone; "": it goes to log_path
   std::vector<int> cpus;           // that it may use; empty: those of the launcher
   std::vector<int> inherited_fds;  // beside 0, 1 and 2
+  Variables left_out;              // of the environment: lists too long for it
+
+  Environment whole_environment() const;  // with what was left out
 };
 
 // What only our own worker program is told (RankEnv), and only when it runs.
@@ -43,7 +47,7 @@ struct PlanRequest {
   const LaunchOptions& options;
   const Environment& environment;  // of the launcher
   std::string log_dir;             // as the user wrote it
-  std::string absolute_log_dir;
+  std::string absolute_log_dir;    // has endpoints.log
   std::string run_id;
   int attempt = 0;
   std::optional<EmbeddedPlan> embedded;

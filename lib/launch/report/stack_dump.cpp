@@ -1,20 +1,17 @@
 #include "launch/report/stack_dump.h"
 
-#include <fcntl.h>
-
-#include <csignal>
 #include <filesystem>
 #include <utility>
 
+#include "base/error/error.h"
 #include "launch/plan/program.h"
-#include "launch/process/pidfd.h"
 #include "launch/process/proc_files.h"
-#include "launch/process/spawn.h"
 
 namespace fleetrun::launch {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(10);  // for debuggers
+constexpr std::uint64_t kMostOutput = 64 << 20;       // bytes; the stacks of 10,000 threads take less
 
 std::string executable_of(pid_t pid) {
   std::error_code gone;
@@ -26,34 +23,19 @@ std::string executable_of(pid_t pid) {
 StackDump::StackDump(EventLoop& loop, const Environment& environment)
     : loop_(loop), environment_(environment) {}
 
-StackDump::~StackDump() {
-  for (const UniqueFd& debugger : debuggers_)
-    if (debugger) loop_.forget(debugger.get());
-}
+StackDump::~StackDump() = default;
 
 std::vector<std::string> StackDump::begin(const std::vector<StackTarget>& targets,
                                           std::function<void()> done) {
   std::vector<std::string> files;
   done_.push_back(std::move(done));
   if (left_ > 0) return files;
-  ++dumps_;
   debuggers_.clear();
   for (const StackTarget& target : targets)
     if (start(target)) files.push_back(target.file);
   left_ = debuggers_.size();
-  if (left_ == 0)
-    loop_.call_at(Clock::now(), [this] { call_done(); });
-  else
-    end_later();
+  if (left_ == 0) loop_.call_at(Clock::now(), [this] { call_done(); });
   return files;
-}
-
-void StackDump::end_later() {
-  loop_.call_at(Clock::now() + kPatience, [this, dump = dumps_] {
-    if (dump != dumps_) return;  // a later one has its own patience
-    for (const UniqueFd& debugger : debuggers_)
-      if (debugger) send_signal(debugger, SIGKILL);
-  });
 }
 
 void StackDump::call_done() {
@@ -63,26 +45,23 @@ void StackDump::call_done() {
 bool StackDump::start(const StackTarget& target) {
   const std::vector<std::string> command = stack_command(target.pid, executable_of(target.pid), environment_);
   if (command.empty()) return false;
-  const UniqueFd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!target.output || !input) return false;
+  if (!target.output) return false;
   Environment environment = environment_;
   environment.set("DEBUGINFOD_URLS", "");  // gdb would ask the network for symbols
-  SpawnResult result = spawn({.executable = command.front(),
-                              .argv = command,
-                              .environment = environment.lines(),
-                              .input_fd = input.get(),
-                              .output_fd = target.output.get(),
-                              .inherited_fds = {}});
-  if (result.error != 0) return false;
-  const std::size_t index = debuggers_.size();
-  debuggers_.push_back(std::move(result.pidfd));
-  loop_.watch_readable(debuggers_.back().get(), [this, index] { on_end(index); });
+  const HelperRequest request = {.command = command,
+                                 .environment = environment,
+                                 .output_fd = target.output.get(),
+                                 .most_output = kMostOutput,
+                                 .time_limit = kPatience};
+  try {
+    debuggers_.push_back(std::make_unique<HelperProgram>(loop_, request, [this] { on_end(); }));
+  } catch (const Error&) {
+    return false;  // stacks are a bonus
+  }
   return true;
 }
 
-void StackDump::on_end(std::size_t index) {
-  loop_.forget(debuggers_[index].get());
-  debuggers_[index].reset();
+void StackDump::on_end() {
   if (--left_ == 0) call_done();
 }
 

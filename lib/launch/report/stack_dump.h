@@ -2,12 +2,14 @@
 // else; a process that is stopped or waits for a device can hold a debugger up, so there is a deadline.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/system/environment.h"
 #include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
+#include "launch/process/helper_program.h"
 
 namespace fleetrun::launch {
 
@@ -20,7 +22,7 @@ struct StackTarget {
 class StackDump {
  public:
   StackDump(EventLoop& loop, const Environment& environment);
-  ~StackDump();
+  ~StackDump();  // debuggers go on
   StackDump(const StackDump&) = delete;
   StackDump& operator=(const StackDump&) = delete;
 
@@ -30,16 +32,14 @@ class StackDump {
 
  private:
   bool start(const StackTarget& target);
-  void end_later();
   void call_done();
-  void on_end(std::size_t index);
+  void on_end();
 
   EventLoop& loop_;
   const Environment& environment_;
-  std::vector<UniqueFd> debuggers_;  // pidfds of those that run
-  std::size_t left_ = 0;
+  std::vector<std::unique_ptr<HelperProgram>> debuggers_;  // of the last call
+  std::size_t left_ = 0;                                   // of them
   std::vector<std::function<void()>> done_;
-  int dumps_ = 0;  // begun so far
 };
 
 // The command that writes the stacks of `pid` to its stdout; empty when the machine has none.

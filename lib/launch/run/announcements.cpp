@@ -8,6 +8,7 @@
 #include "base/text/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
+#include "launch/logs/log_names.h"
 #include "launch/process/signals.h"
 #include "launch/report/report.h"
 
@@ -47,6 +48,9 @@ void announce_signal_elsewhere(int signal, Console& console) {
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
                     const std::vector<WorkerSpec>& workers, Console& console) {
   if (options.called_as == CalledAs::fleetrun) announce_as_paddle(options, cluster, workers, console);
+  const std::string endpoints_file = fmt::format("{}/{}", options.log_dir.value, kEndpointsName);
+  if (const std::string line = describe_left_out(workers.front().left_out, endpoints_file); !line.empty())
+    console.say(line);
   for (const WorkerSpec& worker : workers)
     if (!worker.cpus.empty())
       console.say(fmt::format("rank {} runs on the cores {}", worker.rank, describe_cpus(worker.cpus)));

@@ -49,7 +49,7 @@ Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts port
     const WorkerSpec& worker = attempt.workers[static_cast<std::size_t>(i)];
     attempt.logs.push_back(logs.open_worker_log(i));
     attempt.error_logs.push_back(worker.error_log_path.empty() ? UniqueFd() : logs.open_error_log(i));
-    write_backup_environment(worker.environment, logs);
+    write_backup_environment(worker.whole_environment(), logs);
   }
   return attempt;
 }

@@ -18,7 +18,7 @@ namespace fleetrun::launch {
 namespace {
 
 UniqueFd listen_or_throw(Endpoint& endpoint) {
-  const std::string wanted = fmt::format("{}:{}", endpoint.host, endpoint.port);
+  const std::string wanted = endpoint.describe();
   UniqueFd fd = listen_on(endpoint, SOMAXCONN);
   if (!fd)
     throw Error(ErrorKind::temporary, fmt::format("the store cannot listen on {}: {}", wanted,

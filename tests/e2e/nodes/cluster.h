@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/system/endpoint.h"
 #include "base/system/unique_fd.h"
 #include "e2e/faults/faults.h"
 #include "e2e/namespaces.h"
@@ -50,7 +51,8 @@ class Cluster {
   int nodes() const { return nodes_; }
   int port() const { return port_; }  // where the nodes meet
   std::string address(int node) const {
-    return network_ != nullptr ? Namespaces::address(node) : "127.0.0." + std::to_string(node + 1);
+    return network_ != nullptr ? Namespaces::address(node, network_->family())
+                               : "127.0.0." + std::to_string(node + 1);
   }
   std::string folder(int node) const { return shared_ / ("node" + std::to_string(node)); }
   std::string home() const { return shared_ / "home"; }
@@ -63,7 +65,8 @@ class Cluster {
     return {"--ips=" + ips, "--node_rank=" + std::to_string(node), "--master_port=" + std::to_string(port_)};
   }
   Words by_master() const {
-    return {"--nnodes=" + std::to_string(nodes_), "--master=" + address(0) + ":" + std::to_string(port_)};
+    return {"--nnodes=" + std::to_string(nodes_),
+            "--master=" + bracketed(address(0)) + ":" + std::to_string(port_)};
   }
 
   // Words that the node's fleetrun starts with, such as unshare and its flags.

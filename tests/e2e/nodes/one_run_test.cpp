@@ -177,6 +177,42 @@ TEST_CASE("a node that cannot start its ranks ends the run with the same words e
   CHECK(cluster.nothing_left());
 }
 
+// Names as long as a resolver takes them: fewer ranks fill a variable.
+TEST_CASE("a list of endpoints that is too long for a variable goes by a file, and the ranks start") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("another /etc/hosts needs root and mount namespaces");
+  constexpr int kRanks = 350;  // of each node
+  Cluster cluster(2);
+  const std::string label(60, 'x');
+  const auto name = [&](int node) {
+    return "node" + std::to_string(node) + "." + label + "." + label + "." + label + ".test";
+  };
+  const std::string hosts = cluster.shared().path() + "/hosts";
+  std::ofstream(hosts) << "127.0.0.1 " << name(0) << "\n127.0.0.2 " << name(1) << "\n";
+  const std::string script =
+      "[ -z \"$PADDLE_TRAINER_ENDPOINTS\" ] && echo $(sed -n \"$((RANK + 2))p\" $FLEETRUN_TRAINER_ENDPOINTS_FILE)";
+  for (const int node : {0, 1}) {
+    cluster.start_after(node, {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                               "mount --bind " + hosts + " /etc/hosts && exec \"$@\"", "sh"});
+    cluster.start_exactly(node,
+                          {"--ips=" + name(0) + "," + name(1), "--node_rank=" + std::to_string(node),
+                           "--master_port=" + std::to_string(cluster.port()),
+                           "--nproc_per_node=" + std::to_string(kRanks), "--", "/bin/sh", "-c", script});
+  }
+  const auto ends = cluster.ends();
+  check_success(ends);
+  for (const int node : {0, 1}) {
+    CHECK_MESSAGE(contains(ends[static_cast<std::size_t>(node)].err,
+                           "the workers do not get PADDLE_TRAINER_ENDPOINTS ("),
+                  ends[static_cast<std::size_t>(node)].err);
+    for (const int rank : {0, kRanks - 1}) {
+      const auto whole = nlohmann::json::parse(
+          cluster.read(node, "log/backup_env." + std::to_string(kRanks * node + rank) + ".json"));
+      CHECK(cluster.log(node, rank) == whole["PADDLE_CURRENT_ENDPOINT"].get<std::string>() + "\n");
+      CHECK(split(whole["PADDLE_TRAINER_ENDPOINTS"]).size() == 2 * kRanks);
+    }
+  }
+}
+
 TEST_CASE("of two nodes with one log folder, the second one ends and names it") {
   Cluster cluster(2);
   const std::string logs = cluster.shared().path() + "/logs";

@@ -217,6 +217,7 @@ TEST_CASE("metrics are for this host, unless an address is given") {
   CHECK(parse({"--metrics_port=9100", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 9100});
   CHECK(parse({"--metrics_port=0", "train.py"}).metrics_port.value == Endpoint{"127.0.0.1", 0});
   CHECK(parse({"--metrics_port=0.0.0.0:9100", "train.py"}).metrics_port.value == Endpoint{"0.0.0.0", 9100});
+  CHECK(parse({"--metrics_port=[::1]:9100", "train.py"}).metrics_port.value == Endpoint{"::1", 9100});
   for (const char* bad : {"65536", "-1", "x", ":9100", "0.0.0.0:"})
     CHECK(error_of({"--metrics_port=" + std::string(bad), "train.py"}) ==
           "--metrics_port is \"" + std::string(bad) +

@@ -52,6 +52,9 @@ TEST_CASE("a meeting point may have no port, or 0") {
   CHECK(parse_meeting_point("", "localhost:0").port == 0);
   CHECK(parse_meeting_point("", "10.0.0.1:29400").host == "10.0.0.1");
   CHECK(parse_meeting_point("", "10.0.0.1:29400").port == 29400);
+  for (const char* text : {"10.0.0.1", "10.0.0.1:29400", "[fd00::1]:29400"})
+    CHECK(show_value(parse_meeting_point("", text)) == text);
+  CHECK(parse_meeting_point("", "[fd00::1]").host == "fd00::1");
   CHECK(error_of(parse_meeting_point, "a:b") == "--flag is \"a:b\", must be HOST or HOST:PORT");
   CHECK(error_of(parse_meeting_point, ":5") == "--flag is \":5\", must be HOST or HOST:PORT");
 }

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "launch/cli/command_line.h"
 #include "launch/plan/env_dialects.h"
+#include "launch/plan/world_lists.h"
 
 namespace fleetrun::launch::banner_test {
 namespace {
@@ -30,6 +31,7 @@ Environment first_worker(const std::vector<int>& ports, bool device_ids_given = 
   }
   Environment environment;
   write_paddle_environment(cluster, endpoints, 0, {}, environment);
+  write_world_lists(list_world(cluster, endpoints), "", environment);
   return environment;
 }
 

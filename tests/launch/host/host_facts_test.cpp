@@ -24,6 +24,9 @@ TEST_CASE("a machine without /dev entries has no GPU, but cores and a loopback a
   CHECK(host.gpus == 0);
   CHECK(host.cores >= 1);
   CHECK(std::find(host.addresses.begin(), host.addresses.end(), "127.0.0.1") != host.addresses.end());
+  CHECK(std::none_of(host.addresses.begin(), host.addresses.end(),
+                     [](const std::string& address) { return address.starts_with("fe80:"); }));
+  for (const std::string& address : host.addresses) CHECK(interface_of(host, address) != "");
 }
 
 }  // namespace

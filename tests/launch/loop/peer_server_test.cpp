@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "base/system/endpoint.h"
+#include "base/system/socket_address.h"
 #include "launch/loop/listen_on.h"
 #include "support/stranger.h"
 
@@ -131,8 +132,14 @@ TEST_CASE("who is not welcome sees its connection end, and nobody hears of it") 
 
 TEST_CASE("a server listens on IPv6, too, and not on what is not an address") {
   Endpoint six = {"::1", 0};
-  const bool has_six = static_cast<bool>(listen_on(six, 1));
-  CHECK((!has_six || six.port != 0));
+  if (const UniqueFd listener = listen_on(six, 1)) {
+    CHECK(six.port != 0);
+    const SocketAddress address = SocketAddress::own_end(listener.get()).value();
+    const UniqueFd peer(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(peer.get(), address.data(), address.size()) == 0);
+    CHECK(name_of_peer(peer.get()) == six.describe());
+    CHECK(six.describe().starts_with("[::1]:"));
+  }
   Endpoint none = {"nowhere", 0};
   CHECK_FALSE(listen_on(none, 1));
 }

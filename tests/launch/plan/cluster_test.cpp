@@ -53,6 +53,21 @@ TEST_CASE("GPUs that are asked for and not there are an error that names the way
         "the job's device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
 }
 
+TEST_CASE("this host may have an IPv6 address") {
+  HostFacts host = kCpuHost;
+  host.addresses.insert(host.addresses.end(), {"::1", "fd00::5"});
+  CHECK(resolve({"--ips=[fd00::5]"}, host).host == "fd00::5");
+  CHECK(resolve({"--ips=FD00:0::5"}, host).ipv6);
+  CHECK(resolve({"--host=[::1]"}, host).host == "::1");
+  CHECK_FALSE(resolve({}, host).ipv6);
+  CHECK(resolve({"--master=[fd00::5]:7000"}, host).master == Endpoint{"fd00::5", 7000});
+  CHECK(resolve({"--rdzv_endpoint=[::1]"}, host).master == Endpoint{"::1", 0});
+  CHECK(
+      error_of({"--ips=fd00::6"}, host)
+          .starts_with(
+              "--ips names fd00::6, which is not an address of this host (127.0.0.1, 10.0.0.5, ::1, fd00::5)"));
+}
+
 TEST_CASE("with --device=cpu the ids are worker slots") {
   const ClusterSpec cluster = resolve({"--gpus=0,1,2", "--device=cpu"}, kCpuHost);
   CHECK(cluster.world_size() == 3);

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "launch/plan/world_lists.h"
+
 namespace fleetrun::launch::env_dialects_test {
 namespace {
-
-using Variables = std::map<std::string, std::string>;
 
 const Endpoints kEndpoints = {.ranks = {{"127.0.0.1", 10097}, {"127.0.0.1", 59371}},
                               .master = {"127.0.0.1", 29500}};
@@ -29,6 +29,7 @@ const PaddleNames kPaddleNames = {
 
 Variables paddle(const ClusterSpec& cluster, int rank, Environment environment = {}) {
   write_paddle_environment(cluster, kEndpoints, rank, kPaddleNames, environment);
+  write_world_lists(list_world(cluster, kEndpoints), "", environment);
   return environment.variables();
 }
 
@@ -128,6 +129,26 @@ TEST_CASE("a PyTorch worker gets the whole contract and nothing else") {
                   {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                   {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                   {"WORLD_SIZE", "2"}});
+}
+
+TEST_CASE("IPv6 addresses have brackets in endpoints, and none in MASTER_ADDR") {
+  const Endpoints endpoints = {.ranks = {{"fd00::1", 6070}, {"fd00::2", 6070}}, .master = {"fd00::1", 6071}};
+  ClusterSpec cluster;
+  cluster.nodes = {{"fd00::1", {{0}}}, {"fd00::2", {{0}}}};
+  cluster.device_ids = {{0}};
+  cluster.node_rank = 1;
+  cluster.ipv6 = true;
+  cluster.interface = "eth1";
+  Environment environment;
+  write_paddle_environment(cluster, endpoints, 1, kPaddleNames, environment);
+  write_world_lists(list_world(cluster, endpoints), "", environment);
+  write_torch_environment(cluster, endpoints, 1, {}, environment);
+  CHECK(environment.get("PADDLE_TRAINER_ENDPOINTS") == "[fd00::1]:6070,[fd00::2]:6070");
+  CHECK(environment.get("PADDLE_CURRENT_ENDPOINT") == "[fd00::2]:6070");
+  CHECK(environment.get("PADDLE_MASTER") == "[fd00::1]:6071");
+  CHECK(environment.get("MASTER_ADDR") == "fd00::1");
+  CHECK(environment.get("GLOO_SOCKET_IFNAME") == "eth1");
+  CHECK(environment.get("NCCL_SOCKET_FAMILY") == "AF_INET6");
 }
 
 TEST_CASE("names that a platform or a user gave are kept") {

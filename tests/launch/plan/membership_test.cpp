@@ -97,6 +97,56 @@ TEST_CASE("a rehearsal on one host names each node's place") {
   CHECK(members_of({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1"}).node_rank == 0);
 }
 
+const HostFacts kSixHost = {.addresses = {"127.0.0.1", "10.0.0.2", "::1", "fd00::2"}, .name = "two"};
+
+Membership six_members_of(const std::vector<std::string>& words) {
+  const LaunchOptions options = options_of(words);
+  return resolve_membership(options, names_of(options), kSixHost);
+}
+
+TEST_CASE("nodes may have IPv6 addresses, with or without brackets, in any spelling") {
+  for (const char* ips : {"--ips=fd00::1, fd00::2", "--ips=[fd00::1],[FD00:0::2]"}) {
+    CAPTURE(ips);
+    const Membership members = six_members_of({ips});
+    CHECK(members.node_rank == 1);
+    CHECK(members.host == "fd00::2");
+    CHECK(members.address == "fd00::2");
+    CHECK(members.meeting == Endpoint{"fd00::1", 6069});
+    CHECK(members.name_of(0) == "node 0 (fd00::1)");
+  }
+  CHECK(six_members_of({"--ips=fd00::1,fd00::2", "--master=[FD00::1]:7000"}).meeting ==
+        Endpoint{"fd00::1", 7000});
+  CHECK(six_members_of({"--ips=fd00::1,fd00::2", "--host=[fd00::2]"}).node_rank == 1);
+}
+
+TEST_CASE("a list of both families, and addresses that only one link knows, are errors") {
+  CHECK(
+      error_of({"--ips=10.0.0.1,fd00::2"}) ==
+      "--ips lists 10.0.0.1 over IPv4 and fd00::2 over IPv6: all nodes must be reachable over the same of the two");
+  CHECK(error_of({"--ips=fd00::1,two"}).starts_with("--ips lists fd00::1 over IPv6 and two over IPv4: "));
+  const std::string link_local =
+      ", a link-local address, which no other host can use as it is | give the nodes' global or unique local addresses (fd00::/8)";
+  CHECK(error_of({"--ips=fe80::1,fe80::2"}) == "--ips names fe80::1" + link_local);
+  CHECK(error_of({"--nnodes=2", "--master=[fe80::1]:7000"}) == "--master names fe80::1" + link_local);
+}
+
+TEST_CASE("IPv6 has one loopback address") {
+  CHECK(error_of({"--ips=::1,fd00::2"}) ==
+        "--ips lists ::1 beside addresses of other hosts; on each node that is the node itself");
+  CHECK(error_of({"--ips=::1,[::1]"}) == "--ips lists ::1 twice");
+  const Membership members = six_members_of({"--nnodes=2", "--master=[::1]:7000"});
+  CHECK(members.may_be_first);
+  CHECK(members.meeting == Endpoint{"::1", 7000});
+}
+
+TEST_CASE("the address of a node is of the family over which the nodes meet") {
+  CHECK(six_members_of({"--nnodes=2", "--master=[fd00::1]:7000", "--host=fd00::2"}).address == "fd00::2");
+  CHECK(error_of({"--nnodes=2", "--master=[fd00::1]:7000", "--host=10.0.0.2"}) ==
+        "--host is 10.0.0.2, which has no IPv6 address, but the nodes meet at [fd00::1]:7000");
+  CHECK(error_of({"--nnodes=2", "--master=10.0.0.1:7000", "--host=fd00::2"}) ==
+        "--host is fd00::2, which has no IPv4 address, but the nodes meet at 10.0.0.1:7000");
+}
+
 TEST_CASE("a place that is not this host's is an error") {
   CHECK(error_of({"--ips=10.0.0.1,10.0.0.2", "--node_rank=2"}) == "--node_rank is 2, but there are 2 nodes");
   CHECK(
@@ -123,6 +173,11 @@ TEST_CASE("torchrun's words name the meeting point, too") {
   CHECK(members_of({"--nnodes=2", "--rdzv-endpoint=10.0.0.1"}).meeting == Endpoint{"10.0.0.1", 29400});
   CHECK(members_of({"--nnodes=2", "--master-addr=10.0.0.1", "--master-port=7000"}).meeting ==
         Endpoint{"10.0.0.1", 7000});
+  CHECK(six_members_of({"--nnodes=2", "--rdzv-endpoint=[fd00::1]"}).meeting == Endpoint{"fd00::1", 29400});
+  CHECK(six_members_of({"--nnodes=2", "--rdzv-endpoint=[fd00::1]:7000"}).meeting ==
+        Endpoint{"fd00::1", 7000});
+  CHECK(six_members_of({"--nnodes=2", "--rdzv-endpoint=fd00::1"}).meeting == Endpoint{"fd00::1", 29400});
+  CHECK(six_members_of({"--nnodes=2", "--master-addr=[fd00::1]"}).meeting == Endpoint{"fd00::1", 6069});
 }
 
 TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {

@@ -13,6 +13,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "base/system/socket_address.h"
+#include "launch/loop/listen_on.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::launch::port_guard_test {
@@ -36,6 +38,15 @@ bool can_listen(std::uint16_t port, const std::vector<int>& options) {
          ::listen(fd.get(), 1) == 0;
 }
 
+bool can_listen_on_six(std::uint16_t port, bool both_families, const std::vector<int>& options) {
+  const UniqueFd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1, only_six = both_families ? 0 : 1;
+  ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_six, sizeof only_six);
+  for (const int option : options) ::setsockopt(fd.get(), SOL_SOCKET, option, &on, sizeof on);
+  const SocketAddress address = SocketAddress::any(AF_INET6, port);
+  return ::bind(fd.get(), address.data(), address.size()) == 0 && ::listen(fd.get(), 1) == 0;
+}
+
 // Free now; a test needs one that it can name.
 std::uint16_t some_port(int ranks) { return hold_ports(cluster_of(ranks)).endpoints.ranks.front().port; }
 
@@ -57,6 +68,24 @@ TEST_CASE("a worker can listen on its held port, a program that does not know of
   CHECK(can_listen(port, {SO_REUSEADDR}));
   CHECK(can_listen(port, {SO_REUSEPORT}));
   CHECK(can_listen(port, {SO_REUSEADDR, SO_REUSEPORT}));
+}
+
+TEST_CASE("over IPv6 a port is held for both families") {
+  Endpoint six = {"::1", 0};
+  if (!listen_on(six, 1)) LEAVE_OUT("this machine has no IPv6");
+  ClusterSpec cluster = cluster_of(1);
+  cluster.host = "::1";
+  cluster.ipv6 = true;
+  const HeldPorts held = hold_ports(cluster);
+  CHECK(held.endpoints.ranks[0].describe() == "[::1]:" + std::to_string(held.endpoints.ranks[0].port));
+  const std::uint16_t port = held.endpoints.ranks[0].port;
+  CHECK_FALSE(can_listen(port, {}));
+  CHECK(can_listen(port, {SO_REUSEADDR}));
+  for (const bool both_families : {true, false}) {
+    CHECK_FALSE(can_listen_on_six(port, both_families, {}));
+    CHECK(can_listen_on_six(port, both_families, {SO_REUSEADDR}));
+    CHECK(can_listen_on_six(port, both_families, {SO_REUSEPORT}));
+  }
 }
 
 TEST_CASE("ports are free again when their holder goes") {

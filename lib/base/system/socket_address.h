@@ -1,0 +1,34 @@
+// An address of IPv4 or IPv6 as the kernel takes it; the one place that turns it into an Endpoint and back.
+#pragma once
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <optional>
+
+#include "base/system/endpoint.h"
+
+namespace fleetrun {
+
+class SocketAddress {
+ public:
+  // Nothing when the host is not an address in numbers.
+  static std::optional<SocketAddress> from(const Endpoint& endpoint);
+  // Nothing when it belongs to another family. The object behind it is as large as its family asks for.
+  static std::optional<SocketAddress> from(const sockaddr& address);
+  // All addresses of this host.
+  static SocketAddress any(int family, std::uint16_t port);
+  // The ends of a socket. Nothing when the descriptor has none over IPv4 or IPv6; errno says why.
+  static std::optional<SocketAddress> own_end(int fd);
+  static std::optional<SocketAddress> end_of_peer(int fd);
+
+  int family() const { return storage_.ss_family; }  // AF_INET or AF_INET6
+  bool is_link_local() const;                        // fe80::1: means another host at each interface
+  Endpoint endpoint() const;                         // in numbers
+  const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const;
+
+ private:
+  sockaddr_storage storage_{};
+};
+
+}  // namespace fleetrun

@@ -1,0 +1,45 @@
+#include "launch/plan/preflight.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "launch/cli/command_line.h"
+
+namespace fleetrun::launch::preflight_test {
+namespace {
+
+std::vector<std::string> warnings_of(std::vector<std::string> words, const ClusterSpec& cluster,
+                                     const Environment& environment = {}) {
+  const LaunchOptions options = parse_launch_options(words, {}).options;
+  return preflight({options, environment, std::nullopt, cluster});
+}
+
+ClusterSpec two_nodes(bool ipv6) {
+  ClusterSpec cluster;
+  cluster.nodes = {{"fd00::1", {{0}}}, {"fd00::2", {{0}}}};
+  cluster.ipv6 = ipv6;
+  return cluster;
+}
+
+TEST_CASE("who runs Python over IPv6 is told that PaddlePaddle cannot read such endpoints") {
+  const std::vector<std::string> wanted = {
+      "PaddlePaddle splits PADDLE_TRAINER_ENDPOINTS at ':': its programs need IPv4 addresses of the nodes"};
+  CHECK(warnings_of({"train.py"}, two_nodes(true)) == wanted);
+  CHECK(warnings_of({"train.py"}, two_nodes(false)).empty());
+  CHECK(warnings_of({"job.json"}, two_nodes(true)).empty());
+  CHECK(warnings_of({"/bin/true"}, two_nodes(true)).empty());
+}
+
+TEST_CASE("each warning is kept beside the others") {
+  Environment environment;
+  environment.set("NCCL_DEBUGG", "INFO");
+  const auto warnings = warnings_of({"--insecure", "train.py"}, two_nodes(true), environment);
+  REQUIRE(warnings.size() == 3);
+  CHECK(warnings[0].starts_with("--insecure: "));
+  CHECK(warnings[1].starts_with("PaddlePaddle splits "));
+  CHECK(warnings[2].find("NCCL_DEBUGG") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::preflight_test
