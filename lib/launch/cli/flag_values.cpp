@@ -73,7 +73,7 @@ std::uint16_t parse_port(const std::string& source, const std::string& text) {
 // Without an address only this host may ask.
 Endpoint parse_metrics_port(const std::string& source, const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  Endpoint endpoint = {colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon)};
+  Endpoint endpoint = {colon == std::string::npos ? "127.0.0.1" : without_brackets(text.substr(0, colon))};
   if (!parse_whole(text.substr(colon == std::string::npos ? 0 : colon + 1), endpoint.port) ||
       endpoint.host.empty())
     throw bad_value(source, text, "a port, 0 for any that is free, or ADDRESS:PORT");
