@@ -8,6 +8,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -127,6 +128,23 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);
 }
 
+// std::thread throws it, Gloo's too.
+bool is_refused_thread(const std::exception& error) {
+  const auto* const problem = dynamic_cast<const std::system_error*>(&error);
+  return problem != nullptr && problem->code() == std::errc::resource_unavailable_try_again;
+}
+
+// Of an exception of a library.
+Error as_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return {ErrorKind::os, "memory ran out",
+            "a smaller data set or data.batch_size needs less; ulimit -v shows a limit"};
+  if (is_refused_thread(error))
+    return {ErrorKind::os, fmt::format("starting a thread: {}", error.what()),
+            "ulimit -u, pids.max of the cgroup, or ulimit -v limits the threads"};
+  return {ErrorKind::internal, error.what()};
+}
+
 }  // namespace
 }  // namespace fleetrun
 
@@ -141,12 +159,8 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const fleetrun::Error& error) {
     fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());
-  } catch (const std::bad_alloc&) {
-    const fleetrun::Error error(fleetrun::ErrorKind::os, "memory ran out",
-                                "a smaller data set or data.batch_size needs less; ulimit -v shows a limit");
+  } catch (const std::exception& thrown) {
+    const fleetrun::Error error = fleetrun::as_error(thrown);
     fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());
-  } catch (const std::exception& error) {
-    fleetrun::leave(fmt::format("{}: error: {}\n", fleetrun::who(), error.what()),
-                    static_cast<int>(fleetrun::ErrorKind::internal));
   }
 }

@@ -22,14 +22,31 @@ TEST_CASE("a dry run prints what a shell would start, and starts nothing") {
   CHECK_FALSE(std::getline(lines, third));
   CHECK(contains(first, " NCCL_DEBUG=INFO "));
   CHECK(contains(first, " RANK=0 "));
-  CHECK(first.ends_with(" > log/workerlog.0 2>&1  # rank 0"));
+  CHECK(first.ends_with("  # rank 0, log log/workerlog.0"));
   // The shell starts the very same worker.
-  launch.folder.write("run.sh", "mkdir log\n" + second + "\n");
-  CHECK(run_child({"/bin/sh", "run.sh"}, launch.options()).code == 0);
-  const std::string log = launch.folder.read("log/workerlog.1");
-  CHECK(log.starts_with("two words\n"));
-  CHECK(contains(log, "\nPADDLE_TRAINER_ID=1\n"));
-  CHECK(contains(log, "\nWORLD_SIZE=2\n"));
+  launch.folder.write("run.sh", second + "\n");
+  const ChildResult by_hand = run_child({"/bin/sh", "run.sh"}, launch.options());
+  CHECK(by_hand.code == 0);
+  CHECK(by_hand.out.starts_with("two words\n"));
+  CHECK(contains(by_hand.out, "\nPADDLE_TRAINER_ID=1\n"));
+  CHECK(contains(by_hand.out, "\nWORLD_SIZE=2\n"));
+}
+
+TEST_CASE("a line of a dry run that a shell ran does not hold up the next run") {
+  const Launch launch;
+  CHECK(launch.run({}, {"exit", "0"}).code == 0);
+  launch.folder.write("run.sh", launch.run({"--dry_run", "--tee=1"}, {"print", "x"}).out);
+  CHECK(run_child({"/bin/sh", "run.sh"}, launch.options()).out == "x\n");
+  CHECK(launch.run({}, {"exit", "0"}).code == 0);
+}
+
+TEST_CASE("a variable that fleetrun sets itself has no effect as a flag, and a warning says so") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--env=RANK=7", "--env=MINE=1"}, {"env"});
+  CHECK(result.code == 0);
+  CHECK(contains(result.err, "warning: --env RANK has no effect: fleetrun sets this variable itself\n"));
+  CHECK_FALSE(contains(result.err, "MINE has no effect"));
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "\nRANK=0\n"));
 }
 
 TEST_CASE("--help > /dev/full: what was asked for and could not be written is an error") {

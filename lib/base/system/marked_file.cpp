@@ -21,6 +21,11 @@ void require_ours(const std::string& path, const Mark& mark, const std::string& 
       fd && ::pread(fd.get(), start.data(), start.size(), mark.place) == static_cast<ssize_t>(start.size()) &&
       start == mark.text;
   if (marked || (S_ISREG(facts.st_mode) && facts.st_size == 0)) return;
+  if (S_ISREG(facts.st_mode) && !fd)
+    throw Error(
+        ErrorKind::create,
+        fmt::format("{} is in the way: a file that may not be read, so that nobody knows who wrote it", path),
+        hint);
   throw Error(ErrorKind::create,
               fmt::format("{} is in the way: {} that fleetrun did not write", path,
                           S_ISLNK(facts.st_mode)   ? "a link"

@@ -18,6 +18,7 @@ enum class Weight {
   certain,     // explains the end wherever it stands
   last_words,  // only when the process did nothing after it
   clue,        // the same, and only when there is nothing better
+  echo,        // a child failed, which has mostly said why; only when there is not even a clue
 };
 
 struct Finding {

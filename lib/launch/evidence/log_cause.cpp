@@ -85,9 +85,9 @@ class Judge {
   }
 
   LogCause decide() const {
-    for (const bool clues : {false, true})
+    for (const Weight least : {Weight::last_words, Weight::clue, Weight::echo})
       for (const Finding& finding : findings_)
-        if ((finding.weight == Weight::clue) == clues && explains(finding)) return finding.cause;
+        if (finding.weight <= least && explains(finding)) return finding.cause;
     return {};
   }
 

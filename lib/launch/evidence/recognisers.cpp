@@ -46,7 +46,7 @@ constexpr std::array kTable = {
     Recogniser{": No module named ", R"(python[\d.]*: (No module named .+))", R"(\1)", "", kExit, Weight::last_words, 1},
     Recogniser{": error: ", R"((?m)^rank \d+: error: (.+)$)", R"(\1)", "", kExit, Weight::last_words, 2},  // of fleetrun-worker
     Recogniser{": error: ", R"((\S+: error: .+))", R"(\1)", "", kExit, Weight::last_words, 2},  // of argparse
-    // CUDA, NCCL, MPI, PyTorch's launcher
+    // CUDA, NCCL, PaddlePaddle, MPI, PyTorch's launcher
     Recogniser{"Assertion `", R"((\S+\.cuh?):(\d+): .*Assertion `(.*)` failed)", R"(assertion on the GPU failed: \3)", R"(\1:\2)", kExit | kAbort, Weight::clue},
     Recogniser{"CUDA error", R"((CUDA error(?: at|:| \d).+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"Cuda failure", R"((Cuda failure.+))", R"(\1)", "", kExit | kAbort, Weight::clue},
@@ -54,6 +54,7 @@ constexpr std::array kTable = {
     Recogniser{"NCCL failure ", R"((NCCL failure .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"nccl", R"((nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)\w*: .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
     Recogniser{"Watchdog caught collective", R"((Watchdog caught collective operation timeout: .+))", R"(\1)", "", kExit | kAbort, Weight::clue},
+    Recogniser{"Error Message Summary:", R"(Error Message Summary:\n-+\n(\w+): *\n*(\S.*))", R"(\1: \2)", "", kExit | kAbort},  // of PaddlePaddle
     Recogniser{"An error occurred in MPI_", R"(An error occurred in (MPI_\w+)(?s:.*?)\*\*\* (MPI_ERR_\w+: .+))", R"(\1: \2)", "", kExit | kAbort},
     Recogniser{"Fatal error in ", R"((Fatal error in (?:internal_)?P?MPI_\w+: .+))", R"(\1)", "", kExit | kAbort},
     Recogniser{"MPI_ABORT was invoked", R"((MPI_ABORT was invoked on rank \d+).*\n.*errorcode (-?\d+))", R"(\1 with code \2)", "", kExit | kAbort, Weight::clue},

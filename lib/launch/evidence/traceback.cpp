@@ -52,7 +52,7 @@ bool is_exception(std::string_view text, bool after_header) {
   return after_header || is_upper(bare[bare.rfind('.') + 1]);
 }
 
-// What follows the names of exceptions that only say that a child failed, which has said why.
+// Exceptions that only say that a child failed, which has mostly said why.
 bool is_about_a_child(std::string_view what) {
   return what.find("ChildFailedError") != std::string_view::npos ||
          what.find("CalledProcessError") != std::string_view::npos;
@@ -192,12 +192,13 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
   found.endings = kExit;
   if (found.cause.what.starts_with("KeyboardInterrupt")) found.endings |= kInterrupt;
   // Printed by Python, the process lives on, or ends as it would have ended.
-  if (found.cause.what.empty() || is_about_a_child(found.cause.what) ||
+  if (found.cause.what.empty() ||
       any_has(before, {"Exception ignored ", "--- Logging error ---", "Error in atexit._run_exitfuncs"}))
     found.endings = 0;
   if (is_about_a_peer(found.cause.what) ||
       any_has(before, {"Exception in thread ", "Task exception was never retrieved"}))
     found.weight = Weight::clue;
+  if (is_about_a_child(found.cause.what)) found.weight = Weight::echo;
 }
 
 // A chain of exceptions is one finding: the last one ended the process, the one before it says more.

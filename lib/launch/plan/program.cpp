@@ -160,6 +160,11 @@ void check_script(const std::string& path) {
 std::string find_worker_program() {
   std::error_code problem;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", problem).parent_path();
+  if (problem)
+    throw Error(
+        ErrorKind::os,
+        fmt::format("reading /proc/self/exe, to find the worker program beside it: {}", problem.message()),
+        "a job file needs /proc");
   const auto beside = folder / kWorkerProgram;
   const auto installed = folder.parent_path() / FLEETRUN_WORKER_FOLDER / kWorkerProgram;
   for (const auto& path : {beside, installed})

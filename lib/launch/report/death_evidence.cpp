@@ -152,8 +152,9 @@ void look_for_core(const DeathScene& scene, DeathEvidence& evidence) {
     return;
   }
   rlimit limit{};
-  if (::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0)
-    evidence.facts.emplace_back("no core file: the limit is 0 (ulimit -c unlimited allows one)");
+  const bool none_allowed = ::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0;
+  evidence.facts.push_back(none_allowed ? "no core file: the limit is 0 (ulimit -c unlimited allows one)"
+                                        : describe_missing_core(pattern));
 }
 
 bool makes_core(int signal) {
@@ -241,6 +242,14 @@ std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock:
     if (written >= earliest) return path;  // not of an earlier crash
   }
   return "";
+}
+
+std::string describe_missing_core(const std::string& pattern) {
+  const std::string quoted = printable(pattern);
+  return pattern.starts_with('/')
+             ? fmt::format("no core file found for the core pattern {}", quoted)
+             : fmt::format("no core file {} found here; it lies in the folder in which the rank ended",
+                           quoted);
 }
 
 OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& subject) {

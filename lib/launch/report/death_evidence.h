@@ -66,5 +66,7 @@ OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& s
 bool is_out_of_memory(const DeathScene& scene, const OomKills& kills);
 // Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
 std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
+// When a core file is allowed and find_core finds none.
+std::string describe_missing_core(const std::string& pattern);
 
 }  // namespace fleetrun::launch

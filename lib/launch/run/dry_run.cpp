@@ -63,10 +63,11 @@ std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const
     if (!worker.cpus.empty()) words.insert(words.end(), {"taskset", "-c", describe_cpus(worker.cpus)});
     words.push_back(worker.executable);
     words.insert(words.end(), worker.argv.begin() + 1, worker.argv.end());
+    // No redirection: a log that a shell wrote would be in the way of the next run.
     const std::string errors =
-        worker.error_log_path.empty() ? "2>&1" : "2> " + quote_word(worker.error_log_path);
-    text += fmt::format("{} > {} {}  # rank {}\n", quote_words(words), quote_word(worker.log_path), errors,
-                        worker.rank);
+        worker.error_log_path.empty() ? "" : ", stderr " + quote_word(worker.error_log_path);
+    text += fmt::format("{}  # rank {}, log {}{}\n", quote_words(words), worker.rank,
+                        quote_word(worker.log_path), errors);
   }
   return text;
 }

@@ -23,7 +23,7 @@ UniqueFd listen_or_throw(Endpoint& endpoint) {
   UniqueFd fd = listen_on(endpoint, kMostScrapers);
   if (fd) return fd;
   const int problem = errno;
-  if (problem == EINVAL)
+  if (problem == EINVAL || problem == EADDRNOTAVAIL)
     throw Error(ErrorKind::usage,
                 fmt::format("--metrics_port: \"{}\" is not an address of this host, such as 127.0.0.1",
                             endpoint.host));

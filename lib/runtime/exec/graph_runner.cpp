@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace fleetrun::runtime {
@@ -34,6 +35,17 @@ GraphRunner::GraphRunner(TaskGraph graph, RunnerOptions options)
     lanes_.back()->ready.reserve(graph_.size());
   }
   // From here on threads may look at all of it.
+  try {
+    start_threads();
+  } catch (const std::system_error&) {  // the operating system refuses one of them
+    stop_threads();
+    throw;
+  }
+}
+
+GraphRunner::~GraphRunner() { stop_threads(); }
+
+void GraphRunner::start_threads() {
   for (std::size_t i = 1; i < crew_.size(); ++i)
     crew_[i]->thread = std::thread([this, i] {
       name_thread("exec-" + std::to_string(i));
@@ -46,15 +58,17 @@ GraphRunner::GraphRunner(TaskGraph graph, RunnerOptions options)
     });
 }
 
-GraphRunner::~GraphRunner() {
+void GraphRunner::stop_threads() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
   crew_changed_.notify_all();
   for (const auto& lane : lanes_) lane->changed.notify_all();
-  for (std::size_t i = 1; i < crew_.size(); ++i) crew_[i]->thread.join();
-  for (const auto& lane : lanes_) lane->thread.join();
+  for (const auto& member : crew_)
+    if (member->thread.joinable()) member->thread.join();
+  for (const auto& lane : lanes_)
+    if (lane->thread.joinable()) lane->thread.join();
 }
 
 void GraphRunner::run() {

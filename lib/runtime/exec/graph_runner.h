@@ -52,6 +52,8 @@ class GraphRunner {
 
   bool can_take() const { return !ready_.empty() && at_work_ < options_.threads; }
   bool is_over() const { return (unfinished_ == 0 || failure_) && running_ == 0; }
+  void start_threads();
+  void stop_threads();
   void run_in_order();
   void begin();
   void crew_member(Member& member);

@@ -142,6 +142,33 @@ TEST_CASE("a limit of processes that is reached is named") {
   CHECK_MESSAGE(contains(result.err, "fleetrun: this user may have 8 processes (ulimit -u)\n"), result.err);
 }
 
+// Two ranks, and the other user has no process, so that the last limit lets all threads start.
+TEST_CASE(
+    "a limit of processes that refuses a thread to a rank of a job file is 71, whichever thread it is") {
+  if (!is_root()) LEAVE_OUT("another user without processes is needed, and only root can become one");
+  const Launch launch;
+  std::filesystem::permissions(launch.folder.path(), std::filesystem::perms::all);
+  launch.folder.write("job.json", R"({
+    "model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "synthetic", "samples": 32, "shape": [1, 4, 4], "classes": 2}, "batch_size": 8},
+    "train": {"epochs": 1, "threads": 2}, "checkpoint": {"dir": "checkpoints"},
+    "strategy": {"sync_nccl_allreduce": false, "execution_strategy": {"num_threads": 3}}
+  })");
+  int code = 1;
+  for (int processes = 6; code != 0 && processes < 60; ++processes) {
+    std::filesystem::remove_all(launch.folder / "output");
+    const ChildResult result = run_child(
+        {"/usr/bin/prlimit", "--nproc=" + std::to_string(processes), "/usr/bin/setpriv", "--reuid=64322",
+         "--regid=64322", "--clear-groups", "--inh-caps=-all,+dac_override",
+         "--ambient-caps=-all,+dac_override",  // the tests may lie where others do not reach
+         FLEETRUN_BINARY, "--cgroup=none", "--device=cpu", "--nproc_per_node=2", "--grace=0.2", "job.json"},
+        launch.options());
+    code = result.code;
+    CHECK_MESSAGE((code == 71 || code == 0), processes << result.err);
+  }
+  CHECK(code == 0);
+}
+
 // Everything but the variable itself and the clock in the messages.
 std::string comparable(const ChildResult& result) {
   return std::regex_replace(result.out + result.err, std::regex("\\d+"), "N");

@@ -135,6 +135,18 @@ TEST_CASE("a rank that is started by hand without standard descriptors writes to
   CHECK(launch.folder.read("output/model.safetensors") == weights);
 }
 
+TEST_CASE("low: without /proc a job file is refused with a word about /proc") {
+  if (!can_mount()) LEAVE_OUT("mounting is not allowed here");
+  const Launch launch;
+  launch.folder.write("job.json", kEndlessJob);
+  const ChildResult result =
+      run_child(after_mount("mount -t tmpfs tmpfs /proc", {FLEETRUN_BINARY, "--device=cpu", "job.json"}),
+                launch.options());
+  CHECK(result.code == 71);
+  CHECK_MESSAGE(contains(result.err, "fleetrun: error: reading /proc/self/exe, to find the worker program"),
+                result.err);
+}
+
 TEST_CASE("low: weights that the limit of file sizes forbids are an error that names them") {
   const ScriptLaunch launch;
   launch.folder.write("job.json", kEndlessJob);

@@ -124,6 +124,12 @@ TEST_CASE("an error file says no more than a line, and nothing that a terminal o
   CHECK(evidence.exception.size() == 300);
 }
 
+TEST_CASE("low: a rank that changed its folder may have left its core file there") {
+  CHECK(describe_missing_core("core") ==
+        "no core file core found here; it lies in the folder in which the rank ended");
+  CHECK(describe_missing_core("/cores/%e.%p") == "no core file found for the core pattern /cores/%e.%p");
+}
+
 TEST_CASE("low: a core file is a regular one, and not that of an earlier crash") {
   const TemporaryFolder folder;
   const auto started = std::chrono::system_clock::now();

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch::prometheus_server_test {
 namespace {
@@ -128,7 +129,13 @@ TEST_CASE("a port that is taken, and an address that is none, are errors that na
   };
   CHECK(complaint(server.endpoint())
             .starts_with("--metrics_port: fleetrun cannot listen on " + server.endpoint().describe()));
+  CHECK(complaint({"203.0.113.7", 1}).starts_with("--metrics_port: \"203.0.113.7\" is not an address"));
   CHECK(complaint({"nowhere", 1}).starts_with("--metrics_port: \"nowhere\" is not an address"));
+}
+
+TEST_CASE("an IPv6 address needs brackets: without them nobody knows where its port begins") {
+  CHECK(parse_metrics_port("--metrics_port", "[::1]:9100") == Endpoint{"::1", 9100});
+  CHECK_THROWS_AS(parse_metrics_port("--metrics_port", "::1:9100"), Error);
 }
 
 }  // namespace
