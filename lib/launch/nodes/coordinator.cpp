@@ -83,7 +83,7 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
   nodes_ = std::move(placed);
   if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);
   phase_ = Phase::preparing;
-  Placed all = {.run_id = options_.run_id, .nodes = {}};
+  Places all = {.run_id = options_.run_id, .nodes = {}};
   Actions actions;
   for (Node& node : nodes_) {
     node.join.terms.clear();  // have been compared

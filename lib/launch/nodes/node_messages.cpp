@@ -110,8 +110,8 @@ std::pair<const char*, JsonValue> to_message(const Note& note) {
 std::pair<const char*, JsonValue> to_message(const Place& place) {
   return {"place", JsonValue::object({{"node_rank", place.node_rank}})};
 }
-std::pair<const char*, JsonValue> to_message(const Placed& placed) {
-  return {"placed", JsonValue::object({{"run_id", placed.run_id}, {"nodes", to_value(placed.nodes)}})};
+std::pair<const char*, JsonValue> to_message(const Places& places) {
+  return {"places", JsonValue::object({{"run_id", places.run_id}, {"nodes", to_value(places.nodes)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Start& start) {
   return {"start", JsonValue::object({{"attempt", start.attempt},
@@ -281,16 +281,16 @@ std::optional<Signs> read_signs(Fields fields) {
   return fields.good ? std::optional(signs) : std::nullopt;
 }
 
-std::optional<Placed> read_placed(Fields fields) {
-  Placed placed = {.run_id = fields.text("run_id"), .nodes = {}};
+std::optional<Places> read_places(Fields fields) {
+  Places places = {.run_id = fields.text("run_id"), .nodes = {}};
   const JsonValue* const nodes = fields.find("nodes", Kind::list);
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
     Fields node = {item};
-    placed.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
+    places.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
     fields.good = fields.good && node.good;
   }
-  return fields.good ? std::optional(placed) : std::nullopt;
+  return fields.good ? std::optional(places) : std::nullopt;
 }
 
 std::optional<Start> read_start(Fields fields) {
@@ -355,7 +355,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     const Place place = {fields.number<int>("node_rank")};
     return widen<FromFirst>(if_good(fields, place));
   }
-  if (frame.key == "placed") return widen<FromFirst>(read_placed(fields));
+  if (frame.key == "places") return widen<FromFirst>(read_places(fields));
   if (frame.key == "start") return widen<FromFirst>(read_start(fields));
   if (frame.key == "echo") {
     const Echo echo = {fields.number<std::int64_t>("sent"), fields.number<std::int64_t>("received")};

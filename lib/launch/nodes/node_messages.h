@@ -5,7 +5,7 @@
 //   Join{who I am, my terms}                 -->
 //   Beat{my time}                            -->   <-- Echo{the same, the time here}     every second, both ways
 //                                                  <-- Note{line}                        while others are missing
-//                                                  <-- Place{your rank}, Placed{all nodes}; or Over, when the nodes do not fit
+//                                                  <-- Place{your rank}, Places{all nodes}; or Over, when the nodes do not fit
 //   Ready{attempt, my ports}                 -->
 //                                                  <-- Start{attempt, all endpoints}
 //   Signs{attempt, what my ranks did}        -->   <-- Signs{attempt, what the others' did}
@@ -106,7 +106,13 @@ struct NodePlace {
 struct Place {
   int node_rank = 0;
 };
+struct Places {
+  std::string run_id;
+  std::vector<NodePlace> nodes;
+};
+// Both together.
 struct Placed {
+  int node_rank = 0;
   std::string run_id;
   std::vector<NodePlace> nodes;
 };
@@ -132,7 +138,7 @@ struct Over {
   bool gave_up = false;     // the restarts did not help
 };
 using FromFirst =
-    std::variant<Echo, Note, Place, Placed, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
+    std::variant<Echo, Note, Place, Places, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
 
 // A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
 std::string encode(const FromNode& message);

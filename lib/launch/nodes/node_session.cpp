@@ -105,8 +105,8 @@ std::string NodeSession::name_of_first() const {
 }
 
 std::string NodeSession::own_name() const {
-  return fmt::format("node {} ({})", node_rank_,
-                     placed_->nodes.at(static_cast<std::size_t>(node_rank_)).address);
+  const auto node = static_cast<std::size_t>(placed_->node_rank);
+  return fmt::format("node {} ({})", node, placed_->nodes.at(node).address);
 }
 
 const Placed& NodeSession::join(int front_fd) {
@@ -154,10 +154,10 @@ void NodeSession::on_message(const FromFirst& message) {
     node_rank_ = place->node_rank;
     return;
   }
-  if (const auto* placed = std::get_if<Placed>(&message)) {
-    if (std::cmp_greater_equal(node_rank_, placed->nodes.size()))
+  if (const auto* places = std::get_if<Places>(&message)) {
+    if (std::cmp_greater_equal(node_rank_, places->nodes.size()))
       return on_lost("it sent a place that the run does not have");
-    placed_ = *placed;
+    placed_ = {node_rank_, places->run_id, places->nodes};
     return;
   }
   if (const auto* signs = std::get_if<Signs>(&message)) {

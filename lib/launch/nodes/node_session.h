@@ -42,8 +42,7 @@ class NodeSession {
   const Placed& join(int front_fd);
 
   const Placed& placed() const { return *placed_; }
-  int node_rank() const { return node_rank_; }  // as soon as all have joined
-  bool is_first() const { return node_rank_ == 0; }
+  bool is_first() const { return placed_->node_rank == 0; }
   const RunKey& key() const { return options_.key; }
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
@@ -80,7 +79,7 @@ class NodeSession {
   EventQueue* events_ = nullptr;
   std::unique_ptr<NodeServer> server_;  // on the first node
   std::unique_ptr<NodeLink> link_;
-  int node_rank_ = 0;
+  int node_rank_ = 0;  // as Place said
   std::optional<Placed> placed_;
   std::optional<FromFirst> answer_;
   int attempt_ = 0;

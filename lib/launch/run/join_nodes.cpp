@@ -41,11 +41,11 @@ NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report) {
           .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
 }
 
-ClusterSpec with_others(ClusterSpec cluster, const Placed& placed, int node_rank) {
+ClusterSpec with_others(ClusterSpec cluster, const Placed& placed) {
   cluster.nodes.clear();
   for (const NodePlace& node : placed.nodes) cluster.nodes.push_back({node.address, node.device_ids});
-  cluster.node_rank = node_rank;
-  cluster.host = placed.nodes.at(static_cast<std::size_t>(node_rank)).address;
+  cluster.node_rank = placed.node_rank;
+  cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
   if (cluster.interface.empty()) cluster.interface = interface_of(probe_host(), cluster.host);
   return cluster;
 }

@@ -11,6 +11,6 @@ namespace fleetrun::launch {
 NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report);
 
 // `cluster` knew only this node.
-ClusterSpec with_others(ClusterSpec cluster, const Placed& placed, int node_rank);
+ClusterSpec with_others(ClusterSpec cluster, const Placed& placed);
 
 }  // namespace fleetrun::launch

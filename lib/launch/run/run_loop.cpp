@@ -98,7 +98,7 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   NodeSession nodes(loop, node_options(plan, report), say);
   const Placed& placed = nodes.join(front_fd);
   report.run_id = placed.run_id;
-  const ClusterSpec cluster = with_others(plan.cluster, placed, nodes.node_rank());
+  const ClusterSpec cluster = with_others(plan.cluster, placed);
   const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                          cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
   RunLoop(whole, {loop, front_fd, &nodes}, logs, report).run();

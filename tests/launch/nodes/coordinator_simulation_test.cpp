@@ -118,7 +118,7 @@ class Simulation {
     SimulatedNode& node = nodes_[number];
     if (node.lost) return;
     CHECK_FALSE(node.over);  // nothing comes after the end
-    if (std::holds_alternative<Placed>(message)) be_ready(number, 0);
+    if (std::holds_alternative<Places>(message)) be_ready(number, 0);
     if (const auto* again = std::get_if<Again>(&message)) be_ready(number, again->attempt);
     if (const auto* start = std::get_if<Start>(&message)) begin(number, *start);
     if (std::holds_alternative<Stop>(message)) stop(number);

@@ -81,9 +81,9 @@ TEST_CASE("when all have joined each node gets its place, and when all are ready
   scene.say(1, Scene::join(2, 0));
   CHECK(scene.told.empty());
   scene.say(2, Scene::join(1, 1));
-  REQUIRE(scene.last<Placed>(2) != nullptr);
+  REQUIRE(scene.last<Places>(2) != nullptr);
   CHECK(scene.rank_of(2) == 1);
-  CHECK(scene.last<Placed>(2)->nodes.size() == 2);
+  CHECK(scene.last<Places>(2)->nodes.size() == 2);
   scene.say(2, Scene::ready({7070}));
   CHECK(scene.last<Start>(2) == nullptr);
   scene.say(1, Scene::ready({6070, 6071}));
@@ -156,7 +156,7 @@ TEST_CASE("a node that leaves before the start may come again") {
   other.lose(1, 1s);
   other.say(3, Scene::join(1, 0));
   other.say(2, Scene::join(1, 1));
-  CHECK(other.last<Placed>(3) != nullptr);
+  CHECK(other.last<Places>(3) != nullptr);
 }
 
 TEST_CASE("when all ranks of all nodes have ended well, the run is over without a failure") {

@@ -61,9 +61,9 @@ TEST_CASE("what a node says arrives as it was sent") {
 TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Echo{1, 2}).received == 2);
   CHECK(through_wire_to_node(Note{"waiting"}).line == "waiting");
-  const Placed placed =
-      through_wire_to_node(Placed{"run", {{"10.0.0.1", "one", {{0}}}, {"10.0.0.2", "two", {{0}, {1}}}}});
-  CHECK(placed.nodes[1].device_ids.size() == 2);
+  const Places places =
+      through_wire_to_node(Places{"run", {{"10.0.0.1", "one", {{0}}}, {"10.0.0.2", "two", {{0}, {1}}}}});
+  CHECK(places.nodes[1].device_ids.size() == 2);
   CHECK(through_wire_to_node(Place{1}).node_rank == 1);
   const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
   CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
@@ -105,7 +105,7 @@ TEST_CASE("a message with a field that is missing, of another kind or out of ran
       {.id = 0, .key = "join", .value = R"({"address": "a", "host": "b", "device_ids": [], "terms": []})"}));
   CHECK_FALSE(
       decode_from_first({.id = 0,
-                         .key = "placed",
+                         .key = "places",
                          .value = R"({"run_id": "r", "nodes": [{"host": "b", "device_ids": [[0]]}]})"}));
 }
 
