@@ -19,11 +19,13 @@
 #include "launch/host/host_facts.h"
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
+#include "launch/loop/clock.h"
 #include "launch/nodes/terms.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/membership.h"
 #include "launch/plan/preflight.h"
 #include "launch/plan/program.h"
+#include "launch/process/exit_status.h"
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
 #include "launch/run/run_loop.h"
@@ -113,6 +115,12 @@ Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool 
   return terms_of(options, cluster, is_job ? read_file(options.program, kJsonBytesLimit) : "");
 }
 
+int run_under_guard(const RunPlan& plan) {
+  const Moment started = Moment::now();
+  return run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); },
+                     [&](const ExitStatus& middle) { report_lost_run(plan, started, middle); });
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -145,7 +153,7 @@ int launch(LaunchOptions options, const Environment& environment) {
     return 0;
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
-  const int code = run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); });
+  const int code = run_under_guard(plan);
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }
@@ -163,7 +171,7 @@ int launch_worker_program(const LaunchOptions& options, const std::vector<std::s
                         .cluster = cluster,
                         .warnings = {},
                         .quiet = true};
-  return run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); });
+  return run_under_guard(plan);
 }
 
 }  // namespace fleetrun::launch

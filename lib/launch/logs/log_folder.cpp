@@ -90,6 +90,16 @@ void remove_log_folder(const std::string& path) {
   ::rmdir(path.c_str());
 }
 
+void write_lost_report(const std::string& path,
+                       const std::function<std::string(const std::string& run_id)>& report) {
+  const UniqueFd folder = open_folder(path);
+  const FolderLock lock = lock_folder(folder.get(), path);
+  OwnFiles files(folder.get(), path);
+  if (files.list().ended) return;
+  files.go_on();
+  files.replace(kReportName, report(files.list().run_id));
+}
+
 bool LogFolder::owns(const std::string& name) const { return files_->owns(name) || was_cut_off(name); }
 
 // What workers write themselves, and what was made just before its run was cut off, is not in the list of that run.

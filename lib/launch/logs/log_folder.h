@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,11 @@ bool is_in_use(const std::string& path);
 
 // Removes what runs of ours wrote to the folder, and the folder when nothing else is in it.
 void remove_log_folder(const std::string& path);
+
+// The process of a run is gone without a report: writes `report(run_id)` as its report.json. Leaves a folder alone in which no run was
+// cut off. Throws Error(create|io), also when another run holds the folder.
+void write_lost_report(const std::string& path,
+                       const std::function<std::string(const std::string& run_id)>& report);
 
 // What will be written to it: files of others that have such names are in the way.
 struct LogPlan {

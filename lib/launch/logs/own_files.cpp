@@ -137,6 +137,12 @@ void OwnFiles::begin(const std::string& run_id, int ranks) {
   list_.run_id = run_id;
   list_.ranks = ranks;
   list_.ended = false;
+  write_list();
+}
+
+void OwnFiles::go_on() { write_list(); }
+
+void OwnFiles::write_list() {
   const std::string path = path_of(new_list_);
   write_all(open_list_.get(), format_file_list(list_), path);
   if (::renameat(folder_, new_list_.c_str(), folder_, kListName) != 0) throw cannot_create(path, errno);

@@ -31,6 +31,7 @@ class OwnFiles {
   uid_t owner() const { return owner_; }  // of the files that we make here
   // Begins the list of a run: what it says of files that are gone is forgotten. Throws Error(create|io).
   void begin(const std::string& run_id, int ranks);
+  void go_on();  // with the run that the list names, which was cut off. Throws Error(create|io).
   void end(const std::vector<std::string>& ours);  // notes how the run left them
 
   std::optional<FileFacts> look(const std::string& name) const;
@@ -53,6 +54,7 @@ class OwnFiles {
 
  private:
   void add(FileRecord record);
+  void write_list();
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
   const int folder_;

@@ -82,7 +82,9 @@ class EarlierChildren {
   std::vector<pid_t> pids_;
 };
 
-int end_of_middle(int pidfd, const EarlierChildren& earlier) {
+using Lost = std::function<void(const ExitStatus&)>;
+
+int end_of_middle(int pidfd, const EarlierChildren& earlier, const Lost& lost) {
   siginfo_t info{};
   if (::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED) != 0)
     throw Error(ErrorKind::internal,
@@ -92,11 +94,12 @@ int end_of_middle(int pidfd, const EarlierChildren& earlier) {
     log_line("fleetrun",
              fmt::format("the supervising process {}; fleetrun ends its workers", status.describe()));
     end_all_children(kSweepPatience, earlier.pids());
+    lost(status);
   }
   return status.exit_code();
 }
 
-int wait_in_front(pid_t middle, const UniqueFd& signals) {
+int wait_in_front(pid_t middle, const UniqueFd& signals, const Lost& lost) {
   const UniqueFd pidfd = open_pidfd(middle);
   if (!pidfd)
     throw Error(ErrorKind::os, fmt::format("watching the middle process: {}", describe_errno(errno)));
@@ -115,13 +118,13 @@ int wait_in_front(pid_t middle, const UniqueFd& signals) {
       if (signal.number == SIGTSTP && !has_ended(pidfd))
         ::raise(SIGSTOP);  // the shell is to see us stopped, as it asked
     }
-    if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier);
+    if (events[0].revents != 0) return end_of_middle(pidfd.get(), earlier, lost);
   }
 }
 
 }  // namespace
 
-int run_guarded(const std::function<int(int front_fd)>& middle) {
+int run_guarded(const std::function<int(int front_fd)>& middle, const Lost& lost) {
   Pipe pipe = make_pipe();
   const std::vector<int> handled = handled_signals();
   block_signals(handled);      // also in the middle process until it has its own descriptor for them
@@ -136,7 +139,7 @@ int run_guarded(const std::function<int(int front_fd)>& middle) {
   if (pid == 0) run_middle(front, std::move(pipe), middle);
   ::setpgid(pid, pid);  // whoever comes first
   pipe.read_end.reset();
-  return wait_in_front(pid, signals);
+  return wait_in_front(pid, signals, lost);
 }
 
 }  // namespace fleetrun::launch

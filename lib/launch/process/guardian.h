@@ -5,10 +5,14 @@
 #pragma once
 #include <functional>
 
+#include "launch/process/exit_status.h"
+
 namespace fleetrun::launch {
 
 // `middle` runs in the middle process with a descriptor that reaches its end when the front process is gone,
-// and gives the exit code. Errors that it throws are printed there. Returns in the front process only.
-int run_guarded(const std::function<int(int front_fd)>& middle);
+// and gives the exit code. Errors that it throws are printed there. Returns in the front process only, where
+// `lost` is called when a signal ended the middle process and its workers are gone.
+int run_guarded(const std::function<int(int front_fd)>& middle,
+                const std::function<void(const ExitStatus&)>& lost);
 
 }  // namespace fleetrun::launch

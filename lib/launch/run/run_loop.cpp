@@ -131,6 +131,21 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   return report.verdict.exit_code;
 }
 
+void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle) {
+  ExitReport report = begin_report(plan);
+  report.started = started;
+  end_report(Error(ErrorKind::internal, "the supervising process " + middle.describe()), report);
+  report.verdict.exit_code = middle.exit_code();
+  try {
+    write_lost_report(plan.options.log_dir.value, [&](const std::string& run_id) {
+      report.run_id = run_id;
+      return report_json(report);
+    });
+  } catch (const Error& error) {
+    write_to_stderr(error);
+  }
+}
+
 RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report)
     : plan_(plan),
       logs_(logs),

@@ -29,6 +29,9 @@ namespace fleetrun::launch {
 // started this one, is gone. Throws Error when the first attempt cannot begin.
 int run_until_done(const RunPlan& plan, int front_fd);
 
+// In the front process, when a signal ended the one that ran the above: writes a report in its place.
+void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle);
+
 // What a run hears from: the loop, the front process, the other nodes.
 struct RunWorld {
   EventLoop& loop;

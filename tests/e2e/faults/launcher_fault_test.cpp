@@ -47,11 +47,29 @@ TEST_CASE("L1: when the middle process is killed nothing stays either, and the f
     const ChildResult result = process.wait();
     CHECK(result.code == 137);
     CHECK(contains(result.err, "the supervising process was killed by SIGKILL (9)"));
+    const auto report = launch.report();
+    CHECK(report["cause"] == "error");
+    CHECK(report["exit_code"] == 137);
+    CHECK(report["message"] == "the supervising process was killed by SIGKILL (9)");
+    CHECK(report["seconds"] > 0);
     CHECK_FALSE(is_alive(worker));
     CHECK_FALSE(is_alive(daemon));
     std::filesystem::remove(launch.folder / "pid");
     std::filesystem::remove(launch.folder / "daemon");
   }
+}
+
+TEST_CASE(
+    "low: a run whose middle process was killed leaves no report of an earlier run, and holds up no later one") {
+  const Launch launch;
+  CHECK(launch.run({"--job_id=first"}, {"exit", "0"}).code == 0);
+  ChildProcess process(Launch::command({"--job_id=second"}, kWorkerWithDaemon), launch.options());
+  ::kill(parent_of(started(launch).worker), SIGKILL);
+  CHECK(process.wait().code == 137);
+  CHECK(launch.report()["job_id"] == "second");
+  CHECK(launch.folder.has("log/workerlog.0"));
+  CHECK(launch.run({"--job_id=third"}, {"exit", "0"}).code == 0);
+  CHECK(launch.report()["job_id"] == "third");
 }
 
 TEST_CASE("L2: when both are killed at one moment the workers die with them, and daemons by the cgroup") {
