@@ -84,7 +84,7 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
   phase_ = Phase::preparing;
   Placed message = {.node_rank = 0, .run_id = options_.run_id, .nodes = {}};
   for (const Node& node : nodes_)
-    message.nodes.push_back({node.join.address, node.join.host, node.join.device_ids});
+    message.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
   Actions actions;
   for (const Node& node : nodes_) {
     actions.push_back(Tell{node.peer, message});
@@ -322,6 +322,12 @@ Coordinator::Node* Coordinator::find(PeerId peer) {
 std::string Coordinator::name_of(const Node& node) const {
   const auto rank = &node - nodes_.data();
   return fmt::format("node {} ({}, {})", rank, node.join.address, node.join.host);
+}
+
+std::optional<PeerId> Coordinator::peer_of(int node) const {
+  if (phase_ == Phase::joining || node < 0 || node >= std::ssize(nodes_)) return std::nullopt;
+  const Node& one = nodes_[static_cast<std::size_t>(node)];
+  return one.state == State::lost ? std::nullopt : std::optional(one.peer);
 }
 
 JsonValue Coordinator::ranks() const {

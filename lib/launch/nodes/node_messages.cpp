@@ -43,8 +43,10 @@ JsonValue to_value(const std::optional<NodeFailure>& failure) {
 JsonValue to_value(const std::vector<NodePlace>& nodes) {
   JsonValue value = JsonValue::list({});
   for (const NodePlace& node : nodes)
-    value.items.push_back(JsonValue::object(
-        {{"address", node.address}, {"host", node.host}, {"device_ids", to_value(node.device_ids)}}));
+    value.items.push_back(JsonValue::object({{"address", node.address},
+                                             {"host", node.host},
+                                             {"logs", node.logs},
+                                             {"device_ids", to_value(node.device_ids)}}));
   return value;
 }
 
@@ -57,6 +59,7 @@ JsonValue to_value(const std::vector<Endpoint>& endpoints) {
 std::pair<const char*, JsonValue> to_message(const Join& join) {
   return {"join", JsonValue::object({{"address", join.address},
                                      {"host", join.host},
+                                     {"logs", join.logs},
                                      {"node_rank", join.node_rank},
                                      {"device_ids", to_value(join.device_ids)},
                                      {"terms", to_value(join.terms)}})};
@@ -81,6 +84,12 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
   return {"ended",
           JsonValue::object(
               {{"attempt", ended.attempt}, {"failure", to_value(ended.failure)}, {"ranks", ended.ranks}})};
+}
+std::pair<const char*, JsonValue> to_message(const Answer& answer) {
+  return {"answer", JsonValue::object({{"id", answer.id}, {"text", answer.text}})};
+}
+std::pair<const char*, JsonValue> to_message(const Ask& ask) {
+  return {"ask", JsonValue::object({{"id", ask.id}, {"request", ask.request}, {"sender", ask.sender}})};
 }
 std::pair<const char*, JsonValue> to_message(const Echo& echo) {
   return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
@@ -213,6 +222,7 @@ std::optional<NodeFailure> failure(Fields& outer) {
 std::optional<Join> read_join(Fields fields) {
   Join join = {.address = fields.text("address"),
                .host = fields.text("host"),
+               .logs = fields.text("logs"),
                .node_rank = fields.maybe_number("node_rank"),
                .device_ids = device_ids(fields),
                .terms = terms(fields)};
@@ -249,11 +259,11 @@ std::optional<Placed> read_placed(Fields fields) {
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
     Fields node = {item};
-    placed.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
+    placed.nodes.push_back({node.text("address"), node.text("host"), node.text("logs"), device_ids(node)});
     fields.good = fields.good && node.good;
   }
-  return fields.good && std::cmp_less(placed.node_rank, placed.nodes.size()) ? std::optional(placed)
-                                                                             : std::nullopt;
+  const bool is_one_of_them = placed.node_rank >= 0 && std::cmp_less(placed.node_rank, placed.nodes.size());
+  return fields.good && is_one_of_them ? std::optional(placed) : std::nullopt;
 }
 
 std::optional<Start> read_start(Fields fields) {
@@ -294,6 +304,10 @@ std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
     const Hurry hurry = {fields.number<int>("attempt")};
     return widen<FromNode>(if_good(fields, hurry));
   }
+  if (frame.key == "answer") {
+    const Answer answer = {fields.number<std::int64_t>("id"), fields.text("text")};
+    return widen<FromNode>(if_good(fields, answer));
+  }
   if (frame.key != "beat") return std::nullopt;
   const Beat beat = {fields.number<std::int64_t>("sent")};
   return widen<FromNode>(if_good(fields, beat));
@@ -325,9 +339,20 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     const Hurry hurry = {fields.number<int>("attempt")};
     return widen<FromFirst>(if_good(fields, hurry));
   }
+  if (frame.key == "ask") {
+    const Ask ask = {fields.number<std::int64_t>("id"), fields.text("request"), fields.text("sender")};
+    return widen<FromFirst>(if_good(fields, ask));
+  }
   if (frame.key != "over") return std::nullopt;
   const Over over = {failure(fields), fields.maybe_number("node"), fields.yes("gave_up")};
   return widen<FromFirst>(if_good(fields, over));
+}
+
+std::string places_text(const Placed& placed) { return to_json(to_message(placed).second) + "\n"; }
+
+std::optional<Placed> parse_places(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  return document.problems.empty() ? read_placed({document.root}) : std::nullopt;
 }
 
 }  // namespace fleetrun::launch

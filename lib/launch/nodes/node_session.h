@@ -27,6 +27,7 @@ struct NodeSessionOptions {
   RestartPolicy restart;  // of the run
 };
 
+// Over 10 members: what the session was given and what it was told lie side by side.
 class NodeSession {
  public:
   using Say = std::function<void(std::string_view line)>;
@@ -54,8 +55,15 @@ class NodeSession {
   // What was waited for: Start, Again or Over.
   std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
 
+  // What this node answers when the first one asks it something.
+  using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
+  void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }
+  // On the first node: asks another one.
+  void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done);
+
   JsonValue ranks() const;  // on the first node: of all nodes, for report.json
-  void finish();            // all have read that the run is over
+  // All have read that the run is over. The other nodes answer until the first one has shown the ends of their logs.
+  void finish();
   // This node cannot go on: the others hear why, and the run is over for it. Only the first call counts.
   void leave(const NodeFailure& failure);
 
@@ -65,11 +73,14 @@ class NodeSession {
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);
   void answer(FromFirst message);
+  void reply_to(const Ask& ask);
+  void run_until(Clock::duration patience, const std::function<bool()>& done);
 
   EventLoop& loop_;
   NodeSessionOptions options_;
   Say say_;
   EventQueue* events_ = nullptr;
+  Answerer answerer_;
   std::unique_ptr<NodeServer> server_;  // on the first node
   std::unique_ptr<NodeLink> link_;
   std::optional<Placed> placed_;

@@ -1,0 +1,42 @@
+#include "launch/serve/node_figures.h"
+
+#include "base/json/json_reader.h"
+#include "launch/nodes/places.h"
+#include "launch/serve/figures_json.h"
+
+namespace fleetrun::launch {
+
+NodeFigures::NodeFigures(EventLoop& loop, NodeSession* nodes) : loop_(loop), nodes_(nodes) {
+  if (nodes_ == nullptr || !nodes_->is_first()) return;
+  const Placed& placed = nodes_->placed();
+  ranks_.resize(static_cast<std::size_t>(world_of(placed) - ranks_of_node(placed, 0).count));
+  asked_.resize(placed.nodes.size());
+}
+
+void NodeFigures::begin() {
+  if (asked_.empty()) return;
+  ask_all();
+  loop_.call_every(kEvery, [this] { ask_all(); });
+}
+
+void NodeFigures::ask_all() {
+  static const std::string request = to_json(JsonValue::object({{"do", "figures"}}));
+  for (std::size_t node = 1; node < asked_.size(); ++node) {
+    if (asked_[node]) continue;
+    asked_[node] = true;
+    const int number = static_cast<int>(node);
+    nodes_->ask(number, request, "fleetrun",
+                [this, number](const std::optional<std::string>& answer) { take(number, answer); });
+  }
+}
+
+void NodeFigures::take(int node, const std::optional<std::string>& answer) {
+  asked_[static_cast<std::size_t>(node)] = false;
+  const RankRange range = ranks_of_node(nodes_->placed(), node);
+  auto figures = answer ? read_figures(read_json(*answer).root) : std::vector<RankMetrics>();
+  figures.resize(static_cast<std::size_t>(range.count));
+  const auto first = static_cast<std::size_t>(range.first - ranks_of_node(nodes_->placed(), 0).count);
+  for (std::size_t rank = 0; rank < figures.size(); ++rank) ranks_[first + rank] = figures[rank];
+}
+
+}  // namespace fleetrun::launch
