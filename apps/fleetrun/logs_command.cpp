@@ -192,8 +192,8 @@ class LogViewer {
       if (launch::is_in_use(query_.folder)) throw;
       return;  // the run has just ended
     }
-    if (!remote_.has_all())
-      loop_.call_at(Clock::now() + (news ? kPiecePause : kAskPause), [this] { follow_remote(); });
+    const Clock::duration pause = !news ? kAskPause : remote_.is_over() ? Clock::duration() : kPiecePause;
+    if (!remote_.has_all()) loop_.call_at(Clock::now() + pause, [this] { follow_remote(); });
   }
 
   void say_where_rest_is() const {

@@ -302,6 +302,7 @@ bool RunLoop::starts_again_with_others() {
 void RunLoop::end() {
   group_.end();
   if (shared_control_) shared_control_->finish();
+  others_.finish();
   control_.close();
   disk_.look();
   if (is_archived(state_.verdict.attempt, report_))

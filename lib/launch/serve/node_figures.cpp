@@ -1,10 +1,18 @@
 #include "launch/serve/node_figures.h"
 
+#include <algorithm>
+
 #include "base/json/json_reader.h"
+#include "launch/loop/timer.h"
 #include "launch/nodes/places.h"
 #include "launch/serve/figures_json.h"
 
 namespace fleetrun::launch {
+namespace {
+
+constexpr auto kLastState = std::chrono::seconds(1);
+
+}  // namespace
 
 NodeFigures::NodeFigures(EventLoop& loop, NodeSession* nodes) : loop_(loop), nodes_(nodes) {
   if (nodes_ == nullptr || !nodes_->is_first()) return;
@@ -15,8 +23,18 @@ NodeFigures::NodeFigures(EventLoop& loop, NodeSession* nodes) : loop_(loop), nod
 
 void NodeFigures::begin() {
   if (asked_.empty()) return;
+  begun_ = true;
   ask_all();
   loop_.call_every(kEvery, [this] { ask_all(); });
+}
+
+void NodeFigures::finish() {
+  if (!begun_) return;
+  ask_all();
+  bool late = false;
+  Timer deadline(loop_);
+  deadline.call_at(Clock::now() + kLastState, [&late] { late = true; });
+  while (!late && std::find(asked_.begin(), asked_.end(), true) != asked_.end()) loop_.run_one();
 }
 
 void NodeFigures::ask_all() {

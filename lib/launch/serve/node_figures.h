@@ -16,7 +16,8 @@ class NodeFigures {
   NodeFigures(const NodeFigures&) = delete;
   NodeFigures& operator=(const NodeFigures&) = delete;
 
-  void begin();  // somebody wants them
+  void begin();   // somebody wants them
+  void finish();  // asks for their last state and waits a moment for it
   // In the order of the ranks, from that after this node's last one. Ranks of a node that is lost or silent are down.
   const std::vector<RankMetrics>& ranks() const { return ranks_; }
 
@@ -28,6 +29,7 @@ class NodeFigures {
   NodeSession* const nodes_;
   std::vector<RankMetrics> ranks_;
   std::vector<bool> asked_;  // each node, without an answer yet
+  bool begun_ = false;
 };
 
 }  // namespace fleetrun::launch

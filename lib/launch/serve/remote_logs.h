@@ -22,6 +22,7 @@ class RemoteLogs {
   // answer. A node that does not answer is named once.
   bool look();
   void look_to_present_ends();
+  bool is_over() const { return over_; }     // the run waits for us to take the ends of the logs
   bool has_all() const { return has_all_; }  // the run is over, and its last piece was shown
   void finish();                             // the starts of last lines
 
