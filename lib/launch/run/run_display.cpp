@@ -56,7 +56,7 @@ void RunDisplay::show(const Event& event) {
 
 bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
   const bool all_shown = attempt_logs_.finish(patience);
-  remote_console_.finish(patience);
+  if (all_shown) remote_console_.finish(patience);
   if (is_archived(report.verdict.attempt, report))  // what its ranks did was shown before the pause
     sources_.console.say(describe_cause(report.verdict, report.command));
   else

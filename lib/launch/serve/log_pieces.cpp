@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <optional>
 
@@ -42,7 +43,7 @@ Wish read_wish(const JsonValue& object, const Verdict& verdict) {
   Wish wish = {
       .rank = static_cast<int>(rank),
       .errors = errors != nullptr && errors->boolean,
-      .attempt = attempt < 0 || attempt > verdict.attempt ? verdict.attempt : static_cast<int>(attempt),
+      .attempt = attempt < 0 ? verdict.attempt : static_cast<int>(std::min<std::int64_t>(attempt, INT_MAX)),
       .from = std::max<std::int64_t>(0, number(object, "from", 0)),
       .since = {}};
   if (const JsonValue* const since = object.find("since", Kind::integer)) wish.since = since->integer;

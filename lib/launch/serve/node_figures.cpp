@@ -1,6 +1,7 @@
 #include "launch/serve/node_figures.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/json/json_reader.h"
 #include "launch/loop/timer.h"
@@ -48,13 +49,20 @@ void NodeFigures::ask_all() {
   }
 }
 
+// What a silent node said last goes on to count, but for its ranks being up.
 void NodeFigures::take(int node, const std::optional<std::string>& answer) {
   asked_[static_cast<std::size_t>(node)] = false;
-  const RankRange range = ranks_of_node(nodes_->placed(), node);
-  auto figures = answer ? read_figures(read_json(*answer).root) : std::vector<RankMetrics>();
-  figures.resize(static_cast<std::size_t>(range.count));
-  const auto first = static_cast<std::size_t>(range.first - ranks_of_node(nodes_->placed(), 0).count);
-  for (std::size_t rank = 0; rank < figures.size(); ++rank) ranks_[first + rank] = figures[rank];
+  const Placed& placed = nodes_->placed();
+  const RankRange range = ranks_of_node(placed, node);
+  const auto figures = answer ? read_figures(read_json(*answer).root) : std::vector<RankMetrics>();
+  const auto first = static_cast<std::size_t>(range.first - ranks_of_node(placed, 0).count);
+  for (std::size_t rank = 0; std::cmp_less(rank, range.count); ++rank) {
+    RankMetrics& known = ranks_[first + rank];
+    if (rank < figures.size())
+      known = figures[rank];
+    else
+      known.up = false;
+  }
 }
 
 }  // namespace fleetrun::launch

@@ -122,13 +122,13 @@ TEST_CASE("fleetrun logs -f follows ranks of other nodes to their last words") {
     CHECK_MESSAGE(contains(end.out, line), end.out);
 }
 
-TEST_CASE("fleetrun logs -f goes on with the log of the next attempt") {
+TEST_CASE("after a restart, the console and fleetrun logs -f go on with the log of the next attempt") {
   Cluster cluster(2);
   const std::string stay = cluster.shared() / "stay";
   const std::string script = "echo attempt $TORCHELASTIC_RESTART_COUNT; while [ ! -e " + stay +
                              "$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.05; done; echo leaves; [ "
                              "$TORCHELASTIC_RESTART_COUNT = 1 ]";
-  cluster.start({"--max_restart=1", "--restart_delay=0.5", "--", "/bin/sh", "-c", script});
+  cluster.start({"--max_restart=1", "--restart_delay=0.5", "--console=1", "--", "/bin/sh", "-c", script});
   REQUIRE(comes_true([&] { return contains(cluster.log(1, 0), "attempt"); }, within(20s)));
   ChildProcess follower(command_on(cluster, 0, "logs", {"--rank=1", "-f"}));
   cluster.shared().write("stay0", "");
@@ -139,10 +139,11 @@ TEST_CASE("fleetrun logs -f goes on with the log of the next attempt") {
       },
       within(20s)));
   cluster.shared().write("stay1", "");
-  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
-  const ChildResult end = follower.wait(within(10s));
-  CHECK(std::count(end.out.begin(), end.out.end(), '\n') == 4);
-  CHECK_MESSAGE(end.out.ends_with("leaves\n"), end.out);
+  const auto ends = cluster.ends();
+  for (const ChildResult& end : ends) CHECK_MESSAGE(end.code == 0, end.err);
+  const std::string wanted = "attempt 0\nleaves\nattempt 1\nleaves\n";
+  CHECK(follower.wait(within(10s)).out == wanted);
+  CHECK_MESSAGE(ends[0].out.ends_with("\n" + wanted), ends[0].out);
 }
 
 TEST_CASE("--console on the first node shows ranks of other nodes, up to their last words") {

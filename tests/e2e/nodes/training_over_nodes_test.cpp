@@ -59,6 +59,26 @@ TEST_CASE("4 ranks end with the same weights, bit by bit, on 2 nodes and on 4") 
   CHECK(weights_of(four, "1") == wanted);
 }
 
+TEST_CASE("the metrics of the first node have the steps and the speed of all ranks") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kShortJob;
+    Words words = {"--nproc_per_node=2", "--device=cpu", "job.json"};
+    if (node == 0) words.insert(words.begin(), "--metrics_file=metrics.prom");
+    cluster.start(node, words);
+  }
+  for (const ChildResult& end : cluster.ends()) REQUIRE_MESSAGE(end.code == 0, end.err);
+  const std::string metrics = cluster.read(0, "metrics.prom");
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    CAPTURE(rank);
+    const std::string label = std::string("{rank=\"") + rank + "\"";
+    CHECK_MESSAGE(contains(metrics, "fleetrun_step" + label + "} 30\n"), metrics);
+    CHECK(contains(metrics, "fleetrun_phase" + label + ",phase=\"finished\"} 1\n"));
+    CHECK(contains(metrics, "fleetrun_images_per_second" + label + "} "));
+    CHECK_FALSE(contains(metrics, "fleetrun_images_per_second" + label + "} 0\n"));
+  }
+}
+
 TEST_CASE("a rank of a training that is killed ends all nodes with its signal, and the rank is named") {
   Cluster cluster(2);
   for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
