@@ -34,12 +34,45 @@ using launch::LogPrefix;
 using launch::LogQuery;
 using launch::LogText;
 using launch::OutputStream;
+using launch::Placed;
 using launch::RankLog;
 
 constexpr auto kLookPause = std::chrono::seconds(1);  // between looks whether the run is over or begins anew
 constexpr auto kAskPause = std::chrono::milliseconds(250);   // between questions for the logs of other nodes
 constexpr auto kPiecePause = std::chrono::milliseconds(10);  // the same while there is more: at most 6 MB/s
 const launch::Patience kNoHurry = {std::chrono::hours(1000), [] { return false; }};  // a reader may be slow
+
+// "/home/me/log/workerlog.1 on node 1 (10.0.0.2, beta)"
+std::string place_of(int rank, const Placed& places) {
+  const int node = *launch::node_of_rank(places, rank);
+  return fmt::format("{}/workerlog.{} on {}", places.nodes[static_cast<std::size_t>(node)].logs,
+                     rank - launch::ranks_of_node(places, node).first, launch::name_of_node(places, node));
+}
+
+Error cannot_show(int rank, const Placed& places) {
+  const std::string place = place_of(rank, places);
+  if (places.node_rank == 0)
+    return {ErrorKind::missing, fmt::format("the run is over; the log of rank {} is {}", rank, place)};
+  return {
+      ErrorKind::usage, fmt::format("the log of rank {} is {}", rank, place),
+      fmt::format("while the run goes on, {} shows the logs of all ranks", launch::name_of_node(places, 0))};
+}
+
+// Ranks that the user named and other nodes have. Throws Error when they cannot be shown here.
+std::vector<int> ranks_elsewhere(const LogQuery& query, const std::optional<Placed>& places) {
+  std::vector<int> ranks;
+  if (!places || !query.ranks) return ranks;
+  const bool can_ask = places->node_rank == 0 && launch::is_in_use(query.folder);
+  const launch::RankRange own = launch::ranks_of_node(*places, places->node_rank);
+  for (const int rank : query.ranks->below(launch::world_of(*places), "--rank")) {
+    if (own.contains(rank)) continue;
+    if (can_ask)
+      ranks.push_back(rank);
+    else if (!query.ranks->all)
+      throw cannot_show(rank, *places);
+  }
+  return ranks;
+}
 
 // Shows logs, and while the run goes on what is added to them. Ranks of other nodes are shown on the first node, while the run goes on.
 class LogViewer {
@@ -52,7 +85,7 @@ class LogViewer {
     const std::string newest = launch::newest_logs(query.folder);
     for (const RankLog& log : launch::find_logs(newest))
       if (!query.ranks || query.ranks->contains(first_rank() + log.rank)) logs_.push_back({.log = log});
-    elsewhere_ = ranks_elsewhere();
+    elsewhere_ = ranks_elsewhere(query, places_);
     if (logs_.empty() && elsewhere_.empty())
       throw Error(ErrorKind::missing,
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
@@ -98,40 +131,6 @@ class LogViewer {
 
   std::string path_of(const Log& log) const {
     return fmt::format("{}/workerlog.{}", query_.folder, log.log.name());
-  }
-
-  // Those that the user named and other nodes have. Throws when they cannot be shown here.
-  std::vector<int> ranks_elsewhere() const {
-    if (!places_ || !query_.ranks) return {};
-    const int world = launch::world_of(*places_);
-    query_.ranks->below(world, "--rank");
-    const bool is_first = places_->node_rank == 0, runs = launch::is_in_use(query_.folder);
-    std::vector<int> ranks;
-    for (int rank = 0; rank < world; ++rank) {
-      const int node = *launch::node_of_rank(*places_, rank);
-      if (!query_.ranks->contains(rank) || node == places_->node_rank) continue;
-      if (is_first && runs)
-        ranks.push_back(rank);
-      else if (!query_.ranks->all)
-        throw cannot_show(rank, is_first);
-    }
-    return ranks;
-  }
-
-  std::string place_of(int rank) const {
-    const int node = *launch::node_of_rank(*places_, rank);
-    return fmt::format("{}/workerlog.{} on {}", places_->nodes[static_cast<std::size_t>(node)].logs,
-                       rank - launch::ranks_of_node(*places_, node).first,
-                       launch::name_of_node(*places_, node));
-  }
-
-  Error cannot_show(int rank, bool is_first) const {
-    if (is_first)
-      return {ErrorKind::missing,
-              fmt::format("the run is over; the log of rank {} is {}", rank, place_of(rank))};
-    return {ErrorKind::usage, fmt::format("the log of rank {} is {}", rank, place_of(rank)),
-            fmt::format("while the run goes on, {} shows the logs of all ranks",
-                        launch::name_of_node(*places_, 0))};
   }
 
   void add_remote(int rank) {
@@ -199,7 +198,7 @@ class LogViewer {
   void say_where_rest_is() const {
     if (remote_.empty() || remote_.has_all() || out_.problem() != 0) return;
     for (const int rank : elsewhere_)
-      log_line("fleetrun", fmt::format("there may be more in {}", place_of(rank)));
+      log_line("fleetrun", fmt::format("there may be more in {}", place_of(rank, *places_)));
   }
 
   // A restart moves the log away and begins another one; there may have been several since the last look.
@@ -215,7 +214,7 @@ class LogViewer {
   }
 
   const LogQuery& query_;
-  const std::optional<launch::Placed> places_;  // none: the run has one node
+  const std::optional<Placed> places_;  // none: the run has one node
   EventLoop loop_;
   OutputStream out_;
   launch::RemoteLogs remote_;

@@ -155,7 +155,7 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared"),
              silent = list_of(answer, "silent");
   const std::string not_answered =
-      fmt::format("the nodes of rank {} did not answer", fmt::join(silent, ", "));
+      fmt::format("the nodes of rank {} did not answer; the signal may come late", fmt::join(silent, ", "));
   if (sent.empty() && spared.empty() && !silent.empty()) throw Error(ErrorKind::temporary, not_answered);
   if (sent.empty() && spared.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
   const std::string not_sent =

@@ -1,6 +1,7 @@
 #include "launch/serve/shared_control.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,26 +85,39 @@ void SharedControl::ps(const std::string& sender, const Reply& reply) {
       [this, reply](const NodeAnswers& answers) { reply(to_json(merge_ps(nodes_.placed(), answers))); });
 }
 
-void SharedControl::signal(const JsonValue& request, const std::string& sender, const Reply& reply) {
+std::optional<std::string> SharedControl::objection_to(const RankSet& wanted) const {
   const Placed& placed = nodes_.placed();
-  const std::string chosen = text_in(request, "ranks");
-  const RankSet wanted = parse_ranks("ranks", chosen.empty() ? "all" : chosen);
   const RankRange all = {0, world_of(placed)}, own = ranks_of_node(placed, placed.node_rank);
   if (const auto other = rank_beyond(wanted, all.first, all.last()))
-    return reply(to_json(
-        refusal(fmt::format("the run has the ranks {} to {}, not {}", all.first, all.last(), *other))));
-  if (const auto other = rank_beyond(wanted, own.first, own.last()); other && !nodes_.is_first())
-    return reply(to_json(refusal(fmt::format("this node has the ranks {} to {}, not {}; {} reaches all ranks",
-                                             own.first, own.last(), *other, name_of_node(placed, 0)))));
-  std::map<int, std::string> ranks, requests;
+    return fmt::format("the run has the ranks {} to {}, not {}", all.first, all.last(), *other);
+  const auto other = rank_beyond(wanted, own.first, own.last());
+  if (!other || nodes_.is_first()) return std::nullopt;
+  return fmt::format("this node has the ranks {} to {}, not {}; {} reaches all ranks", own.first, own.last(),
+                     *other, name_of_node(placed, 0));
+}
+
+// By node: those that this node may ask.
+std::map<int, std::string> SharedControl::ranks_by_node(const RankSet& wanted) const {
+  const Placed& placed = nodes_.placed();
+  std::map<int, std::string> ranks;
   for (int node = 0; node < std::ssize(placed.nodes); ++node) {
     if (!nodes_.is_first() && node != placed.node_rank) continue;
     const std::string some = ranks_within(wanted, ranks_of_node(placed, node));
-    if (some.empty()) continue;
+    if (!some.empty()) ranks[node] = some;
+  }
+  return ranks;
+}
+
+void SharedControl::signal(const JsonValue& request, const std::string& sender, const Reply& reply) {
+  const std::string chosen = text_in(request, "ranks");
+  const RankSet wanted = parse_ranks("ranks", chosen.empty() ? "all" : chosen);
+  if (const auto why = objection_to(wanted)) return reply(to_json(refusal(*why)));
+  const std::map<int, std::string> ranks = ranks_by_node(wanted);
+  std::map<int, std::string> requests;
+  for (const auto& [node, some] : ranks) {
     JsonValue part = request;
     std::erase_if(part.members, [](const JsonMember& member) { return member.key == "ranks"; });
     part.add("ranks", some);
-    ranks[node] = some;
     requests[node] = to_json(part);
   }
   if (requests.empty()) return reply(own_.answer(to_json(request), sender));

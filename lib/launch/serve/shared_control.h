@@ -3,11 +3,11 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/json/json_value.h"
+#include "launch/cli/rank_set.h"
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_session.h"
 #include "launch/serve/control_requests.h"
@@ -34,6 +34,8 @@ class SharedControl {
 
   void ask(const std::map<int, std::string>& requests, const std::string& sender, const Done& done);
   void ps(const std::string& sender, const Reply& reply);
+  std::optional<std::string> objection_to(const RankSet& wanted) const;
+  std::map<int, std::string> ranks_by_node(const RankSet& wanted) const;
   void signal(const JsonValue& request, const std::string& sender, const Reply& reply);
   void log(const JsonValue& request, const std::string& sender, const Reply& reply);
   void reply_with_log(const std::string& follower, JsonValue answer, const Reply& reply);
