@@ -27,7 +27,7 @@ class NodeQuestions {
 
   // `ask.id` is filled in.
   void ask(PeerId node, Ask ask, Done done, TimePoint now);
-  void heard(PeerId node, const Answer& answer);  // a late one counts for nothing
+  void heard(PeerId node, const Answer& answer);  // a late one counts for nothing, but the node is free again
   void lost(PeerId node);
   void woke(TimePoint now);  // at wake_at()
   std::optional<TimePoint> wake_at() const;
@@ -38,11 +38,15 @@ class NodeQuestions {
     Done done;
     TimePoint deadline;
   };
+  struct Line {
+    std::int64_t sent = 0;  // what the node works on, also when nobody waits for it any more; 0: nothing
+    std::deque<Question> waiting;  // those who wait for answers, by their deadlines
+  };
 
   void send_next(PeerId node);
 
   Send send_;
-  std::map<PeerId, std::deque<Question>> open_;  // of each node; the first one has been sent
+  std::map<PeerId, Line> lines_;  // of each node
   std::int64_t last_id_ = 0;
 };
 

@@ -36,6 +36,7 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, Co
                   },
               .on_input =
                   [this](const Peer& peer, std::string input) {
+                    nodes_[peer.id].last_heard = Clock::now();  // also amid a long message
                     return read_frames(peers_, peer.id, std::move(input),
                                        [&](const wire::Message& message) { on_message(peer.id, message); });
                   },

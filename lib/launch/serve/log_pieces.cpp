@@ -64,6 +64,19 @@ void cut_after_character(std::string& text) {
   if (whole > 0 && text.size() - whole < kLongestCharacter) text.resize(whole);
 }
 
+// The bytes of the text that take at most so many on the network. There they stand in a JSON text within another one.
+std::size_t bytes_within(const std::string& text, std::size_t most) {
+  constexpr std::size_t kControl = 7, kOther = 3;  // "\\\\u001b"; what is no UTF-8 becomes U+FFFD
+  std::size_t cost = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    const bool plain = (code >= 0x20 && code < 0x7f) || code == '\n' || code == '\t';
+    cost += plain ? 1 : code > 0x7f ? kOther : kControl;
+    if (cost > most) return i;
+  }
+  return text.size();
+}
+
 JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& wish, std::size_t most) {
   const RankLog log = {wish.rank - verdict.span.first, wish.errors};
   JsonValue piece =
@@ -82,6 +95,7 @@ JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& 
                                  std::chrono::system_clock::time_point(std::chrono::seconds(*wish.since))));
   file.go_to(from);
   std::string text = file.read(most);
+  text.resize(bytes_within(text, most));
   if (std::cmp_less(from + std::ssize(text), size)) cut_after_character(text);
   piece.add("from", from);
   piece.add("bytes", text.size());

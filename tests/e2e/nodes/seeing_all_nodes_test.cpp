@@ -125,9 +125,11 @@ TEST_CASE("fleetrun logs -f follows ranks of other nodes to their last words") {
 TEST_CASE("after a restart, the console and fleetrun logs -f go on with the log of the next attempt") {
   Cluster cluster(2);
   const std::string stay = cluster.shared() / "stay";
-  const std::string script = "echo attempt $TORCHELASTIC_RESTART_COUNT; while [ ! -e " + stay +
-                             "$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.05; done; echo leaves; [ "
-                             "$TORCHELASTIC_RESTART_COUNT = 1 ]";
+  const std::string script =
+      "[ $RANK$TORCHELASTIC_RESTART_COUNT = 00 ] && exec sleep 100; echo attempt $TORCHELASTIC_RESTART_COUNT; while [ ! -e " +
+      stay +
+      "$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.05; done; echo leaves; [ "
+      "$TORCHELASTIC_RESTART_COUNT = 1 ]";
   cluster.start({"--max_restart=1", "--restart_delay=0.5", "--console=1", "--", "/bin/sh", "-c", script});
   REQUIRE(comes_true([&] { return contains(cluster.log(1, 0), "attempt"); }, within(20s)));
   ChildProcess follower(command_on(cluster, 0, "logs", {"--rank=1", "-f"}));
@@ -239,6 +241,23 @@ TEST_CASE("a flood of lines that the first node follows holds up neither the ran
                 ends[0].err);
   CHECK(contains(ends[0].out, "\nwritten\n"));
   CHECK(follower.wait(within(10s)).code == 0);
+}
+
+TEST_CASE("over a slow network, a log that is followed delays no sign of life so long that the run ends") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  const Words shape = {"tc",   "qdisc", "add",   "dev", "eth0",    "root", "tbf",
+                       "rate", "1mbit", "burst", "4kb", "latency", "400ms"};
+  if (run_child(network.in(1, shape)).code != 0) LEAVE_OUT("no tc with a token bucket here");
+  Cluster cluster(2, &network);
+  const std::string script = "[ $RANK = 1 ] && head -c 20000000 /dev/urandom; exec sleep 7";
+  cluster.start({"--console=1", "--", "/bin/sh", "-c", script});
+  REQUIRE(
+      comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log/.nodes"); }, within(10s)));
+  ChildProcess follower(command_on(cluster, 0, "logs", {"--rank=1", "-f", "--grep=never"}));
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(follower.wait(within(10s)).code == 0);
+  CHECK(std::filesystem::file_size(cluster.folder(1) + "/log/workerlog.0") == 20'000'000);
 }
 
 }  // namespace

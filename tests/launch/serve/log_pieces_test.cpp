@@ -73,6 +73,16 @@ TEST_CASE("bytes that JSON cannot carry are replaced, and no character is cut in
   CHECK(cut.find("bytes")->value.integer == static_cast<std::int64_t>(kMostLogBytes - 1));
 }
 
+TEST_CASE("a piece of bytes that are no text takes no more room on the network than text") {
+  const Scene scene;
+  scene.write("workerlog.0", std::string(1 << 20, '\x1b'));
+  const JsonValue piece = scene.ask(R"([{"rank": 4}])").find("logs")->value.items.front();
+  CHECK(piece.find("bytes")->value.integer > 5000);
+  CHECK(to_json(JsonValue(to_json(piece))).size() < kMostLogBytes + 500);
+  scene.write("workerlog.0", std::string(1 << 20, '\xff'));
+  CHECK(to_json(JsonValue(to_json(scene.ask(R"([{"rank": 4}])")))).size() < kMostLogBytes + 500);
+}
+
 TEST_CASE("an earlier attempt is read where the restart has put it, the present one in the folder") {
   Scene scene;
   scene.verdict.attempt = 1;
