@@ -66,18 +66,20 @@ std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), number_of(run, "seconds"));
   const auto row = [&](const auto&... cells) {
-    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}", cells...);
+    text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {}", cells...);
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   };
-  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP");
   const JsonMember* ranks = run.find("ranks");
+  const bool has_hosts =
+      ranks != nullptr && !ranks->value.items.empty() && ranks->value.items.front().find("host") != nullptr;
+  row("RANK", "PID", "STATE", "SECONDS", "CPU", "MIB", "LOG AGO", "STEP", has_hosts ? "HOST" : "");
   if (ranks == nullptr) return text;
   for (const JsonValue& rank : ranks->value.items) {
     const std::string state = text_of(rank, "state");  // a letter while the process runs
     row(text_of(rank, "rank"), text_of(rank, "pid"), state.size() == 1 ? launch::name_state(state[0]) : state,
         number_of(rank, "seconds"), number_of(rank, "cpu_seconds"), number_of(rank, "memory_mib"),
-        number_of(rank, "log_seconds_ago"), text_of(rank, "step"));
+        number_of(rank, "log_seconds_ago"), text_of(rank, "step"), has_hosts ? text_of(rank, "host") : "");
   }
   return text;
 }
@@ -150,7 +152,11 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const JsonValue answer =
       ask(find_log_dir(found, environment),
           JsonValue::object({{"do", "signal"}, {"signal", signal}, {"ranks", chosen_ranks(found)}}));
-  const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared");
+  const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared"),
+             silent = list_of(answer, "silent");
+  const std::string not_answered =
+      fmt::format("the nodes of rank {} did not answer; the signal may come late", fmt::join(silent, ", "));
+  if (sent.empty() && spared.empty() && !silent.empty()) throw Error(ErrorKind::temporary, not_answered);
   if (sent.empty() && spared.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
   const std::string not_sent =
       fmt::format("{} was not sent to rank {}: it has no handler there, and would end the rank",
@@ -158,6 +164,7 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   if (sent.empty()) throw Error(ErrorKind::temporary, not_sent, "TERM and KILL end a rank");
   print_answer(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")));
   if (!spared.empty()) log_line("fleetrun", not_sent);
+  if (!silent.empty()) log_line("fleetrun", not_answered);
   return 0;
 }
 

@@ -12,9 +12,15 @@
 
 #include <fmt/format.h>
 
+#include "base/json/json_reader.h"
 #include "fuzz/mutate.h"
 #include "launch/nodes/coordinator.h"
 #include "launch/nodes/node_messages.h"
+#include "launch/nodes/node_questions.h"
+#include "launch/nodes/places.h"
+#include "launch/serve/figures_json.h"
+#include "launch/serve/merge_answers.h"
+#include "launch/serve/remote_log.h"
 
 namespace fleetrun::fuzz {
 namespace {
@@ -40,6 +46,8 @@ class Conversation {
       bytes.remove_prefix(1);
       now_ += std::chrono::milliseconds(10 * (order / 16));
       const PeerId peer = 1 + order % kPeers;
+      questions_.woke(now_);
+      if (order % 16 == 15) questions_.lost(peer);
       if (order % 16 == 15) take(coordinator_.lost(peer, "it left", now_, now_));
       if (const auto time = coordinator_.wake_at(); time && *time <= now_) take(coordinator_.woke(now_));
       const std::size_t length =
@@ -48,6 +56,9 @@ class Conversation {
       bytes.remove_prefix(wire::kLengthBytes + length);
     }
     coordinator_.ranks();
+    questions_.woke(now_ + NodeQuestions::kPatience);
+    must(asked_ == answered_, "a question has no answer, or two");
+    must(!questions_.wake_at(), "somebody still waits for an answer");
   }
 
  private:
@@ -55,8 +66,32 @@ class Conversation {
     const auto message = wire::decode(frame);
     const auto* set = message ? std::get_if<wire::Set>(&*message) : nullptr;
     if (set == nullptr) return;
-    decode_from_first(*set);
-    if (const auto said = decode_from_node(*set)) take(coordinator_.on(peer, *said, now_));
+    if (const auto heard = decode_from_first(*set)) obey(*heard);
+    const auto said = decode_from_node(*set);
+    if (!said) return;
+    if (const auto* answer = std::get_if<Answer>(&*said)) use(peer, *answer);
+    take(coordinator_.on(peer, *said, now_));
+  }
+
+  // What other nodes are asked, they answer as they like.
+  void obey(const FromFirst& message) {
+    const auto* places = std::get_if<Places>(&message);
+    if (places != nullptr && !places->nodes.empty()) placed_ = {0, places->run_id, places->nodes};
+    const auto* ask = std::get_if<Ask>(&message);
+    if (ask == nullptr) return;
+    ++asked_;
+    const auto count = [this](const std::optional<std::string>&) { ++answered_; };
+    questions_.ask(1 + static_cast<PeerId>(ask->id) % kPeers, *ask, count, now_);
+  }
+
+  void use(PeerId peer, const Answer& answer) {
+    questions_.heard(peer, answer);
+    const JsonValue text = read_json(answer.text).root;
+    read_figures(text);
+    const LogAnswer pieces = read_log_answer(text, 1);
+    if (pieces.pieces != nullptr) log_.take(pieces.pieces->items.front(), pieces.newest, now_);
+    to_json(merge_ps(placed_, {{0, text}, {1, text}}));
+    to_json(merge_signal(placed_, {{0, "0"}}, {{0, text}}));
   }
 
   void take(const Coordinator::Actions& actions) {
@@ -74,6 +109,10 @@ class Conversation {
   TimePoint now_ = TimePoint() + std::chrono::hours(1);
   Coordinator coordinator_{{.nodes = kNodes, .run_id = "run", .restart = {.most = 2}}, now_};
   bool over_ = false;
+  std::size_t asked_ = 0, answered_ = 0;
+  NodeQuestions questions_{[](PeerId, const Ask&) {}};
+  Placed placed_ = {0, "run", {{"10.0.0.1", "host", "/log", {{0}}}}};
+  RemoteLog log_{{.rank = 0, .errors = false, .attempt = 0, .since = {}}, LogText([] { return ""; })};
 };
 
 // A run of three nodes, as orders.
@@ -97,7 +136,23 @@ std::vector<std::string> conversations() {
     ends += order(peer, Ended{0, {}, JsonValue::list({})});
     fails += order(peer, Failed{0, failure}) + order(peer, Ended{0, failure, JsonValue::list({})});
   }
-  return {joins, joins + readies, joins + readies + ends, joins + readies + fails + readies,
+  const std::string lively = order(1, Signs{0, {.silent = std::chrono::seconds(1), .unmatched = {{}}}}) +
+                             order(2, Finished{0, 1}) + order(3, Signalled{0, 20});
+  const auto from_first = [](const FromFirst& message) { return std::string(1, '\0') + encode(message); };
+  const Places places = {"run", {{"10.0.0.1", "one", "/a", {{0}}}, {"10.0.0.2", "two", "/b", {{0}, {1}}}}};
+  const std::string log =
+      R"({"attempt": 0, "logs": [{"attempt": 0, "from": 0, "bytes": 3, "size": 9, "text": "a\nb"}]})";
+  const std::string asks = from_first(places) + from_first(Ask{1, R"({"do": "ps"})", "somebody"}) +
+                           from_first(Ask{2, R"({"do": "log"})", "somebody"}) +
+                           order(2, Answer{1, R"({"ranks": [{"rank": 1}], "spared": [2]})"}) +
+                           order(3, Answer{2, log}) +
+                           order(2, Answer{3, to_json(figures_json({RankMetrics{}}))});
+  return {asks,
+          joins + asks,
+          joins,
+          joins + readies,
+          joins + readies + lively + ends,
+          joins + readies + fails + readies,
           order(2, Beat{7})};
 }
 

@@ -15,6 +15,8 @@ struct LinePlace {
   std::string role = "default";
 };
 
+constexpr const char* kUsualPrefix = "[{rank}] ";  // when lines of several ranks are shown
+
 // Throws Error(usage) for other names in braces; `source` is "--log_prefix".
 LogPrefix parse_log_prefix(const std::string& source, const std::string& text);
 

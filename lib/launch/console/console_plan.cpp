@@ -27,15 +27,7 @@ void show(int rank, LogStream stream, Fate fate, std::vector<ShownLog>& logs) {
   if (fate != Fate::hidden) logs.push_back({rank, stream, fate == Fate::tagged});
 }
 
-}  // namespace
-
-bool ConsolePlan::shows_many() const {
-  return std::any_of(logs.begin(), logs.end(),
-                     [&](const ShownLog& log) { return log.local_rank != logs.front().local_rank; });
-}
-
-ConsolePlan plan_console(const LaunchOptions& options, int local_size) {
-  const std::vector<int> shown = ranks_to_show(options, local_size);
+ConsolePlan plan_of(const LaunchOptions& options, int local_size, const std::vector<int>& shown) {
   ConsolePlan plan;
   for (int rank = 0; rank < local_size; ++rank) {
     const int redirected = options.redirects.value.of(rank);
@@ -49,6 +41,35 @@ ConsolePlan plan_console(const LaunchOptions& options, int local_size) {
     show(rank, apart ? LogStream::out : LogStream::both, out, plan.logs);
     if (apart) show(rank, LogStream::err, err, plan.logs);
   }
+  return plan;
+}
+
+}  // namespace
+
+bool ConsolePlan::shows_many() const {
+  if (!elsewhere.empty()) return elsewhere.size() > 1 || !logs.empty();
+  return std::any_of(logs.begin(), logs.end(),
+                     [&](const ShownLog& log) { return log.local_rank != logs.front().local_rank; });
+}
+
+ConsolePlan plan_console(const LaunchOptions& options, int local_size) {
+  return plan_of(options, local_size, ranks_to_show(options, local_size));
+}
+
+ConsolePlan plan_console(const LaunchOptions& options, const ConsoleNode& node) {
+  const Setting<RankSet>& console = options.console;
+  if (console.origin == Origin::fallback || options.called_as == CalledAs::torchrun)
+    return plan_console(options, node.local_size);
+  if (node.world) console.value.below(*node.world, console.source);
+  const bool is_first = node.first == 0;
+  std::vector<int> here, elsewhere;
+  for (int rank = 0; rank < node.world.value_or(node.first + node.local_size); ++rank) {
+    const bool is_here = rank >= node.first && rank < node.first + node.local_size;
+    if (!console.value.contains(rank) || (!is_here && !is_first)) continue;
+    (is_here ? here : elsewhere).push_back(is_here ? rank - node.first : rank);
+  }
+  ConsolePlan plan = plan_of(options, node.local_size, here);
+  plan.elsewhere = elsewhere;
   return plan;
 }
 

@@ -1,5 +1,6 @@
 // What the console shows of which local rank, and whose stderr has a log of its own. Decided from options only.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "launch/cli/launch_options.h"
@@ -19,11 +20,20 @@ struct ShownLog {
 struct ConsolePlan {
   std::vector<ShownLog> logs;  // in the order of the ranks
   std::vector<bool> apart;     // of each local rank: stderr goes to workerlog.N.err
+  std::vector<int> elsewhere;  // on the first node: ranks of other nodes, by their numbers in the run
 
   bool shows_many() const;  // ranks
 };
 
 // Throws Error(usage) when --console lists ranks that the run does not have.
 ConsolePlan plan_console(const LaunchOptions& options, int local_size);
+
+// A node among others: --console lists ranks of the whole run, of which each node shows its own, and the first node all. By default, and as
+// torchrun, each node counts its own ranks from 0.
+struct ConsoleNode {
+  int first = 0, local_size = 1;  // its ranks
+  std::optional<int> world;       // none: not known yet
+};
+ConsolePlan plan_console(const LaunchOptions& options, const ConsoleNode& node);
 
 }  // namespace fleetrun::launch

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -66,9 +67,9 @@ std::string progress_text(const std::vector<Progress>& ranks, std::size_t width)
   return fits == texts.end() ? texts.back().substr(0, width) : *fits;
 }
 
-ProgressLine::ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages,
+ProgressLine::ProgressLine(EventLoop& loop, std::function<std::vector<Progress>()> ranks,
                            const Environment& environment)
-    : pages_(pages),
+    : ranks_(std::move(ranks)),
       terminal_(loop, STDERR_FILENO),
       may_redraw_(can_erase_lines(environment)),
       next_line_(Clock::now() + kLinePause) {}
@@ -76,14 +77,13 @@ ProgressLine::ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& 
 ProgressLine::~ProgressLine() { clear(); }
 
 std::optional<Clock::duration> ProgressLine::interval() const {
-  if (!terminal_.is_terminal() || pages_.empty()) return std::nullopt;
+  if (!terminal_.is_terminal() || ranks_().empty()) return std::nullopt;
   return kDrawPause;
 }
 
 void ProgressLine::draw() {
   if (!terminal_.idle()) return;  // a stopped terminal gets no more lines
-  std::vector<Progress> ranks;
-  for (const ProgressPagePtr& page : pages_) ranks.push_back(read_progress(*page));
+  const std::vector<Progress> ranks = ranks_();
   if (may_redraw_ && is_in_foreground(STDERR_FILENO))
     redraw(progress_text(ranks, std::max(terminal_width(STDERR_FILENO), kEchoWidth) - kEchoWidth));
   else

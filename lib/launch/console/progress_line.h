@@ -1,6 +1,7 @@
-// One line on the terminal that says how far the embedded runtime is, drawn from the ranks' progress pages.
+// One line on the terminal that says how far the embedded runtime is.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,8 +35,8 @@ std::string progress_text(const std::vector<Progress>& ranks, std::size_t width 
 class ProgressLine {
  public:
   // Nothing is shown when stderr is not a terminal. In the foreground of a terminal that can erase lines one line is
-  // drawn again and again, elsewhere a line is added now and then. The pages outlive it.
-  ProgressLine(EventLoop& loop, const std::vector<ProgressPagePtr>& pages, const Environment& environment);
+  // drawn again and again, elsewhere a line is added now and then. `ranks` says how far the ranks are; none: they are of another program.
+  ProgressLine(EventLoop& loop, std::function<std::vector<Progress>()> ranks, const Environment& environment);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -48,7 +49,7 @@ class ProgressLine {
   void redraw(const std::string& text);
   void add_line(const std::string& text);
 
-  const std::vector<ProgressPagePtr>& pages_;
+  std::function<std::vector<Progress>()> ranks_;
   OutputStream terminal_;
   bool may_redraw_;
   bool drawn_ = false;

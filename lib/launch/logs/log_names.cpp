@@ -25,8 +25,8 @@ constexpr std::array<Numbered, 6> kOfRanks = {{{"workerlog.", ""},
                                                {"backup_env.", ".json"},
                                                {"stacks.", ""},
                                                {"collectives.", ".json"}}};
-constexpr std::array<std::string_view, 6> kOfRuns = {kReportName,  kTrainReportName, kEndpointsName,
-                                                     kReserveName, kTimesName,       kControlName};
+constexpr std::array<std::string_view, 7> kOfRuns = {
+    kReportName, kTrainReportName, kEndpointsName, kNodesName, kReserveName, kTimesName, kControlName};
 
 }  // namespace
 

@@ -88,7 +88,7 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
   for (Node& node : nodes_) {
     node.join.terms.clear();  // have been compared
     actions.push_back(Tell{{node.peer}, Place{static_cast<int>(all.nodes.size())}});
-    all.nodes.push_back({node.join.address, node.join.host, node.join.device_ids});
+    all.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
   }
   actions.push_back(tell_all(all).front());
   start_at_ = now;
@@ -351,6 +351,12 @@ Coordinator::Node* Coordinator::find(PeerId peer) {
 std::string Coordinator::name_of(const Node& node) const {
   const auto rank = &node - nodes_.data();
   return fmt::format("node {} ({}, {})", rank, node.join.address, node.join.host);
+}
+
+std::optional<PeerId> Coordinator::peer_of(int node) const {
+  if (phase_ == Phase::joining || node < 0 || node >= std::ssize(nodes_)) return std::nullopt;
+  const Node& one = nodes_[static_cast<std::size_t>(node)];
+  return one.state == State::lost ? std::nullopt : std::optional(one.peer);
 }
 
 JsonValue Coordinator::ranks() const {

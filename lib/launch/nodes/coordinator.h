@@ -57,6 +57,7 @@ class Coordinator {
   std::optional<TimePoint> wake_at() const;
 
   bool over() const { return phase_ == Phase::over; }
+  std::optional<PeerId> peer_of(int node) const;  // none: it is lost, or has no place yet
   // In report.json: of all nodes that told, in the order of the ranks. Complete when the run is over.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;  // its lines, likewise
@@ -85,6 +86,7 @@ class Coordinator {
   Actions handle(PeerId peer, const Signalled& signalled, TimePoint now);
   Actions handle(PeerId peer, const Hurry& hurry, TimePoint now);
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
+  Actions handle(PeerId, const Answer&, TimePoint) { return {}; }  // NodeQuestions waits for it
 
   std::optional<std::string> objection_to(PeerId peer, const Join& join);
   Actions place(TimePoint now);

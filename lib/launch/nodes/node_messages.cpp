@@ -43,8 +43,10 @@ JsonValue to_value(const std::optional<NodeFailure>& failure) {
 JsonValue to_value(const std::vector<NodePlace>& nodes) {
   JsonValue value = JsonValue::list({});
   for (const NodePlace& node : nodes)
-    value.items.push_back(JsonValue::object(
-        {{"address", node.address}, {"host", node.host}, {"device_ids", to_value(node.device_ids)}}));
+    value.items.push_back(JsonValue::object({{"address", node.address},
+                                             {"host", node.host},
+                                             {"logs", node.logs},
+                                             {"device_ids", to_value(node.device_ids)}}));
   return value;
 }
 
@@ -59,6 +61,7 @@ std::int64_t to_ns(Clock::duration time) { return time / std::chrono::nanosecond
 std::pair<const char*, JsonValue> to_message(const Join& join) {
   return {"join", JsonValue::object({{"address", join.address},
                                      {"host", join.host},
+                                     {"logs", join.logs},
                                      {"node_rank", join.node_rank},
                                      {"device_ids", to_value(join.device_ids)},
                                      {"terms", to_value(join.terms)}})};
@@ -100,6 +103,12 @@ std::pair<const char*, JsonValue> to_message(const Finished& finished) {
 }
 std::pair<const char*, JsonValue> to_message(const Signalled& signalled) {
   return {"signalled", JsonValue::object({{"attempt", signalled.attempt}, {"signal", signalled.signal}})};
+}
+std::pair<const char*, JsonValue> to_message(const Answer& answer) {
+  return {"answer", JsonValue::object({{"id", answer.id}, {"text", answer.text}})};
+}
+std::pair<const char*, JsonValue> to_message(const Ask& ask) {
+  return {"ask", JsonValue::object({{"id", ask.id}, {"request", ask.request}, {"sender", ask.sender}})};
 }
 std::pair<const char*, JsonValue> to_message(const Echo& echo) {
   return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
@@ -234,6 +243,7 @@ std::optional<NodeFailure> failure(Fields& outer) {
 std::optional<Join> read_join(Fields fields) {
   Join join = {.address = fields.text("address"),
                .host = fields.text("host"),
+               .logs = fields.text("logs"),
                .node_rank = fields.maybe_number("node_rank"),
                .device_ids = device_ids(fields),
                .terms = terms(fields)};
@@ -287,7 +297,7 @@ std::optional<Places> read_places(Fields fields) {
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
     Fields node = {item};
-    places.nodes.push_back({node.text("address"), node.text("host"), device_ids(node)});
+    places.nodes.push_back({node.text("address"), node.text("host"), node.text("logs"), device_ids(node)});
     fields.good = fields.good && node.good;
   }
   return fields.good ? std::optional(places) : std::nullopt;
@@ -342,6 +352,10 @@ std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
   if (frame.key == "ready") return widen<FromNode>(read_ready(fields));
   if (frame.key == "failed") return widen<FromNode>(read_failed(fields));
   if (frame.key == "ended") return widen<FromNode>(read_ended(fields));
+  if (frame.key == "answer") {
+    const Answer answer = {fields.number<std::int64_t>("id"), fields.text("text")};
+    return widen<FromNode>(if_good(fields, answer));
+  }
   if (frame.key != "beat") return read_either<FromNode>(frame.key, fields);
   const Beat beat = {fields.number<std::int64_t>("sent")};
   return widen<FromNode>(if_good(fields, beat));
@@ -373,9 +387,30 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay")};
     return widen<FromFirst>(if_good(fields, again));
   }
+  if (frame.key == "ask") {
+    const Ask ask = {fields.number<std::int64_t>("id"), fields.text("request"), fields.text("sender")};
+    return widen<FromFirst>(if_good(fields, ask));
+  }
   if (frame.key != "over") return read_either<FromFirst>(frame.key, fields);
   const Over over = {failure(fields), fields.maybe_number("node"), fields.yes("gave_up")};
   return widen<FromFirst>(if_good(fields, over));
+}
+
+std::string places_text(const Placed& placed) {
+  JsonValue json = to_message(Places{placed.run_id, placed.nodes}).second;
+  json.add("node_rank", placed.node_rank);
+  return to_json(json) + "\n";
+}
+
+std::optional<Placed> parse_places(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  const int node_rank = fields.number<int>("node_rank");
+  const auto places = read_places(fields);
+  if (!places || node_rank < 0 || std::cmp_greater_equal(node_rank, places->nodes.size()))
+    return std::nullopt;
+  return Placed{node_rank, places->run_id, places->nodes};
 }
 
 }  // namespace fleetrun::launch

@@ -16,6 +16,9 @@
 //   Ended{attempt, when, what, my ranks}     -->
 //                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
 //
+//                                                  <-- Ask{id, a request}                while somebody wants to see its ranks
+//   Answer{id, text}                         -->
+//
 // Times are nanoseconds on the clock of the first node.
 #pragma once
 #include <cstdint>
@@ -38,6 +41,7 @@ using Terms = std::vector<std::pair<std::string, std::string>>;
 struct Join {
   std::string address;                       // of the node, as the others reach it
   std::string host;                          // its name
+  std::string logs;                          // its log folder, a whole path
   std::optional<int> node_rank;              // that it claims
   std::vector<std::vector<int>> device_ids;  // of each of its ranks
   Terms terms;
@@ -91,7 +95,11 @@ struct Signalled {
 struct Hurry {
   int attempt = 0;
 };
-using FromNode = std::variant<Join, Beat, Ready, Signs, Finished, Signalled, Failed, Hurry, Ended>;
+struct Answer {
+  std::int64_t id = 0;  // of the question
+  std::string text;     // what the control socket of the node would answer
+};
+using FromNode = std::variant<Join, Beat, Ready, Signs, Finished, Signalled, Failed, Hurry, Ended, Answer>;
 
 struct Echo {
   std::int64_t sent = 0, received = 0;
@@ -100,7 +108,7 @@ struct Note {
   std::string line;  // for people
 };
 struct NodePlace {
-  std::string address, host;
+  std::string address, host, logs;
   std::vector<std::vector<int>> device_ids;
 };
 struct Place {
@@ -137,8 +145,14 @@ struct Over {
   std::optional<int> node;  // where it happened
   bool gave_up = false;     // the restarts did not help
 };
+// A request as at the control socket (control_requests.h).
+struct Ask {
+  std::int64_t id = 0;
+  std::string request;
+  std::string sender;  // who wants to know: "process 4711 on node 0 (10.0.0.1)"
+};
 using FromFirst =
-    std::variant<Echo, Note, Place, Places, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over>;
+    std::variant<Echo, Note, Place, Places, Start, Signs, Finished, Signalled, Stop, Hurry, Again, Over, Ask>;
 
 // A frame as it is sent. Throws Error(protocol) when it would be longer than the protocol allows.
 std::string encode(const FromNode& message);
@@ -147,5 +161,9 @@ std::string encode(const FromFirst& message);
 // Nothing when it is none of these messages.
 std::optional<FromNode> decode_from_node(const store_protocol::Set& frame);
 std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame);
+
+// The places of all nodes as a text, for a file.
+std::string places_text(const Placed& placed);
+std::optional<Placed> parse_places(const std::string& text);
 
 }  // namespace fleetrun::launch

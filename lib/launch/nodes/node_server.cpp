@@ -1,5 +1,6 @@
 #include "launch/nodes/node_server.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, Co
     : loop_(loop),
       key_(key),
       coordinator_(std::move(options), Clock::now()),
+      questions_([this](PeerId id, const Ask& ask) { peers_.send(id, encode(ask)); }),
       looked_(Clock::now()),
       wake_(loop),
       look_(loop),
@@ -34,6 +36,7 @@ NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, Co
                   },
               .on_input =
                   [this](const Peer& peer, std::string input) {
+                    nodes_[peer.id].last_heard = Clock::now();  // also amid a long message
                     return read_frames(peers_, peer.id, std::move(input),
                                        [&](const wire::Message& message) { on_message(peer.id, message); });
                   },
@@ -51,7 +54,15 @@ void NodeServer::on_message(PeerId id, const wire::Message& message) {
   const auto* frame = std::get_if<wire::Set>(&message);
   const auto said = frame == nullptr ? std::nullopt : decode_from_node(*frame);
   if (!said) return peers_.drop(id, "it sent a message that no node may send");
+  if (const auto* answer = std::get_if<Answer>(&*said)) return questions_.heard(id, *answer);
   perform(coordinator_.on(id, *said, node.last_heard));
+}
+
+void NodeServer::ask(int node, Ask ask, NodeQuestions::Done done) {
+  const auto peer = coordinator_.peer_of(node);
+  if (!peer || !peers_.listens_to(*peer)) return done(std::nullopt);
+  questions_.ask(*peer, std::move(ask), std::move(done), Clock::now());
+  wake_later();
 }
 
 void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message) {
@@ -79,6 +90,7 @@ void NodeServer::on_drop(const Peer& peer, const std::string& why) {
     if (gone && gone.mapped().hello) perform(coordinator_.refused(split_host_and_port(peer.name).host));
     return;
   }
+  questions_.lost(peer.id);
   perform(coordinator_.lost(peer.id, why, gone.mapped().last_heard, Clock::now()));
 }
 
@@ -110,9 +122,13 @@ void NodeServer::send(const std::vector<PeerId>& to, std::string message) {
 }
 
 void NodeServer::wake_later() {
-  const auto time = coordinator_.wake_at();
-  if (!time) return wake_.cancel();
-  wake_.call_at(*time, [this] { perform(coordinator_.woke(Clock::now())); });
+  const auto decision = coordinator_.wake_at(), patience = questions_.wake_at();
+  if (!decision && !patience) return wake_.cancel();
+  const TimePoint never = TimePoint::max();
+  wake_.call_at(std::min(decision.value_or(never), patience.value_or(never)), [this] {
+    questions_.woke(Clock::now());
+    perform(coordinator_.woke(Clock::now()));
+  });
 }
 
 void NodeServer::finish() {

@@ -17,6 +17,7 @@
 #include "launch/loop/peer_server.h"
 #include "launch/loop/timer.h"
 #include "launch/nodes/coordinator.h"
+#include "launch/nodes/node_questions.h"
 
 namespace fleetrun::launch {
 
@@ -33,6 +34,9 @@ class NodeServer {
 
   const Coordinator& coordinator() const { return coordinator_; }
   std::uint64_t dropped() const { return dropped_; }  // connections without a valid handshake
+
+  // `done` may be called at once: the node is lost.
+  void ask(int node, Ask ask, NodeQuestions::Done done);
 
   // The run is over: until each node has read that, or time is up.
   void finish();
@@ -56,6 +60,7 @@ class NodeServer {
   EventLoop& loop_;
   const RunKey key_;
   Coordinator coordinator_;
+  NodeQuestions questions_;
   std::map<PeerId, Node> nodes_;
   std::uint64_t dropped_ = 0;
   TimePoint looked_;

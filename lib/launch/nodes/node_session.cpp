@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(10);
 constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
+constexpr auto kLastAsks = std::chrono::seconds(5);       // for the first node to show the ends of our logs
 
 Error as_error(const NodeFailure& failure) {
   return Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
@@ -171,6 +172,7 @@ void NodeSession::on_message(const FromFirst& message) {
   if (const auto* signalled = std::get_if<Signalled>(&message))
     return tell_run(SignalElsewhere{signalled->signal});
   if (std::holds_alternative<Hurry>(message)) return tell_run(HurryAsked{});
+  if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
   if (const auto* again = std::get_if<Again>(&message)) attempt_ = again->attempt;
   over_ = over_ || std::holds_alternative<Over>(message);
   answer(message);
@@ -197,6 +199,24 @@ void NodeSession::on_lost(const std::string& why) {
   answer(Over{failure, 0});
 }
 
+void NodeSession::reply_to(const Ask& ask) {
+  const auto refuse = [&](const std::string& why) {
+    send(Answer{ask.id, to_json(JsonValue::object({{"error", why}}))});
+  };
+  if (!answerer_) return refuse("the node is not ready");
+  try {
+    send(Answer{ask.id, answerer_(ask.request, ask.sender)});
+  } catch (const Error& error) {  // it is longer than a frame
+    refuse(error.message());
+  }
+}
+
+void NodeSession::ask(int node, const std::string& request, const std::string& sender,
+                      NodeQuestions::Done done) {
+  server_->ask(node, {.id = 0, .request = request, .sender = fmt::format("{} on {}", sender, own_name())},
+               std::move(done));
+}
+
 JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
 
 std::vector<std::string> NodeSession::roll_call() const {
@@ -209,15 +229,20 @@ void NodeSession::leave(const NodeFailure& failure) {
     send(Failed{attempt_, failure});
     send(Ended{attempt_, failure, JsonValue::list({})});
   }
+  run_until(kLeavePatience, [this] { return over_; });
+  finish();
+}
+
+void NodeSession::run_until(Clock::duration patience, const std::function<bool()>& done) {
   bool late = false;
   Timer deadline(loop_);
-  deadline.call_at(Clock::now() + kLeavePatience, [&late] { late = true; });
-  while (!over_ && !late) loop_.run_one();
-  finish();
+  deadline.call_at(Clock::now() + patience, [&late] { late = true; });
+  while (!done() && !late) loop_.run_one();
 }
 
 void NodeSession::finish() {
   events_ = nullptr;
+  if (!server_) run_until(kLastAsks, [this] { return !link_->is_open(); });
   link_->close();
   if (server_) server_->finish();
 }

@@ -27,6 +27,7 @@ struct NodeSessionOptions {
   RestartPolicy restart;  // of the run
 };
 
+// Over 10 members: what the session was given and what it was told lie side by side.
 class NodeSession {
  public:
   using Say = std::function<void(std::string_view line)>;
@@ -58,10 +59,17 @@ class NodeSession {
   void tell_signs(const SignsOfLife& signs) { send(Signs{attempt_, signs}); }
   const SignsOfLife& signs_elsewhere() const { return signs_elsewhere_; }
 
+  // What this node answers when the first one asks it something.
+  using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
+  void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }
+  // On the first node: asks another one.
+  void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done);
+
   // On the first node: of all nodes, for report.json.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;
-  void finish();  // all have read that the run is over
+  // All have read that the run is over. The other nodes answer until the first one has shown the ends of their logs.
+  void finish();
   // This node cannot go on: the others hear why, and the run is over for it. Only the first call counts.
   void leave(const NodeFailure& failure);
 
@@ -72,11 +80,14 @@ class NodeSession {
   void on_lost(const std::string& why);
   void tell_run(Event event);
   void answer(FromFirst message);
+  void reply_to(const Ask& ask);
+  void run_until(Clock::duration patience, const std::function<bool()>& done);
 
   EventLoop& loop_;
   NodeSessionOptions options_;
   Say say_;
   EventQueue* events_ = nullptr;
+  Answerer answerer_;
   std::unique_ptr<NodeServer> server_;  // on the first node
   std::unique_ptr<NodeLink> link_;
   int node_rank_ = 0;  // as Place said

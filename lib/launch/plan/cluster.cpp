@@ -222,7 +222,8 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
     if (debug.rank >= cluster.world_size())
       throw usage(fmt::format("{} names rank {}, the run has {} ranks", options.debug_rank.source, debug.rank,
                               cluster.world_size()));
-  cluster.console = plan_console(options, cluster.local_size());
+  cluster.console = members ? plan_console(options, {cluster.first_rank(), cluster.local_size(), {}})
+                            : plan_console(options, cluster.local_size());
   return cluster;
 }
 

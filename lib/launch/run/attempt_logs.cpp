@@ -3,8 +3,6 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr const char* kUsualPrefix = "[{rank}] ";  // when lines of several ranks are shown
-
 // "0", "1", "1.err", as LogTimes knows them.
 std::vector<std::string> log_names(const ConsolePlan& plan) {
   std::vector<std::string> names;

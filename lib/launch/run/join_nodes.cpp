@@ -24,7 +24,7 @@ std::string command_of_all(const Membership& members) {
 
 }  // namespace
 
-NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report) {
+NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report) {
   const LaunchOptions& options = plan.options;
   const Membership& members = *plan.members;
   const RunKey key = find_node_key(options, plan.environment);
@@ -32,6 +32,7 @@ NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report) {
           .key = key,
           .join = {.address = members.host,
                    .host = report.host,
+                   .logs = logs.absolute(),
                    .node_rank = members.node_rank,
                    .device_ids = plan.cluster.device_ids,
                    .terms = plan.terms},
@@ -41,12 +42,13 @@ NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report) {
           .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
 }
 
-ClusterSpec with_others(ClusterSpec cluster, const Placed& placed) {
+ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed) {
   cluster.nodes.clear();
   for (const NodePlace& node : placed.nodes) cluster.nodes.push_back({node.address, node.device_ids});
   cluster.node_rank = placed.node_rank;
   cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
   if (cluster.interface.empty()) cluster.interface = interface_of(probe_host(), cluster.host);
+  cluster.console = plan_console(options, {cluster.first_rank(), cluster.local_size(), cluster.world_size()});
   return cluster;
 }
 

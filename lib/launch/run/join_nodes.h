@@ -1,5 +1,6 @@
 // How this node joins a run over several nodes: what it tells the others, and its cluster when all have joined.
 #pragma once
+#include "launch/logs/log_folder.h"
 #include "launch/nodes/node_session.h"
 #include "launch/plan/cluster.h"
 #include "launch/report/report.h"
@@ -8,9 +9,9 @@
 namespace fleetrun::launch {
 
 // The plan has members. Throws Error when there is no usable key.
-NodeSessionOptions node_options(const RunPlan& plan, const ExitReport& report);
+NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);
 
-// `cluster` knew only this node.
-ClusterSpec with_others(ClusterSpec cluster, const Placed& placed);
+// `cluster` knew only this node. Throws Error(usage) when --console lists ranks that the run does not have.
+ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed);
 
 }  // namespace fleetrun::launch

@@ -11,16 +11,26 @@ namespace fleetrun::launch {
 
 RunDisplay::RunDisplay(EventLoop& loop, const Sources& sources)
     : sources_(sources),
-      progress_(loop, sources.state.pages, sources.plan.environment),
+      progress_(
+          loop, [this] { return progress_of_all(); }, sources.plan.environment),
       attempt_logs_(loop, sources.plan, sources.logs, sources.console),
+      remote_console_(loop, sources.plan, sources.nodes, sources.console),
       waits_(loop, sources.plan.options.grace.value, sources.state.verdict,
              [this](std::string_view line) { sources_.console.say(line); }) {
   sources_.console.out.before_write([this] { progress_.clear(); });
   sources_.console.err.before_write([this] { progress_.clear(); });
 }
 
+std::vector<Progress> RunDisplay::progress_of_all() const {
+  std::vector<Progress> ranks;
+  for (const ProgressPagePtr& page : sources_.state.pages) ranks.push_back(read_progress(*page));
+  if (ranks.empty()) return ranks;
+  for (const RankMetrics& rank : sources_.others.ranks()) ranks.push_back(rank.progress.value_or(Progress()));
+  return ranks;
+}
+
 void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
-  const auto& [plan, logs, state, console] = sources_;
+  const auto& [plan, logs, state, console, nodes, others] = sources_;
   if (plan.quiet) return;
   for (const std::string& warning : plan.warnings) console.say("warning: " + warning);
   if (!logs.warning().empty()) console.say("warning: " + logs.warning());
@@ -33,6 +43,7 @@ void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
 void RunDisplay::begin_attempt(int attempt, const std::string& host) {
   waits_.begin_attempt();
   attempt_logs_.begin_attempt(attempt, host);
+  remote_console_.begin_attempt(attempt);
 }
 
 void RunDisplay::show(const Event& event) {
@@ -45,6 +56,7 @@ void RunDisplay::show(const Event& event) {
 
 bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
   const bool all_shown = attempt_logs_.finish(patience);
+  if (all_shown) remote_console_.finish(patience);
   if (is_archived(report.verdict.attempt, report))  // what its ranks did was shown before the pause
     sources_.console.say(describe_cause(report.verdict, report.command));
   else

@@ -7,11 +7,14 @@
 #include "launch/console/console.h"
 #include "launch/console/progress_line.h"
 #include "launch/logs/log_folder.h"
+#include "launch/nodes/node_session.h"
 #include "launch/plan/worker_plan.h"
 #include "launch/report/report.h"
 #include "launch/run/attempt_logs.h"
+#include "launch/run/remote_console.h"
 #include "launch/run/run_plan.h"
 #include "launch/run/wait_notice.h"
+#include "launch/serve/node_figures.h"
 #include "launch/supervise/run_state.h"
 
 namespace fleetrun::launch {
@@ -23,6 +26,8 @@ class RunDisplay {
     const LogFolder& logs;
     RunState state;
     Console& console;
+    NodeSession* nodes = nullptr;  // null: this node is alone
+    const NodeFigures& others;
   };
   RunDisplay(EventLoop& loop, const Sources& sources);
 
@@ -39,9 +44,12 @@ class RunDisplay {
   void end_run(const ExitReport& report, const Patience& patience);
 
  private:
+  std::vector<Progress> progress_of_all() const;
+
   Sources sources_;
   ProgressLine progress_;
   AttemptLogs attempt_logs_;
+  RemoteConsole remote_console_;
   WaitNotice waits_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/error/log.h"
 #include "launch/host/limits.h"
 #include "launch/nodes/node_key.h"
+#include "launch/nodes/places.h"
 #include "launch/plan/port_guard.h"
 #include "launch/run/announcements.h"
 #include "launch/run/fill_report.h"
@@ -92,13 +93,24 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
   }
 }
 
+// Among the other nodes, which hear of it when this one cannot go on.
+ClusterSpec find_place(const RunPlan& plan, NodeSession& nodes, const LogFolder& logs) {
+  try {
+    write_places(logs, nodes.placed());
+    return with_others(plan.cluster, plan.options, nodes.placed());
+  } catch (const Error& error) {
+    nodes.leave(cannot_go_on(nodes, error));
+    throw;
+  }
+}
+
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
                     ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
-  NodeSession nodes(loop, node_options(plan, report), say);
+  NodeSession nodes(loop, node_options(plan, logs, report), say);
   const Placed& placed = nodes.join(front_fd);
   report.run_id = placed.run_id;
-  const ClusterSpec cluster = with_others(plan.cluster, placed);
+  const ClusterSpec cluster = find_place(plan, nodes, logs);
   const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                          cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
   RunLoop(whole, {loop, front_fd, &nodes}, logs, report).run();
@@ -159,20 +171,36 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
       hangs_(plan, logs),
       roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),
-      display_(loop_, {plan, logs, state_, console_}),
+      others_(loop_, world.nodes),
+      display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
       control_(loop_, logs,
-               [control = RunControl{events_, group_, state_, logs, report}](const std::string& request,
-                                                                             const std::string& sender) {
-                 return control.answer(request, sender);
+               [this, own = run_control()](const std::string& request, const std::string& sender,
+                                           const ControlServer::Reply& reply) {
+                 if (shared_control_)
+                   shared_control_->answer(request, sender, reply);
+                 else
+                   reply(own.answer(request, sender));
                }),
-      metrics_(loop_, plan.options, {state_, report}, say()) {
+      metrics_(loop_, plan.options, {state_, report, [this] { return others_.ranks(); }}, say()) {
   watch_front(world.front_fd);
   begin_ticks();
-  if (world.nodes == nullptr) return;
-  world.nodes->report_to(events_, say());
-  shared_.emplace(SharedRun::Sources{*world.nodes, events_, state_, support_, plan.program.argv});
+  if (world.nodes != nullptr) join_others(*world.nodes);
 }
+
+void RunLoop::join_others(NodeSession& nodes) {
+  nodes.report_to(events_, say());
+  nodes.answer_with([own = run_control()](const std::string& request, const std::string& sender) {
+    return own.answer(request, sender);
+  });
+  shared_.emplace(SharedRun::Sources{nodes, events_, state_, support_, plan_.program.argv});
+  shared_control_.emplace(loop_, nodes, run_control());
+  const LaunchOptions& options = plan_.options;
+  if (display_.draw_interval() || options.metrics_port.value || !options.metrics_file.value.empty())
+    others_.begin();
+}
+
+RunControl RunLoop::run_control() { return {events_, group_, state_, logs_, report_}; }
 
 std::function<void(std::string_view line)> RunLoop::say() {
   return [this](std::string_view line) { console_.say(line); };
@@ -290,6 +318,8 @@ bool RunLoop::starts_again_with_others() {
 
 void RunLoop::end() {
   group_.end();
+  if (shared_control_) shared_control_->finish();
+  others_.finish();
   control_.close();
   disk_.look();
   if (is_archived(state_.verdict.attempt, report_))

@@ -17,7 +17,9 @@
 #include "launch/run/runtime_support.h"
 #include "launch/run/shared_run.h"
 #include "launch/serve/control_server.h"
+#include "launch/serve/node_figures.h"
 #include "launch/serve/prometheus_exporter.h"
+#include "launch/serve/shared_control.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/process_group.h"
 #include "launch/supervise/signal_watch.h"
@@ -52,6 +54,8 @@ class RunLoop {
   void attend();  // to the end of the attempt
   bool died_before(const Event& event);
   void watch_front(int front_fd);
+  void join_others(NodeSession& nodes);
+  RunControl run_control();
   void begin_ticks();
   void look_for_hang();
 
@@ -84,11 +88,13 @@ class RunLoop {
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
+  NodeFigures others_;  // the ranks of the other nodes
   RunDisplay display_;
   LogDisk disk_;
   ControlServer control_;
   PrometheusExporter metrics_;
   std::optional<SharedRun> shared_;  // over several nodes
+  std::optional<SharedControl> shared_control_;
 };
 
 }  // namespace fleetrun::launch

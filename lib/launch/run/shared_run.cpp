@@ -163,15 +163,17 @@ std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   return std::nullopt;
 }
 
-void SharedRun::leave(const Error& error) {
-  const SharedTime shared = sources_.nodes.shared(Clock::now());
-  const std::string line = fmt::format("{} cannot go on: {}", sources_.nodes.own_name(), error.message());
-  sources_.nodes.leave({.at = shared.at,
-                        .error = shared.error,
-                        .cause = "error",
-                        .line = line,
-                        .block = fmt::format("fleetrun: {}\n", line),
-                        .exit_code = error.exit_code()});
+NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error) {
+  const SharedTime shared = nodes.shared(Clock::now());
+  const std::string line = fmt::format("{} cannot go on: {}", nodes.own_name(), error.message());
+  return {.at = shared.at,
+          .error = shared.error,
+          .cause = "error",
+          .line = line,
+          .block = fmt::format("fleetrun: {}\n", line),
+          .exit_code = error.exit_code()};
 }
+
+void SharedRun::leave(const Error& error) { sources_.nodes.leave(cannot_go_on(sources_.nodes, error)); }
 
 }  // namespace fleetrun::launch

@@ -14,6 +14,9 @@
 
 namespace fleetrun::launch {
 
+// Why this node leaves the run.
+NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error);
+
 class SharedRun {
  public:
   struct Sources {  // all outlive it

@@ -14,6 +14,9 @@
 #include "launch/cli/rank_set.h"
 #include "launch/console/progress_line.h"
 #include "launch/process/proc_files.h"
+#include "launch/serve/figures_json.h"
+#include "launch/serve/log_pieces.h"
+#include "launch/serve/prometheus_exporter.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -79,8 +82,6 @@ JsonValue stop_run(const RunControl& run, const JsonValue& request) {
   return JsonValue::object({{"run_id", run.report.run_id}});
 }
 
-JsonValue refusal(const std::string& why) { return JsonValue::object({{"error", why}}); }
-
 JsonValue send_signal_to(const RunControl& run, const JsonValue& request, const std::string& sender) {
   const JsonValue* const signal = request.find("signal", Kind::integer);
   const JsonValue* const chosen = request.find("ranks", Kind::text);
@@ -88,11 +89,9 @@ JsonValue send_signal_to(const RunControl& run, const JsonValue& request, const 
   const auto& verdict = run.state.verdict;
   const int least = verdict.number_of(0), most = verdict.number_of(ranks - 1);
   const RankSet wanted = parse_ranks("ranks", chosen == nullptr ? "all" : chosen->text);
-  for (const auto& [first, last] : wanted.ranges)
-    if (first < least || last > most)
-      return refusal(fmt::format("{} has the ranks {} to {}, not {}",
-                                 verdict.span.world == ranks ? "the run" : "this node", least, most,
-                                 first < least ? first : std::max(first, most + 1)));
+  if (const auto other = rank_beyond(wanted, least, most))
+    return refusal(fmt::format("{} has the ranks {} to {}, not {}",
+                               verdict.span.world == ranks ? "the run" : "this node", least, most, *other));
   const int number = signal == nullptr ? 0 : static_cast<int>(signal->integer);
   std::vector<int> sent, spared;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -112,10 +111,22 @@ JsonValue answer_to(const RunControl& run, const std::string& text, const std::s
   if (what != nullptr && what->text == "ps") return describe_run(run);
   if (what != nullptr && what->text == "stop") return stop_run(run, request.root);
   if (what != nullptr && what->text == "signal") return send_signal_to(run, request.root, sender);
+  if (what != nullptr && what->text == "log")
+    return read_log_pieces(run.logs, run.state.verdict, request.root);
+  if (what != nullptr && what->text == "figures")
+    return figures_json(measure_run({run.state, run.report, {}}).ranks);
   return refusal("found " + to_json(request.root) + ", wanted {\"do\": \"ps\", \"stop\" or \"signal\"}");
 }
 
 }  // namespace
+
+JsonValue refusal(const std::string& why) { return JsonValue::object({{"error", why}}); }
+
+std::optional<int> rank_beyond(const RankSet& wanted, int least, int most) {
+  for (const auto& [first, last] : wanted.ranges)
+    if (first < least || last > most) return first < least ? first : std::max(first, most + 1);
+  return std::nullopt;
+}
 
 std::string RunControl::answer(const std::string& request, const std::string& sender) const {
   try {

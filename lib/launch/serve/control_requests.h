@@ -1,7 +1,10 @@
 // What a running fleetrun can be asked through its socket, as JSON on one line, and what it answers.
 #pragma once
+#include <optional>
 #include <string>
 
+#include "base/json/json_value.h"
+#include "launch/cli/rank_set.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/report.h"
 #include "launch/supervise/event_queue.h"
@@ -18,8 +21,14 @@ struct RunControl {  // all outlive it
   const ExitReport& report;
 
   // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": "0,3-7"}; no ranks: all.
+  // Also {"do": "log"} (log_pieces.h) and {"do": "figures"} (figures_json.h), for the first node of a run.
   // The answer to anything else is {"error": "..."}.
   std::string answer(const std::string& request, const std::string& sender) const;
 };
+
+JsonValue refusal(const std::string& why);
+
+// The first of these ranks that is not among `least` to `most`.
+std::optional<int> rank_beyond(const RankSet& wanted, int least, int most);
 
 }  // namespace fleetrun::launch

@@ -74,14 +74,18 @@ std::optional<std::string> ControlServer::welcome(int fd) const {
   return server_->peers() < kMostControlPeers ? allowed_sender(fd) : std::nullopt;
 }
 
-// Answers one question of each peer. A peer with its answer may stay.
+// Takes one question of each peer. From then on the peer may stay.
 std::string ControlServer::read_request(const Peer& peer, std::string input) {
   if (server_->is_trusted(peer.id)) return "";
   const std::size_t end = input.find('\n');
   const bool too_long = std::min(end, input.size()) > kLongestRequest;
   if (end == std::string::npos && !too_long) return input;
-  server_->send(peer.id, (too_long ? kTooLong : answer_(input.substr(0, end), peer.name)) + "\n");
   server_->trust(peer.id);
+  const Reply reply = [this, id = peer.id](const std::string& answer) { server_->send(id, answer + "\n"); };
+  if (too_long)
+    reply(kTooLong);
+  else
+    answer_(input.substr(0, end), peer.name, reply);
   return "";
 }
 

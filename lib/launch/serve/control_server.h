@@ -16,8 +16,9 @@ constexpr std::size_t kMostControlPeers = 64;  // at a time
 
 class ControlServer {
  public:
-  // Gets a request without its line end and who sent it ("process 4711"), gives the answer.
-  using Answer = std::function<std::string(const std::string& request, const std::string& sender)>;
+  using Reply = std::function<void(const std::string& answer)>;  // to be called once, also later
+  // Gets a request without its line end and who sent it ("process 4711").
+  using Answer = std::function<void(const std::string& request, const std::string& sender, Reply reply)>;
 
   // Without an error there is no socket where the folder's file system does not support them.
   // A peer has `patience` from its coming to the end of its request.

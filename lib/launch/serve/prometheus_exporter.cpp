@@ -33,7 +33,7 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
 }  // namespace
 
 RunMetrics measure_run(const MetricsSource& source) {
-  const auto& [state, report] = source;
+  const auto& [state, report, others] = source;
   RunMetrics run = {.run_id = report.run_id,
                     .job_id = report.job_id,
                     .host = report.host,
@@ -51,6 +51,8 @@ RunMetrics measure_run(const MetricsSource& source) {
     if (i < state.pages.size()) read_page(*state.pages[i], rank);
     run.ranks.push_back(rank);
   }
+  if (!others) return run;
+  for (const RankMetrics& rank : others()) run.ranks.push_back(rank);
   return run;
 }
 

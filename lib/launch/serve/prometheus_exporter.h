@@ -17,6 +17,8 @@ namespace fleetrun::launch {
 struct MetricsSource {
   RunState state;
   const ExitReport& report;
+  std::function<std::vector<RankMetrics>()> others =
+      {};  // the ranks of the other nodes; none: only ours count
 };
 
 class PrometheusExporter {

@@ -26,7 +26,7 @@ struct RunMetrics {
   int restarts = 0;
   std::optional<int> exit_code;    // of fleetrun, when it has ended
   int first_rank = 0;              // the number of the first of `ranks`
-  std::vector<RankMetrics> ranks;  // of this node
+  std::vector<RankMetrics> ranks;  // of this node; on the first node, of all
 };
 
 constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours

@@ -1,4 +1,5 @@
 // Trainings of the embedded runtime over several nodes, each with its own copy of the job and its data.
+#include "e2e/faults/terminal_child.h"
 #include "e2e/nodes/cluster.h"
 
 namespace fleetrun::training_over_nodes_test {
@@ -57,6 +58,42 @@ TEST_CASE("4 ranks end with the same weights, bit by bit, on 2 nodes and on 4") 
   const std::string wanted = weights_of(two, "2");
   CHECK_FALSE(wanted.empty());
   CHECK(weights_of(four, "1") == wanted);
+}
+
+TEST_CASE("the metrics of the first node have the steps and the speed of all ranks") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kShortJob;
+    Words words = {"--nproc_per_node=2", "--device=cpu", "job.json"};
+    if (node == 0) words.insert(words.begin(), "--metrics_file=metrics.prom");
+    cluster.start(node, words);
+  }
+  for (const ChildResult& end : cluster.ends()) REQUIRE_MESSAGE(end.code == 0, end.err);
+  const std::string metrics = cluster.read(0, "metrics.prom");
+  for (const char* rank : {"0", "1", "2", "3"}) {
+    CAPTURE(rank);
+    const std::string label = std::string("{rank=\"") + rank + "\"";
+    CHECK_MESSAGE(contains(metrics, "fleetrun_step" + label + "} 30\n"), metrics);
+    CHECK(contains(metrics, "fleetrun_phase" + label + ",phase=\"finished\"} 1\n"));
+    CHECK(contains(metrics, "fleetrun_images_per_second" + label + "} "));
+    CHECK_FALSE(contains(metrics, "fleetrun_images_per_second" + label + "} 0\n"));
+  }
+}
+
+TEST_CASE("the progress line of the first node is about the ranks of all nodes") {
+  Cluster cluster(2);
+  const std::string slow = cluster.shared() / "slow.sh", go = cluster.shared() / "go";
+  cluster.shared().write("slow.sh", "while [ ! -e " + go + " ]; do sleep 0.05; done\nexec \"$@\"\n");
+  for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kShortJob;
+  const Words words = {"--debug_rank=1=/bin/sh " + slow, "--device=cpu", "job.json"};
+  Words first = {"/usr/bin/env", "HOME=" + cluster.home(), "TERM=xterm", FLEETRUN_BINARY};
+  for (const Words& part : {cluster.by_list(0), words}) first.insert(first.end(), part.begin(), part.end());
+  TerminalChild terminal(first, cluster.folder(0));
+  cluster.start(1, words);
+  CHECK_MESSAGE(terminal.shows("waiting for rank 1", within(20s)), terminal.screen());
+  cluster.shared().write("go", "");
+  CHECK(terminal.wait(within(Cluster::kLimit)) == 0);
+  CHECK(cluster.end_of(1).code == 0);
 }
 
 TEST_CASE("a rank of a training that is killed ends all nodes with its signal, and the rank is named") {

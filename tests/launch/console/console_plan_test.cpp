@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error/error.h"
 #include "launch/cli/command_line.h"
 
 namespace fleetrun::launch {
@@ -48,6 +49,36 @@ TEST_CASE("a filter of ranks holds for teed streams, too") {
 TEST_CASE("called torchrun, all ranks are shown, and stderr stays stderr") {
   CHECK(plan({"--nproc-per-node=2"}, CalledAs::torchrun).logs ==
         Logs{{0, out}, {0, err}, {1, out}, {1, err}});
+}
+
+ConsolePlan plan_on(const ConsoleNode& node, std::vector<std::string> words,
+                    CalledAs called_as = CalledAs::fleetrun) {
+  words.emplace_back("train.py");
+  return plan_console(parse_launch_options(words, {}, called_as).options, node);
+}
+
+TEST_CASE("among several nodes --console lists ranks of the run: a node shows its own, the first one all") {
+  const ConsoleNode first = {0, 2, 6}, second = {2, 2, 6};
+  CHECK(plan_on(first, {"--console=0,3,5"}).logs == Logs{{0, both}});
+  CHECK(plan_on(first, {"--console=0,3,5"}).elsewhere == std::vector{3, 5});
+  CHECK(plan_on(first, {"--console=0,3,5"}).shows_many());
+  CHECK_FALSE(plan_on(first, {"--console=3"}).shows_many());
+  CHECK(plan_on(second, {"--console=0,3,5"}).logs == Logs{{1, both}});
+  CHECK(plan_on(second, {"--console=0,3,5"}).elsewhere.empty());
+  CHECK(plan_on(first, {"--console=all"}).elsewhere == std::vector{2, 3, 4, 5});
+  CHECK(plan_on(second, {"--console=all"}).logs == Logs{{0, both}, {1, both}});
+  CHECK(plan_on(first, {"--console=none"}).elsewhere.empty());
+  CHECK_THROWS_WITH_AS(plan_on(second, {"--console=6"}),
+                       "--console lists rank 6, the run has the ranks 0 to 5", Error);
+  CHECK(plan_on({2, 2, {}}, {"--console=3,6"}).logs ==
+        Logs{{1, both}});  // how many there are is not known yet
+}
+
+TEST_CASE("among several nodes each shows its first rank by default, and as torchrun all of its own") {
+  const ConsoleNode second = {2, 2, 6};
+  CHECK(plan_on(second, {}).logs == Logs{{0, both}});
+  CHECK(plan_on(second, {"--local_ranks_filter=1"}, CalledAs::torchrun).logs == Logs{{1, out}, {1, err}});
+  CHECK(plan_on({0, 2, 6}, {}, CalledAs::torchrun).elsewhere.empty());
 }
 
 }  // namespace

@@ -355,5 +355,21 @@ TEST_CASE("1,024 nodes of 8 ranks take less than 32 KiB each") {
   CHECK(most / kNodes < 32 * 1024);
 }
 
+TEST_CASE("a node can be asked from its place on until it is lost") {
+  Scene scene(2);
+  scene.say(1, Scene::join(2, 0));
+  CHECK_FALSE(scene.coordinator.peer_of(0));
+  scene.say(2, Scene::join(1, 1));
+  CHECK(scene.coordinator.peer_of(0) == 1);
+  CHECK(scene.coordinator.peer_of(1) == 2);
+  CHECK_FALSE(scene.coordinator.peer_of(2));
+  CHECK_FALSE(scene.coordinator.peer_of(-1));
+  scene.say(1, Scene::ready({6070, 6071}));
+  scene.say(2, Scene::ready({7070}));
+  scene.lose(2, 4s);
+  CHECK_FALSE(scene.coordinator.peer_of(1));
+  CHECK(scene.coordinator.peer_of(0) == 1);
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::coordinator_test

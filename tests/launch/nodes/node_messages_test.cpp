@@ -36,9 +36,11 @@ const NodeFailure kFailure = {.at = 1234567890123456789,
 TEST_CASE("what a node says arrives as it was sent") {
   const Join join = through_wire_to_first(Join{.address = "10.0.0.1",
                                                .host = "one",
+                                               .logs = "/a/log",
                                                .node_rank = 3,
                                                .device_ids = {{0}, {1, 2}},
                                                .terms = {{"--timeout", ""}, {"the program", "a b"}}});
+  CHECK(join.logs == "/a/log");
   CHECK(join.node_rank == 3);
   CHECK(join.device_ids == std::vector<std::vector<int>>{{0}, {1, 2}});
   CHECK(join.terms == Terms{{"--timeout", ""}, {"the program", "a b"}});
@@ -56,13 +58,17 @@ TEST_CASE("what a node says arrives as it was sent") {
   CHECK(
       through_wire_to_first(Ended{.ranks = JsonValue::list({}), .roll_call = {"rank 1 sleeps"}}).roll_call ==
       std::vector<std::string>{"rank 1 sleeps"});
+  const Answer answer = through_wire_to_first(Answer{7, R"({"ranks": ["\u001b[0m"]})"});
+  CHECK(answer.id == 7);
+  CHECK(answer.text == R"({"ranks": ["\u001b[0m"]})");
 }
 
 TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Echo{1, 2}).received == 2);
   CHECK(through_wire_to_node(Note{"waiting"}).line == "waiting");
-  const Places places =
-      through_wire_to_node(Places{"run", {{"10.0.0.1", "one", {{0}}}, {"10.0.0.2", "two", {{0}, {1}}}}});
+  const Places places = through_wire_to_node(
+      Places{"run", {{"10.0.0.1", "one", "/a", {{0}}}, {"10.0.0.2", "two", "/b c", {{0}, {1}}}}});
+  CHECK(places.nodes[1].logs == "/b c");
   CHECK(places.nodes[1].device_ids.size() == 2);
   CHECK(through_wire_to_node(Place{1}).node_rank == 1);
   const Start start = through_wire_to_node(Start{1, {{"10.0.0.1", 1}, {"10.0.0.2", 2}}, {"10.0.0.1", 3}, {}});
@@ -70,6 +76,9 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(through_wire_to_node(Stop{"why", 3}).exit_code == 3);
   CHECK(through_wire_to_node(Stop{"why", 3, true}).call_roll);
   CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
+  const Ask ask = through_wire_to_node(Ask{7, R"({"do": "ps"})", "process 3 on node 0"});
+  CHECK(ask.request == R"({"do": "ps"})");
+  CHECK(ask.sender == "process 3 on node 0");
   CHECK_FALSE(through_wire_to_node(Over{}).failure);
   CHECK(through_wire_to_node(Over{kFailure, 1}).failure->rank == 5);
 }
@@ -95,6 +104,8 @@ TEST_CASE("a message with a field that is missing, of another kind or out of ran
     CAPTURE(value);
     CHECK_FALSE(decode_from_node({.id = 0, .key = "beat", .value = value}));
     CHECK_FALSE(decode_from_first({.id = 0, .key = "echo", .value = value}));
+    CHECK_FALSE(decode_from_node({.id = 0, .key = "answer", .value = value}));
+    CHECK_FALSE(decode_from_first({.id = 0, .key = "ask", .value = value}));
   }
   CHECK_FALSE(decode_from_node({.id = 0, .key = "hello", .value = "{\"sent\": 1}"}));
   CHECK_FALSE(decode_from_node(
@@ -103,10 +114,10 @@ TEST_CASE("a message with a field that is missing, of another kind or out of ran
        .value = R"({"attempt": 0, "ports": [70000], "master_port": 1, "store": {"host": "", "port": 0}})"}));
   CHECK_FALSE(decode_from_node(
       {.id = 0, .key = "join", .value = R"({"address": "a", "host": "b", "device_ids": [], "terms": []})"}));
-  CHECK_FALSE(
-      decode_from_first({.id = 0,
-                         .key = "places",
-                         .value = R"({"run_id": "r", "nodes": [{"host": "b", "device_ids": [[0]]}]})"}));
+  CHECK_FALSE(decode_from_first(
+      {.id = 0,
+       .key = "places",
+       .value = R"({"run_id": "r", "nodes": [{"host": "b", "logs": "c", "device_ids": [[0]]}]})"}));
 }
 
 }  // namespace

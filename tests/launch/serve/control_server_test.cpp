@@ -20,6 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+const std::string kLater = "later";  // has its answer after a while
+
 // What `work` gets from a server that answers every request with itself, `times` times over.
 template <typename Work>
 auto with_server(const TemporaryFolder& folder, std::size_t times, Work work, Clock::duration patience = 5s) {
@@ -27,10 +29,13 @@ auto with_server(const TemporaryFolder& folder, std::size_t times, Work work, Cl
   const LogFolder logs(folder.path());
   ControlServer server(
       loop, logs,
-      [times](const std::string& request, const std::string&) {
+      [times, &loop](const std::string& request, const std::string&, const ControlServer::Reply& reply) {
         std::string answer;
         for (std::size_t i = 0; i < times; ++i) answer += request;
-        return answer;
+        if (request == kLater)
+          loop.call_at(Clock::now() + 50ms, [reply, answer] { reply(answer); });
+        else
+          reply(answer);
       },
       patience);
   REQUIRE(server.listens());
@@ -73,6 +78,36 @@ TEST_CASE("an answer of any length arrives whole") {
   CHECK(with_server(folder, 1, [&] { return ask(folder, "hello"); }) == "hello");
   const std::string text(1000, 'x');
   CHECK(with_server(folder, 5000, [&] { return ask(folder, text); }).size() == 5'000'000);
+}
+
+TEST_CASE("an answer may come later, and nothing else is answered before it") {
+  const TemporaryFolder folder;
+  const std::string answers = with_server(
+      folder, 1,
+      [&] {
+        const UniqueFd fd = connect_to(folder);
+        const std::string requests = "later\n";
+        ::send(fd.get(), requests.data(), requests.size(), MSG_NOSIGNAL);
+        ::send(fd.get(), "more\n", 5, MSG_NOSIGNAL);
+        std::string text(64, '\0');
+        text.resize(static_cast<std::size_t>(::recv(fd.get(), text.data(), text.size(), 0)));
+        return text;
+      },
+      20ms);
+  CHECK(answers == "later\n");  // although a stranger has less time than that
+}
+
+TEST_CASE("a peer that leaves before its answer comes is no harm to others") {
+  const TemporaryFolder folder;
+  CHECK(with_server(folder, 1, [&] {
+          const UniqueFd fd = connect_to(folder);
+          ::send(fd.get(), "later\n", 6, MSG_NOSIGNAL);
+          {
+            const UniqueFd gone = connect_to(folder);
+            ::send(gone.get(), "later\n", 6, MSG_NOSIGNAL);
+          }
+          return ask(folder, "later");
+        }) == "later");
 }
 
 TEST_CASE("a request that is too long gets an answer that says so") {

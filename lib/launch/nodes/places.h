@@ -1,0 +1,26 @@
+// Which rank is on which node, and the file .nodes in the log folder that says so to those who read the logs.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "launch/logs/log_folder.h"
+#include "launch/nodes/node_messages.h"
+
+namespace fleetrun::launch {
+
+struct RankRange {
+  int first = 0, count = 0;
+
+  int last() const { return first + count - 1; }
+  bool contains(int rank) const { return rank >= first && rank <= last(); }
+};
+
+RankRange ranks_of_node(const Placed& placed, int node);
+int world_of(const Placed& placed);
+std::optional<int> node_of_rank(const Placed& placed, int rank);
+std::string name_of_node(const Placed& placed, int node);  // "node 1 (10.0.0.2, beta)"
+
+void write_places(const LogFolder& logs, const Placed& placed);
+std::optional<Placed> read_places(const std::string& folder);  // none: the run there has one node
+
+}  // namespace fleetrun::launch

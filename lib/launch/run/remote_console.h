@@ -1,0 +1,48 @@
+// On the first node of a run: the logs of ranks on other nodes that the user wants to see, on our stdout and stderr as they grow.
+//
+// It asks each node a few times a second for what is new, up to 64 KiB. A log that grows faster than that is cut: what is left out is said.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "launch/console/console.h"
+#include "launch/loop/event_loop.h"
+#include "launch/nodes/node_session.h"
+#include "launch/run/run_plan.h"
+#include "launch/serve/remote_log.h"
+
+namespace fleetrun::launch {
+
+class RemoteConsole {
+ public:
+  // Null: this node is alone. All outlive it.
+  RemoteConsole(EventLoop& loop, const RunPlan& plan, NodeSession* nodes, Console& console);
+  RemoteConsole(const RemoteConsole&) = delete;
+  RemoteConsole& operator=(const RemoteConsole&) = delete;
+
+  void begin_attempt(int attempt);
+  // All ranks have ended: shows what is left of their logs, as long as that takes no more than a moment.
+  void finish(const Patience& patience);
+
+ private:
+  struct Node {
+    int number = 0;
+    std::vector<RemoteLog> logs;
+    bool asked = false, has_all = false;
+  };
+
+  RemoteLog make_log(int rank, bool errors, int attempt) const;
+  void ask_all();
+  void ask(Node& node);
+  void take(int attempt, std::size_t place, const std::optional<std::string>& answer);
+  void show(RemoteLog& log, const JsonValue& piece, int newest);
+
+  EventLoop& loop_;
+  const RunPlan& plan_;
+  NodeSession* const nodes_;
+  Console& console_;
+  std::vector<Node> shown_;
+  int attempt_ = -1;
+};
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,124 @@
+#include "launch/serve/log_pieces.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/text/utf8.h"
+#include "launch/logs/growing_file.h"
+#include "launch/logs/log_times.h"
+#include "launch/logs/rank_logs.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+// What one reader wants.
+struct Wish {
+  int rank = 0;  // in the whole run
+  bool errors = false;
+  int attempt = 0;
+  std::int64_t from = 0;
+  std::optional<std::int64_t> since;
+};
+
+std::int64_t number(const JsonValue& object, const char* key, std::int64_t fallback) {
+  const JsonValue* const value = object.find(key, Kind::integer);
+  return value == nullptr ? fallback : value->integer;
+}
+
+Wish read_wish(const JsonValue& object, const Verdict& verdict) {
+  const std::int64_t rank = number(object, "rank", -1);
+  const auto count = static_cast<int>(verdict.ranks.size());
+  if (rank < verdict.number_of(0) || rank >= verdict.number_of(count))
+    throw Error(ErrorKind::usage, fmt::format("this node has no rank {}", rank));
+  const JsonValue* const errors = object.find("errors", Kind::boolean);
+  const std::int64_t attempt = number(object, "attempt", -1);
+  Wish wish = {
+      .rank = static_cast<int>(rank),
+      .errors = errors != nullptr && errors->boolean,
+      .attempt = attempt < 0 ? verdict.attempt : static_cast<int>(std::min<std::int64_t>(attempt, INT_MAX)),
+      .from = std::max<std::int64_t>(0, number(object, "from", 0)),
+      .since = {}};
+  if (const JsonValue* const since = object.find("since", Kind::integer)) wish.since = since->integer;
+  return wish;
+}
+
+// In the folder, or where a restart has kept it.
+GrowingFile open_log(const LogFolder& logs, const Verdict& verdict, int attempt, const std::string& name) {
+  if (attempt == verdict.attempt)
+    if (GrowingFile present(logs.find(name)); present.is_open()) return present;
+  return GrowingFile(logs.find(fmt::format("attempt-{}/{}", attempt, name)));
+}
+
+// A character whose rest may follow stays for the next piece.
+void cut_after_character(std::string& text) {
+  constexpr std::size_t kLongestCharacter = 4;
+  const std::size_t whole = whole_utf8_characters(text, text.size());
+  if (whole > 0 && text.size() - whole < kLongestCharacter) text.resize(whole);
+}
+
+// The bytes of the text that take at most so many on the network. There they stand in a JSON text within another one.
+std::size_t bytes_within(const std::string& text, std::size_t most) {
+  constexpr std::size_t kControl = 7, kOther = 3;  // "\\\\u001b"; what is no UTF-8 becomes U+FFFD
+  std::size_t cost = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    const bool plain = (code >= 0x20 && code < 0x7f) || code == '\n' || code == '\t';
+    cost += plain ? 1 : code > 0x7f ? kOther : kControl;
+    if (cost > most) return i;
+  }
+  return text.size();
+}
+
+JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& wish, std::size_t most) {
+  const RankLog log = {wish.rank - verdict.span.first, wish.errors};
+  JsonValue piece =
+      JsonValue::object({{"rank", wish.rank}, {"errors", wish.errors}, {"attempt", wish.attempt}});
+  GrowingFile file = open_log(logs, verdict, wish.attempt, "workerlog." + log.name());
+  if (!file.is_open()) {
+    const bool begun = open_log(logs, verdict, wish.attempt, fmt::format("workerlog.{}", log.rank)).is_open();
+    piece.add("missing", wish.errors && begun);
+    return piece;
+  }
+  const std::int64_t size = file.size();
+  std::int64_t from = wish.from > size ? 0 : wish.from;
+  if (wish.since)
+    from = std::min(size,
+                    place_in_log(logs.path(), log.name(),
+                                 std::chrono::system_clock::time_point(std::chrono::seconds(*wish.since))));
+  file.go_to(from);
+  std::string text = file.read(most);
+  text.resize(bytes_within(text, most));
+  if (std::cmp_less(from + std::ssize(text), size)) cut_after_character(text);
+  piece.add("from", from);
+  piece.add("bytes", text.size());
+  piece.add("size", size);
+  std::replace(text.begin(), text.end(), '\0', '?');  // as people are shown it; JSON has none
+  piece.add("text", std::move(text));
+  return piece;
+}
+
+}  // namespace
+
+// What one log leaves of the room is for those after it.
+JsonValue read_log_pieces(const LogFolder& logs, const Verdict& verdict, const JsonValue& request) {
+  const JsonValue* const wanted = request.find("logs", Kind::list);
+  if (wanted == nullptr) throw Error(ErrorKind::usage, "found no logs, wanted a list of them");
+  JsonValue pieces = JsonValue::list({});
+  std::size_t room = kMostLogBytes, left = wanted->items.size();
+  for (const JsonValue& one : wanted->items) {
+    const JsonValue piece = read_piece(logs, verdict, read_wish(one, verdict), room / left--);
+    room -= static_cast<std::size_t>(number(piece, "bytes", 0));
+    pieces.items.push_back(piece);
+  }
+  return JsonValue::object({{"attempt", verdict.attempt}, {"logs", pieces}});
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,69 @@
+#include "launch/serve/remote_log.h"
+
+#include <utility>
+
+namespace fleetrun::launch {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+std::int64_t integer_in(const JsonValue& object, const char* key, std::int64_t fallback) {
+  const JsonValue* const value = object.find(key, Kind::integer);
+  return value == nullptr ? fallback : value->integer;
+}
+
+bool is_true(const JsonValue& object, const char* key) {
+  const JsonValue* const value = object.find(key, Kind::boolean);
+  return value != nullptr && value->boolean;
+}
+
+}  // namespace
+
+JsonValue RemoteLog::wish() const {
+  JsonValue wish = JsonValue::object(
+      {{"rank", start_.rank}, {"errors", start_.errors}, {"attempt", start_.attempt}, {"from", next_}});
+  if (start_.since) wish.add("since", *start_.since);
+  return wish;
+}
+
+std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
+  news_ = false;
+  missing_ = is_true(piece, "missing");
+  const JsonValue* const text = piece.find("text", Kind::text);
+  if (text == nullptr) return "";
+  start_.since.reset();
+  start_.attempt = static_cast<int>(integer_in(piece, "attempt", start_.attempt));
+  const std::int64_t from = integer_in(piece, "from", next_);
+  std::string shown = from < next_ ? text_.end_line() : "";
+  next_ = from + integer_in(piece, "bytes", 0);
+  size_ = integer_in(piece, "size", next_);
+  news_ = !text->text.empty();
+  shown += show(text->text, now);
+  if (start_.attempt >= newest || behind() > 0) return shown;
+  ++start_.attempt;
+  next_ = size_ = 0;
+  news_ = true;  // there is more to ask for
+  return shown + text_.finish();
+}
+
+std::string RemoteLog::show(std::string text, TimePoint now) {
+  if (!amid_line_) return text_.take(text, now);
+  const auto end = text.find('\n');
+  if (end == std::string::npos) return "";
+  amid_line_ = false;
+  return text_.take(text.substr(end + 1), now);
+}
+
+std::string RemoteLog::skip(std::int64_t keep) {
+  next_ = size_ - keep;
+  amid_line_ = true;
+  return text_.end_line();
+}
+
+LogAnswer read_log_answer(const JsonValue& answer, std::size_t logs) {
+  const JsonValue* const pieces = answer.find("logs", Kind::list);
+  if (pieces == nullptr || pieces->items.size() != logs) return {};
+  return {pieces, static_cast<int>(integer_in(answer, "attempt", 0)), is_true(answer, "over")};
+}
+
+}  // namespace fleetrun::launch

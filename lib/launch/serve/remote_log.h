@@ -1,0 +1,67 @@
+// The log of a rank on another node, as it arrives in pieces (log_pieces.h).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/json/json_value.h"
+#include "launch/logs/log_text.h"
+#include "launch/loop/clock.h"
+
+namespace fleetrun::launch {
+
+class RemoteLog {
+ public:
+  static constexpr int kPresent = -1;  // attempt: whichever runs when the node is asked first
+
+  struct Start {
+    int rank = 0;  // in the whole run
+    bool errors = false;
+    int attempt = kPresent;
+    std::optional<std::int64_t> since;  // seconds since 1970
+  };
+  RemoteLog(const Start& start, LogText text) : start_(start), text_(std::move(text)) {}
+
+  int rank() const { return start_.rank; }
+  bool of_errors() const { return start_.errors; }
+  bool missing() const { return missing_; }  // the rank has no such log
+  bool has_news() const { return news_; }    // the last piece had text
+  // In bytes, as of the last piece: how far it is shown, where it ended, and what lies between.
+  std::int64_t shown() const { return next_; }
+  std::int64_t end() const { return size_; }
+  std::int64_t behind() const { return size_ - next_; }
+
+  JsonValue wish() const;  // of what follows
+  // The answer to that: what can be shown by now. `newest` is the attempt that runs. A log that a restart has ended is followed by the next.
+  std::string take(const JsonValue& piece, int newest, TimePoint now);
+  // Leaves out all but the last `keep` bytes, from a line's start on; what can be shown before them.
+  std::string skip(std::int64_t keep);
+  std::string finish() { return text_.finish(); }
+
+ private:
+  std::string show(std::string text, TimePoint now);
+
+  Start start_;
+  LogText text_;
+  std::int64_t next_ = 0, size_ = 0;
+  bool missing_ = false, news_ = false;
+  bool amid_line_ = false;  // after a skip
+};
+
+// {"do": "log", "logs": [...]} for all of them.
+template <typename Logs>
+JsonValue log_request(const Logs& logs) {
+  JsonValue wishes = JsonValue::list({});
+  for (const auto& log : logs) wishes.items.push_back(log.wish());
+  return JsonValue::object({{"do", "log"}, {"logs", wishes}});
+}
+
+// The pieces in an answer to that; null when the answer is none.
+struct LogAnswer {
+  const JsonValue* pieces = nullptr;
+  int newest = 0;
+  bool over = false;  // the run is: what it has written now is all
+};
+LogAnswer read_log_answer(const JsonValue& answer, std::size_t logs);
+
+}  // namespace fleetrun::launch

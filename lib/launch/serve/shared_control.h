@@ -1,0 +1,50 @@
+// What a node of a run over several nodes answers at its control socket: the first one for the ranks of all nodes, each other one for its own.
+// A question to other nodes is answered when all of them have answered, or are lost or silent.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/json/json_value.h"
+#include "launch/cli/rank_set.h"
+#include "launch/loop/event_loop.h"
+#include "launch/nodes/node_session.h"
+#include "launch/serve/control_requests.h"
+#include "launch/serve/control_server.h"
+#include "launch/serve/merge_answers.h"
+
+namespace fleetrun::launch {
+
+class SharedControl {
+ public:
+  using Reply = ControlServer::Reply;
+
+  SharedControl(EventLoop& loop, NodeSession& nodes, const RunControl& own);  // all outlive it
+  SharedControl(const SharedControl&) = delete;
+  SharedControl& operator=(const SharedControl&) = delete;
+
+  void answer(const std::string& request, const std::string& sender, const Reply& reply);
+
+  // The run is over: those who follow a log of another node get the rest of it, as long as they ask quickly.
+  void finish();
+
+ private:
+  using Done = std::function<void(const NodeAnswers& answers)>;
+
+  void ask(const std::map<int, std::string>& requests, const std::string& sender, const Done& done);
+  void ps(const std::string& sender, const Reply& reply);
+  std::optional<std::string> objection_to(const RankSet& wanted) const;
+  std::map<int, std::string> ranks_by_node(const RankSet& wanted) const;
+  void signal(const JsonValue& request, const std::string& sender, const Reply& reply);
+  void log(const JsonValue& request, const std::string& sender, const Reply& reply);
+  void reply_with_log(const std::string& follower, JsonValue answer, const Reply& reply);
+
+  EventLoop& loop_;
+  NodeSession& nodes_;
+  const RunControl own_;
+  bool over_ = false;
+  std::map<std::string, TimePoint> followers_;  // of logs of one node each, and when they asked last
+};
+
+}  // namespace fleetrun::launch
