@@ -151,8 +151,7 @@ def run(program, slow, can_compile_mpi, runs):
     """Returns the number of missed targets."""
     bench = TwoHosts(program, slow, can_compile_mpi)
     try:
-        print(f"2 hosts: network namespaces; TCP congestion control {bench.hosts.congestion_control()}"
-              f"{'; the cable carries 1 Gbit/s, 1 ms each way' if slow else ''}")
+        print(f"2 hosts: network namespaces; TCP congestion control {bench.hosts.congestion_control()}; cable: {bench.hosts.cable}")
         bench.run(runs)
     finally:
         bench.remove()
