@@ -102,8 +102,11 @@ class TwoHosts:
         return {name: [sorted(column)[len(column) // 2] for column in zip(*values)] for name, values in found.items()}
 
     def target(self, text, met):
+        if self.slow:  # the cable's speed is everybody's
+            return print(f"            {text}", flush=True)
         print(f"    {'met   ' if met else 'MISSED'}  {text}", flush=True)
         self.missed += 0 if met else 1
+        return None
 
     def run(self, runs):
         for ranks, ways in ((2, ["gloo", "two"]), (4, ["gloo", "leader", "scatter"])):
