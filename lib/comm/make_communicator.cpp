@@ -119,12 +119,16 @@ World join_store(const RankEnv& env, Deadline deadline) {
     if (needs_hosts(env.comm_backend)) hosts = exchange(party, "host", host_id(), deadline);
   }
   const auto transports = std::make_shared<Transports>(  // shared by copies of the function
-      env.comm_backend, TransportFacts{key, store->local_address()}, std::move(hosts));
+      env.comm_backend, TransportFacts{key, store->local_address()}, hosts);
   auto communicator = transports->make(party, "0", deadline);
-  return {env, std::move(store), std::move(communicator),
+  return {env,
+          std::move(store),
+          std::move(communicator),
           [transports](const Party& some, const std::string& name) {
             return transports->make(some, name, Deadline(kJoinDeadline));
-          }};
+          },
+          {},
+          std::move(hosts)};
 }
 
 World join(const RankEnv& env, Deadline deadline) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/run/rank_env.h"
@@ -19,6 +20,8 @@ struct World {
   MakeCommunicator more;  // of all ranks or of some, as these reach each other; so does it and what it made
   std::vector<std::unique_ptr<Communicator>> left_connected =
       {};  // of what ended by an error; gone before the store
+
+  std::vector<std::string> hosts = {};  // host_id() by rank; none when env.comm_backend is for any host
 
   Party party() const { return {*store, env.rank, env.world_size}; }
 };

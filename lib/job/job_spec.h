@@ -164,7 +164,7 @@ struct StrategySpec {
   bool a_sync = true;
   bool sync_nccl_allreduce = true;
   int nccl_comm_num = 1;
-  bool use_hierarchical_allreduce = false;
+  std::optional<bool> use_hierarchical_allreduce;  // absent: measured at the start on several hosts
   int hierarchical_allreduce_inter_nranks = 1;
   HierarchicalAlgorithm hierarchical_allreduce_algorithm = HierarchicalAlgorithm::leader;
   bool sync_batch_norm = false;

@@ -41,7 +41,8 @@ void settle_batch_norm(const Ranks& ranks, SettledStrategy& settled) {
   }
   const char* const why = "sync_batch_norm is true";
   force("nccl_comm_num", strategy.nccl_comm_num, 1, why, settled);
-  force("use_hierarchical_allreduce", strategy.use_hierarchical_allreduce, false, why, settled);
+  if (!strategy.use_hierarchical_allreduce) strategy.use_hierarchical_allreduce = false;
+  force("use_hierarchical_allreduce", *strategy.use_hierarchical_allreduce, false, why, settled);
   force("execution_strategy.num_threads", strategy.execution_strategy.num_threads, 1, why, settled);
   force("build_strategy.enable_sequential_execution", strategy.build_strategy.enable_sequential_execution,
         true, why, settled);
@@ -55,7 +56,7 @@ void settle_recompute(SettledStrategy& settled) {
 }
 
 void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
-  if (!settled.strategy.use_hierarchical_allreduce) return;
+  if (!settled.strategy.use_hierarchical_allreduce.value_or(false)) return;
   if (ranks.all == 1)
     throw Error(ErrorKind::config,
                 "strategy.use_hierarchical_allreduce is true, wanted 2 ranks or more, found 1");

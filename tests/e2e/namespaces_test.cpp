@@ -19,7 +19,7 @@ struct Way {
 };
 
 const std::vector<Way> kWays = {
-    {"1 communicator, each", "gloo", {}},
+    {"1 communicator, each", "gloo", {"strategy.use_hierarchical_allreduce=false"}},
     {"in groups of 2 ranks by their leaders", "auto", {"strategy.hierarchical_allreduce_algorithm=leader"}},
     {"in groups of 2 ranks by slices", "auto", {"strategy.hierarchical_allreduce_algorithm=scatter"}},
 };
@@ -27,7 +27,7 @@ const std::vector<Way> kWays = {
 Words job_words(const Way& way) {
   Words words = {"job.json"};
   words.insert(words.end(), way.strategy.begin(), way.strategy.end());
-  if (!way.strategy.empty()) {
+  if (way.backend == "auto") {
     words.emplace_back("strategy.use_hierarchical_allreduce=true");
     words.emplace_back("strategy.hierarchical_allreduce_inter_nranks=2");
   }

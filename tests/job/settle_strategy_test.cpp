@@ -166,7 +166,7 @@ TEST_CASE("sync_batch_norm wants one communicator of all ranks, and ops one afte
   const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
   CHECK(settled.strategy.sync_batch_norm);
   CHECK(settled.strategy.nccl_comm_num == 1);
-  CHECK(!settled.strategy.use_hierarchical_allreduce);
+  CHECK(settled.strategy.use_hierarchical_allreduce == false);
   CHECK(settled.strategy.execution_strategy.num_threads == 1);
   CHECK(settled.strategy.build_strategy.enable_sequential_execution);
   const std::string why = ": sync_batch_norm is true";

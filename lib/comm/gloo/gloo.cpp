@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "comm/gloo/gloo_collectives.h"
+#include "comm/gloo/gloo_links.h"
 #include "comm/gloo/gloo_mesh.h"
 #include "comm/gloo/lost_peer.h"
 
@@ -26,6 +28,10 @@ constexpr auto kRollCallDeadline = std::chrono::seconds(1);
 
 // How often a caller that waits looks at the connections: well under the time after which a silent peer is lost.
 constexpr auto kLookAtConnectionsEvery = std::chrono::milliseconds(200);
+
+// How long a message may still come over a connection after another one to the same peer was lost: the peer may have gone after its
+// work was done.
+constexpr auto kComesAfterAll = std::chrono::milliseconds(500);
 
 // Gloo writes to sockets in a way that raises SIGPIPE when a peer is gone, which would end the process
 // without a word. Blocked here, it is an error code instead; Gloo's own thread is started from ours and
@@ -66,6 +72,52 @@ class GlooCommunicator : public CollectiveCommunicator {
 
   // The caller's side: no memory is allocated here.
   void run(const Collective& collective, std::uint64_t number) override {
+    if (!links_ || !run_by_links(collective)) run_by_gloo(collective, number);
+  }
+
+  // False when it goes by Gloo, or has failed: the progress thread does with a link_problem_ as with a failure of Gloo.
+  bool run_by_links(const Collective& collective) {
+    try {
+      switch (collective.kind) {
+        case Collective::Kind::all_reduce:
+          look_before_meeting();
+          links_->all_reduce(collective.buffer, collective.op);
+          return true;
+        case Collective::Kind::barrier:
+          look_before_meeting();
+          links_->barrier();
+          return true;
+        case Collective::Kind::reduce:
+          links_->reduce(collective.buffer, collective.op, collective.root);
+          return true;
+        default:
+          return false;
+      }
+    } catch (const std::exception& problem) {
+      link_problem_ = problem.what();
+      return false;
+    }
+  }
+
+  // Where no rank is done before all have begun, nobody may be gone now.
+  void look_before_meeting() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_look_ < kLookAtConnectionsEvery) return;
+    last_look_ = now;
+    watch_->look();
+    if (watch_->first_lost()) throw std::runtime_error("a connection is lost");
+  }
+
+  void look_while_waiting(LinkPeers peers, std::chrono::milliseconds waited) {
+    watch_->look();
+    const std::optional<LostPeer> lost = watch_->first_lost();
+    if (!lost) return;
+    const bool needed = lost->rank == peers.from || lost->rank == peers.to;
+    if (lost->state == PeerState::silent || (needed && waited >= kComesAfterAll))
+      throw std::runtime_error("a connection is lost");
+  }
+
+  void run_by_gloo(const Collective& collective, std::uint64_t number) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return slot_ == Slot::empty; });
     collective_ = collective;
@@ -95,6 +147,7 @@ class GlooCommunicator : public CollectiveCommunicator {
   }
 
   void close() {
+    links_.reset();
     watch_->end();
     context_.reset();
   }
@@ -116,8 +169,9 @@ class GlooCommunicator : public CollectiveCommunicator {
     Mesh mesh;
     std::exception_ptr failure;
     try {
-      mesh = connect_mesh({options_.party, options_.key, options_.address, options_.name},
-                          Deadline(options_.join_deadline));
+      const Deadline deadline(options_.join_deadline);
+      mesh = connect_mesh(mesh_options(options_.name), deadline);
+      if (size() > 1) links_ = connect_links(*mesh.watch, deadline);
     } catch (...) {  // carried to the caller, who waits for it
       failure = std::current_exception();
     }
@@ -130,8 +184,27 @@ class GlooCommunicator : public CollectiveCommunicator {
     return !failure;
   }
 
+  MeshOptions mesh_options(const std::string& name) const {
+    return {options_.party, options_.key, options_.address, name};
+  }
+
+  // Gloo connects, and leaves the connections to us. Nobody writes before all have let go of them.
+  std::unique_ptr<GlooLinks> connect_links(GlooWatch& watch, Deadline deadline) {
+    const std::string name = options_.name + " links";
+    std::vector<UniqueFd> connections;
+    {
+      const Mesh mesh = connect_mesh(mesh_options(name), deadline);
+      connections = watch.take(*mesh.watch, size());
+    }
+    exchange(options_.party, fmt::format("gloo {} let go", name), "", deadline);
+    const LinkWaits waits = {options_.collective_deadline, [this] { tell_of_sleep(); },
+                             [this](LinkPeers peers, auto waited) { look_while_waiting(peers, waited); }};
+    return std::make_unique<GlooLinks>(std::move(connections), rank(), waits);
+  }
+
   void serve_request() {
     try {
+      if (!link_problem_.empty()) throw std::runtime_error(link_problem_);
       run_on_gloo(context_, collective_, {number_, options_.collective_deadline}, scratch_);
     } catch (const std::exception& error) {
       watch_->look();  // before our connections are closed
@@ -155,6 +228,10 @@ class GlooCommunicator : public CollectiveCommunicator {
   // Of the progress thread alone.
   std::shared_ptr<gloo::Context> context_;  // shared because Gloo's options ask for it so
   std::vector<std::byte> scratch_;
+  // Of the progress thread until this rank has joined, and from a failure on; of the caller in between.
+  std::unique_ptr<GlooLinks> links_;
+  std::string link_problem_;
+  std::chrono::steady_clock::time_point last_look_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,7 +1,7 @@
 // Collectives over TCP by Gloo, for ranks on CPUs of one or several machines.
 //
-// All calls into Gloo are made by one progress thread of the communicator; the caller hands its request over
-// and waits, and allocates no memory for it. What Gloo throws there becomes our Error. What it throws in its
+// Sums and barriers go over connections of our own (gloo_links.h), on the caller's thread. All calls into Gloo are made by one
+// progress thread of the communicator; the caller hands its request over and waits, and allocates no memory for it. What Gloo throws there becomes our Error. What it throws in its
 // own event-loop thread cannot be caught and ends the process: that takes bytes of a stranger on one of its
 // ports, which are open only while the ranks connect with each other, on the one interface given here.
 #pragma once

@@ -217,6 +217,18 @@ void GlooWatch::end() {
   connections_.clear();
 }
 
+std::vector<UniqueFd> GlooWatch::take(GlooWatch& other, int ranks) {
+  const std::scoped_lock lock(mutex_, other.mutex_);
+  std::vector<UniqueFd> copies(static_cast<std::size_t>(ranks));
+  for (Connection& connection : other.connections_) {
+    copies[static_cast<std::size_t>(connection.rank)] =
+        UniqueFd(::fcntl(connection.fd.get(), F_DUPFD_CLOEXEC, 0));
+    connections_.push_back(std::move(connection));
+  }
+  other.connections_.clear();
+  return copies;
+}
+
 void GlooWatch::look() {
   const std::lock_guard lock(mutex_);
   std::optional<LostPeer> worst;

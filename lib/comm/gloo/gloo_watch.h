@@ -33,6 +33,8 @@ class GlooWatch {
   // Begins when all ranks are connected. Throws Error(internal) when a connection cannot be found.
   void begin(gloo::Context& context);
   void end();  // before the context: from now on its connections close when Gloo closes them
+  // Watches the connections of another mesh of the same ranks too, in its place. Returns copies of them by rank.
+  std::vector<UniqueFd> take(GlooWatch& other, int ranks);
 
   // Looks at all connections, and wakes who waits for a peer that is lost; all who wait when it was lost without a
   // word, which is never how work ends. To be called now and then by who has nothing else to do. Allocates nothing.

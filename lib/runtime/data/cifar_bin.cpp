@@ -56,15 +56,18 @@ class CifarBin : public DataSet {
     const BatchFile& file = file_of(sample);
     return fmt::format("{}, image {}", file.path, sample - file.first);
   }
+  void read_stored(int sample, std::size_t limit, std::vector<std::uint8_t>& bytes) const override {
+    const BatchFile& file = file_of(sample);
+    bytes.resize(kRecord);
+    const std::size_t offset = static_cast<std::size_t>(sample - file.first) * kRecord;
+    if (read_at(file.fd, file.path, offset, kRecord, bytes.data()) != kRecord)
+      throw Error(ErrorKind::data, fmt::format("{} became shorter while in use", describe(sample)));
+    bytes.resize(std::min(limit, kRecord));
+  }
 
  protected:
   void load(const Framing& framing, ReadScratch& scratch) const override {
-    const int sample = framing.sample;
-    const BatchFile& file = file_of(sample);
-    scratch.file.resize(kRecord);
-    const std::size_t offset = static_cast<std::size_t>(sample - file.first) * kRecord;
-    if (read_at(file.fd, file.path, offset, kRecord, scratch.file.data()) != kRecord)
-      throw Error(ErrorKind::data, fmt::format("{} became shorter while in use", describe(sample)));
+    read_stored(framing.sample, kRecord, scratch.file);
     scratch.image.reset({3, kSide, kSide});
     for (std::size_t c = 0; c < 3; ++c)
       for (std::size_t i = 0; i < kPlane; ++i)

@@ -48,6 +48,12 @@ class DataSet {
   // The sample as a user knows it: "train/cat/0003.jpg", "train-images.idx.gz, image 17".
   virtual std::string describe(int sample) const = 0;
 
+  // Replaces `bytes` by the first `limit` bytes that the sample has in its file, or all when it has fewer; none where samples are made
+  // on the fly. Throws Error(data|missing|permission|io).
+  virtual void read_stored(int /*sample*/, std::size_t /*limit*/, std::vector<std::uint8_t>& bytes) const {
+    bytes.clear();
+  }
+
  protected:
   // Puts the sample that `framing` names into scratch.image; it may be as much smaller as reduction_of() allows, with shape() as the shape.
   virtual void load(const Framing& framing, ReadScratch& scratch) const = 0;

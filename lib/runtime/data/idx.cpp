@@ -19,16 +19,22 @@ class Idx : public DataSet {
         own_({1, images_.dimensions[1], images_.dimensions[2]}) {}
 
   std::string describe(int sample) const override { return fmt::format("{}, image {}", path_, sample); }
+  void read_stored(int sample, std::size_t limit, std::vector<std::uint8_t>& bytes) const override {
+    bytes.assign(pixels_of(sample), pixels_of(sample) + std::min(limit, own_.elements()));
+  }
 
  protected:
   void load(const Framing& framing, ReadScratch& scratch) const override {
-    const std::uint8_t* from =
-        images_.content.data() + static_cast<std::size_t>(framing.sample) * own_.elements();
+    const std::uint8_t* from = pixels_of(framing.sample);
     scratch.image.reset(own_);
     scratch.image.pixels.assign(from, from + own_.elements());
   }
 
  private:
+  const std::uint8_t* pixels_of(int sample) const {
+    return images_.content.data() + static_cast<std::size_t>(sample) * own_.elements();
+  }
+
   std::string path_;
   IdxFile images_;
   ImageShape own_;  // in the file

@@ -5,7 +5,9 @@
 #include "base/error/log.h"
 #include "base/system/environment.h"
 #include "job/settle_strategy.h"
+#include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
+#include "runtime/training/choose_groups.h"
 #include "runtime/training/dump_program.h"
 #include "runtime/training/finish.h"
 #include "runtime/training/model_facts.h"
@@ -20,14 +22,16 @@ namespace {
 constexpr std::size_t kSamplesOfASpan = 8;     // the least that a thread of the loader makes at once
 constexpr std::size_t kOtherSpansOfAStep = 8;  // waiting for data, snapshots
 
-job::JobSpec settle(job::JobSpec job, const RankEnv& env) {
+job::JobSpec settle(job::JobSpec job, comm::World& world, ProgressPage& page) {
+  const RankEnv& env = world.env;
   const Environment environment = Environment::of_this_process();
   const job::SettledStrategy settled =
       job::settle_strategy(job.strategy, {env.world_size, env.local_size, env.device != "cpu"},
                            [&](const std::string& name) { return environment.get(name); });
-  job.strategy = settled.strategy;
+  if (env.rank == 0)
+    for (const std::string& note : settled.notes) log_line("rank 0", note);
+  job.strategy = choose_groups(settled.strategy, world, page);
   if (env.rank != 0) return job;
-  for (const std::string& note : settled.notes) log_line("rank 0", note);
   if (env.world_size > 1) log_line("rank 0", describe_communicators(job.strategy));
   return job;
 }
@@ -87,7 +91,7 @@ void complete_observers(Run& run) {
 TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out) {
   page.phase = Phase::loading;
   page.beat();
-  const job::JobSpec job = settle(asked, world.env);
+  const job::JobSpec job = settle(asked, world, page);
   Observers observers = {.time = {page, monotonic_ns()},
                          .trace = {job.output, world.env, *world.communicator, out}};
   Timeline* const timeline = observers.trace.timeline();
@@ -95,6 +99,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const std::unique_ptr<Device> device = make_agreed_device(world, job.strategy);
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data);
+  agree_on_data(world, data);
   Trainer trainer(job, resolve_model_facts(job.model, *data.train), *device, communicators.all(),
                   job.train.threads.value_or(world.env.threads), timeline, pass_watcher(world.env));
   Loaders loaders(data, job, world.env, timeline);

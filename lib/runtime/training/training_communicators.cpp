@@ -26,14 +26,15 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
   const comm::Party all = world.party();
   made_.push_back(device.make_communicator(all, 0));
   flat_ = made_.back() ? made_.back().get() : world.communicator.get();
-  if (!strategy.use_hierarchical_allreduce) of_gradients_.push_back(flat_);
+  const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
+  if (!in_groups) of_gradients_.push_back(flat_);
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
     const comm::MakeCommunicator make = [&](const comm::Party& party, const std::string& name) {
       auto of_device = device_.make_communicator(party, i);
       return of_device ? std::move(of_device) : world_.more(party, name);
     };
     const std::string name = std::to_string(i);
-    made_.push_back(strategy.use_hierarchical_allreduce
+    made_.push_back(in_groups
                         ? comm::make_hierarchical({.party = all,
                                                    .group_size = strategy.hierarchical_allreduce_inter_nranks,
                                                    .algorithm = algorithm_of(strategy),
@@ -60,7 +61,7 @@ void TrainingCommunicators::record_in(FlightRecords& records) const {
 std::string describe_communicators(const job::StrategySpec& strategy) {
   const int count = strategy.nccl_comm_num;
   std::string text = fmt::format("all-reduces by {}", plural(count, "communicator"));
-  if (strategy.use_hierarchical_allreduce)
+  if (strategy.use_hierarchical_allreduce.value_or(false))
     text += fmt::format(
         ", in groups of {} ranks by {}", strategy.hierarchical_allreduce_inter_nranks,
         algorithm_of(strategy) == comm::HierarchicalAlgorithm::leader ? "their leaders" : "slices");
