@@ -141,11 +141,14 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
     if (size() == 2 && to_all)
       return functions.both(sources_[0] + slice.begin, sources_[1] + slice.begin, slice.size() / element);
     alignas(64) std::array<std::byte, kBlockBytes> sum;
-    for (std::size_t i = slice.begin; i < slice.end; i += kBlockBytes) {
-      const std::size_t part = std::min(kBlockBytes, slice.end - i);
-      reduce_block(functions.into, sum.data(), i, part / element);
+    for (std::size_t i = slice.begin / element; i < slice.end / element;) {
+      const Stretch stretch = stretch_at(i);
+      const std::size_t part = std::min({kBlockBytes / element, slice.end / element - i, stretch.elements});
+      reduce_block(functions.into, sum.data(), i * element, part, stretch.first);
       for (int other = 0; other < size(); ++other)
-        if (to_all || other == collective_.root) copy_bytes(sources_[index(other)] + i, sum.data(), part);
+        if (to_all || other == collective_.root)
+          copy_bytes(sources_[index(other)] + i * element, sum.data(), part * element);
+      i += part;
     }
   }
 
@@ -223,9 +226,9 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
         if (rank() != collective_.root) return;
         [[fallthrough]];
       case Collective::Kind::all_reduce:
-        return reduce_into(collective_.buffer.as<std::byte>() + start, range.size());
+        return reduce_into(collective_.buffer.as<std::byte>() + start, range);
       case Collective::Kind::reduce_scatter:
-        return reduce_into(collective_.mine.as<std::byte>() + start, range.size());
+        return reduce_into(collective_.mine.as<std::byte>() + start, range);
       case Collective::Kind::all_gather:
         for (int other = 0; other < size(); ++other)
           copy_bytes(collective_.buffer.as<std::byte>() + index(other) * collective_.mine.bytes() + start,
@@ -241,26 +244,45 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
     }
   }
 
-  void reduce_into(std::byte* out, std::size_t count) {
+  // The sources begin with the range.
+  void reduce_into(std::byte* out, Range range) {
     const ReduceFunction function = reduce_function(collective_.buffer.dtype, collective_.op);
     const std::size_t element = element_bytes();
-    if (size() == 1) return copy_bytes(out, sources_[0], count * element);
-    if (size() == 2) return function(out, sources_[0], sources_[1], count);
+    if (size() == 1) return copy_bytes(out, sources_[0], range.size() * element);
+    if (size() == 2) return function(out, sources_[0], sources_[1], range.size());
     // By way of a block, for `out` may be one of the sources.
     alignas(64) std::array<std::byte, kBlockBytes> sum;
-    for (std::size_t i = 0; i < count * element; i += kBlockBytes) {
-      const std::size_t part = std::min(kBlockBytes, count * element - i);
-      reduce_block(function, sum.data(), i, part / element);
-      copy_bytes(out + i, sum.data(), part);
+    for (std::size_t i = 0; i < range.size();) {
+      const Stretch stretch = stretch_at(range.begin + i);
+      const std::size_t part = std::min({kBlockBytes / element, range.size() - i, stretch.elements});
+      reduce_block(function, sum.data(), i * element, part, stretch.first);
+      copy_bytes(out + i * element, sum.data(), part * element);
+      i += part;
     }
   }
 
-  // sum = the bytes of all sources from `start` on, in the order of ranks: equal bits whoever computes it.
-  void reduce_block(ReduceFunction function, std::byte* sum, std::size_t start, std::size_t count) const {
-    if (sources_.size() == 1) return copy_bytes(sum, sources_[0] + start, count * element_bytes());
-    function(sum, sources_[0] + start, sources_[1] + start, count);
-    for (std::size_t other = 2; other < sources_.size(); ++other)
-      function(sum, sum, sources_[other] + start, count);
+  // Elements that are summed in one order: from rank `first` on, round all ranks.
+  struct Stretch {
+    std::size_t elements = 0;
+    int first = 0;
+  };
+
+  // The order of the ring in the Gloo backend, which cuts a buffer into one slice per rank and sums slice r from rank r on: a training has
+  // the same bits whether its ranks share a host or not.
+  Stretch stretch_at(std::size_t element) const {
+    if (collective_.kind == Collective::Kind::reduce_scatter) return {total() - element, 0};
+    const std::size_t count = collective_.buffer.count, ranks = index(size());
+    const std::size_t slice = ((element + 1) * ranks - 1) / count;  // the last one that begins here or before
+    return {count * (slice + 1) / ranks - element, static_cast<int>(slice)};
+  }
+
+  // sum = the bytes of all sources from `start` on, from the source of `first` on: equal bits whoever computes it.
+  void reduce_block(ReduceFunction function, std::byte* sum, std::size_t start, std::size_t count,
+                    int first) const {
+    const auto source = [&](int turn) { return sources_[index((first + turn) % size())] + start; };
+    if (size() == 1) return copy_bytes(sum, source(0), count * element_bytes());
+    function(sum, source(0), source(1), count);
+    for (int turn = 2; turn < size(); ++turn) function(sum, sum, source(turn), count);
   }
 
   void meet() {

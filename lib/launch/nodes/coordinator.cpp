@@ -299,9 +299,8 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
     const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
     if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
     if (other->line == failure.line) continue;  // of all nodes, such as --timeout
-    failure.block +=
-        fmt::format("fleetrun: {} at the same time: the clocks of the nodes differ by up to {:.1f} ms\n",
-                    other->line, static_cast<double>(other->error + failure.error) / 1e6);
+    failure.block += fmt::format("fleetrun: {} at the same time: the nodes know the times to {:.1f} ms\n",
+                                 other->line, static_cast<double>(other->error + failure.error) / 1e6);
   }
   const bool all_there =
       !std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state == State::lost; });

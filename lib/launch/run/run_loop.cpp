@@ -189,6 +189,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
 }
 
 void RunLoop::join_others(NodeSession& nodes) {
+  events_.measure_lateness();
   nodes.report_to(events_, say());
   nodes.answer_with([own = run_control()](const std::string& request, const std::string& sender) {
     return own.answer(request, sender);

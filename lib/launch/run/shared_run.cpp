@@ -80,7 +80,8 @@ void SharedRun::pass_on(const Event& event) {
   const auto verdict = end_asked_by(event);
   if (!verdict) return;
   if (std::exchange(ending_, true)) return hurry(event);
-  sources_.nodes.send(Failed{sources_.state.verdict.attempt, failure_here(*verdict, Clock::now())});
+  sources_.nodes.send(
+      Failed{sources_.state.verdict.attempt, failure_here(*verdict, sources_.nodes.shared(Clock::now()))});
 }
 
 // A second Ctrl-C kills the ranks of all nodes.
@@ -91,10 +92,9 @@ void SharedRun::hurry(const Event& event) {
 }
 
 // What has no rank has a node. To the others a node whose front process is gone is a lost one.
-NodeFailure SharedRun::failure_here(const Verdict& verdict, TimePoint time) const {
-  const SharedTime shared = sources_.nodes.shared(time);
-  NodeFailure failure = {.at = shared.at,
-                         .error = shared.error,
+NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& time) const {
+  NodeFailure failure = {.at = time.at,
+                         .error = time.error,
                          .cause = std::string(facts_of(verdict.cause).name),
                          .line = describe_cause(verdict, sources_.command),
                          .block = {},
@@ -109,11 +109,14 @@ NodeFailure SharedRun::failure_here(const Verdict& verdict, TimePoint time) cons
 }
 
 // When its rank ended; of what has no rank, when it was noticed.
-TimePoint SharedRun::time_of_failure() const {
+SharedTime SharedRun::time_of_failure() const {
   const auto& rank = sources_.state.verdict.rank;
-  if (!rank) return failed_at_;
-  const TimePoint ended = sources_.state.workers.at(static_cast<std::size_t>(*rank)).ended.steady;
-  return ended == TimePoint() ? failed_at_ : ended;
+  const WorkerRecord none;
+  const WorkerRecord& record = rank ? sources_.state.workers.at(static_cast<std::size_t>(*rank)) : none;
+  const bool ended = record.ended.steady != TimePoint();
+  SharedTime time = sources_.nodes.shared(ended ? record.ended.steady : failed_at_);
+  if (ended) time.error += record.ended_earlier / std::chrono::nanoseconds(1);
+  return time;
 }
 
 void SharedRun::look_at(const Event& event) {

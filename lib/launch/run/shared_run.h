@@ -52,8 +52,8 @@ class SharedRun {
   void hurry(const Event& event);
   void tell_signal(const Event& event);
   void tell_finish(const Event& event);
-  NodeFailure failure_here(const Verdict& verdict, TimePoint time) const;
-  TimePoint time_of_failure() const;
+  NodeFailure failure_here(const Verdict& verdict, const SharedTime& time) const;
+  SharedTime time_of_failure() const;
 
   Sources sources_;
   bool told_failure_ = false;  // of this attempt

@@ -21,7 +21,10 @@ void EventQueue::push_at(TimePoint time, const Event& event) {
 }
 
 Event EventQueue::next() {
-  while (events_.empty()) loop_.run_one();
+  while (events_.empty()) {
+    if (lateness_) lateness_->look();
+    loop_.run_one();
+  }
   notice_standstill();
   Event first = std::move(events_.front());
   events_.pop_front();

@@ -1,9 +1,11 @@
 // The events of a run, in order. Whoever notices something puts it in, and only the run loop takes it out.
 #pragma once
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "launch/loop/event_loop.h"
+#include "launch/loop/lateness.h"
 #include "launch/supervise/events.h"
 
 namespace fleetrun::launch {
@@ -21,12 +23,17 @@ class EventQueue {
   // everything else, so that the Supervisor moves the deadlines that passed meanwhile.
   Event next();
 
+  // What is noticed now happened at most so much earlier; 0 unless measure_lateness() was called.
+  Clock::duration lateness() const { return lateness_ ? lateness_->now() : Clock::duration(); }
+  void measure_lateness() { lateness_.emplace(); }
+
   // To be called every kBeat, so that the queue knows when this process stood still.
   void notice_standstill();
 
  private:
   EventLoop& loop_;
   std::deque<Event> events_;
+  std::optional<Lateness> lateness_;
   TimePoint awake_at_ = Clock::now();  // the last time that we know that this process ran
 };
 

@@ -129,6 +129,7 @@ void ProcessGroup::on_exit(std::size_t rank) {
                 fmt::format("looking how rank {} ended: {}", rank, describe_errno(errno)));
   if (info.si_pid == 0) return;
   records_[rank].ended = Moment::now();
+  records_[rank].ended_earlier = events_.lateness();
   records_[rank].cpu_seconds = read_own_cpu_seconds(records_[rank].pid);
   deaths_.forget(leader.pidfd);
   leader.pidfd.reset();

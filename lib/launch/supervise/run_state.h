@@ -13,7 +13,8 @@ namespace fleetrun::launch {
 struct WorkerRecord {
   pid_t pid = -1;  // -1: never started
   Moment started, ended;
-  double cpu_seconds = 0;  // of processor time, without its children's, once it has ended
+  Clock::duration ended_earlier{};  // than `ended`, at most
+  double cpu_seconds = 0;           // of processor time, without its children's, once it has ended
 };
 
 // A view of the present attempt: copy it. What it shows lives as long as the run.

@@ -202,10 +202,9 @@ TEST_CASE("failures that the clocks cannot tell apart are called so") {
   scene.run_two();
   scene.say(1, Ended{0, Scene::failure(1000, "rank 0 exited with code 3"), {}});
   scene.say(2, Ended{0, Scene::failure(1015, "rank 2 exited with code 3"), {}});
-  CHECK(
-      scene.last<Over>(1)->failure->block ==
-      "rank 0 exited with code 3\n"
-      "fleetrun: rank 2 exited with code 3 at the same time: the clocks of the nodes differ by up to 0.0 ms\n");
+  CHECK(scene.last<Over>(1)->failure->block ==
+        "rank 0 exited with code 3\n"
+        "fleetrun: rank 2 exited with code 3 at the same time: the nodes know the times to 0.0 ms\n");
 }
 
 TEST_CASE("what all nodes find at the same time, such as --timeout, is one failure") {
