@@ -17,11 +17,11 @@ constexpr int kIdleSeconds = 1;
 constexpr int kPauseSeconds = 1;
 constexpr int kQuestions = (static_cast<int>(kPeerSilence.count()) - kIdleSeconds) / kPauseSeconds;
 
-bool is_unanswered(const tcp_info& facts) {
+std::chrono::milliseconds unanswered_for(const tcp_info& facts) {
   // Not the window of a peer that takes nothing: its kernel answers, though ever more seldom.
   const bool sent_again = facts.tcpi_unacked > 0 && facts.tcpi_retransmits > 0;
   const bool asked_again = facts.tcpi_probes > 1;
-  return (sent_again || asked_again) && std::chrono::milliseconds(facts.tcpi_last_ack_recv) >= kPeerSilence;
+  return std::chrono::milliseconds(sent_again || asked_again ? facts.tcpi_last_ack_recv : 0);
 }
 
 }  // namespace
@@ -56,10 +56,17 @@ PeerState state_of_peer(int fd) {
     case TCP_CLOSE:  // ended by the kernel: after its questions, or by a word of the peer's
       return facts.tcpi_probes >= kQuestions ? PeerState::silent : PeerState::reset;
     case TCP_ESTABLISHED:
-      return is_unanswered(facts) ? PeerState::silent : PeerState::there;
+      return unanswered_for(facts) >= kPeerSilence ? PeerState::silent : PeerState::there;
     default:  // on the way to its end
       return PeerState::closed;
   }
+}
+
+std::chrono::milliseconds unanswered_for(int fd) {
+  tcp_info facts{};
+  socklen_t size = sizeof facts;
+  return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &facts, &size) == 0 ? unanswered_for(facts)
+                                                                     : std::chrono::milliseconds();
 }
 
 std::string describe_loss(int errno_code) {

@@ -19,6 +19,9 @@ std::string_view describe(PeerState state);             // "it closed the connec
 // What the kernel knows now of a connection on which it was asked to keep_asking().
 PeerState state_of_peer(int fd);
 
+// How long the peer has not answered what was sent or asked; 0 when it has, or nothing is under way.
+std::chrono::milliseconds unanswered_for(int fd);
+
 // Why reading or writing went wrong: "no answer for 5 s", "Connection reset by peer (errno 104)".
 std::string describe_loss(int errno_code);
 

@@ -232,15 +232,26 @@ std::vector<UniqueFd> GlooWatch::take(GlooWatch& other, int ranks) {
 void GlooWatch::look() {
   const std::lock_guard lock(mutex_);
   std::optional<LostPeer> worst;
-  for (const Connection& connection : connections_) {
+  for (Connection& connection : connections_) {
     const PeerState state = state_of_peer(connection.fd.get());
+    if (state == PeerState::there) connection.unanswered = unanswered_for(connection.fd.get());
     if (state == PeerState::there || (state == PeerState::closed && has_bytes(connection.fd.get()))) continue;
     if (!worst || state > worst->state) worst = LostPeer{connection.rank, connection.address, state};
     const std::optional<int> waiting_for =
         state == PeerState::silent ? std::nullopt : std::optional(connection.rank);
     for (WakeableBuffer* buffer : buffers_) buffer->wake(waiting_for);
   }
+  if (worst && worst->state != PeerState::silent) worst = falling_silent().value_or(*worst);
   if (!first_) first_ = worst;
+}
+
+// A peer that hears nothing any more, though it can still speak, may be the first to give up and to close its connections.
+std::optional<LostPeer> GlooWatch::falling_silent() const {
+  const auto longest =
+      std::max_element(connections_.begin(), connections_.end(),
+                       [](const Connection& a, const Connection& b) { return a.unanswered < b.unanswered; });
+  if (longest == connections_.end() || longest->unanswered < kPeerSilence / 2) return std::nullopt;
+  return LostPeer{longest->rank, longest->address, PeerState::silent};
 }
 
 std::optional<LostPeer> GlooWatch::first_lost() const {

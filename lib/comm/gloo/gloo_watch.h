@@ -4,6 +4,7 @@
 // Done around Gloo's interfaces, since the headers of its TCP transport are not all installed. Inside of the Gloo
 // backend.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,7 +50,10 @@ class GlooWatch {
     int rank = 0;
     UniqueFd fd;  // a copy of Gloo's
     std::string address;
+    std::chrono::milliseconds unanswered{0};  // as of the last look at which the peer was there
   };
+
+  std::optional<LostPeer> falling_silent() const;
 
   mutable std::mutex mutex_;
   std::vector<Connection> connections_;

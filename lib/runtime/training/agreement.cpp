@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include "base/error/error.h"
+#include "base/error/log.h"
 #include "runtime/kernels/cpu/loops/instruction_set.h"
 #include "runtime/kernels/load_plugin.h"
 
@@ -25,6 +27,23 @@ comm::Facts first_lines(const std::string& program_text) {
   return lines;
 }
 
+// Layouts and roundings depend on them.
+void agree_on_instruction_sets(const comm::World& world) {
+  const std::vector<std::string> processors =
+      comm::exchange(world.party(), "processors", processor_features(), join_deadline());
+  if (std::all_of(processors.begin(), processors.end(),
+                  [&](const std::string& each) { return each == processors[0]; }))
+    return;
+  unsigned common = instruction_sets_of_child();
+  for (const std::string& theirs :
+       comm::exchange(world.party(), "instruction sets", std::to_string(common), join_deadline()))
+    common &= static_cast<unsigned>(std::stoul(theirs));
+  const std::string name = limit_instruction_sets(common);
+  if (world.env.rank == 0)
+    log_line("rank 0",
+             fmt::format("the processors of the ranks differ; all ranks use the instructions of {}", name));
+}
+
 }  // namespace
 
 std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::StrategySpec& strategy) {
@@ -34,12 +53,7 @@ std::unique_ptr<Device> make_agreed_device(const comm::World& world, const job::
     return with_context("preparing device " + device,
                         [&] { return load_plugin(cuda_plugin_path()).make_device(options); });
   }
-  unsigned common = instruction_sets();
-  if (world.env.world_size > 1)
-    for (const std::string& theirs :
-         comm::exchange(world.party(), "instruction sets", std::to_string(common), join_deadline()))
-      common &= static_cast<unsigned>(std::stoul(theirs));
-  limit_instruction_sets(common);
+  if (world.env.world_size > 1) agree_on_instruction_sets(world);
   return make_cpu_device();
 }
 

@@ -36,6 +36,16 @@ TEST_CASE("the quickstart job trains on 2 hosts with 2 ranks each to accuracy 1.
   check_quickstart(cluster);
 }
 
+TEST_CASE("ranks on unlike processors use the instructions that all of them have, and rank 0 says which") {
+  Cluster cluster(2);
+  cluster.set(1, "ONEDNN_MAX_CPU_ISA", "SSE41");
+  check_quickstart(cluster);
+  CHECK_MESSAGE(
+      contains(cluster.log(0, 0),
+               "rank 0: the processors of the ranks differ; all ranks use the instructions of SSE41\n"),
+      cluster.log(0, 0));
+}
+
 const std::string kShortJob = R"({
   "model": {"name": "mlp", "hidden": [64]},
   "data": {"train": {"format": "synthetic", "samples": 256, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16},
