@@ -24,8 +24,9 @@ RemoteLogs::RemoteLogs(std::string folder, Show show)
 
 bool RemoteLogs::look() {
   bool news = false;
+  silent_ = false;
   for (auto& [node, logs] : nodes_) news = look(logs) || news;
-  has_all_ = over_ && !news;
+  has_all_ = over_ && !news && !silent_;
   return news;
 }
 
@@ -39,6 +40,7 @@ bool RemoteLogs::look(std::vector<RemoteLog>& logs) {
   if (why == nullptr) return take(answer, logs);
   const std::string words = printable_start(why->text, kLongestWhy);
   if (answer.find("silent") == nullptr) throw Error(ErrorKind::usage, words);
+  silent_ = true;
   if (!std::exchange(said_silent_, true)) log_line("fleetrun", words);
   return false;
 }

@@ -35,6 +35,7 @@ class RemoteLogs {
   Show show_;
   std::map<int, std::vector<RemoteLog>> nodes_;  // the logs of each
   bool over_ = false, has_all_ = false;
+  bool silent_ = false;  // a node, in the last look
   bool said_silent_ = false;
 };
 
