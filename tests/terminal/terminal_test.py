@@ -150,7 +150,16 @@ class Kinds(TerminalTest):
     def test_without_a_name(self):
         self.check_plain({"TERM": None})
 
-    def test_no_colour_in_any_case(self):
+    def test_warnings_are_red(self):
+        for environment, red in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+            screen = self.screen(environment)
+            screen.command("fleetrun --device cpu --env RANK=7 endless.json")
+            screen.wait_for("joined 1 rank")
+            self.end(screen)
+            self.assertIn("fleetrun: warning: --env RANK has no effect", screen.raw)
+            self.assertEqual("\x1b[31mfleetrun: warning:" in screen.raw, red)
+
+    def test_nothing_else_has_a_colour(self):
         for environment in ({}, {"NO_COLOR": "1"}):
             screen = self.screen(environment)
             screen.command("fleetrun --device cpu endless.json")

@@ -13,6 +13,7 @@ struct Console {
 
   void log(LogLevel level, std::string_view message);  // as the original writes to its log
   void say(std::string_view message);                  // "fleetrun: <message>"
+  void warn(std::string_view message);                 // "fleetrun: warning: <message>", in red on a terminal
   void show(std::string_view lines);                   // with their ends; each text of ours goes through here
 
   void hold();  // the shell has the terminal now

@@ -32,8 +32,8 @@ std::vector<Progress> RunDisplay::progress_of_all() const {
 void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
   const auto& [plan, logs, state, console, nodes, others] = sources_;
   if (plan.quiet) return;
-  for (const std::string& warning : plan.warnings) console.say("warning: " + warning);
-  if (!logs.warning().empty()) console.say("warning: " + logs.warning());
+  for (const std::string& warning : plan.warnings) console.warn(warning);
+  if (!logs.warning().empty()) console.warn(logs.warning());
   for (const std::string& note : plan.options.notes) console.say(note);
   announce_start(plan.options, plan.cluster, workers, console);
   if (plan.embedded)
