@@ -56,7 +56,7 @@ struct OurChild {
       return last_error();
     if (::getppid() != parent) return {ESRCH, boost::system::system_category()};
     limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, most_output});
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || ::sigprocmask(SIG_SETMASK, &none, nullptr) != 0)
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 || ::pthread_sigmask(SIG_SETMASK, &none, nullptr) != 0)
       return last_error();
     return {};
   }

@@ -140,6 +140,8 @@ std::string describe_status(const Verdict& verdict) {
 // Each node has shown what its own ranks did.
 std::string roll_call_of_all_nodes(const ExitReport& report) {
   if (!report.whole || report.whole->roll_call.size() <= report.roll_call.size()) return "";
+  const auto cause = cause_called(report.whole->cause);
+  if (!cause || !is_of_all_ranks(*cause)) return "";  // the roll was called earlier
   std::string text = "fleetrun: what the ranks of all nodes were doing:\n";
   for (const std::string& line : report.whole->roll_call) text += fmt::format("    {}\n", line);
   return text;

@@ -46,7 +46,7 @@ std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
   return shown + text_.finish();
 }
 
-std::string RemoteLog::show(std::string text, TimePoint now) {
+std::string RemoteLog::show(const std::string& text, TimePoint now) {
   if (!amid_line_) return text_.take(text, now);
   const auto end = text.find('\n');
   if (end == std::string::npos) return "";

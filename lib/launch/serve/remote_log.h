@@ -39,7 +39,7 @@ class RemoteLog {
   std::string finish() { return text_.finish(); }
 
  private:
-  std::string show(std::string text, TimePoint now);
+  std::string show(const std::string& text, TimePoint now);
 
   Start start_;
   LogText text_;
