@@ -1,5 +1,7 @@
 // Nodes that share nothing but the network between them: each has a network, mounts, processes, a host name and clocks of its own, and a
 // home, /tmp and /dev/shm that no other node sees.
+#include <sys/stat.h>
+
 #include "e2e/nodes/cluster.h"
 
 namespace fleetrun::separate_hosts_test {
@@ -45,7 +47,7 @@ class Hosts : public Cluster {
 
 std::optional<std::string> missing() {
   if (testing::kSlowdown > 1) return "the address sanitizer allows no library before it";
-  if (const auto network = Namespaces::missing()) return network;
+  if (auto network = Namespaces::missing()) return network;
   const ChildResult result = run_child({"/usr/bin/unshare", "--mount", "--uts", "--pid", "--fork", "--time",
                                         "--monotonic", "3600", "/bin/mount", "-t", "tmpfs", "tmpfs", "/tmp"});
   if (result.code != 0) return "namespaces of mounts, processes and time: " + result.err;

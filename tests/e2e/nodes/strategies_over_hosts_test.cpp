@@ -74,7 +74,7 @@ void check_over_hosts(int count, const Words& words) {
 
 TEST_CASE("20 steps on 2 hosts x 2 ranks, and on 4 hosts, give the bits of 1 host x 4 ranks") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
-  const Words reduce = kStrategies[1];
+  const Words& reduce = kStrategies[1];
   check_over_hosts(2, {"train.epochs=4"});
   check_over_hosts(2, reduce);
   check_over_hosts(4, {"train.epochs=4"});

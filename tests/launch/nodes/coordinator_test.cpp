@@ -216,13 +216,13 @@ TEST_CASE("what all nodes find at the same time, such as --timeout, is one failu
 }
 
 TEST_CASE("the others call the roll before they stop when the ranks as a whole are the cause") {
-  for (const auto& [cause, call_roll] : {std::pair("hung", true), {"early_exit", true}, {"exited", false}}) {
+  for (const char* cause : {"hung", "early_exit", "exited"}) {
     CAPTURE(cause);
     Scene scene(2);
     scene.run_two();
     scene.say(1, Failed{0, Scene::failure(1000, "why", cause)});
     REQUIRE(scene.last<Stop>(2) != nullptr);
-    CHECK(scene.last<Stop>(2)->call_roll == call_roll);
+    CHECK(scene.last<Stop>(2)->call_roll == (std::string(cause) != "exited"));
   }
 }
 
