@@ -78,7 +78,8 @@ class JobControl(TerminalTest):
     def test_bg_goes_on_without_drawing_and_fg_draws(self):
         screen = self.screen()
         screen.command("fleetrun --device cpu endless.json")
-        screen.wait_for(DRAWN)
+        screen.wait_for(r"\[Epoch 0, batch 0\]")  # later it would stand behind a prompt
+        screen.wait_for(DRAWN, since=len(screen.raw))
         screen.type(CTRL_Z)
         screen.wait_for(r"Stopped.*\r\n" + PROMPT)
         background = len(screen.raw)

@@ -1,4 +1,4 @@
-// One address that somebody listens on, as it is written: "127.0.0.1:6170", "[fd00::1]:6170".
+// A host and a port, written as "127.0.0.1:6170" or "[fd00::1]:6170".
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -13,7 +13,7 @@ class SocketAddress {
  public:
   // Nothing when the host is not an address in numbers.
   static std::optional<SocketAddress> from(const Endpoint& endpoint);
-  // Nothing when it belongs to another family. The object behind it is as large as its family asks for.
+  // None if the address has another family. `address` must point to an object of its family's size.
   static std::optional<SocketAddress> from(const sockaddr& address);
   // All addresses of this host.
   static SocketAddress any(int family, std::uint16_t port);

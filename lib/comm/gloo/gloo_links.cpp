@@ -99,7 +99,7 @@ class Sender {
 
 class Receiver {
  public:
-  // Adds to the buffer in all turns but the last `copied`, whose bytes are taken as they are.
+  // The last `copied` turns copy what they receive into the buffer. The turns before them add it.
   Receiver(int fd, int peer, Walk walk, int copied, std::size_t element, ReduceFunction reduce,
            std::vector<std::byte>& scratch)
       : fd_(fd),
@@ -232,7 +232,7 @@ void GlooLinks::all_reduce(BufferView buffer, ReduceOp op) {
   go_round(buffer, reduce_function(buffer.dtype, op), 2 * (size() - 1));
 }
 
-// After half the turns each rank has the sum of the slice behind its own, which the root needs.
+// After size() - 1 turns, each rank r has the sum of slice r + 1. Then each rank sends that slice to the root.
 void GlooLinks::reduce(BufferView buffer, ReduceOp op, int root) {
   go_round(buffer, reduce_function(buffer.dtype, op), size() - 1);
   if (rank_ != root) {

@@ -48,7 +48,7 @@ class GlooLinks {
   const std::vector<UniqueFd> fds_;
   const int rank_;
   const LinkWaits waits_;
-  std::vector<std::byte> scratch_;  // received, not yet summed
+  std::vector<std::byte> scratch_;  // bytes on their way from the socket into a sum
 };
 
 }  // namespace fleetrun::comm

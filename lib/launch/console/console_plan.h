@@ -28,8 +28,8 @@ struct ConsolePlan {
 // Throws Error(usage) when --console lists ranks that the run does not have.
 ConsolePlan plan_console(const LaunchOptions& options, int local_size);
 
-// A node among others: --console lists ranks of the whole run, of which each node shows its own, and the first node all. By default, and as
-// torchrun, each node counts its own ranks from 0.
+// One node of several. --console lists ranks of the whole run: the first node shows all of them, every other node its own. Without --console,
+// and when fleetrun is called as torchrun, each node counts its own ranks from 0.
 struct ConsoleNode {
   int first = 0, local_size = 1;  // its ranks
   std::optional<int> world;       // none: not known yet

@@ -1,6 +1,7 @@
 #include "launch/nodes/coordinator.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -131,7 +132,7 @@ std::string Coordinator::missing() const {
 
 std::optional<TimePoint> Coordinator::wake_at() const {
   if (phase_ == Phase::joining) return std::min(next_note_, began_ + options_.join_timeout);
-  if (phase_ == Phase::preparing && start_at_ && all(State::ready)) return start_at_;
+  if (phase_ == Phase::preparing && !suspended_ && all(State::ready)) return start_at_;
   return std::nullopt;
 }
 
@@ -171,7 +172,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ready& ready, TimePo
 }
 
 Coordinator::Actions Coordinator::start(TimePoint now) {
-  if (!all(State::ready) || !start_at_ || now < *start_at_) return {};
+  if (suspended_ || !all(State::ready) || !start_at_ || now < *start_at_) return {};
   phase_ = Phase::running;
   started_ = now;
   finished_ = false;
@@ -208,9 +209,17 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Finished& finished, 
   return tell_others(peer, finished);
 }
 
-Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint) {
-  if (phase_ != Phase::running || signalled.attempt != attempt_) return {};
-  return tell_others(peer, signalled);
+Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint now) {
+  const bool obeyed = phase_ == Phase::preparing || phase_ == Phase::running;
+  if (!obeyed || signalled.attempt != attempt_) return {};
+  Actions actions = tell_others(peer, signalled);
+  if (signalled.signal == SIGTSTP && !suspended_) suspended_ = now;
+  if (signalled.signal != SIGCONT || !suspended_) return actions;
+  if (start_at_) *start_at_ += now - *suspended_;
+  suspended_.reset();
+  if (phase_ != Phase::preparing) return actions;
+  for (auto& action : start(now)) actions.push_back(std::move(action));
+  return actions;
 }
 
 // ---- Ending.

@@ -111,10 +111,11 @@ class Coordinator {
   int attempt_ = 0;
   const TimePoint began_;
   TimePoint next_note_, started_;
-  std::optional<TimePoint> start_at_;  // a pause before a restart
-  std::vector<Node> nodes_;            // in the order of arrival, then of their ranks
-  std::set<std::string> refused_;      // addresses
-  bool finished_ = false;              // a rank has, in this attempt
+  std::optional<TimePoint> start_at_;   // a pause before a restart
+  std::optional<TimePoint> suspended_;  // since when; nothing starts meanwhile
+  std::vector<Node> nodes_;             // in the order of arrival, then of their ranks
+  std::set<std::string> refused_;       // addresses
+  bool finished_ = false;               // a rank has, in this attempt
 };
 
 }  // namespace fleetrun::launch

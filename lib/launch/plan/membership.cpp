@@ -41,7 +41,7 @@ bool is_link_local(const std::string& address) {
 void check_reach(const std::string& address, const std::string& source, const std::string& name) {
   if (is_link_local(address))
     throw bad_members(
-        fmt::format("{} names {}, a link-local address, which no other host can use as it is", source, name),
+        fmt::format("{} names {}, a link-local address, which other hosts cannot reach", source, name),
         "give the nodes' global or unique local addresses (fd00::/8)");
 }
 

@@ -73,7 +73,7 @@ void leave_if_child_of(pid_t parent) {
   if (::getpid() != parent) ::_exit(kNotStarted);
 }
 
-// The number of the process, which nobody waits for by it: the launcher reaps whatever is no rank (reap_orphans).
+// Returns the process id and detaches the process. Nobody may wait for this id, because reap_orphans() reaps every child that is not a rank.
 pid_t start(EventLoop& loop, const HelperRequest& request) {
   const pid_t us = ::getpid();
   const std::vector<std::string> arguments(request.command.begin() + 1, request.command.end());

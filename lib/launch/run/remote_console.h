@@ -21,7 +21,7 @@ class RemoteConsole {
   RemoteConsole& operator=(const RemoteConsole&) = delete;
 
   void begin_attempt(int attempt);
-  // All ranks have ended: shows what is left of their logs, as long as that takes no more than a moment.
+  // To be called when all ranks have ended. Shows the rest of their logs, for at most 2 s.
   void finish(const Patience& patience);
 
  private:

@@ -77,6 +77,7 @@ FromFirst SharedRun::wait() {
 // What would end the run goes to the first node, which ends it on all nodes.
 void SharedRun::pass_on(const Event& event) {
   if (std::holds_alternative<EndedElsewhere>(event)) ending_ = true;
+  tell_signal(event);
   const auto verdict = end_asked_by(event);
   if (!verdict) return;
   if (std::exchange(ending_, true)) return hurry(event);

@@ -57,7 +57,7 @@ GrowingFile open_log(const LogFolder& logs, const Verdict& verdict, int attempt,
   return GrowingFile(logs.find(fmt::format("attempt-{}/{}", attempt, name)));
 }
 
-// A character whose rest may follow stays for the next piece.
+// Leaves an incomplete UTF-8 character at the end for the next piece.
 void cut_after_character(std::string& text) {
   constexpr std::size_t kLongestCharacter = 4;
   const std::size_t whole = whole_utf8_characters(text, text.size());

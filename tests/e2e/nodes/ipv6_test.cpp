@@ -27,7 +27,7 @@ def connect(address):
         try:
             return socket.create_connection(address, timeout=30)
         except ConnectionRefusedError:
-            time.sleep(0.1)
+            time.sleep(0.1)  # nothing tells when a server of another process begins to listen
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 endpoints = os.environ["PADDLE_TRAINER_ENDPOINTS"].split(",")

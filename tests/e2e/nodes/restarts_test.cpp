@@ -120,5 +120,20 @@ TEST_CASE("a node that is lost ends the run, restarts or not") {
   CHECK(cluster.nothing_left());
 }
 
+TEST_CASE("Ctrl-Z on one node in the pause before a restart holds the ranks of all nodes until SIGCONT") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=1.5", "--", "/bin/sh", "-c",
+                 "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exit 3; exec " + std::string(FAKE_WORKER) + " pid " +
+                     (cluster.shared() / "again.%r")});
+  REQUIRE(cluster.says(0, "restart 1 of at most 1 in 1.5 s"));
+  cluster.send(1, SIGTSTP);
+  REQUIRE(comes_true([&] { return state_of(cluster.front(1)) == 'T'; }, within(1s)));
+  CHECK_FALSE(
+      comes_true([&] { return cluster.shared().has("again.0") || cluster.shared().has("again.1"); }, 2500ms));
+  cluster.send(1, SIGCONT);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.shared().has("again.0"));
+}
+
 }  // namespace
 }  // namespace fleetrun::restarts_test

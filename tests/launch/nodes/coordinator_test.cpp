@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <csignal>
 #include <random>
 
 #include <fmt/format.h>
@@ -263,6 +264,27 @@ TEST_CASE("the first rank of the run that finishes is told to the other nodes, a
   REQUIRE(scene.last<Signalled>(1) != nullptr);
   CHECK(scene.last<Signalled>(1)->signal == 20);
   CHECK(scene.last<Signalled>(2) == nullptr);
+}
+
+TEST_CASE("Ctrl-Z in the pause before a restart holds the restart until SIGCONT, and the pause by as long") {
+  Scene scene(2, {.most = 1, .first_delay = 3s});
+  scene.run_two();
+  scene.say(1, Ended{0, Scene::failure(1000, "rank 0 exited with code 3"), {}});
+  scene.say(2, Ended{});
+  REQUIRE(scene.last<Again>(2) != nullptr);
+  scene.say(1, Scene::ready({6070, 6071}, 1));
+  scene.say(2, Scene::ready({7070}, 1));
+  scene.now += 1s;
+  scene.say(2, Signalled{1, SIGTSTP});
+  CHECK_FALSE(scene.coordinator.wake_at());
+  scene.now += 1min;
+  scene.take(scene.coordinator.woke(scene.now));
+  CHECK(scene.last<Start>(1) == nullptr);
+  scene.say(2, Signalled{1, SIGCONT});
+  CHECK(scene.coordinator.wake_at() == scene.now + 2s);
+  scene.now += 2s;
+  scene.take(scene.coordinator.woke(scene.now));
+  CHECK(scene.last<Start>(1) != nullptr);
 }
 
 TEST_CASE("a lost node ends the run of the others, and is named with what was last heard") {

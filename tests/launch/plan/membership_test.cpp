@@ -125,7 +125,7 @@ TEST_CASE("a list of both families, and addresses that only one link knows, are 
       "--ips lists 10.0.0.1 over IPv4 and fd00::2 over IPv6: all nodes must be reachable over the same of the two");
   CHECK(error_of({"--ips=fd00::1,two"}).starts_with("--ips lists fd00::1 over IPv6 and two over IPv4: "));
   const std::string link_local =
-      ", a link-local address, which no other host can use as it is | give the nodes' global or unique local addresses (fd00::/8)";
+      ", a link-local address, which other hosts cannot reach | give the nodes' global or unique local addresses (fd00::/8)";
   CHECK(error_of({"--ips=fe80::1,fe80::2"}) == "--ips names fe80::1" + link_local);
   CHECK(error_of({"--nnodes=2", "--master=[fe80::1]:7000"}) == "--master names fe80::1" + link_local);
 }

@@ -11,6 +11,7 @@
 #include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"
+#include "support/shared_store.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::runtime::agree_on_data_test {
@@ -33,25 +34,13 @@ DataSets open_batches(const std::string& path) {
 
 // What the ranks of two nodes say whose data is in these files; "" where they agree.
 std::string difference(const std::string& first, const std::string& second) {
-  class SharedStore : public comm::Store {
-   public:
-    explicit SharedStore(comm::Store& store) : store_(store) {}
-    void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
-    std::string get(const std::string& key, comm::Deadline deadline) override {
-      return store_.get(key, deadline);
-    }
-    std::optional<std::string> look(const std::string& key) override { return store_.look(key); }
-
-   private:
-    comm::Store& store_;
-  };
   comm::MemoryStore store;
   std::vector<std::string> said(2);
   testing::run_ranks(2, [&](int rank) {
     comm::World world;
     world.env.rank = world.env.node_rank = rank;
     world.env.world_size = world.env.nodes = 2;
-    world.store = std::make_unique<SharedStore>(store);
+    world.store = std::make_unique<testing::SharedStore>(store);
     try {
       agree_on_data(world, open_batches(rank == 0 ? first : second));
     } catch (const Error& error) {

@@ -8,29 +8,17 @@
 #include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
 #include "support/run_world.h"
+#include "support/shared_store.h"
 
 namespace fleetrun::runtime::agreement_test {
 namespace {
 
 // A rank's view of a world that meets in `store`; communicators are not needed to agree.
-class SharedStore : public comm::Store {
- public:
-  explicit SharedStore(comm::Store& store) : store_(store) {}
-  void set(const std::string& key, const std::string& value) override { store_.set(key, value); }
-  std::string get(const std::string& key, comm::Deadline deadline) override {
-    return store_.get(key, deadline);
-  }
-  std::optional<std::string> look(const std::string& key) override { return store_.look(key); }
-
- private:
-  comm::Store& store_;
-};
-
 comm::World world_of(comm::Store& store, int rank, int size) {
   comm::World world;
   world.env.rank = rank;
   world.env.world_size = size;
-  world.store = std::make_unique<SharedStore>(store);
+  world.store = std::make_unique<testing::SharedStore>(store);
   return world;
 }
 
