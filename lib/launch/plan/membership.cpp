@@ -181,7 +181,7 @@ std::optional<Endpoint> named_meeting(const LaunchOptions& options) {
 std::string address_of_host(const LaunchOptions& options, const Endpoint& meeting) {
   if (!options.host.value) return "";
   const bool six = is_ipv6(meeting.host);
-  const std::string address = resolve_name(*options.host.value, six ? AF_INET6 : AF_INET);
+  std::string address = resolve_name(*options.host.value, six ? AF_INET6 : AF_INET);
   if (address.empty() && !resolve_name(*options.host.value).empty())
     throw bad_members(fmt::format("{} is {}, which has no {} address, but the nodes meet at {}",
                                   options.host.source, *options.host.value, six ? "IPv6" : "IPv4",
