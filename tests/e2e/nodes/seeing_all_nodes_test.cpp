@@ -231,8 +231,8 @@ TEST_CASE("a flood of lines that the first node follows holds up neither the ran
   const std::string script = "[ $RANK = 0 ] && exec sleep 1; " + writes + "; sleep 2";
   cluster.start(0, {"--console=1", "--", "/bin/sh", "-c", script});
   cluster.start(1, {"--console=none", "--", "/bin/sh", "-c", script});
-  REQUIRE(
-      comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log/.nodes"); }, within(10s)));
+  REQUIRE(comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log/workerlog.0"); },
+                     within(10s)));
   ChildProcess follower(command_on(cluster, 0, "logs", {"--rank=1", "-f", "--grep=written"}));
   const auto ends = cluster.ends();
   for (const ChildResult& end : ends) CHECK_MESSAGE(end.code == 0, end.err);
@@ -252,11 +252,12 @@ TEST_CASE("over a slow network, a log that is followed delays no sign of life so
   Cluster cluster(2, &network);
   const std::string script = "[ $RANK = 1 ] && head -c 20000000 /dev/urandom; exec sleep 7";
   cluster.start({"--console=1", "--", "/bin/sh", "-c", script});
-  REQUIRE(
-      comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log/.nodes"); }, within(10s)));
+  REQUIRE(comes_true([&] { return std::filesystem::exists(cluster.folder(0) + "/log/workerlog.0"); },
+                     within(10s)));
   ChildProcess follower(command_on(cluster, 0, "logs", {"--rank=1", "-f", "--grep=never"}));
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
-  CHECK(follower.wait(within(10s)).code == 0);
+  const ChildResult followed = follower.wait(within(10s));
+  CHECK_MESSAGE(followed.code == 0, followed.err);
   CHECK(std::filesystem::file_size(cluster.folder(1) + "/log/workerlog.0") == 20'000'000);
 }
 
