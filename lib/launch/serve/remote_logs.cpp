@@ -23,36 +23,42 @@ RemoteLogs::RemoteLogs(std::string folder, Show show)
     : folder_(std::move(folder)), follower_(std::to_string(::getpid())), show_(std::move(show)) {}
 
 bool RemoteLogs::look() {
-  bool news = false;
-  silent_ = false;
-  for (auto& [node, logs] : nodes_) news = look(logs) || news;
-  has_all_ = over_ && !news && !silent_;
+  bool news = false, all_over = true;
+  for (auto& [node, logs] : nodes_) {
+    const Found found = look(logs);
+    news = news || found.news;
+    all_over =
+        all_over && found.over;  // each has to say so: one asked earlier in this round may have written since
+  }
+  has_all_ = all_over && !news;
   return news;
 }
 
-bool RemoteLogs::look(std::vector<RemoteLog>& logs) {
-  if (logs.empty()) return false;
+RemoteLogs::Found RemoteLogs::look(std::vector<RemoteLog>& logs) {
+  if (logs.empty()) return {.over = true};
   JsonValue request = log_request(logs);
   request.add("follower", follower_);
+  request.add("nodes", static_cast<std::int64_t>(nodes_.size()));
   ControlClient client(folder_);
   const JsonValue answer = read_json(client.ask(to_json(request))).root;
   const JsonValue* const why = answer.find("error", Kind::text);
   if (why == nullptr) return take(answer, logs);
   const std::string words = printable_start(why->text, kLongestWhy);
   if (answer.find("silent") == nullptr) throw Error(ErrorKind::usage, words);
-  silent_ = true;
   if (!std::exchange(said_silent_, true)) log_line("fleetrun", words);
-  return false;
+  return {};
 }
 
-bool RemoteLogs::take(const JsonValue& answer, std::vector<RemoteLog>& logs) {
+RemoteLogs::Found RemoteLogs::take(const JsonValue& answer, std::vector<RemoteLog>& logs) {
   const LogAnswer found = read_log_answer(answer, logs.size());
-  if (found.pieces == nullptr) return false;
+  if (found.pieces == nullptr) return {};
   over_ = over_ || found.over;
   for (std::size_t i = 0; i < logs.size(); ++i)
     show_(logs[i].take(found.pieces->items[i], found.newest, Clock::now()));
   std::erase_if(logs, [](const RemoteLog& log) { return log.missing(); });
-  return std::any_of(logs.begin(), logs.end(), [](const RemoteLog& log) { return log.has_news(); });
+  const bool news =
+      std::any_of(logs.begin(), logs.end(), [](const RemoteLog& log) { return log.has_news(); });
+  return {.news = news, .over = found.over};
 }
 
 // Those of the first look: a log may grow faster than we read it.

@@ -27,15 +27,19 @@ class RemoteLogs {
   void finish();                             // the starts of last lines
 
  private:
-  bool look(std::vector<RemoteLog>& logs);
-  bool take(const JsonValue& answer, std::vector<RemoteLog>& logs);
+  struct Found {
+    bool news = false;  // there is more
+    bool over = false;  // the node says so of the run
+  };
+
+  Found look(std::vector<RemoteLog>& logs);
+  Found take(const JsonValue& answer, std::vector<RemoteLog>& logs);
 
   std::string folder_;
   std::string follower_;  // by this the run knows us
   Show show_;
   std::map<int, std::vector<RemoteLog>> nodes_;  // the logs of each
   bool over_ = false, has_all_ = false;
-  bool silent_ = false;  // a node, in the last look
   bool said_silent_ = false;
 };
 

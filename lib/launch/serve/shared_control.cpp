@@ -142,29 +142,35 @@ void SharedControl::log(const JsonValue& request, const std::string& sender, con
     return reply(
         to_json(refusal(fmt::format("rank {} is on {}; {} shows the logs of all ranks", rank->integer,
                                     name_of_node(placed, *node), name_of_node(placed, 0)))));
+  begin_answer(request);
   ask({{*node, to_json(request)}}, sender, [this, request, reply, node](const NodeAnswers& answers) {
-    if (answers.empty())
-      return reply(to_json(JsonValue::object(
-          {{"error", fmt::format("{} does not answer", name_of_node(nodes_.placed(), *node))},
-           {"silent", true},
-           {"over", over_}})));
-    const std::string follower = text_in(request, "follower");
-    reply_with_log(follower.empty() ? "" : fmt::format("{} {}", follower, *node), answers.begin()->second,
-                   reply);
+    JsonValue answer =
+        answers.empty()
+            ? JsonValue::object(
+                  {{"error", fmt::format("{} does not answer", name_of_node(nodes_.placed(), *node))},
+                   {"silent", true}})
+            : answers.begin()->second;
+    const JsonValue* const pieces = answer.find("logs", Kind::list);
+    end_answer(request, *node, pieces != nullptr && has_text(*pieces));
+    answer.add("over", over_);
+    reply(to_json(answer));
   });
 }
 
-void SharedControl::reply_with_log(const std::string& follower, JsonValue answer, const Reply& reply) {
+// The run waits at its end for those who follow logs, until each has been given everything of all nodes that it follows.
+void SharedControl::begin_answer(const JsonValue& request) {
   const TimePoint now = Clock::now();
-  const JsonValue* const pieces = answer.find("logs", Kind::list);
-  const bool has_all = over_ && (pieces == nullptr || !has_text(*pieces));
-  std::erase_if(followers_, [&](const auto& one) { return now - one.second > kFollowerPause; });
-  if (has_all)
+  std::erase_if(followers_, [&](const auto& one) { return now - one.second.asked > kFollowerPause; });
+  if (const std::string name = text_in(request, "follower"); !name.empty()) followers_[name].asked = now;
+}
+
+void SharedControl::end_answer(const JsonValue& request, int node, bool has_more) {
+  const auto follower = followers_.find(text_in(request, "follower"));
+  if (follower == followers_.end() || !over_ || has_more) return;
+  follower->second.complete.insert(node);
+  const JsonValue* const nodes = request.find("nodes", Kind::integer);
+  if (nodes == nullptr || std::cmp_greater_equal(follower->second.complete.size(), nodes->integer))
     followers_.erase(follower);
-  else if (!follower.empty())
-    followers_[follower] = now;
-  answer.add("over", over_);
-  reply(to_json(answer));
 }
 
 void SharedControl::finish() {
@@ -174,7 +180,7 @@ void SharedControl::finish() {
   const std::function<void()> wake = [&] { tick.call_at(Clock::now() + kFollowerPause / 10, wake); };
   wake();
   while (Clock::now() < end && std::any_of(followers_.begin(), followers_.end(), [](const auto& follower) {
-           return Clock::now() - follower.second < kFollowerPause;
+           return Clock::now() - follower.second.asked < kFollowerPause;
          }))
     loop_.run_one();
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/json/json_value.h"
@@ -32,19 +33,25 @@ class SharedControl {
  private:
   using Done = std::function<void(const NodeAnswers& answers)>;
 
+  struct Follower {          // of the logs of some nodes
+    TimePoint asked;         // the last time
+    std::set<int> complete;  // nodes whose logs it has to their ends; the run is over
+  };
+
   void ask(const std::map<int, std::string>& requests, const std::string& sender, const Done& done);
   void ps(const std::string& sender, const Reply& reply);
   std::optional<std::string> objection_to(const RankSet& wanted) const;
   std::map<int, std::string> ranks_by_node(const RankSet& wanted) const;
   void signal(const JsonValue& request, const std::string& sender, const Reply& reply);
   void log(const JsonValue& request, const std::string& sender, const Reply& reply);
-  void reply_with_log(const std::string& follower, JsonValue answer, const Reply& reply);
+  void begin_answer(const JsonValue& request);
+  void end_answer(const JsonValue& request, int node, bool has_more);
 
   EventLoop& loop_;
   NodeSession& nodes_;
   const RunControl own_;
   bool over_ = false;
-  std::map<std::string, TimePoint> followers_;  // of logs of one node each, and when they asked last
+  std::map<std::string, Follower> followers_;
 };
 
 }  // namespace fleetrun::launch
