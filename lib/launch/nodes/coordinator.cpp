@@ -212,9 +212,11 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Finished& finished, 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint now) {
   const bool obeyed = phase_ == Phase::preparing || phase_ == Phase::running;
   if (!obeyed || signalled.attempt != attempt_) return {};
+  if (signalled.signal == SIGCONT && !suspended_)
+    return {};  // somebody had stopped that node's fleetrun alone
   Actions actions = tell_others(peer, signalled);
   if (signalled.signal == SIGTSTP && !suspended_) suspended_ = now;
-  if (signalled.signal != SIGCONT || !suspended_) return actions;
+  if (signalled.signal != SIGCONT) return actions;
   if (start_at_) *start_at_ += now - *suspended_;
   suspended_.reset();
   if (phase_ != Phase::preparing) return actions;

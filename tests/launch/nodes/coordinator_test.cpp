@@ -266,6 +266,17 @@ TEST_CASE("the first rank of the run that finishes is told to the other nodes, a
   CHECK(scene.last<Signalled>(2) == nullptr);
 }
 
+TEST_CASE("SIGCONT is told to the others only when the run is suspended") {
+  Scene scene(2);
+  scene.run_two();
+  scene.say(2, Signalled{0, SIGCONT});
+  CHECK(scene.last<Signalled>(1) == nullptr);
+  scene.say(2, Signalled{0, SIGTSTP});
+  scene.say(1, Signalled{0, SIGCONT});
+  REQUIRE(scene.last<Signalled>(2) != nullptr);
+  CHECK(scene.last<Signalled>(2)->signal == SIGCONT);
+}
+
 TEST_CASE("Ctrl-Z in the pause before a restart holds the restart until SIGCONT, and the pause by as long") {
   Scene scene(2, {.most = 1, .first_delay = 3s});
   scene.run_two();
