@@ -5,9 +5,9 @@ import shutil
 import subprocess
 import sys
 
-# What slows the cable down, the better one first; a kernel without netem cannot delay packets. 20,000 packets are more than a second's.
-SLOW = {"1 Gbit/s, 1 ms each way": "netem limit 20000 rate 1gbit delay 1ms",
-        "1 Gbit/s; no delay, for this kernel has no netem": "tbf rate 1gbit burst 256kb latency 50ms"}
+LATE_CABLE = pathlib.Path(__file__).parent / "late_cable.py"
+RATE = "tbf rate 1gbit burst 256kb latency 50ms"
+DELAY_MS = 1
 
 
 def missing():
@@ -26,10 +26,11 @@ def missing():
 
 
 class Hosts:
-    """`slow`: the cable carries 1 Gbit/s, and a packet takes 1 ms each way; cable says what it is."""
+    """`slow`: the cable carries 1 Gbit/s, and a packet takes 1 ms each way."""
 
     def __init__(self, slow=False):
-        self.cable = "as fast as the processor"
+        self.cable = f"1 Gbit/s, {DELAY_MS} ms each way" if slow else "as fast as the processor"
+        self.carrier = None  # the process that delays packets
         self.names = [f"fleetrun-bench-{os.getpid()}-{place}" for place in "ab"]
         self.addresses = ["10.78.0.1", "10.78.0.2"]
         try:
@@ -41,23 +42,27 @@ class Hosts:
     def build(self, slow):
         for name in self.names:
             self.ip("netns", "add", name)
-        self.ip("-n", self.names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self.names[1])
+        if slow:
+            self.carrier = self.start_carrier()
+        else:
+            self.ip("-n", self.names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self.names[1])
         for name, address in zip(self.names, self.addresses):
             self.ip("-n", name, "address", "add", f"{address}/24", "dev", "eth0")
             self.ip("-n", name, "link", "set", "eth0", "up")
             self.ip("-n", name, "link", "set", "lo", "up")
             if slow:
-                self.cable = self.slow_down(name)
+                subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", *RATE.split()], check=True)
 
-    @staticmethod
-    def slow_down(name):
-        for cable, discipline in SLOW.items():
-            command = ["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", *discipline.split()]
-            if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0:
-                return cable
-        sys.exit("bench/collectives: --slow-link needs netem or tbf of tc in this kernel")
+    def start_carrier(self):
+        carrier = subprocess.Popen([sys.executable, LATE_CABLE, *self.names, str(DELAY_MS)], stdout=subprocess.PIPE)
+        if carrier.stdout.readline() != b"ready\n":
+            sys.exit("bench/collectives: --slow-link needs /dev/net/tun, and tbf of tc")
+        return carrier
 
     def remove(self):
+        if self.carrier:
+            self.carrier.terminate()
+            self.carrier.wait()
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
 
