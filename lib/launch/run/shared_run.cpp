@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error/exit_codes.h"
-#include "launch/process/exit_status.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/exit_cause.h"
 
@@ -26,18 +25,6 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   whole.rank = over.failure->rank;
   whole.evidence = over.failure->evidence;
   return whole;
-}
-
-// Of what somebody did while no rank runs here; none: it does not end a run.
-std::optional<Verdict> end_asked_by(const Event& event) {
-  Verdict verdict = {.cause = Cause::front_lost};
-  if (std::holds_alternative<FrontLost>(event)) return verdict;
-  const auto* signal = std::get_if<SignalReceived>(&event);
-  if (signal == nullptr || !ends_a_run(signal->signal)) return std::nullopt;
-  verdict.cause = Cause::stopped;
-  verdict.signal = signal->signal;
-  verdict.exit_code = kSignalExitCode + signal->signal;
-  return verdict;
 }
 
 }  // namespace
@@ -60,17 +47,10 @@ void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report)
   sources_.support.meet_at(start.store);
 }
 
-// A time that comes meanwhile, such as --timeout, counts when the ranks run again.
 FromFirst SharedRun::wait() {
-  bool woke = false;
   while (true) {
-    if (auto answer = sources_.nodes.take_answer()) {
-      if (woke) sources_.events.push(Woke{});
-      return *answer;
-    }
-    const Event event = sources_.events.next();
-    woke = woke || std::holds_alternative<Woke>(event);
-    pass_on(event);
+    if (auto answer = sources_.nodes.take_answer()) return *answer;
+    pass_on(sources_.events.next());
   }
 }
 
@@ -78,7 +58,10 @@ FromFirst SharedRun::wait() {
 void SharedRun::pass_on(const Event& event) {
   if (std::holds_alternative<EndedElsewhere>(event)) ending_ = true;
   tell_signal(event);
-  const auto verdict = end_asked_by(event);
+  const auto timeout = sources_.supervisor.timeout();
+  const auto verdict = sources_.supervisor.end_between_attempts(event, Clock::now());
+  if (sources_.supervisor.timeout() != timeout)
+    sources_.events.push_at(*sources_.supervisor.timeout(), Woke{});
   if (!verdict) return;
   if (std::exchange(ending_, true)) return hurry(event);
   sources_.nodes.send(

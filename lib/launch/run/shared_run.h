@@ -11,6 +11,7 @@
 #include "launch/run/runtime_support.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/run_state.h"
+#include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
 
@@ -22,6 +23,7 @@ class SharedRun {
   struct Sources {  // all outlive it
     NodeSession& nodes;
     EventQueue& events;
+    Supervisor& supervisor;
     RunState state;
     RuntimeSupport& support;
     const std::vector<std::string>& command;  // of a worker

@@ -34,6 +34,11 @@ bool obeyed(const ExitStatus& status, int stop_signal) {
          status.exit_code() == kSignalExitCode + SIGKILL;
 }
 
+void set_cause(Verdict& verdict, Cause cause, int code_of_event = 0) {
+  verdict.cause = cause;
+  verdict.exit_code = facts_of(cause).exit_code.value_or(code_of_event);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(int ranks, SupervisorOptions options)
@@ -272,6 +277,27 @@ Actions Supervisor::wake_while_running(TimePoint now) {
   return {};
 }
 
+std::optional<Verdict> Supervisor::end_between_attempts(const Event& event, TimePoint now) {
+  const auto* here = std::get_if<SignalReceived>(&event);
+  const auto* elsewhere = std::get_if<SignalElsewhere>(&event);
+  const int signal = here != nullptr ? here->signal : elsewhere != nullptr ? elsewhere->signal : 0;
+  if (signal == SIGTSTP && !clocks_.stand_still()) clocks_.standing_since = now;
+  if (signal == SIGCONT) start_clocks(now);
+  Verdict end = {.attempt = verdict_.attempt, .span = verdict_.span};
+  if (here != nullptr && ends_a_run(signal)) {
+    end.signal = signal;
+    launch::set_cause(end, Cause::stopped, kSignalExitCode + signal);
+  } else if (std::holds_alternative<FrontLost>(event)) {
+    launch::set_cause(end, Cause::front_lost);
+  } else if (!clocks_.stand_still() && clocks_.timeout && now >= *clocks_.timeout) {
+    end.why = describe_timeout();
+    launch::set_cause(end, Cause::timed_out);
+  } else {
+    return std::nullopt;
+  }
+  return end;
+}
+
 std::string Supervisor::describe_timeout() const {
   return fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
 }
@@ -299,8 +325,7 @@ Actions Supervisor::fail_early_exit(TimePoint now) {
 }
 
 void Supervisor::set_cause(Cause cause, int code_of_event) {
-  verdict_.cause = cause;
-  verdict_.exit_code = facts_of(cause).exit_code.value_or(code_of_event);
+  launch::set_cause(verdict_, cause, code_of_event);
 }
 
 // The run is lost, but first what every rank is doing.

@@ -90,6 +90,9 @@ class Supervisor {
   Actions start(TimePoint now);
   Actions start_again(TimePoint now);  // over several nodes, which agreed on it; all ranks have ended
   Actions on(const Event& event, TimePoint now);
+  // While this node waits for the others between two attempts, when it has no ranks: how the event ends the run; none: it does not.
+  std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
+  std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
   bool done() const { return phase_ == Phase::ended; }
   bool suspended() const { return clocks_.stand_still(); }
   const Verdict& verdict() const { return verdict_; }  // of the present attempt

@@ -84,15 +84,17 @@ TEST_CASE("Ctrl-C in the pause before a restart ends all nodes, whichever gets i
   }
 }
 
-TEST_CASE("--timeout that passes in the pause before a restart ends the run") {
+TEST_CASE("--timeout that passes in the pause before a restart ends the run then") {
   Cluster cluster(2);
-  const std::string script = "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && [ $RANK = 1 ] && exit 3; exec sleep 100";
-  const auto ends = cluster.run({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=3",
-                                 "--timeout=1.5", "--", "/bin/sh", "-c", script});
-  for (const ChildResult& end : ends) {
+  cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=50", "--timeout=1.5", FAKE_WORKER,
+                 "only", "1", "exit", "3"});
+  for (const ChildResult& end : cluster.ends(20s)) {
     CHECK(end.code == 124);
-    CHECK_MESSAGE(contains(end.err, "fleetrun: --timeout: 1.5 s have passed\n"), end.err);
+    CHECK_MESSAGE(contains(end.err, "restart 1 of at most 1 in 50 s"), end.err);
+    CHECK_MESSAGE(contains(end.err, "--timeout: 1.5 s have passed\n"), end.err);
   }
+  CHECK(cluster.report(1)["cause"] == "timed_out");
+  CHECK(cluster.nothing_left());
 }
 
 TEST_CASE("a node that is killed in the pause before a restart ends the others with 75") {

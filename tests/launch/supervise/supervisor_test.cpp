@@ -280,6 +280,36 @@ TEST_CASE("the timeout ends the pause before a restart, too") {
   CHECK_FALSE(supervisor.verdict().rank);
 }
 
+TEST_CASE("between two attempts of several nodes the timeout ends the run, and Ctrl-Z puts it off") {
+  Supervisor supervisor(1, {.timeout = 10s});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(1s));
+  CHECK_FALSE(supervisor.end_between_attempts(SignalElsewhere{SIGTSTP}, at(2s)));
+  CHECK_FALSE(supervisor.end_between_attempts(Woke{}, at(10s)));
+  CHECK_FALSE(supervisor.end_between_attempts(SignalElsewhere{SIGCONT}, at(32s)));
+  CHECK(supervisor.timeout() == at(40s));
+  CHECK_FALSE(supervisor.end_between_attempts(Woke{}, at(39s)));
+  const auto end = supervisor.end_between_attempts(Woke{}, at(40s));
+  REQUIRE(end);
+  CHECK(end->cause == Cause::timed_out);
+  CHECK(end->exit_code == 124);
+  CHECK(end->why == "--timeout: 10 s have passed");
+}
+
+TEST_CASE(
+    "between two attempts of several nodes a signal to this node ends the run, not one to another node") {
+  Supervisor supervisor(1, {});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(1s));
+  CHECK_FALSE(supervisor.end_between_attempts(SignalElsewhere{SIGTERM}, at(2s)));
+  CHECK_FALSE(supervisor.end_between_attempts(SignalReceived{SIGUSR1}, at(2s)));
+  const auto end = supervisor.end_between_attempts(SignalReceived{SIGTERM}, at(2s));
+  REQUIRE(end);
+  CHECK(end->cause == Cause::stopped);
+  CHECK(end->signal == SIGTERM);
+  CHECK(end->exit_code == 143);
+}
+
 TEST_CASE("ranks that run on long after another has finished are an error where that was asked for") {
   Supervisor supervisor(3, {.early_exit_wait = 60s});
   supervisor.start(at(0s));
