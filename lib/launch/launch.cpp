@@ -57,7 +57,7 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
                          .notes = job->notes};
 }
 
-// Only throws, before anything starts, when the strategy cannot work. Each rank settles it again, because the job file and its
+// Throws when the strategy cannot work on any device. Each rank settles it again for its own device, because the job file and its
 // environment are all that it gets from the launcher; rank 0 prints the result.
 void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
                     const Environment& environment) {
@@ -144,7 +144,7 @@ int launch(LaunchOptions options, const Environment& environment) {
   check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded,
-                  wrapped, cluster,     warnings};  // refers to all of them
+                  wrapped, cluster,     warnings};  // refers to them: log_dir may change below
   plan.members = members;
   if (members) plan.terms = find_terms(options, cluster, job.has_value());
   if (!options.dry_run.value.empty()) {

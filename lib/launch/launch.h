@@ -1,4 +1,4 @@
-// Starts and supervises one distributed run: the table of contents of this library.
+// Starts and supervises one distributed run. launch() in launch.cpp is the table of contents of this library.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@ namespace fleetrun::launch {
 // The exit code of the run. Throws Error when it cannot begin.
 int launch(LaunchOptions options, const Environment& environment);
 
-// The same for our own worker program with these words. The ranks get what those of a job file get. Prints no banner.
+// The same for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
+// get. Prints no banner. `options` name the log folder.
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
                           const Environment& environment);
 

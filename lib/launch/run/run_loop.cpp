@@ -44,7 +44,7 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .may_start_again = plan.options.max_restart.value > 0};
 }
 
-// Over several nodes the Coordinator decides about restarts.
+// Over several nodes the Coordinator of the first one decides about restarts (launch/nodes/coordinator.h).
 SupervisorOptions supervisor_options(const RunPlan& plan) {
   const LaunchOptions& options = plan.options;
   const auto& signals = options.signals_to_handle.value;
@@ -93,8 +93,8 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
   }
 }
 
-// Among the other nodes, which hear of it when this one cannot go on.
-ClusterSpec find_place(const RunPlan& plan, NodeSession& nodes, const LogFolder& logs) {
+// Numbers this node's ranks among those of all nodes, which hear of it when this one cannot go on.
+ClusterSpec number_ranks(const RunPlan& plan, NodeSession& nodes, const LogFolder& logs) {
   try {
     write_places(logs, nodes.placed());
     return with_others(plan.cluster, plan.options, nodes.placed());
@@ -110,10 +110,10 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   NodeSession nodes(loop, node_options(plan, logs, report), say);
   const Placed& placed = nodes.join(front_fd);
   report.run_id = placed.run_id;
-  const ClusterSpec cluster = find_place(plan, nodes, logs);
-  const RunPlan whole = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
-                         cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
-  RunLoop(whole, {loop, front_fd, &nodes}, logs, report).run();
+  const ClusterSpec cluster = number_ranks(plan, nodes, logs);
+  const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
+                               cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
+  RunLoop(placed_plan, {loop, front_fd, &nodes}, logs, report).run();
   return report.verdict.exit_code;
 }
 
@@ -211,7 +211,7 @@ void RunLoop::run() {
   try {
     perform(supervisor_.start(Clock::now()));
     attend();
-    while (starts_again_with_others()) attend();
+    while (start_again_with_others()) attend();
     end();
   } catch (const Error& error) {
     group_.end();
@@ -224,7 +224,7 @@ void RunLoop::run() {
 void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
-    if (died_before(event)) continue;
+    if (postpone_behind_deaths(event)) continue;
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
     if (shared_) shared_->look_at(event);
@@ -232,8 +232,8 @@ void RunLoop::attend() {
   }
 }
 
-// A rank of ours that is dead by now died before we heard of the end elsewhere, which waits.
-bool RunLoop::died_before(const Event& event) {
+// A rank of ours that is dead by now died before we heard of the end elsewhere. Then that event goes back to the end of the queue.
+bool RunLoop::postpone_behind_deaths(const Event& event) {
   if (!std::holds_alternative<EndedElsewhere>(event) || !group_.look_for_deaths()) return false;
   events_.push(event);
   return true;
@@ -295,24 +295,25 @@ void RunLoop::begin_attempt(int number) {
 void RunLoop::end_attempt(Clock::duration delay) {
   group_.end();
   report_attempt();
-  keep_attempt(delay);
+  archive_and_announce(delay);
 }
 
-void RunLoop::keep_attempt(Clock::duration delay) {
+void RunLoop::archive_and_announce(Clock::duration delay) {
   display_.show_end(report_, patience());
   archive_attempt(logs_, report_);
   announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value, delay,
                    report_.attempts.back(), console_);
 }
 
-// True: all nodes have agreed on another attempt, which has begun here.
-bool RunLoop::starts_again_with_others() {
+// Over several nodes: asks the Coordinator for another attempt, and begins it when all nodes may. The Coordinator waits for the delay.
+// False: the run is over.
+bool RunLoop::start_again_with_others() {
   if (!shared_) return false;
   group_.end();
   report_attempt();
   const auto delay = shared_->end_attempt(report_);
   if (!delay) return false;
-  keep_attempt(*delay);
+  archive_and_announce(*delay);
   perform(supervisor_.start_again(Clock::now()));
   return true;
 }
@@ -323,9 +324,9 @@ void RunLoop::end() {
   others_.finish();
   control_.close();
   disk_.look();
-  if (is_archived(state_.verdict.attempt, report_))
+  if (is_archived(state_.verdict.attempt, report_))  // the run ended in the pause after it
     fill_end_before_restart(state_.verdict, report_);
-  else if (!report_.whole)
+  else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
   end_report(logs_, report_);
   metrics_.finish(report_.verdict.exit_code);

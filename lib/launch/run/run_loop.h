@@ -27,11 +27,14 @@
 
 namespace fleetrun::launch {
 
-// Runs the workers to the end and writes the report; returns the exit code. `front_fd` reaches its end when the front process, which
-// started this one, is gone. Throws Error when the first attempt cannot begin.
+// A run has three layers of processes: the front one, which the user started, guards the middle one, and that runs this loop and starts
+// the ranks (launch/process/guardian.h).
+
+// Runs the workers to the end and writes the report; returns the exit code. `front_fd` reaches its end when the front process is gone.
+// Throws Error when the first attempt cannot begin.
 int run_until_done(const RunPlan& plan, int front_fd);
 
-// In the front process, when a signal ended the one that ran the above: writes a report in its place.
+// For the front process, when a signal ended the middle one: writes a report in its place.
 void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle);
 
 // What a run hears from: the loop, the front process, the other nodes.
@@ -52,7 +55,7 @@ class RunLoop {
  private:
   std::function<void(std::string_view line)> say();
   void attend();  // to the end of the attempt
-  bool died_before(const Event& event);
+  bool postpone_behind_deaths(const Event& event);
   void watch_front(int front_fd);
   void join_others(NodeSession& nodes);
   RunControl run_control();
@@ -64,8 +67,8 @@ class RunLoop {
   void end_attempt(Clock::duration delay);
   void end();
 
-  bool starts_again_with_others();
-  void keep_attempt(Clock::duration delay);  // beside the next one, which begins after the delay
+  bool start_again_with_others();
+  void archive_and_announce(Clock::duration delay);  // the attempt, and the next one after the delay
 
   void report_attempt();
   void try_to_write_report();

@@ -3,11 +3,12 @@
 //   running    --a rank fails, we are asked to end----------> stopping: the leaders of the ranks are asked to end
 //   running    --no progress, --timeout---------------------> diagnosing: the roll is called, then stopping
 //   stopping   --the grace is over--------------------------> stopping groups: their whole groups are asked
-//   stopping.. --that is over, or Ctrl-C again--------------> killing: what is left is killed
+//   stopping (groups) --that is over, or Ctrl-C again-------> killing: what is left is killed
 //   killing    --the kill wait is over----------------------> ended: somebody did not even die of SIGKILL
 //   any        --no rank runs, and there may be a restart---> pausing, then running again
 //   pausing    --we are asked to end, --timeout--------------> ended, and that is the cause
 //   any        --no rank runs-------------------------------> ended
+//   ended      --all nodes begin another attempt------------> running (several nodes: the Coordinator decides)
 //
 // The first failure by time is the cause; what comes after a stop began is a consequence.
 //
@@ -119,7 +120,7 @@ class Supervisor {
   Actions begin_attempt(TimePoint now);
   void forget_attempt();
   Actions end_by_signal(int signal, TimePoint now);
-  Actions obey(int signal, TimePoint now);  // that does not end the run
+  Actions obey(int signal, TimePoint now);  // one that does not end the run: suspends, continues, passes on
   Actions await_others(TimePoint now);
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);
@@ -146,7 +147,7 @@ class Supervisor {
   Phase phase_ = Phase::running;
   std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
-  bool roll_called_ = false;                   // while suspended, when that must not end the run yet
+  bool roll_called_ = false;                   // while suspended: stop() waits until the run goes on
   std::optional<TimePoint> hold_at_;           // real time, unlike the clocks
   std::optional<int> finished_elsewhere_;      // the first rank that finished, when it was another node's
   RunClocks clocks_;

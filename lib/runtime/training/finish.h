@@ -1,4 +1,4 @@
-// The end of a training: the last checkpoint, the weights, and the report.
+// The end of a training: waits for the last checkpoint, saves the weights, and makes the report.
 #pragma once
 #include "runtime/observe/train_report.h"
 #include "runtime/training/run.h"

@@ -100,6 +100,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data);
   agree_on_data(world, data);
+  // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
   Trainer trainer(job, resolve_model_facts(job.model, *data.train), *device, communicators.all(),
                   job.train.threads.value_or(world.env.threads), timeline, pass_watcher(world.env));
   Loaders loaders(data, job, world.env, timeline);

@@ -39,8 +39,8 @@ bool evaluation_is_due(const Run& run) {
          ((run.progress.state.epoch + 1) % every == 0 || run.progress.finished());
 }
 
-// num_iteration_per_run steps form a group, after which the rank fetches, logs and saves. The last group of an epoch, and of the
-// training, may be shorter. Whether the next step ends a group.
+// Whether the next step ends a group. num_iteration_per_run steps form a group, after which the rank fetches, logs and saves. The last
+// group of an epoch, and of the training, may be shorter.
 bool ends_group(const Run& run) {
   const Progress& progress = run.progress;
   const int steps = run.job.strategy.execution_strategy.num_iteration_per_run;
@@ -59,7 +59,7 @@ void train_epoch(Run& run) {
     const Batch* const batch = next_batch(run, run.loaders.train);
     if (batch == nullptr) break;
     const bool group_ends = ends_group(run);
-    train_step(run, *batch, group_ends);
+    train_step(run, *batch, group_ends);  // counts it in progress
     if (group_ends)
       book_checkpointing(run, [&](Checkpointing& checkpoints) {
         progress.stopped = checkpoints.after_step(progress.state);

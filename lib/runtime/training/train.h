@@ -5,7 +5,7 @@
 namespace fleetrun::runtime {
 
 // Trains from run.progress to the end of the training, or until SIGTERM asks for a checkpoint and the end
-// (progress.stopped). Evaluates and saves checkpoints between epochs as the job says.
+// (progress.stopped). Evaluates after epochs, and saves checkpoints after steps and epochs, as the job says.
 // Throws Error: data, io, temporary (a peer was lost), numerics (loss is NaN), diverged.
 void train(Run& run);
 
