@@ -59,7 +59,7 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
       value(options.nproc_per_node, parse_worker_count,
             {.names = {"--nproc_per_node", "-n", "--np", "--num_proc"},
              .argument = "N",
-             .help = "Number of workers, among which the GPUs are split evenly. gpu starts one per GPU, cpu "
+             .help = "Number of workers; the GPUs are split evenly among them. gpu starts one per GPU, cpu "
                      "one per core, and auto one per GPU, or one per core on a host without GPUs",
              .variable = "PADDLE_NPROC_PER_NODE",
              .of_node = true}),
@@ -98,7 +98,7 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
           {.names = {"--env", "-x"},
            .argument = "NAME=VALUE",
            .help =
-               "Set a variable for the workers. NAME alone keeps the present value. Workers always get the whole environment"}),
+               "Set a variable for the workers. NAME alone keeps its current value. Workers always get the whole environment"}),
       value(options.job_id, parse_name,
             {.names = {"--job_id"},
              .argument = "NAME",
@@ -141,18 +141,18 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
           {.names = {"--master"},
            .argument = "HOST:PORT",
            .help =
-               "Where the nodes meet: HOST is the first of them. With one node, MASTER_ADDR and MASTER_PORT of the workers",
+               "Address where the nodes meet; HOST is the first node. With one node, it sets MASTER_ADDR and MASTER_PORT of the workers",
            .of_node = true}),
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},
              .argument = "SECONDS",
-             .help = "Seconds in which all nodes must have joined"}),
+             .help = "Seconds to wait until all nodes have joined"}),
       value(
           options.key_file, as_text,
           {.names = {"--key_file"},
            .argument = "FILE",
            .help =
-               "Secret that all nodes share, 32 bytes or more. By default ~/.fleetrun/key, which fleetrun makes",
+               "File with the secret that all nodes share, 32 bytes or more. By default ~/.fleetrun/key, which fleetrun creates",
            .variable = "FLEETRUN_KEY_FILE",
            .completes = Completes::files,
            .of_node = true}),

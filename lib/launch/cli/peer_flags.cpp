@@ -77,7 +77,7 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
           {.names = {"--rdzv_endpoint"},
            .argument = "HOST[:PORT]",
            .help =
-               "Where several nodes meet; 29400 without PORT. With one node, MASTER_ADDR and MASTER_PORT of the workers; without PORT fleetrun takes a free one",
+               "Address where several nodes meet; the default PORT is 29400. With one node, it sets MASTER_ADDR and MASTER_PORT of the workers; without PORT fleetrun takes a free one",
            .of_node = true}),
       value(options.rdzv_id, as_text,
             {.names = {"--rdzv_id"}, .argument = "NAME", .help = "TORCHELASTIC_RUN_ID of the workers"}),
@@ -86,14 +86,14 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
       value(options.master_addr, parse_host,
             {.names = {"--master_addr"},
              .argument = "ADDRESS",
-             .help = "Address of the first node. With one node, MASTER_ADDR of the workers",
+             .help = "Address of the first node. With one node, it sets MASTER_ADDR of the workers",
              .of_node = true}),
       value(
           options.master_port, parse_port,
           {.names = {"--master_port"},
            .argument = "PORT",
            .help =
-               "Port where several nodes meet, 6069 without it. With one node, MASTER_PORT of the workers"}),
+               "Port where several nodes meet, by default 6069. With one node, it sets MASTER_PORT of the workers"}),
   };
 }
 
