@@ -107,7 +107,7 @@ Key data_keys() {
                    {.range = Range::between(1, kMostPrefetched)}),
           make_key(
               "bad_sample", data(&DataSpec::bad_sample),
-              "for files that fleetrun cannot decode; fail: ends the run; skip: skips the file with a warning",
+              "what to do with files that fleetrun cannot decode; fail: end the run; skip: skip the file with a warning",
               {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
           make_key("use_dali", data(&DataSpec::use_dali), "decodes images on the GPU",
                    {.support = Support::default_only}),
