@@ -1,4 +1,4 @@
-// The clock of everything that waits. Monotonic, so that setting the time of day moves no deadline.
+// The clock for everything that waits. It is monotonic: setting the time of day does not move a deadline.
 #pragma once
 #include <chrono>
 
@@ -9,7 +9,7 @@ using TimePoint = Clock::time_point;
 
 inline double in_seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// By both clocks: the time of day for people, the steady one for how long something took.
+// One moment on both clocks: the time of day for the user, the steady clock for durations.
 struct Moment {
   std::chrono::system_clock::time_point wall;
   TimePoint steady;

@@ -20,12 +20,12 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Descriptors stay their owner's, who calls forget() before closing them.
+  // The caller keeps the descriptors, and calls forget() before closing one.
   void watch_readable(int fd, Callback callback);  // again and again, until forgotten
   void when_writable(int fd, Callback callback);   // once
   void forget(int fd);
   void call_at(TimePoint time, Callback callback);
-  void call_every(Clock::duration pause, const Callback& callback);  // first after one pause
+  void call_every(Clock::duration pause, const Callback& callback);  // the first call comes after one pause
 
   void run_one();  // waits until a callback is due, and calls it
   void run();      // until stop()

@@ -1,4 +1,5 @@
-// How late this process may notice what happens: since it last looked for events, its processor time and its waits for a processor.
+// How late this process may notice an event: the processor time that it used, and the time that it waited for a
+// processor, since the look for events before the last one.
 #pragma once
 #include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
@@ -10,11 +11,12 @@ class Lateness {
   Lateness();
 
   void look();  // to be called before each wait for events
-  // What is noticed now happened at most so much earlier. Without /proc/self/schedstat the waits for a processor are not in it.
+  // An event noticed now happened at most this long ago. Without /proc/self/schedstat, waits for a processor are not
+  // included.
   Clock::duration now() const;
 
  private:
-  Clock::duration spent() const;  // by this process so far, without what it waits for events
+  Clock::duration spent() const;  // used or waited by this process so far, except waits for events
 
   UniqueFd waits_;
   Clock::duration last_look_{}, look_before_{};

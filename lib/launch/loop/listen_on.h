@@ -12,9 +12,10 @@ namespace fleetrun::launch {
 // descriptor, errno says why: EINVAL when `endpoint` has no valid address.
 UniqueFd listen_on(Endpoint& endpoint, std::size_t backlog);
 
-// For a connection that was accepted: sends at once, notices a silent peer. Returns its name.
+// Sets up an accepted connection: it sends without delay, and the kernel notices a silent peer. Returns the peer's
+// name.
 std::string welcome_peer(int fd);
 
-std::string name_of_peer(int fd);  // "127.0.0.1:4711" or "[::1]:4711", of a connection over TCP
+std::string name_of_peer(int fd);  // "127.0.0.1:4711" or "[::1]:4711", for a TCP connection
 
 }  // namespace fleetrun::launch

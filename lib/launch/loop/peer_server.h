@@ -1,8 +1,8 @@
-// Serves the peers of one listening socket: accepts them, reads, writes and drops them, and never blocks the loop. The
-// protocol on top says what their bytes mean.
+// Serves the peers of one listening socket: accepts them, reads from them, writes to them and drops them, and never
+// blocks the loop. The PeerProtocol interprets their bytes.
 //
-// A peer is a stranger until the protocol trusts it. Strangers are few and have little time; while there is no room for
-// another one, peers wait in the kernel's queue.
+// A peer is a stranger until the protocol trusts it. PeerLimits limits the number of strangers and their time. While
+// that number is reached, new peers wait in the kernel's queue.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace fleetrun::launch {
 
-using PeerId = std::uint64_t;  // from 1, never used again
+using PeerId = std::uint64_t;  // counts from 1; never reused
 using SharedBytes = std::shared_ptr<const std::string>;
 
 struct Peer {
@@ -30,42 +30,41 @@ struct Peer {
 
 struct PeerLimits {
   std::size_t strangers = 64;                          // at a time
-  Clock::duration patience = std::chrono::seconds(5);  // from the coming of a stranger to its drop
-  std::size_t input = 64 * 1024;                       // bytes that a peer may say without being understood
+  Clock::duration patience = std::chrono::seconds(5);  // from a stranger's arrival until it is dropped
+  std::size_t input = 64 * 1024;                       // most bytes of an incomplete message
 };
 
 struct PeerProtocol {
-  // The name of a peer that has come with this descriptor; none: it is not let in.
+  // Returns the name of the new peer with this descriptor; none: refuse it.
   std::function<std::optional<std::string>(PeerId id, int fd)> welcome;
-  // What a peer has said and was not yet understood. Returns what is not yet understood now.
+  // Gets all bytes from the peer that it has not used yet. Returns those that it still cannot use.
   std::function<std::string(const Peer& peer, std::string input)> on_input;
-  // Nothing is read from the peer any more. Called once for each; may be empty.
+  // The server no longer reads from the peer. Called once per peer; may be null.
   std::function<void(const Peer& peer, const std::string& why)> on_drop = nullptr;
 };
 
 class PeerServer {
  public:
   PeerServer(EventLoop& loop, UniqueFd listener, PeerLimits limits, PeerProtocol protocol);
-  ~PeerServer();  // closes all connections, and calls nobody
+  ~PeerServer();  // closes all connections, without calling the protocol
   PeerServer(const PeerServer&) = delete;
   PeerServer& operator=(const PeerServer&) = delete;
 
   // Each of these does nothing to a peer that is gone.
-  void trust(PeerId id);                    // it has as much time as it wants
+  void trust(PeerId id);                    // lifts its time limit
   void send(PeerId id, std::string bytes);  // drops a peer that leaves too many answers unread
   void send(PeerId id, SharedBytes bytes);  // the same bytes may go to many peers
   void drop(PeerId id, const std::string& why);
-  void drop_when_sent(PeerId id, const std::string& why);  // it can still read all that was sent
+  void drop_when_sent(PeerId id, const std::string& why);  // it can still read everything sent to it
 
   bool is_trusted(PeerId id) const;
-  bool listens_to(PeerId id) const;  // false for one that is gone or will be dropped when all is sent
+  bool listens_to(PeerId id) const;  // false for a peer that is gone or waits in drop_when_sent()
   std::size_t peers() const { return connections_.size(); }
 
   void stop_listening();
   void drop_all(const std::string& why);
-  void drop_unfinished(
-      const std::string& why);  // strangers, and peers that have not been sent everything yet
-  void leave_open();            // forgets the peers; their connections end with this process
+  void drop_unfinished(const std::string& why);  // drops strangers, and peers with unsent bytes
+  void leave_open();  // forgets the peers; their connections stay open until this process ends
 
  private:
   struct Connection;

@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-// Hands each whole message in `input` to `on_message`, as long as the server listens to the peer, and returns the bytes of a message that is
-// not whole yet. Drops a peer that sends anything else, or more than a stranger may send before the server trusts it.
+// Passes each complete message in `input` to `on_message` while the server listens to the peer, and returns the bytes
+// of an incomplete message. Drops a peer that sends anything else, or a stranger that sends too much.
 std::string read_frames(PeerServer& peers, PeerId id, std::string input,
                         const std::function<void(const store_protocol::Message&)>& on_message);
 

@@ -1,13 +1,15 @@
-// Decides for the whole run what the nodes do together: who takes part, when all start, what ended the run, whether it starts again. A
-// state machine on the first node, without sockets, processes or clock; each node's Supervisor decides for its own ranks.
+// Decides for the whole run what the nodes do together: who takes part, when all start, what ended the run, and whether
+// it restarts. A state machine on the first node, without sockets, processes or clock. The Supervisor of each node
+// decides for the ranks there.
 //
-//   joining   --all have joined and fit together-----> preparing: each node holds its ports and says which
+//   joining   --all have joined and fit together-----> preparing: each node holds its ports and names them
+//   joining   --they do not fit, or --join_timeout---> over
 //   preparing --all are ready------------------------> running
-//   running   --a node fails or is lost--------------> stopping: the others are told to end their ranks
+//   preparing --a node fails or is lost--------------> over
+//   running   --a node fails or is lost--------------> stopping: the other nodes end their ranks
 //   running.. --all nodes have ended or are lost-----> over, or preparing again (--max_restart)
-//   any       --they do not fit, time has passed-----> over
 //
-// The first failure by time is the cause, whichever node tells of its own first.
+// The cause is the failure that happened first, even when another node reports its failure earlier.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,9 +30,9 @@ namespace fleetrun::launch {
 struct CoordinatorOptions {
   int nodes = 2;
   std::string run_id;
-  std::vector<std::string> names;  // of the nodes, as the user wrote them; none: known when they join
+  std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
   Clock::duration join_timeout = std::chrono::minutes(10);
-  Clock::duration note_every = std::chrono::seconds(10);  // who is missing
+  Clock::duration note_every = std::chrono::seconds(10);  // pause between notes on missing nodes
   RestartPolicy restart;
 };
 
@@ -40,7 +42,7 @@ class Coordinator {
     std::vector<PeerId> to;
     FromFirst message;
   };
-  struct Drop {  // when it has read what was sent
+  struct Drop {  // once the peer has read everything sent to it
     PeerId peer = 0;
     std::string why;
   };
@@ -49,18 +51,18 @@ class Coordinator {
   Coordinator(CoordinatorOptions options, TimePoint now);
 
   Actions on(PeerId peer, const FromNode& message, TimePoint now);
-  // The connection to the node broke or is silent; `last_heard` on this clock.
+  // The connection to the node broke or fell silent. `last_heard` is a time on this node's clock.
   Actions lost(PeerId peer, const std::string& why, TimePoint last_heard, TimePoint now);
-  // Somebody at this address began the handshake and has another key.
+  // Somebody at this address began the handshake, but has another key.
   Actions refused(const std::string& address);
   Actions woke(TimePoint now);  // at wake_at()
   std::optional<TimePoint> wake_at() const;
 
   bool over() const { return phase_ == Phase::over; }
-  std::optional<PeerId> peer_of(int node) const;  // none: it is lost, or has no place yet
-  // In report.json: of all nodes that told, in the order of the ranks. Complete when the run is over.
+  std::optional<PeerId> peer_of(int node) const;  // none: the node is lost, or has no place yet
+  // For report.json, in rank order, from every node that has reported. Complete when the run is over.
   JsonValue ranks() const;
-  std::vector<std::string> roll_call() const;  // its lines, likewise
+  std::vector<std::string> roll_call() const;  // its lines, from the same nodes
 
  private:
   enum class Phase { joining, preparing, running, stopping, over };
@@ -74,7 +76,7 @@ class Coordinator {
     std::optional<NodeFailure> failure;
     JsonValue ranks;
     std::vector<std::string> roll_call;
-    std::optional<SignsOfLife> signs;  // none: it has told none in this attempt
+    std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);
@@ -86,7 +88,7 @@ class Coordinator {
   Actions handle(PeerId peer, const Signalled& signalled, TimePoint now);
   Actions handle(PeerId peer, const Hurry& hurry, TimePoint now);
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
-  Actions handle(PeerId, const Answer&, TimePoint) { return {}; }  // NodeQuestions waits for it
+  Actions handle(PeerId, const Answer&, TimePoint) { return {}; }  // NodeQuestions handles it
 
   std::optional<std::string> objection_to(PeerId peer, const Join& join);
   Actions place(TimePoint now);
@@ -112,10 +114,10 @@ class Coordinator {
   const TimePoint began_;
   TimePoint next_note_, started_;
   std::optional<TimePoint> start_at_;   // a pause before a restart
-  std::optional<TimePoint> suspended_;  // since when; nothing starts meanwhile
-  std::vector<Node> nodes_;             // in the order of arrival, then of their ranks
+  std::optional<TimePoint> suspended_;  // since when; no attempt starts meanwhile
+  std::vector<Node> nodes_;             // in order of arrival; once placed, in rank order
   std::set<std::string> refused_;       // addresses
-  bool finished_ = false;               // a rank has, in this attempt
+  bool finished_ = false;               // a rank has finished in this attempt
 };
 
 }  // namespace fleetrun::launch

@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-// From --key_file, or else ~/.fleetrun/key, which is made where it does not exist: nodes that share a home agree. With --insecure a key
-// that everybody knows. Throws Error(missing|permission|protocol).
+// Reads the key from --key_file or ~/.fleetrun/key. Creates the latter if it does not exist, so nodes that share a home
+// share the key. With --insecure, returns a key that everybody knows. Throws Error(missing|permission|protocol).
 RunKey find_node_key(const LaunchOptions& options, const Environment& environment);
 
 // The key of the ranks of one run.

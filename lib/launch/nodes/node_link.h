@@ -1,5 +1,6 @@
-// A node's end of its connection to the first node: connects until somebody with the key answers there, beats every second, and knows the
-// clock of the first node. It never blocks the loop.
+// A node's end of its connection to the first node: tries to connect until the first node answers, sends a beat every
+// second, and estimates the first node's clock. It never blocks the loop. When the first node has another key,
+// a callback of the loop throws Error(protocol).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,32 +16,32 @@
 
 namespace fleetrun::launch {
 
-// A moment of this node on the clock of the first node.
+// A time of this node, converted to the clock of the first node.
 struct SharedTime {
   std::int64_t at = 0;     // ns
-  std::int64_t error = 0;  // ns, at most
+  std::int64_t error = 0;  // ns; `at` is off by at most this
 };
 
 class NodeLink {
  public:
   struct Listener {
-    std::function<void()> on_open;  // the first node is there and both sides have the key
+    std::function<void()> on_open;  // the first node has answered, and both sides have proven the key
     std::function<void(const FromFirst& message)> on_message;
-    std::function<void(const std::string& why)> on_lost;  // once; nothing comes after it
+    std::function<void(const std::string& why)> on_lost;  // called once, as the last callback
   };
 
-  // `first_node` in numbers. All outlive it.
+  // The host of `first_node` is a numeric address. `loop` outlives the link.
   NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
 
-  void send(const FromNode& message);  // dropped when the link is lost
+  void send(const FromNode& message);  // does nothing when the link is lost
   SharedTime shared(TimePoint time) const;
-  std::string local_address() const;  // from which the first node is reached; once open
+  std::string local_address() const;  // the one that reaches the first node; call it once the link is open
   bool is_open() const { return state_ == State::open; }
-  const std::string& problem() const { return problem_; }  // why no connection was made so far
-  void close();                                            // reads and writes nothing more
+  const std::string& problem() const { return problem_; }  // why there is no connection yet
+  void close();                                            // stops reading and writing
 
  private:
   enum class State { connecting, shaking_hands, open, lost };
@@ -64,13 +65,13 @@ class NodeLink {
   const Listener listener_;
   State state_ = State::connecting;
   UniqueFd fd_;
-  Timer timer_;  // of the next try, then of the next beat
+  Timer timer_;  // for the next try to connect, later for the next beat
   Clock::duration pause_;
   store_protocol::Hello hello_;
   std::string input_, output_, problem_;
   TimePoint last_heard_, last_beat_;
 
-  struct Offset {  // of the first node's clock from ours
+  struct Offset {  // the first node's clock minus ours
     std::int64_t ns = 0, error = INT64_MAX;
     TimePoint measured;
   };

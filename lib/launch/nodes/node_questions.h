@@ -1,5 +1,5 @@
-// The questions of the first node to the others: one at a time to each, so that a node never has more than one answer on its way and its beats
-// never wait for many. A state machine without sockets and clock.
+// The questions that the first node asks other nodes, one at a time for each node: a node never has to send more than
+// one answer, which would delay its beats. A state machine without sockets and clock.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace fleetrun::launch {
 
 class NodeQuestions {
  public:
-  static constexpr auto kPatience = std::chrono::seconds(2);  // from a question to its answer
+  static constexpr auto kPatience = std::chrono::seconds(2);  // time for each answer, from ask() on
 
   using Send = std::function<void(PeerId node, const Ask& ask)>;
-  // Called once for each question. None: the node is lost, or did not answer in time.
+  // Called once per question. No answer: the node is lost, or did not answer in time.
   using Done = std::function<void(const std::optional<std::string>& answer)>;
 
   explicit NodeQuestions(Send send) : send_(std::move(send)) {}
 
-  // `ask.id` is filled in.
+  // Chooses `ask.id`.
   void ask(PeerId node, Ask ask, Done done, TimePoint now);
-  void heard(PeerId node, const Answer& answer);  // a late one counts for nothing, but the node is free again
+  void heard(PeerId node, const Answer& answer);  // ignores a late answer, but the node can be asked again
   void lost(PeerId node);
   void woke(TimePoint now);  // at wake_at()
   std::optional<TimePoint> wake_at() const;
@@ -39,14 +39,14 @@ class NodeQuestions {
     TimePoint deadline;
   };
   struct Line {
-    std::int64_t sent = 0;  // what the node works on, also when nobody waits for it any more; 0: nothing
-    std::deque<Question> waiting;  // those who wait for answers, by their deadlines
+    std::int64_t sent = 0;         // id of the question at the node, even if its time is over; 0: none
+    std::deque<Question> waiting;  // unanswered questions, by deadline
   };
 
   void send_next(PeerId node);
 
   Send send_;
-  std::map<PeerId, Line> lines_;  // of each node
+  std::map<PeerId, Line> lines_;  // one per node with questions
   std::int64_t last_id_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The first node's end of the connections to all nodes, its own among them: lets in who has the key, hears each node's beat, and does what
-// the Coordinator decides. Bytes of strangers are counted and dropped, as by the store.
+// The first node's end of the connections to all nodes, including itself: lets in nodes that have the key, answers
+// their beats, and does what the Coordinator decides. Like the store, it counts and drops connections of strangers.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,12 +21,12 @@
 
 namespace fleetrun::launch {
 
-constexpr auto kNodeBeat = std::chrono::seconds(1);     // from a beat to the next, and to its echo
+constexpr auto kNodeBeat = std::chrono::seconds(1);     // between beats
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
 
 class NodeServer {
  public:
-  // `listener` listens already. All outlive it.
+  // `listener` is already listening. `loop` outlives the server.
   NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options);
   ~NodeServer();
   NodeServer(const NodeServer&) = delete;
@@ -35,10 +35,10 @@ class NodeServer {
   const Coordinator& coordinator() const { return coordinator_; }
   std::uint64_t dropped() const { return dropped_; }  // connections without a valid handshake
 
-  // `done` may be called at once: the node is lost.
+  // Calls `done` at once when the node is lost.
   void ask(int node, Ask ask, NodeQuestions::Done done);
 
-  // The run is over: until each node has read that, or time is up.
+  // The run is over: waits until each node has read that, or a deadline has passed.
   void finish();
 
  private:
@@ -65,7 +65,7 @@ class NodeServer {
   std::uint64_t dropped_ = 0;
   TimePoint looked_;
   Timer wake_, look_;
-  PeerServer peers_;  // last: it calls the others
+  PeerServer peers_;  // last: its callbacks use the members above
 };
 
 }  // namespace fleetrun::launch

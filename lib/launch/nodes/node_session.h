@@ -1,4 +1,5 @@
-// This node's part in a run over several nodes: joins, then passes on what the first node says as events, and what happens here to it.
+// This node's part in a run over several nodes: joins the run, turns messages of the first node into events, and sends
+// messages to it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,26 +21,26 @@ namespace fleetrun::launch {
 struct NodeSessionOptions {
   Membership members;
   RunKey key;
-  Join join;            // `address` is filled in where it is not known
-  std::string run_id;   // that the run has if this is the first node
-  std::string command;  // that starts the other nodes, too; "": each has its own
+  Join join;            // an empty `address` is filled in when the node connects
+  std::string run_id;   // of the run, if this is the first node
+  std::string command;  // starts each other node, too; "": each needs its own command
   Clock::duration join_timeout = std::chrono::minutes(10);
   RestartPolicy restart;  // of the run
 };
 
-// Over 10 members: what the session was given and what it was told lie side by side.
+// More than 10 members: options and callbacks, and the answers of the first node.
 class NodeSession {
  public:
   using Say = std::function<void(std::string_view line)>;
 
-  // On the first node, waits for the others from now on. Throws Error(temporary) when the meeting point is taken.
+  // On the first node, listens for the others from now on. Throws Error(temporary) when the port is taken.
   NodeSession(EventLoop& loop, NodeSessionOptions options, Say say);
   ~NodeSession();
   NodeSession(const NodeSession&) = delete;
   NodeSession& operator=(const NodeSession&) = delete;
 
-  // Runs the loop until all nodes have joined and fit together. `front_fd` reaches its end when nobody waits for us any more. Throws
-  // Error(temporary|protocol), or one with the code of the signal that ended the wait.
+  // Runs the loop until all nodes have joined and fit together. `front_fd` reaches its end when the front process is
+  // gone. Throws Error(temporary|protocol), or an Error with the exit code of the signal that ended the wait.
   const Placed& join(int front_fd);
 
   const Placed& placed() const { return *placed_; }
@@ -48,29 +49,31 @@ class NodeSession {
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
 
-  // From now on: Stop and the loss of the first node become EndedElsewhere, what is waited for becomes NodesAnswered.
+  // From now on messages of the first node become events: Stop, or losing the first node, becomes EndedElsewhere;
+  // Start, Again and Over become NodesAnswered.
   void report_to(EventQueue& events, Say say);
   void send(const FromNode& message) { link_->send(message); }
   SharedTime shared(TimePoint time) const { return link_->shared(time); }
-  // What was waited for: Start, Again or Over.
+  // The answer that NodesAnswered reports: Start, Again or Over. None: it has not arrived yet.
   std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
 
-  // What the ranks here do, and what those of the other nodes did when the first node was last asked.
+  // Sends what the ranks here do. The first node replies with what the ranks of the other nodes did.
   void tell_signs(const SignsOfLife& signs) { send(Signs{attempt_, signs}); }
   const SignsOfLife& signs_elsewhere() const { return signs_elsewhere_; }
 
-  // What this node answers when the first one asks it something.
+  // Answers the questions of the first node to this node.
   using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
   void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }
-  // On the first node: asks another one.
+  // On the first node: asks another node.
   void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done);
 
-  // On the first node: of all nodes, for report.json.
+  // On the first node: those of all nodes, for report.json.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;
-  // All have read that the run is over. The other nodes answer until the first one has shown the ends of their logs.
+  // Ends the session after the run. The first node waits until all others have read that the run is over; the others
+  // keep answering until the first node has shown the ends of their logs.
   void finish();
-  // This node cannot go on: the others hear why, and the run is over for it. Only the first call counts.
+  // This node cannot go on: tells the others why, and ends the session. Later calls do nothing.
   void leave(const NodeFailure& failure);
 
  private:
@@ -90,12 +93,12 @@ class NodeSession {
   Answerer answerer_;
   std::unique_ptr<NodeServer> server_;  // on the first node
   std::unique_ptr<NodeLink> link_;
-  int node_rank_ = 0;  // as Place said
+  int node_rank_ = 0;  // from Place
   std::optional<Placed> placed_;
   std::optional<FromFirst> answer_;
   int attempt_ = 0;
   SignsOfLife signs_elsewhere_;
-  bool over_ = false;  // as the first node said, or because it is lost
+  bool over_ = false;  // the first node said so, or is lost
 };
 
 }  // namespace fleetrun::launch

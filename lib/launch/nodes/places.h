@@ -1,4 +1,4 @@
-// Which rank is on which node, and the file .nodes in the log folder that says so to those who read the logs.
+// Which rank is on which node, and the file .nodes in the log folder, where readers of the logs find that.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,6 +21,6 @@ std::optional<int> node_of_rank(const Placed& placed, int rank);
 std::string name_of_node(const Placed& placed, int node);  // "node 1 (10.0.0.2, beta)"
 
 void write_places(const LogFolder& logs, const Placed& placed);
-std::optional<Placed> read_places(const std::string& folder);  // none: the run there has one node
+std::optional<Placed> read_places(const std::string& folder);  // none: the run in this folder has one node
 
 }  // namespace fleetrun::launch

@@ -8,8 +8,9 @@
 
 namespace fleetrun::launch {
 
-// The version, the flags that concern the whole run, the program with its arguments, and of a job file each value: two nodes may have it
-// in different folders. `job_text`: of the job file; "" for any other program.
+// The version, the device, the flags that concern the whole run, and the program with its arguments. Of a job file, not
+// its path but each value: nodes may keep it in different folders. `job_text`: the job file's content; "" for other
+// programs.
 Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const std::string& job_text);
 
 }  // namespace fleetrun::launch

@@ -1,5 +1,5 @@
-// PADDLE_BACKUP_ENV_PATH: a file with the whole environment of a worker, where PaddlePaddle looks for variables that
-// it does not find. What looks like a secret is not in it.
+// PADDLE_BACKUP_ENV_PATH: a file with the whole environment of a worker. PaddlePaddle reads a variable there if the
+// environment lacks it. The file has no values that look like secrets.
 #pragma once
 #include <string>
 
@@ -8,12 +8,12 @@
 
 namespace fleetrun::launch {
 
-// The environment as a JSON object, with "***" for the values of variables that are named as secrets are, and for
-// passwords in addresses.
+// The environment as a JSON object. "***" replaces the values of variables whose names suggest secrets, and passwords
+// in addresses.
 std::string backup_environment(const Environment& worker);
 
-// Writes it to the folder under the name that PADDLE_BACKUP_ENV_PATH of the worker ends with, readable by our user only;
-// nothing without that variable. Throws Error(create|io).
+// Writes that to the log folder, under the file name in the worker's PADDLE_BACKUP_ENV_PATH, readable only by our user.
+// Does nothing without that variable. Throws Error(create|io).
 void write_backup_environment(const Environment& worker, const LogFolder& logs);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// Who takes part: the nodes, their ranks, the device of each. Decided from options and facts only.
+// Who takes part in a run: the nodes, their ranks, and the devices of each rank. Decided from options and facts only.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,15 +18,15 @@ namespace fleetrun::launch {
 enum class DeviceKind { cpu, cuda };
 
 struct NodeSpec {
-  std::string host;                          // its address in endpoints
-  std::vector<std::vector<int>> device_ids;  // of each of its ranks
+  std::string host;                          // the node's address in endpoints
+  std::vector<std::vector<int>> device_ids;  // of each rank of the node
 
   int ranks() const { return static_cast<int>(device_ids.size()); }
 };
 
 struct ClusterSpec {
   std::string host = "127.0.0.1";  // the address in every endpoint of this node
-  std::vector<NodeSpec> nodes;     // all, in the order of their ranks; empty: this one alone
+  std::vector<NodeSpec> nodes;     // all nodes, in rank order; empty: this node is alone
   int node_rank = 0;
   bool ipv6 = false;      // the nodes reach each other over IPv6
   std::string interface;  // the network interface that has `host`; "": unknown
@@ -38,21 +38,21 @@ struct ClusterSpec {
   bool own_gpus_only = false;                // each worker sees its own GPUs only, as numbers 0 and up
   std::vector<std::vector<int>> device_ids;  // of each local rank, indexes into visible_gpus or worker slots
   std::optional<std::uint16_t> start_port;
-  std::optional<Endpoint> master;      // port 0: any that is free
+  std::optional<Endpoint> master;      // port 0: any free port
   std::vector<std::vector<int>> cpus;  // of each local rank; empty: not bound
   bool hold_ports = true;
   ConsolePlan console;
-  std::string note;  // of the GPU mapping, printed as it is
+  std::string note;  // of the GPU mapping, printed verbatim
 
   int local_size() const { return static_cast<int>(device_ids.size()); }
   int node_count() const { return nodes.empty() ? 1 : static_cast<int>(nodes.size()); }
-  int first_rank() const;  // of this node's ranks, over all nodes
+  int first_rank() const;  // number in the whole run of this node's first rank
   int world_size() const;
 };
 
-// A job file may name a device, and the embedded runtime needs the plug-in for CUDA; none: the ranks run another program. Without
-// `members` this node is alone. Other nodes are taken for like this one until they have joined. Throws Error(usage) when the options
-// contradict the facts.
+// `embedded`: its job file may name a device, and on CUDA it needs the plug-in; none: the ranks run another program.
+// Without `members` this node is alone. Until other nodes have joined, assumes that they are like this one. Throws
+// Error(usage) when the options contradict the facts.
 ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
                             const std::optional<EmbeddedRuntime>& embedded, const Environment& environment,
                             const std::optional<Membership>& members = std::nullopt);

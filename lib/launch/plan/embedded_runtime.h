@@ -1,4 +1,5 @@
-// What the launcher has to know of ranks that run our own worker program: a job file says it, or a part of fleetrun that starts them.
+// What the launcher has to know about ranks that run our own worker program. It comes from a job file, or from a
+// subcommand that starts such ranks.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,7 +14,7 @@ struct EmbeddedRuntime {
   job::DeviceChoice device = job::DeviceChoice::automatic;
   std::map<std::string, std::string> environment;  // "env" of the job file
   std::optional<int> threads;                      // "train.threads"
-  std::vector<std::string> notes;                  // on the job, for people
+  std::vector<std::string> notes;                  // about the job, for the user
 };
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// What a worker finds in its environment, in the words of each framework. One GPU mapping for both.
+// The variables of a worker, with the names of each framework. Both frameworks get the same GPU mapping.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace fleetrun::launch {
 
-// Where the ranks of the run are to listen. All ports differ.
+// Where the ranks of the run should listen. All ports on one host differ.
 struct Endpoints {
   std::vector<Endpoint> ranks;  // in rank order
   Endpoint master;              // bound by rank 0 (PyTorch's and Paddle's TCPStore)
@@ -17,9 +17,9 @@ struct Endpoints {
 
 struct PaddleNames {
   std::string log_dir;             // absolute
-  std::string pod;                 // where no POD_NAME is given
+  std::string pod;                 // used if POD_NAME is not set
   std::string backup_env;          // file with the worker's environment; "": none
-  std::string auto_cluster = "0";  // as its launcher writes it: 0, True or False
+  std::string auto_cluster = "0";  // as PaddlePaddle's launcher writes it: 0, True or False
 };
 
 // PaddlePaddle 2.0 up to the current launcher, without the lists of all ranks (world_lists.h).
@@ -36,7 +36,7 @@ struct TorchNames {
   bool virtual_local_rank = false;
 };
 
-// init_method="env://" and what torchrun adds.
+// The variables for init_method="env://", and those that torchrun adds.
 void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
                              const TorchNames& names, Environment& environment);
 

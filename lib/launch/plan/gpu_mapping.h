@@ -1,5 +1,5 @@
-// Which worker uses which GPU, said so that Paddle (ids relative to CUDA_VISIBLE_DEVICES) and PyTorch
-// (cuda:LOCAL_RANK) mean the same device: every worker sees the same list, and picks by index.
+// Which worker uses which GPU. Every worker sees the same list of GPUs and picks by index, so Paddle (ids relative to
+// CUDA_VISIBLE_DEVICES) and PyTorch (cuda:LOCAL_RANK) mean the same device.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,20 +10,21 @@ namespace fleetrun::launch {
 struct GpuRequest {
   std::optional<std::string> gpus;     // --gpus: absolute ids
   std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES of the launcher
-  int present = 0;                     // GPUs of the machine
+  int present = 0;                     // number of GPUs in the machine
   std::optional<int> workers;          // --nproc_per_node; one per GPU when absent
 };
 
 struct GpuMapping {
   std::vector<std::string> visible;         // CUDA_VISIBLE_DEVICES of all workers, kept word for word
   std::vector<std::vector<int>> of_worker;  // indexes into `visible`
-  std::string note;                         // what the original says when ids become relative, or ""
+  std::string note;                         // PaddlePaddle's message about relative ids, or ""
 };
 
-// --gpus on the CPU: how many worker slots its numbers are. Throws Error(usage) for what is no list of numbers, or lists one twice.
+// --gpus on the CPU: the number of worker slots that it lists. Throws Error(usage) if it is not a list of numbers, or
+// lists a number twice.
 int count_cpu_slots(const std::string& gpus);
 
-// Items 0..items-1 dealt out evenly to `workers`. Throws Error(usage) when they do not divide.
+// Deals out the items 0..items-1 evenly to `workers`. Throws Error(usage) when `workers` does not divide `items`.
 std::vector<std::vector<int>> deal_out(int items, int workers);
 
 // Throws Error(usage).

@@ -1,4 +1,5 @@
-// Which nodes take part in a run and which of them this one is, as far as options and facts of this host tell. Decides, does not talk.
+// Which nodes take part in a run, and which of them this node is, as far as the options and the facts of this host
+// tell. Decides, and sends nothing.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,10 +14,9 @@ namespace fleetrun::launch {
 
 struct Membership {
   int nodes = 2;
-  std::optional<int> node_rank;  // none: the first node gives out the places in the order of arrival
-  std::string
-      host;  // this node's address as the user wrote it; "": that from which it reaches the meeting point
-  std::string address;             // the same in numbers
+  std::optional<int> node_rank;  // none: the first node assigns ranks in order of arrival
+  std::string host;  // this node's address as the user wrote it; "": the one that reaches the meeting point
+  std::string address;             // the same as a numeric address
   Endpoint meeting;                // where the first node waits for the others
   bool may_be_first = false;       // the meeting point is on this host
   std::vector<std::string> names;  // of all nodes, in order; none with --master
@@ -24,13 +24,13 @@ struct Membership {
   std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
 };
 
-// Whether the options ask for more than one node. `nodes` are those of --ips. Throws Error(usage) for a number that is none.
+// Whether the options ask for more than one node.
 bool asks_for_several_nodes(const LaunchOptions& options);
 
-// What the names in --ips mean on this host.
+// Resolves the names in --ips on this host.
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 
-// Throws Error(usage) when the options contradict each other or the facts.
+// `nodes` are those of --ips. Throws Error(usage) when the options contradict each other or the facts.
 Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
                               const HostFacts& host);
 

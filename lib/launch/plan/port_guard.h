@@ -1,6 +1,5 @@
-// Ports that stay ours from the moment they are chosen: each is held by a bound socket that never
-// listens, so that no other program gets it and the worker, with SO_REUSEADDR or SO_REUSEPORT, can
-// still listen there.
+// Ports that stay ours from the moment they are chosen. A bound socket that never listens holds each port: no other
+// program gets it, but a worker that sets SO_REUSEADDR or SO_REUSEPORT can listen there.
 #pragma once
 #include <vector>
 
@@ -12,15 +11,15 @@ namespace fleetrun::launch {
 
 struct HeldPorts {
   Endpoints endpoints;
-  std::vector<UniqueFd> claims;   // among launchers
-  std::vector<UniqueFd> holders;  // against everybody else; none with --no_port_hold
+  std::vector<UniqueFd> claims;   // against other launchers
+  std::vector<UniqueFd> holders;  // against all other programs; none with --no_port_hold
 };
 
-// One port per rank of this node and one for the master. Over several nodes those of PaddlePaddle where they are free: 6070 and up.
-// Throws Error(temporary) when a port that the user named is taken.
+// Holds one port per rank of this node, and one for the master. Over several nodes prefers PaddlePaddle's ports, 6070
+// and up. Throws Error(temporary) when a port that the user named is taken.
 HeldPorts hold_ports(const ClusterSpec& cluster);
 
-// Those of all nodes, while none has told its own yet.
+// The likely endpoints of all nodes, before the nodes have exchanged them.
 Endpoints expect_endpoints(const ClusterSpec& cluster);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// A look at what would go wrong or slow later: told before anything is started, never a reason not to start.
+// Checks before the start for what would fail or be slow later. A finding never stops a run from starting.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ struct PreflightRequest {
   const ClusterSpec& cluster;
 };
 
-// One text for each thing to look at.
+// One warning per finding.
 std::vector<std::string> preflight(const PreflightRequest& request);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// What the workers run: our own worker program for a job file, Python for a script, anything else as it is.
+// What the workers run: our own worker program for a job file, Python for a script, any other program directly.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ struct Program {
   std::vector<std::string> argv;  // argv[0] included
 };
 
-// What the user gave to run, and in which of torchrun's ways, if in one of them.
+// What the user wants to run, and in which form.
 struct ProgramRequest {
   enum class Form { by_name, script, module, run_path, program };
 
@@ -27,19 +27,19 @@ struct ProgramRequest {
 };
 ProgramRequest requested_program(const LaunchOptions& options);
 
-// By form, else by the end of its name: .json, .py, or neither.
+// From the form; if the form is by_name, from the end of the name: .json, .py, or neither.
 ProgramKind kind_of(const ProgramRequest& request);
 
 // Our worker program with these arguments. Throws Error(not_found).
 Program find_worker(const std::vector<std::string>& arguments);
 
-// Finds what is to be executed and looks whether it can be. Throws Error(not_found|not_executable).
+// Finds the program, and checks that it can be executed. Throws Error(not_found|not_executable).
 Program find_program(const ProgramRequest& request, const Environment& environment);
 
-// A program on PATH that other parts of fleetrun can do without.
+// The path of an optional program on PATH; none: it is not there.
 std::optional<std::string> find_tool(const std::string& name, const Environment& environment);
 
-// The program with the words of another one in front of it. Throws Error(not_found|not_executable).
+// The program run under a wrapper, such as gdb --args. Throws Error(not_found|not_executable).
 Program wrap_program(const std::vector<std::string>& wrapper, const Program& program,
                      const Environment& environment);
 

@@ -1,4 +1,4 @@
-// Exactly what will be started: one WorkerSpec per rank of this node. Decided, not done.
+// Exactly what fleetrun will start: one WorkerSpec per rank of this node. Starts nothing itself.
 #pragma once
 #include <map>
 #include <optional>
@@ -23,19 +23,19 @@ struct WorkerSpec {
   std::string error_log_path;      // of stderr alone; "": it goes to log_path
   std::vector<int> cpus;           // that it may use; empty: those of the launcher
   std::vector<int> inherited_fds;  // beside 0, 1 and 2
-  Variables left_out;              // of the environment: lists too long for it
+  Variables left_out;              // variables that are too long for the environment
 
-  Environment whole_environment() const;  // with what was left out
+  Environment whole_environment() const;  // including left_out
 };
 
-// What only our own worker program is told (RankEnv), and only when it runs.
+// Settings for our own worker program only (RankEnv).
 struct EmbeddedPlan {
   std::map<std::string, std::string> job_environment;  // "env" of the job file
   std::optional<int> threads;                          // "train.threads"
   Endpoint store;                                      // port 0: none
   int key_fd = -1;
-  std::string dump_dir;           // absolute; empty: no programs are written
-  std::string passes_dir;         // the same of the program after each pass
+  std::string dump_dir;           // absolute; empty: write no programs
+  std::string passes_dir;         // for the program after each pass; likewise
   std::vector<int> progress_fds;  // one per local rank
 };
 
@@ -43,11 +43,11 @@ struct PlanRequest {
   const ClusterSpec& cluster;
   const Endpoints& endpoints;
   const Program& program;
-  const std::map<int, Program>& wrapped;  // the program of ranks that have another one, by rank
+  const std::map<int, Program>& wrapped;  // programs of ranks that run another one (--debug_rank)
   const LaunchOptions& options;
   const Environment& environment;  // of the launcher
   std::string log_dir;             // as the user wrote it
-  std::string absolute_log_dir;    // has endpoints.log
+  std::string absolute_log_dir;    // folder that has endpoints.log
   std::string run_id;
   int attempt = 0;
   std::optional<EmbeddedPlan> embedded;

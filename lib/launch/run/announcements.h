@@ -1,5 +1,5 @@
-// What the user reads while a run begins, fails or ends, in the order and words of the original launcher
-// where it has them.
+// What the user reads when a run begins, fails or ends. Messages that PaddlePaddle's launcher prints,
+// too, keep its words and order.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,14 +16,14 @@ namespace fleetrun::launch {
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
                     const std::vector<WorkerSpec>& workers, Console& console);
 
-// Says what has to be said the moment it happens; `command` is that of a worker.
+// Prints messages that belong to the event itself. `command`: the command of a worker.
 void announce_event(const Event& event, const Verdict& verdict, const std::vector<std::string>& command,
                     Console& console);
 
-// These signals were not passed on to the ranks, as they would have ended them.
+// Says that these signals were not passed on, because they would have ended the ranks.
 void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
 
-// The attempt before has ended, attempt number `attempt` begins after `delay`.
+// `before` has ended, and attempt number `attempt` begins after `delay`. `most`: --max_restart.
 void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
                       Console& console);
 

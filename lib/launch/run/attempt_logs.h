@@ -1,4 +1,5 @@
-// The logs of the present attempt while they grow: shows on the terminal those that the user wants to see, and records how long each was when.
+// Watches the logs of the present attempt: shows the logs that the user wants to see on the terminal, and records the
+// length of each log over time.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,8 +19,8 @@ class AttemptLogs {
   AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& logs,
               Console& console);  // all outlive it
 
-  void begin_attempt(int attempt, const std::string& host);  // its logs exist
-  // Shows everything up to the present ends. False: the reader of our output did not take all of it.
+  void begin_attempt(int attempt, const std::string& host);  // call it when the logs exist
+  // Shows everything written so far. False: the reader of our output did not read all of it.
   bool finish(const Patience& patience);
 
  private:
@@ -31,7 +32,7 @@ class AttemptLogs {
   const LogFolder& logs_;
   Console& console_;
   LogTimes times_;
-  std::vector<std::unique_ptr<ConsoleView>> views_;  // of every attempt: the loop may still call earlier ones
+  std::vector<std::unique_ptr<ConsoleView>> views_;  // of all attempts: the loop may call earlier ones
   FolderWatch folder_;
 };
 

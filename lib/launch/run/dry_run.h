@@ -1,4 +1,4 @@
-// --dry_run: exactly what would be started, for people and shells, or for programs.
+// --dry_run: exactly what fleetrun would start, as shell commands or as JSON.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace fleetrun::launch {
 
-// One command line for each rank, with the variables that differ from our own environment, `own`.
+// One command line per rank, with the variables that differ from `own`, the launcher's environment.
 std::string workers_as_shell_lines(const std::vector<WorkerSpec>& workers, const Environment& own);
 std::string workers_as_json(const std::vector<WorkerSpec>& workers, const Environment& own);
 
-// What --dry_run prints for this run. Ports are the ones that are free now.
+// What --dry_run prints for this run. It shows ports that are free now.
 std::string dry_run(const RunPlan& plan);
 
 }  // namespace fleetrun::launch

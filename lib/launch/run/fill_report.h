@@ -1,4 +1,4 @@
-// What is put into the report of a run: when it begins, after each attempt, when it ends.
+// Fills the report of a run: when the run begins, after each attempt, and when the run ends.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,28 +16,29 @@ namespace fleetrun::launch {
 
 ExitReport begin_report(const RunPlan& plan);
 
-// What is known of the present attempt; before its logs are moved.
+// Adds what is known about the present attempt. Call it before the logs move.
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report);
 
-// Where its ranks were in their collectives, if it went wrong; in files beside the logs, too.
+// If the attempt failed, adds where its ranks were in their collectives, and writes that to files beside the logs.
 void fill_collectives(const CollectiveRecords& records, const LogFolder& logs, ExitReport& report);
 
-// The limit of this machine that explains the failure, if there is one. `environment` is that of rank 0.
+// Adds the limit of this machine that explains the failure, if there is one. `environment`: of this node's first rank.
 void fill_limit(const Environment& environment, ExitReport& report);
 
-// The attempt that was reported is to be followed by another one: its logs move to log/attempt-K/. Throws Error(create).
+// Another attempt follows: moves the logs of the reported one to log/attempt-K/. Throws Error(create).
 void archive_attempt(const LogFolder& logs, ExitReport& report);
 bool is_archived(int attempt, const ExitReport& report);
 
-// The run ended in the pause after an attempt that was kept: what was found out about its failure stays with it.
+// The run ended in the pause after an archived attempt. Evidence of that attempt's failure does not explain this end,
+// so it is removed.
 void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 
 void end_report(const LogFolder& logs, ExitReport& report);
 
-// fleetrun itself could not go on. A failure that was to be followed by another attempt stays the cause.
+// fleetrun itself could not go on. If an earlier attempt failed, the run keeps that attempt's exit code.
 void end_report(const Error& error, ExitReport& report);
 
-// As log/report.json. Throws Error(io).
+// Writes log/report.json. Throws Error(io).
 void write_report(const LogFolder& logs, const ExitReport& report);
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,4 @@
-// Measures what the ranks do and asks the HangRules what they think of it.
+// Measures what the ranks do, and asks the HangRules whether the run hangs.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,17 +17,17 @@ class HangSampler {
  public:
   HangSampler(const RunPlan& plan, const LogFolder& logs);  // both outlive it
 
-  // How often look() is to be called; none: there is nothing to look at.
+  // How often to call look(); none: no hang rule applies.
   std::optional<Clock::duration> interval() const;
-  // Why the run hangs; none: it does not, so far. `elsewhere` is what the ranks of the other nodes did.
+  // Why the run hangs; none: it does not hang so far. `elsewhere`: what the ranks of other nodes did.
   std::optional<std::string> look(const RunState& state, const SignsOfLife& elsewhere, TimePoint now);
   SignsOfLife signs() const { return rules_.signs(); }  // of the ranks here, as of the last look
 
-  void follow_new_logs();               // a new attempt has begun
-  void forgive() { rules_.forgive(); }  // time has passed in which the ranks could not work
+  void follow_new_logs();               // call it when an attempt has begun
+  void forgive() { rules_.forgive(); }  // the ranks were suspended: restarts all clocks
 
  private:
-  struct LogTail {  // what the log rules have not seen yet
+  struct LogTail {  // the part of a log that the log rules have not seen yet
     GrowingFile file;
     std::string unfinished;
   };

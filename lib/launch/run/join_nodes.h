@@ -1,4 +1,4 @@
-// How this node joins a run over several nodes: what it tells the others, and its cluster when all have joined.
+// How this node joins a run over several nodes: what it sends to the others, and its cluster once all have joined.
 #pragma once
 #include "launch/logs/log_folder.h"
 #include "launch/nodes/node_session.h"
@@ -8,10 +8,10 @@
 
 namespace fleetrun::launch {
 
-// The plan has members. Throws Error when there is no usable key.
+// `plan.members` is set. Throws Error when there is no usable key.
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);
 
-// `cluster` knew only this node. Throws Error(usage) when --console lists ranks that the run does not have.
+// Adds the other nodes to `cluster`. Throws Error(usage) when --console lists ranks that the run does not have.
 ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed);
 
 }  // namespace fleetrun::launch

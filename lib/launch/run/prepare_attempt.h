@@ -1,4 +1,4 @@
-// What each attempt at the run needs anew: ports, logs, and the workers planned with them.
+// Prepares an attempt: new ports, new logs, and the workers planned with them.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,11 +16,11 @@ struct AttemptId {
   int number = 0;
 };
 
-// The workers of one attempt; decided, not done.
+// Plans the workers of one attempt, and starts nothing.
 std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, const Endpoints& endpoints,
                                      const RuntimeSupport& support);
 
-// Opens the logs and writes what stands beside them. `ports` has the endpoints of all nodes. Throws Error(create).
+// Opens the logs and writes the files beside them. `ports` has the endpoints of all nodes. Throws Error(create).
 Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts ports, const LogFolder& logs,
                         const RuntimeSupport& support);
 

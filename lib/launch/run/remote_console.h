@@ -1,6 +1,8 @@
-// On the first node of a run: the logs of ranks on other nodes that the user wants to see, on our stdout and stderr as they grow.
+// On the first node of a run: shows logs of ranks on other nodes on our stdout and stderr while they grow, if the user
+// wants to see these ranks.
 //
-// It asks each node a few times a second for what is new, up to 64 KiB. A log that grows faster than that is cut: what is left out is said.
+// Asks each node a few times a second for at most 64 KiB of new text. Of a log that grows faster it leaves out a part,
+// and says so.
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,13 +17,13 @@ namespace fleetrun::launch {
 
 class RemoteConsole {
  public:
-  // Null: this node is alone. All outlive it.
+  // `nodes` is null on a node that is alone. All outlive it.
   RemoteConsole(EventLoop& loop, const RunPlan& plan, NodeSession* nodes, Console& console);
   RemoteConsole(const RemoteConsole&) = delete;
   RemoteConsole& operator=(const RemoteConsole&) = delete;
 
   void begin_attempt(int attempt);
-  // To be called when all ranks have ended. Shows the rest of their logs, for at most 2 s.
+  // Call it when all ranks have ended. Takes at most 2 s to show the rest of their logs.
   void finish(const Patience& patience);
 
  private:

@@ -1,4 +1,4 @@
-// Calls the roll: says what each rank is doing, and has the stacks written beside the logs.
+// Calls the roll: prints what each rank is doing, and lets debuggers write the stacks to files beside the logs.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,17 +18,17 @@ class RollCall {
  public:
   struct Sources {  // all outlive it
     RunState state;
-    const Attempt& attempt;  // the present one
+    const Attempt& attempt;  // the present attempt
     const LogFolder& logs;
     Console& console;
   };
 
   RollCall(EventLoop& loop, EventQueue& events, const Environment& environment, const Sources& sources);
 
-  void call();    // RollCalled follows when the stacks are written
-  void forget();  // a new attempt has begun
+  void call();    // pushes RollCalled when the stacks are written
+  void forget();  // call it when a new attempt has begun
 
-  // Of the last call, if there was one.
+  // The results of the last call; empty if there was none.
   const std::vector<std::string>& lines() const { return lines_; }
   const CollectiveRecords& collectives() const { return collectives_; }
 

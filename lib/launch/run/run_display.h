@@ -1,4 +1,4 @@
-// What people see of a run on the terminal, from its first line to its last.
+// Everything that a run shows on the terminal, from the first line to the last.
 #pragma once
 #include <optional>
 #include <string>
@@ -31,15 +31,16 @@ class RunDisplay {
   };
   RunDisplay(EventLoop& loop, const Sources& sources);
 
-  // How often draw() is to be called; none: there is no progress line.
+  // How often to call draw(); none: there is no progress line.
   std::optional<Clock::duration> draw_interval() const { return progress_.interval(); }
   void draw() { progress_.draw(); }
 
   void begin_run(const std::vector<WorkerSpec>& workers);
   void begin_attempt(int attempt, const std::string& host);
-  // Says what has to be said the moment it happens, before anything is done about it.
+  // Prints messages about the event. Call it before the actions that follow from the event.
   void show(const Event& event);
-  // The rest of the logs, and how the attempt or the run ended. False: the reader of our output did not take all of it.
+  // Shows the rest of the logs, and how the attempt or the run ended. False: the reader of our output did not read all
+  // of it.
   bool show_end(const ExitReport& report, const Patience& patience);
   void end_run(const ExitReport& report, const Patience& patience);
 

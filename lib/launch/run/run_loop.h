@@ -1,4 +1,5 @@
-// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do about it, and does it.
+// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do about
+// it, and does it.
 #pragma once
 #include <functional>
 #include <optional>
@@ -27,34 +28,34 @@
 
 namespace fleetrun::launch {
 
-// A run has three layers of processes: the front one, which the user started, guards the middle one, and that runs this loop and starts
-// the ranks (launch/process/guardian.h).
+// A run has three layers of processes. The user starts the front process. It guards the middle process, which runs this
+// loop and starts the ranks (launch/process/guardian.h).
 
-// Runs the workers to the end and writes the report; returns the exit code. `front_fd` reaches its end when the front process is gone.
-// Throws Error when the first attempt cannot begin.
+// Runs the workers until the run is over, writes the report, and returns the exit code. `front_fd` reaches its end when
+// the front process is gone. Throws Error when fleetrun cannot go on in the first attempt.
 int run_until_done(const RunPlan& plan, int front_fd);
 
-// For the front process, when a signal ended the middle one: writes a report in its place.
+// For the front process: writes the report when a signal ended the middle process.
 void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle);
 
-// What a run hears from: the loop, the front process, the other nodes.
+// The surroundings of a run: the loop, the front process, the other nodes.
 struct RunWorld {
   EventLoop& loop;
   int front_fd = -1;
   NodeSession* nodes = nullptr;  // null: this node is alone
 };
 
-// The parts of a run meet here, hence the many members. Each part lives as long as the run, knows at most the parts before it, and puts
-// what it notices into the queue as an event.
+// Many members, because all parts of a run meet here. Each part lives as long as the run, knows at most the parts above
+// it, and pushes what it notices into the queue as an event.
 class RunLoop {
  public:
   // All outlive it.
   RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& logs, ExitReport& report);
-  void run();  // to its end; fills the report and writes it
+  void run();  // until the run is over; fills the report and writes it
 
  private:
   std::function<void(std::string_view line)> say();
-  void attend();  // to the end of the attempt
+  void attend();  // handles events until the attempt is over
   bool postpone_behind_deaths(const Event& event);
   void watch_front(int front_fd);
   void join_others(NodeSession& nodes);
@@ -68,7 +69,7 @@ class RunLoop {
   void end();
 
   bool start_again_with_others();
-  void archive_and_announce(Clock::duration delay);  // the attempt, and the next one after the delay
+  void archive_and_announce(Clock::duration delay);  // this attempt, and the next one after the delay
 
   void report_attempt();
   void try_to_write_report();
@@ -84,19 +85,19 @@ class RunLoop {
   RuntimeSupport support_;
 
   Supervisor supervisor_;  // decides
-  ProcessGroup group_;     // does it to the ranks, and notices their deaths
+  ProcessGroup group_;     // carries out decisions, and notices when ranks end
   SignalWatch signals_;    // notices signals to fleetrun
-  const RunState state_;   // the view for parts that only read
-  Attempt attempt_;        // the present one
+  const RunState state_;   // read-only view for other parts
+  Attempt attempt_;        // the present attempt
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
-  NodeFigures others_;  // the ranks of the other nodes
+  NodeFigures others_;  // figures of the ranks on other nodes
   RunDisplay display_;
   LogDisk disk_;
   ControlServer control_;
   PrometheusExporter metrics_;
-  std::optional<SharedRun> shared_;  // over several nodes
+  std::optional<SharedRun> shared_;  // set in a run over several nodes
   std::optional<SharedControl> shared_control_;
 };
 

@@ -1,4 +1,4 @@
-// Everything that is decided about a run before anything of it exists.
+// Everything that is decided about a run before it starts.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,13 +19,13 @@ struct RunPlan {
   const LaunchOptions& options;
   const Environment& environment;
   const Program& program;
-  const std::optional<EmbeddedRuntime>& embedded;  // none: any other program
+  const std::optional<EmbeddedRuntime>& embedded;  // none: the ranks run another program
   const std::map<int, Program>& wrapped;           // of ranks with --debug_rank
   const ClusterSpec& cluster;
-  const std::vector<std::string>& warnings;          // of what was looked at before
+  const std::vector<std::string>& warnings;          // from preflight checks
   bool quiet = false;                                // no banner
   std::optional<Membership> members = std::nullopt;  // none: this node is alone
-  Terms terms = {};                                  // that the other nodes must have, too
+  Terms terms = {};                                  // what must be equal on the other nodes
 };
 
 }  // namespace fleetrun::launch

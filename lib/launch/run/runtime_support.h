@@ -20,20 +20,20 @@
 namespace fleetrun::launch {
 
 struct RuntimeRanks {
-  int here = 0;  // of the embedded runtime on this node; 0 for any other program
+  int here = 0;  // ranks of the embedded runtime on this node; 0 for other programs
   int world = 0;
   std::string run_id;
-  std::string address;        // of this host, where the store is
-  std::optional<RunKey> key;  // none: a new one
-  bool serves_store = true;   // false: that of another node serves these ranks, too
+  std::string address;        // address at which ranks reach the store
+  std::optional<RunKey> key;  // none: make a new key
+  bool serves_store = true;   // false: the store of another node serves these ranks
 };
 
 class RuntimeSupport {
  public:
-  // A single rank meets nobody: it gets no store and no key. `say` takes lines for people.
+  // A single rank has nobody to meet, so it gets no store and no key. `say` gets lines for the user.
   RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks, std::function<void(std::string_view line)> say);
 
-  void begin_attempt(int attempt);  // new pages; the store lets in ranks of this attempt only
+  void begin_attempt(int attempt);  // makes new pages; the store now admits only ranks of this attempt
   const Endpoint& store() const { return store_endpoint_; }  // port 0: none
   void meet_at(const Endpoint& store) { store_endpoint_ = store; }
   EmbeddedPlan plan(const EmbeddedRuntime& embedded) const;

@@ -1,4 +1,5 @@
-// This node's side of a run over several nodes: agrees with the others when an attempt begins and how it ended. Meanwhile no rank runs here.
+// This node's side of a run over several nodes: agrees with the other nodes on when an attempt begins and how it ended.
+// No rank runs here while it does that.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace fleetrun::launch {
 
-// Why this node leaves the run.
+// The failure with which this node leaves the run.
 NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error);
 
 class SharedRun {
@@ -30,23 +31,24 @@ class SharedRun {
   };
   explicit SharedRun(const Sources& sources) : sources_(sources) {}
 
-  // Tells the ports that this node holds, waits for all nodes, and fills in the endpoints of all. Throws Error when one cannot start; then
-  // `report` says how the run ended.
+  // Sends the ports that this node holds, waits for all nodes, and fills in the endpoints of all nodes. Throws Error
+  // when a node cannot start; then `report` says how the run ended.
   void begin_attempt(int attempt, HeldPorts& ports, ExitReport& report);
 
-  // To be called after each event, when the Supervisor knows it: what fails here ends the ranks of all nodes.
+  // Call it after the Supervisor has handled an event. Reports a failure here to the first node, which ends the ranks
+  // of all nodes.
   void look_at(const Event& event);
 
-  // What the ranks do, here and, as of the last time that we told, on the other nodes.
+  // Sends what the ranks here do. The first node replies with what the ranks on other nodes do.
   void tell_signs(const SignsOfLife& signs) { sources_.nodes.tell_signs(signs); }
   const SignsOfLife& signs_elsewhere() const { return sources_.nodes.signs_elsewhere(); }
 
-  // The ranks here have ended, and `report` says how they were and ended. The pause before the next attempt of all nodes; none: the run is over, and
-  // `report` says how all of it ended.
+  // The ranks here have ended, and `report` describes that. Returns the pause before the next attempt of all nodes.
+  // None: the run is over, and `report` now describes the end of the whole run.
   std::optional<Clock::duration> end_attempt(ExitReport& report);
 
   void leave(const Error& error);             // this node cannot go on
-  void finish() { sources_.nodes.finish(); }  // the others know that the run is over
+  void finish() { sources_.nodes.finish(); }  // call it when the run is over
 
  private:
   FromFirst wait();
@@ -58,9 +60,9 @@ class SharedRun {
   SharedTime time_of_failure() const;
 
   Sources sources_;
-  bool told_failure_ = false;  // of this attempt
-  bool told_finish_ = false;   // of its first rank
-  bool ending_ = false;        // it, as this node knows
+  bool told_failure_ = false;  // in this attempt
+  bool told_finish_ = false;   // sent that the first rank here finished
+  bool ending_ = false;        // this node knows that the attempt is ending
   TimePoint failed_at_;
 };
 

@@ -1,4 +1,4 @@
-// Says whom a run waits for while it ends, and when some ranks have finished and others go on.
+// Prints which ranks a run waits for, while it ends or after some ranks have finished.
 #pragma once
 #include <functional>
 #include <string>
@@ -19,11 +19,11 @@ class WaitNotice {
  public:
   using Say = std::function<void(std::string_view line)>;
 
-  // `verdict` is the present one whenever it is looked at.
+  // `verdict` always describes the present attempt. It and `loop` outlive the notice.
   WaitNotice(EventLoop& loop, Clock::duration grace, const Verdict& verdict, Say say);
 
-  void look();           // something happened to the ranks
-  void begin_attempt();  // all ranks anew
+  void look();           // call it when something happened to the ranks
+  void begin_attempt();  // forgets the attempt before
 
  private:
   void say_end(unsigned attempt);
@@ -33,8 +33,8 @@ class WaitNotice {
   Clock::duration grace_;
   const Verdict& verdict_;
   Say say_;
-  bool ending_ = false, finishing_ = false;  // is waited for already
-  unsigned attempt_ = 0;                     // of what the loop still calls
+  bool ending_ = false, finishing_ = false;  // a notice is scheduled already
+  unsigned attempt_ = 0;                     // number of the attempt; callbacks of earlier ones do nothing
 };
 
 }  // namespace fleetrun::launch

@@ -11,12 +11,12 @@ class ControlClient {
  public:
   explicit ControlClient(std::string folder) : folder_(std::move(folder)) {}
 
-  // One question, a line without its end. Waits for a run that begins or ends at this moment.
-  // Throws Error(missing) when no run uses the folder, Error(permission) when it is another user's, Error(io) when it
-  // does not answer.
+  // Sends a question, one line without its line end, and returns the answer. Waits while a run begins or ends.
+  // Throws Error(missing) when no run uses the folder, Error(permission) when the run belongs to another user, and
+  // Error(io) when the run does not answer.
   std::string ask(const std::string& request);
 
-  // After ask(): whether the run that answered is over within this time.
+  // After ask(): waits at most this long for the run that answered. True: it is over.
   bool is_over_within(std::chrono::milliseconds time);
 
  private:

@@ -22,13 +22,13 @@ struct RunControl {  // all outlive it
 
   // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": "0,3-7"}; no ranks: all.
   // Also {"do": "log"} (log_pieces.h) and {"do": "figures"} (figures_json.h), for the first node of a run.
-  // The answer to anything else is {"error": "..."}.
+  // The answer to any other request is {"error": "..."}.
   std::string answer(const std::string& request, const std::string& sender) const;
 };
 
 JsonValue refusal(const std::string& why);
 
-// The first of these ranks that is not among `least` to `most`.
+// The first of the wanted ranks outside `least` to `most`.
 std::optional<int> rank_beyond(const RankSet& wanted, int least, int most);
 
 }  // namespace fleetrun::launch

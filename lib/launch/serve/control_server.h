@@ -1,6 +1,6 @@
-// The socket log/.control: who runs as the same user may ask a running fleetrun for its ranks, stop it, or have a
-// signal sent. One line of text in, one line out; then the connection stays open until the peer closes it or the run
-// is over, so that a peer can wait for the end of this very run.
+// The socket log/.control: programs of the same user and of root can ask a running fleetrun for its ranks, stop it, or
+// make it send a signal. A peer sends one line and gets one line. Then the connection stays open until the peer closes
+// it or the run is over, so a peer can wait for the end of exactly this run.
 #pragma once
 #include <functional>
 #include <optional>
@@ -16,12 +16,12 @@ constexpr std::size_t kMostControlPeers = 64;  // at a time
 
 class ControlServer {
  public:
-  using Reply = std::function<void(const std::string& answer)>;  // to be called once, also later
-  // Gets a request without its line end and who sent it ("process 4711").
+  using Reply = std::function<void(const std::string& answer)>;  // called once, at once or later
+  // Gets a request, without its line end, and the name of its sender ("process 4711").
   using Answer = std::function<void(const std::string& request, const std::string& sender, Reply reply)>;
 
-  // Without an error there is no socket where the folder's file system does not support them.
-  // A peer has `patience` from its coming to the end of its request.
+  // If the folder's file system does not support sockets, it opens no socket, and that is not an error.
+  // A peer has `patience` from its arrival until the end of its request.
   ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer,
                 Clock::duration patience = std::chrono::seconds(5));
   ~ControlServer();
@@ -30,7 +30,7 @@ class ControlServer {
 
   bool listens() const { return server_.has_value(); }
 
-  // Stops answering: the loop has stopped.
+  // Stops answering. Call it when the loop has stopped.
   void close();
 
  private:
@@ -40,7 +40,7 @@ class ControlServer {
   const LogFolder& folder_;
   Answer answer_;
   bool closed_ = false;
-  std::optional<PeerServer> server_;  // last: it calls the others
+  std::optional<PeerServer> server_;  // last: its callbacks use the members above
 };
 
 }  // namespace fleetrun::launch

@@ -1,4 +1,5 @@
-// The figures of a node's ranks as JSON, on their way to the first node. Numbers are texts: a loss may be NaN.
+// The figures of a node's ranks as JSON, which the node sends to the first node. A floating-point number is a string,
+// because a loss may be NaN.
 #pragma once
 #include <vector>
 
@@ -8,6 +9,6 @@
 namespace fleetrun::launch {
 
 JsonValue figures_json(const std::vector<RankMetrics>& ranks);
-std::vector<RankMetrics> read_figures(const JsonValue& figures);  // what is missing or of another kind is 0
+std::vector<RankMetrics> read_figures(const JsonValue& figures);  // a value missing or mistyped is 0
 
 }  // namespace fleetrun::launch

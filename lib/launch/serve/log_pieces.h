@@ -1,11 +1,15 @@
-// Pieces of the logs of this node's ranks, for readers on the first node.
+// Pieces of the logs of this node's ranks, for readers on the first node. A request and its answer:
 //
 //   {"do": "log", "logs": [{"rank": 17, "errors": false, "attempt": 0, "from": 4096}]}
-//   {"attempt": 0, "logs": [{"rank": 17, "errors": false, "attempt": 0, "from": 4096, "bytes": 6, "size": 4102, "text": "hello\n"}]}
+//   {"attempt": 0, "logs": [{"rank": 17, "errors": false, "attempt": 0, "from": 4096, "bytes": 6, "size": 4102,
+//                            "text": "hello\n"}]}
 //
-// "errors": the log of stderr alone; "missing": true in the answer where the rank has none. "attempt": -1 means the present one, which the
-// answer names. "since": only what was written after this time, in seconds since 1970. "from" of the answer is 0 when the log has become
-// shorter than what was asked for. "bytes" is how far the piece goes: the text has other bytes where the log is not UTF-8.
+//   errors   true: the log of stderr alone. If the rank has no such log, the answer has "missing": true.
+//   attempt  -1: the present attempt, whose number is in the answer.
+//   since    only in requests: leave out what was written before this time, in seconds since 1970.
+//   from     offset in bytes. It is 0 in the answer when the log has become shorter than the offset in the request.
+//   bytes    length of the piece in the log. The text may differ in length where the log is not UTF-8.
+//   size     present length of the log
 #pragma once
 #include <cstddef>
 #include <string>

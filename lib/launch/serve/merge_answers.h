@@ -1,4 +1,4 @@
-// From what the nodes of a run answered, each for its own ranks, to one answer.
+// Merges the answers of the nodes of a run, each for its own ranks, into one answer.
 #pragma once
 #include <map>
 
@@ -7,12 +7,14 @@
 
 namespace fleetrun::launch {
 
-using NodeAnswers = std::map<int, JsonValue>;  // by node; without those that did not answer
+using NodeAnswers = std::map<int, JsonValue>;  // by node; nodes that did not answer are missing
 
-// Of "ps": that of the first node, with the ranks of all nodes in order. Each names its host; where its node did not answer, its state says so.
+// For "ps": the first node's answer, with the ranks of all nodes in order. Each rank has its host. The state of a rank
+// whose node did not answer is "no answer".
 JsonValue merge_ps(const Placed& placed, const NodeAnswers& answers);
 
-// Of "signal": the ranks that were sent it and those that were spared; "silent": the wanted ranks of `asked` nodes that did not answer.
+// For "signal": "ranks" got the signal, "spared" did not because it would end them, "silent" are on nodes that did not
+// answer. `asked`: the wanted ranks of each node.
 JsonValue merge_signal(const Placed& placed, const std::map<int, std::string>& asked,
                        const NodeAnswers& answers);
 

@@ -1,4 +1,4 @@
-// On the first node of a run: the figures of the ranks of the other nodes, which it asks for once a second.
+// On the first node of a run: the figures of the ranks on other nodes. It asks each node for them once a second.
 #pragma once
 #include <vector>
 
@@ -12,13 +12,13 @@ class NodeFigures {
  public:
   static constexpr auto kEvery = std::chrono::seconds(1);
 
-  NodeFigures(EventLoop& loop, NodeSession* nodes);  // null: there are no others. Both outlive it.
+  NodeFigures(EventLoop& loop, NodeSession* nodes);  // null nodes: there are no others. Both outlive it.
   NodeFigures(const NodeFigures&) = delete;
   NodeFigures& operator=(const NodeFigures&) = delete;
 
   void begin();   // somebody wants them
-  void finish();  // asks for their last state and waits a moment for it
-  // In the order of the ranks, from that after this node's last one. Ranks of a node that is lost or silent are down.
+  void finish();  // asks once more, and waits a moment for the answers
+  // In rank order, starting after this node's last rank. The ranks of a lost or silent node count as down.
   const std::vector<RankMetrics>& ranks() const { return ranks_; }
 
  private:
@@ -28,7 +28,7 @@ class NodeFigures {
   EventLoop& loop_;
   NodeSession* const nodes_;
   std::vector<RankMetrics> ranks_;
-  std::vector<bool> asked_;  // each node, without an answer yet
+  std::vector<bool> asked_;  // by node: whether it still owes an answer
   bool begun_ = false;
 };
 

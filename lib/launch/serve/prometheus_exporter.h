@@ -37,7 +37,7 @@ class PrometheusExporter {
   MetricsSource source_;
   std::function<void(std::string_view line)> say_;
   std::string file_;     // "": none
-  bool failed_ = false;  // the last time
+  bool failed_ = false;  // writing the file failed the last time
   std::unique_ptr<PrometheusServer> server_;
 };
 

@@ -1,4 +1,4 @@
-// Answers GET /metrics on one port: HTTP/1.1, a request a connection.
+// Answers GET /metrics on one port, over HTTP/1.1 with one request per connection.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,8 +11,8 @@ namespace fleetrun::launch {
 
 class PrometheusServer {
  public:
-  // Listens from now on; `text` makes what is answered. Port 0: the kernel chooses. Throws Error(temporary) when it
-  // cannot listen there.
+  // Listens from now on; `text` makes the answer. With port 0 the kernel chooses the port. Throws Error(temporary) when
+  // it cannot listen there.
   PrometheusServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text);
 
   const Endpoint& endpoint() const { return endpoint_; }  // with the port that it got
@@ -22,10 +22,10 @@ class PrometheusServer {
 
   Endpoint endpoint_;
   std::function<std::string()> text_;
-  PeerServer server_;  // last: it calls the others
+  PeerServer server_;  // last: its callbacks use the members above
 };
 
-// The whole answer to a request up to its empty line.
+// The whole HTTP response. `request` ends with its empty line.
 std::string answer_http(const std::string& request, const std::function<std::string()>& text);
 
 }  // namespace fleetrun::launch

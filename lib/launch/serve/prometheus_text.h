@@ -13,7 +13,7 @@ namespace fleetrun::launch {
 // One rank at one moment.
 struct RankMetrics {
   bool up = false;
-  std::optional<int> exit_code;      // as a shell has it; of the present attempt
+  std::optional<int> exit_code;      // in the present attempt; 128 + n after signal n
   std::optional<Progress> progress;  // of the embedded runtime
   TimeUses spent_ns{};               // of the embedded runtime
   double communication_share = 0;
@@ -24,16 +24,16 @@ struct RunMetrics {
   std::string run_id, job_id, host, version;
   double start_time = 0;  // seconds since 1970
   int restarts = 0;
-  std::optional<int> exit_code;    // of fleetrun, when it has ended
+  std::optional<int> exit_code;    // of fleetrun, once the run is over
   int first_rank = 0;              // the number of the first of `ranks`
   std::vector<RankMetrics> ranks;  // of this node; on the first node, of all
 };
 
-constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // of the text; by it we know a file for ours
+constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // marks a file as ours
 
 std::string prometheus_text(const RunMetrics& run);
 
-// A label's value: backslashes, quotes and line ends escaped.
+// The text as a label's value, with backslashes, quotes and line ends escaped.
 std::string escape_label(const std::string& text);
 
 }  // namespace fleetrun::launch

@@ -12,7 +12,7 @@ namespace fleetrun::launch {
 
 class RemoteLog {
  public:
-  static constexpr int kPresent = -1;  // attempt: whichever runs when the node is asked first
+  static constexpr int kPresent = -1;  // the attempt that runs at the first request
 
   struct Start {
     int rank = 0;  // in the whole run
@@ -26,15 +26,16 @@ class RemoteLog {
   bool of_errors() const { return start_.errors; }
   bool missing() const { return missing_; }  // the rank has no such log
   bool has_news() const { return news_; }    // the last piece had text
-  // In bytes, as of the last piece: how far it is shown, where it ended, and what lies between.
+  // In bytes, as of the last piece: how much has been shown, the length of the log, and the difference.
   std::int64_t shown() const { return next_; }
   std::int64_t end() const { return size_; }
   std::int64_t behind() const { return size_ - next_; }
 
-  JsonValue wish() const;  // of what follows
-  // The answer to that: what can be shown by now. `newest` is the attempt that runs. A log that a restart has ended is followed by the next.
+  JsonValue wish() const;  // the request for the next piece
+  // Takes the answer to wish(), and returns the text that can be shown now. `newest` is the attempt that runs. After
+  // the end of an earlier attempt's log it goes on with the log of the next attempt.
   std::string take(const JsonValue& piece, int newest, TimePoint now);
-  // Leaves out all but the last `keep` bytes, from a line's start on; what can be shown before them.
+  // Skips to the last `keep` bytes, and there to the start of a line. Returns what can be shown before them.
   std::string skip(std::int64_t keep);
   std::string finish() { return text_.finish(); }
 
@@ -48,7 +49,7 @@ class RemoteLog {
   bool amid_line_ = false;  // after a skip
 };
 
-// {"do": "log", "logs": [...]} for all of them.
+// One request for the next pieces of all these logs: {"do": "log", "logs": [...]}.
 template <typename Logs>
 JsonValue log_request(const Logs& logs) {
   JsonValue wishes = JsonValue::list({});
@@ -56,11 +57,11 @@ JsonValue log_request(const Logs& logs) {
   return JsonValue::object({{"do", "log"}, {"logs", wishes}});
 }
 
-// The pieces in an answer to that; null when the answer is none.
+// The answer to such a request. `pieces` is null when the answer does not fit the request.
 struct LogAnswer {
   const JsonValue* pieces = nullptr;
   int newest = 0;
-  bool over = false;  // the run is: what it has written now is all
+  bool over = false;  // the run is over, and its logs grow no more
 };
 LogAnswer read_log_answer(const JsonValue& answer, std::size_t logs);
 

@@ -1,4 +1,4 @@
-// Shows the logs of ranks on other nodes, for `fleetrun logs` on the first node: it asks the run there, which asks the nodes.
+// Shows the logs of ranks on other nodes, for `fleetrun logs` on the first node. It asks the run, which asks the nodes.
 #pragma once
 #include <functional>
 #include <map>
@@ -18,27 +18,27 @@ class RemoteLogs {
   void add(int node, RemoteLog log) { nodes_[node].push_back(std::move(log)); }
   bool empty() const { return nodes_.empty(); }
 
-  // Shows the next piece of each log. False: there was nothing. Throws Error(usage) when the run refuses, Error(missing|io) when it does not
-  // answer. A node that does not answer is named once.
+  // Shows the next piece of each log. False: there was nothing new. Prints a warning the first time that a node does
+  // not answer. Throws Error(usage) when the run refuses, Error(missing|io) when the run does not answer.
   bool look();
-  void look_to_present_ends();
-  bool is_over() const { return over_; }     // the run waits for us to take the ends of the logs
+  void look_to_present_ends();               // shows everything written so far
+  bool is_over() const { return over_; }     // the run has ended, and waits for our last look()
   bool has_all() const { return has_all_; }  // the run is over, and its last piece was shown
-  void finish();                             // the starts of last lines
+  void finish();                             // shows last lines that have no line end
 
  private:
   struct Found {
-    bool news = false;  // there is more
-    bool over = false;  // the node says so of the run
+    bool news = false;  // there may be more
+    bool over = false;  // the run is over
   };
 
   Found look(std::vector<RemoteLog>& logs);
   Found take(const JsonValue& answer, std::vector<RemoteLog>& logs);
 
   std::string folder_;
-  std::string follower_;  // by this the run knows us
+  std::string follower_;  // our name in requests
   Show show_;
-  std::map<int, std::vector<RemoteLog>> nodes_;  // the logs of each
+  std::map<int, std::vector<RemoteLog>> nodes_;  // the logs of each node
   bool over_ = false, has_all_ = false;
   bool said_silent_ = false;
 };

@@ -1,5 +1,6 @@
-// What a node of a run over several nodes answers at its control socket: the first one for the ranks of all nodes, each other one for its own.
-// A question to other nodes is answered when all of them have answered, or are lost or silent.
+// Answers requests at the control socket of a node in a run over several nodes. The first node answers for the ranks of
+// all nodes, every other node for its own. An answer that needs other nodes waits until each has answered, is lost, or
+// has been silent for too long.
 #pragma once
 #include <functional>
 #include <map>
@@ -27,15 +28,16 @@ class SharedControl {
 
   void answer(const std::string& request, const std::string& sender, const Reply& reply);
 
-  // The run is over: those who follow a log of another node get the rest of it, as long as they ask quickly.
+  // The run is over: waits some seconds for followers of other nodes' logs to read the rest. It stops waiting for
+  // followers that no longer ask.
   void finish();
 
  private:
   using Done = std::function<void(const NodeAnswers& answers)>;
 
-  struct Follower {          // of the logs of some nodes
-    TimePoint asked;         // the last time
-    std::set<int> complete;  // nodes whose logs it has to their ends; the run is over
+  struct Follower {          // somebody who follows logs of other nodes
+    TimePoint asked;         // when it last asked
+    std::set<int> complete;  // after the run: nodes whose logs it has read to their ends
   };
 
   void ask(const std::map<int, std::string>& requests, const std::string& sender, const Done& done);

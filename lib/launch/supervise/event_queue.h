@@ -19,15 +19,16 @@ class EventQueue {
   void push(Event event) { events_.push_back(std::move(event)); }
   void push_at(TimePoint time, const Event& event);
 
-  // The first event. While there is none, runs the callbacks of the loop. When this process stood still, StoodStill comes before
-  // everything else, so that the Supervisor moves the deadlines that passed meanwhile.
+  // Removes and returns the first event. While the queue is empty, runs the callbacks of the loop. If this process was
+  // stopped for a while, StoodStill comes first, so that the Supervisor moves deadlines before it sees that they have
+  // passed.
   Event next();
 
-  // What is noticed now happened at most so much earlier; 0 unless measure_lateness() was called.
+  // An event noticed now happened at most this long ago; 0 unless measure_lateness() was called.
   Clock::duration lateness() const { return lateness_ ? lateness_->now() : Clock::duration(); }
   void measure_lateness() { lateness_.emplace(); }
 
-  // To be called every kBeat, so that the queue knows when this process stood still.
+  // Call it every kBeat. A longer pause means that this process was stopped.
   void notice_standstill();
 
  private:

@@ -1,4 +1,4 @@
-// What happens to a run, and what the Supervisor wants done about it.
+// The events of a run, and the actions with which the Supervisor responds.
 #pragma once
 #include <csignal>
 #include <string>
@@ -14,9 +14,9 @@ namespace fleetrun::launch {
 struct WorkerExited {
   int rank = 0;
   ExitStatus status;
-  std::string origin;  // of the signal that killed it, if that went through fleetrun: "fleetrun passed on"
+  std::string origin;  // who sent the signal that killed it, if fleetrun forwarded that: "fleetrun passed on"
 };
-struct SpawnFailed {  // this rank; the ranks after it are never started
+struct SpawnFailed {  // could not start this rank, and will not start the ranks after it
   int rank = 0;
   int error = 0;  // errno
 };
@@ -27,7 +27,7 @@ struct HangFound {  // the HangRules found a hang
   std::string why;  // "no output and no work for 60 s"
 };
 struct RollCalled {};    // the roll that CallRoll asked for is complete
-struct FrontLost {};     // the front process is gone: nobody waits for us any more
+struct FrontLost {};     // the front process is gone
 struct Woke {};          // a time given by WakeAt has come
 struct StoodStill {      // somebody stopped this process (SIGSTOP, a freezer)
   Clock::duration time;  // for how long
@@ -35,16 +35,16 @@ struct StoodStill {      // somebody stopped this process (SIGSTOP, a freezer)
 struct EndedElsewhere {  // another node's failure, or its loss, ends the run
   std::string why;       // "rank 5 exited with code 3"
   int exit_code = 0;
-  bool call_roll = false;  // the ranks as a whole are the cause, such as no progress
+  bool call_roll = false;  // the cause is not one rank or node, but all ranks, such as no progress
 };
 struct SignalElsewhere {  // another node's fleetrun received this signal, which all nodes obey
   int signal = 0;
 };
-struct FinishedElsewhere {  // this rank of another node, as the first one there
+struct FinishedElsewhere {  // the first rank of the run to finish, on another node
   int rank = 0;             // its number in the run
 };
-struct HurryAsked {};     // somebody on another node does not want to wait for ranks that are stopped
-struct NodesAnswered {};  // what this node waited for from the others has come
+struct HurryAsked {};     // somebody on another node pressed Ctrl-C again: kill the ranks
+struct NodesAnswered {};  // the answer that this node waited for has arrived
 using Event =
     std::variant<WorkerExited, SpawnFailed, SignalReceived, HangFound, RollCalled, FrontLost, Woke,
                  StoodStill, EndedElsewhere, SignalElsewhere, FinishedElsewhere, HurryAsked, NodesAnswered>;
@@ -54,7 +54,7 @@ struct StartAttempt {  // all ranks, with new ports
   int attempt = 0;
   bool operator==(const StartAttempt&) const = default;
 };
-struct EndAttempt {  // nothing of it may be left; `delay` until the next one
+struct EndAttempt {  // end every process that is left; the next attempt begins after `delay`
   Clock::duration delay;
   bool operator==(const EndAttempt&) const = default;
 };
@@ -71,19 +71,19 @@ struct Kill {  // end the whole process group of the rank
   int rank = 0;
   bool operator==(const Kill&) const = default;
 };
-struct PassOn {  // send the signal to the leader of the rank, unless it would end the leader
+struct PassOn {  // send the signal to the leader of the rank, unless the signal would end the leader
   int rank = 0;
   int signal = 0;
   bool operator==(const PassOn&) const = default;
 };
-struct Pause {  // asks the whole group of the rank to stop, as Ctrl-Z does
+struct Pause {  // ask the whole group of the rank to stop, as Ctrl-Z does
   int rank = 0;
   bool operator==(const Pause&) const = default;
 };
-struct Hold {  // stops every process below the ranks that has not stopped yet
+struct Hold {  // stop every process below fleetrun that has not stopped yet
   bool operator==(const Hold&) const = default;
 };
-struct Resume {  // every process of the rank that Pause or Hold stopped
+struct Resume {  // continue the group of the rank, and every process that Hold stopped
   int rank = 0;
   bool operator==(const Resume&) const = default;
 };

@@ -27,7 +27,8 @@ std::span<const ExitCause> exit_causes();  // in the order of the enum
 const ExitCause& facts_of(Cause cause);
 std::optional<Cause> cause_called(std::string_view name);  // as in report.json
 
-// No single rank or node failed: all of them together did not do what they should, in time. Before they are stopped the roll is called.
+// True when the cause is not one rank or node, but all ranks, such as a hang or a timeout. Then fleetrun calls the roll
+// before it stops the ranks.
 bool is_of_all_ranks(Cause cause);
 
 }  // namespace fleetrun::launch

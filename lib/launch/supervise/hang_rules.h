@@ -1,11 +1,12 @@
-// Decides when a run makes no progress any more, from samples of its ranks: no clock, no processes, no files.
+// Decides from samples of the ranks whether a run still makes progress. Uses no clock, processes or files.
 //
-//   any program   no log of any rank grows, no rank works (takes processor time, reads or writes files) and none beats, for `silence`;
-//                 or one rank is stopped for so long
-//   log rules     no line that matches, within the rule's time
-//   job files     a rank that trains makes no step, for max(30 s, 5 x the 99th percentile of its steps so far), or waits for a
-//                 disk for 5 min. Ranks wait for each other in a step: while one waits for a disk, the others are not late.
-// While a debugger holds a rank, nothing is judged. Over several nodes, silence and log rules are those of all nodes.
+// A run hangs when one of these holds:
+//   any program   for `silence`, no log has grown, and no rank has worked (used processor time, read or written files)
+//                 or sent a beat; or one rank has been stopped for that long
+//   log rules     no line has matched within the rule's time
+//   job files     a rank that trains has made no step for max(30 s, 5 x the 99th percentile of the step times so far),
+//                 or has waited for a disk for 5 min. While one rank waits for a disk, the others are not late.
+// While a debugger holds a rank, no rule applies. Over several nodes, silence and log rules take all nodes together.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -27,7 +28,7 @@ struct RankSample {
   bool training = false;                            // the embedded runtime says so; step and beat are valid
   std::uint64_t step = 0;
   std::int64_t beat = 0;  // changes with each sign of life
-  bool on_disk = false;   // it trains, and waits for data or for what is written
+  bool on_disk = false;   // it trains, and waits to read data or for a write to end
   bool debugged = false;  // a debugger holds it
 };
 
@@ -44,12 +45,12 @@ struct NamedTime {
 
 struct HangOptions {
   int first_rank = 0;                         // the number of rank 0 of this node, for messages
-  std::optional<Clock::duration> silence;     // --hang_timeout; none: silence is not a sign
+  std::optional<Clock::duration> silence;     // --hang_timeout; none: silence is not a hang
   bool steps = false;                         // the ranks have progress pages
-  std::optional<Clock::duration> step_bound;  // --hang_timeout; none: from the steps seen
-  Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are usual
-  Clock::duration first_step_bound = std::chrono::minutes(5);   // while no step was seen
-  Clock::duration disk_bound = std::chrono::minutes(5);  // a file server that is started anew takes minutes
+  std::optional<Clock::duration> step_bound;  // --hang_timeout; none: computed from the step times so far
+  Clock::duration least_step_bound = std::chrono::seconds(30);  // shorter pauses are normal
+  Clock::duration first_step_bound = std::chrono::minutes(5);   // until the first step time is known
+  Clock::duration disk_bound = std::chrono::minutes(5);         // a file server takes minutes to restart
   std::vector<NamedTime> rules;
   Clock::duration look_every = std::chrono::seconds(1);
 
@@ -60,7 +61,7 @@ class HangRules {
  public:
   HangRules(HangOptions options, int ranks);
 
-  // Why the run hangs; none: it does not, so far.
+  // Why the run hangs; none: it does not hang so far.
   std::optional<std::string> look(const HangSample& sample, TimePoint now);
   void forgive() { last_look_.reset(); }  // all clocks start anew with the next look
   SignsOfLife signs() const;              // as of the last look

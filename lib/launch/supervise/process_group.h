@@ -1,5 +1,5 @@
-// The workers of this node as processes: starts them, signals them, and ends them with all their descendants. It decides nothing: how a
-// worker ended goes into the queue of events, and the run loop says what to do.
+// The workers of this node as processes: starts them, signals them, and ends them with all their descendants. It
+// decides nothing: it pushes the end of each worker into the queue as an event, and acts when the run loop calls it.
 #pragma once
 #include <map>
 #include <memory>
@@ -23,25 +23,25 @@ struct Attempt {
   HeldPorts ports;  // for the workers
   std::vector<WorkerSpec> workers;
   std::vector<UniqueFd> logs;        // stdout of each worker, in the same order, and stderr
-  std::vector<UniqueFd> error_logs;  // stderr of those where it is apart, else closed ones
+  std::vector<UniqueFd> error_logs;  // for workers that log stderr apart; empty for others
 };
 
 struct ProcessGroupOptions {
   int ranks = 1;
-  bool use_cgroup = true;  // where one can be made
+  bool use_cgroup = true;  // if fleetrun can make one
   Clock::duration kill_wait = std::chrono::seconds(30);
 };
 
 class ProcessGroup {
  public:
   ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options);  // both outlive it
-  ~ProcessGroup();                                                                 // ends what still runs
+  ~ProcessGroup();  // ends all processes that still run
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  // A worker that cannot be started is an event, and those after it are never started.
+  // If a worker cannot be started, pushes SpawnFailed and starts no further workers.
   void start(const Attempt& attempt);
-  void end();  // kills what is left below us and waits a while for it to be gone
+  void end();  // kills all processes below us that are left, and waits a while until they are gone
 
   void act(const Terminate& action);
   void act(const TerminateGroup& action);
@@ -51,23 +51,23 @@ class ProcessGroup {
   void act(const Resume& action);
   bool pass_on(int rank, int signal);  // false: the signal would end the leader, and was not sent
 
-  // Whether this signal, which asks something of a program (SIGUSR1, SIGUSR2), finds no handler in the leader, and so would end it.
+  // Whether SIGUSR1 or SIGUSR2 would end the leader, because the leader has no handler for it. False for other signals.
   bool would_end(int rank, int signal) const;
-  // Puts the deaths that the kernel knows of into the queue; false when there are none.
+  // Pushes an event for each worker that has ended by now; false when there is none.
   bool look_for_deaths();
 
-  // To the leader of the rank, because somebody asked for it; false when that does not run.
+  // Sends a signal to the leader of the rank on behalf of `sender`; false when the leader does not run.
   bool send(int rank, int signal, const std::string& sender);
 
   const std::vector<WorkerRecord>& records() const { return records_; }  // of the present attempt
-  const std::vector<pid_t>& survivors() const { return survivors_; }     // of end()
+  const std::vector<pid_t>& survivors() const { return survivors_; }     // processes that end() could not end
 
  private:
   struct Leader {
-    UniqueFd pidfd;  // while it runs
-    int sent = 0;    // the last signal that somebody had sent through us
+    UniqueFd pidfd;  // empty once it has ended
+    int sent = 0;    // the last signal that we forwarded
     TimePoint sent_at;
-    std::string origin;  // of it: "process 4711 sent with fleetrun signal"
+    std::string origin;  // of that signal: "process 4711 sent with fleetrun signal"
   };
 
   void on_exit(std::size_t rank);

@@ -10,7 +10,7 @@ struct RestartPolicy {
   int most = 0;                                           // --max_restart
   Clock::duration first_delay = std::chrono::seconds(1);  // doubled with each restart without progress
   Clock::duration longest_delay = std::chrono::seconds(60);
-  Clock::duration settled = std::chrono::seconds(60);  // an attempt that lived so long has made progress
+  Clock::duration settled = std::chrono::seconds(60);  // an attempt that ran this long has made progress
 };
 
 // False for a failure that would repeat: base/error/exit_codes.def.
@@ -20,10 +20,10 @@ class RestartCounter {
  public:
   explicit RestartCounter(RestartPolicy policy) : policy_(policy) {}
 
-  // An attempt has failed after `lived`. The delay until the next one; none: it was the last.
+  // An attempt that ran for `lived` has failed. Returns the delay until the next one; none: there is no next one.
   std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
   void forbid() { forbidden_ = true; }  // we were asked to end
-  // Restarts were made, and the last attempt was no better for it.
+  // There were restarts, and the last attempt made no progress either.
   bool crash_loop() const { return crash_loop_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a run looks like right now, for those who only read it: report, roll call, hang rules, control socket, metrics.
+// The present state of a run, for parts that only read it: report, roll call, hang rules, control socket and metrics.
 #pragma once
 #include <sys/types.h>
 
@@ -13,8 +13,8 @@ namespace fleetrun::launch {
 struct WorkerRecord {
   pid_t pid = -1;  // -1: never started
   Moment started, ended;
-  Clock::duration ended_earlier{};  // than `ended`, at most
-  double cpu_seconds = 0;           // of processor time, without its children's, once it has ended
+  Clock::duration ended_earlier{};  // it ended at most this long before `ended`
+  double cpu_seconds = 0;           // processor time without its children's; set when it has ended
 };
 
 // A view of the present attempt: copy it. What it shows lives as long as the run.
@@ -22,7 +22,7 @@ struct RunState {
   const Verdict& verdict;
   const std::vector<WorkerRecord>& workers;   // in the order of the ranks
   const std::vector<ProgressPagePtr>& pages;  // one per rank; none without the embedded runtime
-  const std::vector<pid_t>& survivors;        // processes that not even SIGKILL ended
+  const std::vector<pid_t>& survivors;        // processes still there after SIGKILL
 };
 
 }  // namespace fleetrun::launch

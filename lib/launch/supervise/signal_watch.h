@@ -1,4 +1,4 @@
-// The signals that people and programs send to fleetrun, as events. Also reaps the orphans that SIGCHLD tells of.
+// Turns the signals that people and programs send to fleetrun into events. On SIGCHLD, reaps orphans.
 #pragma once
 #include <vector>
 
@@ -11,13 +11,13 @@ namespace fleetrun::launch {
 
 class SignalWatch {
  public:
-  // Blocks the signals that it handles. `workers` are not orphans. All outlive it.
+  // Blocks the signals that it handles. Never reaps `workers`. All outlive it.
   SignalWatch(EventLoop& loop, EventQueue& events, const std::vector<WorkerRecord>& workers);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  // Puts what has arrived into the queue. True: one of the signals asks the run to end.
+  // Pushes the signals that have arrived into the queue. True: one of them asks the run to end.
   bool take();
 
  private:

@@ -1,5 +1,5 @@
-// What the ranks of a node have done lately. The nodes of a run exchange it, because ranks wait for each other: a run hangs only when it
-// hangs on all nodes.
+// What the ranks of a node have done lately. Nodes exchange this, because ranks wait for each other: a run hangs only
+// when it hangs on all nodes.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,12 +9,12 @@
 namespace fleetrun::launch {
 
 struct SignsOfLife {
-  std::optional<Clock::duration> silent;   // since a rank wrote, worked or beat; none: no rank runs
-  std::vector<Clock::duration> unmatched;  // of each log rule: since a line obeyed it
-  bool excuses_steps = false;  // a rank waits for a disk, or a debugger holds one: nobody else's step is late
+  std::optional<Clock::duration> silent;   // time since any rank wrote, worked or beat; none: no rank runs
+  std::vector<Clock::duration> unmatched;  // per log rule: time since a line matched
+  bool excuses_steps = false;  // a rank waits for a disk or is held by a debugger, so no step is late
 };
 
-// Of the two nodes together.
+// The signs of two nodes, taken together.
 SignsOfLife together(const SignsOfLife& one, const SignsOfLife& other);
 
 }  // namespace fleetrun::launch

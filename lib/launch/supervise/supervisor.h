@@ -1,19 +1,21 @@
 // What to do when something happens to the workers: a state machine without clock, processes or files.
 //
-//   running    --a rank fails, we are asked to end----------> stopping: the leaders of the ranks are asked to end
-//   running    --no progress, --timeout---------------------> diagnosing: the roll is called, then stopping
-//   stopping   --the grace is over--------------------------> stopping groups: their whole groups are asked
-//   stopping (groups) --that is over, or Ctrl-C again-------> killing: what is left is killed
-//   killing    --the kill wait is over----------------------> ended: somebody did not even die of SIGKILL
-//   any        --no rank runs, and there may be a restart---> pausing, then running again
-//   pausing    --we are asked to end, --timeout--------------> ended, and that is the cause
+//   running    --a rank fails, or a signal ends the run-----> stopping: ask the leaders of the ranks to end
+//   running    --no progress, or --timeout------------------> diagnosing: call the roll, then stopping
+//   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
+//   stopping (groups) --that is over, or Ctrl-C again-------> killing: kill every rank that is left
+//   any        --the front process is gone------------------> killing; ended if it was pausing
+//   killing    --the kill wait is over----------------------> ended: a rank is still there after SIGKILL
+//   any        --no rank runs, and a restart is due---------> pausing, then running again
+//   pausing    --a signal ends the run, or --timeout--------> ended, for that cause
 //   any        --no rank runs-------------------------------> ended
 //   ended      --all nodes begin another attempt------------> running (several nodes: the Coordinator decides)
 //
-// The first failure by time is the cause; what comes after a stop began is a consequence.
+// The failure that happened first is the cause. Failures after the stop began are consequences.
 //
-// While the run is suspended (Ctrl-Z) all its clocks stand still: every deadline moves by the time that it took. The same holds
-// while somebody stops the launcher itself: SIGSTOP, a freezer, another launcher above it that is suspended.
+// While the run is suspended (Ctrl-Z), all its clocks stand still: every deadline moves by the length of the
+// suspension. The same holds while somebody stops the launcher itself, by SIGSTOP, by a freezer, or by suspending a
+// launcher above it.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -31,11 +33,11 @@
 namespace fleetrun::launch {
 
 enum class Role {
-  running,        // also: did not die of SIGKILL in time
+  running,        // also a rank that is still there after SIGKILL
   finished,       // ended with 0 by itself
   cause,          // the first failure
   stopped,        // ended because fleetrun asked it to
-  failed_after,   // ended with a code of its own after it was asked to end
+  failed_after,   // ended in another way after fleetrun asked it to end
   never_started,  // a rank before it could not be started
 };
 
@@ -51,35 +53,36 @@ struct RankSpan {
   int world = 0;  // of all nodes
 };
 
-// Why the attempt ended, as this node sees it. `rank` is set for exited, killed, spawn and early_exit.
+// Why the attempt ended, as this node sees it. `rank` is set for exited, killed and spawn, and for early_exit if that
+// rank is on this node.
 struct Verdict {
   Cause cause = Cause::finished;
   std::optional<int> rank;
-  int signal = 0;       // stopped: by which signal
+  int signal = 0;       // stopped: the signal
   int spawn_error = 0;  // spawn: errno
-  std::string origin;   // killed: of the signal, if it went through us: "fleetrun passed on"
-  std::string why;      // hung, timed_out, early_exit, elsewhere: in words
+  std::string origin;   // killed: who sent the signal, if we forwarded it: "fleetrun passed on"
+  std::string why;      // hung, timed_out, early_exit, elsewhere: the reason in words
   int exit_code = 0;
   int attempt = 0;
-  std::optional<TimePoint> asked_to_end, killed;  // when the ranks were: by SIGTERM, by SIGKILL
-  bool crash_loop = false;         // starting again had no use: exit_code says so, not what the worker said
+  std::optional<TimePoint> asked_to_end, killed;  // when we asked the ranks to end; when we killed them
+  bool crash_loop = false;         // restarting did not help: exit_code is gave_up, not the worker's code
   std::vector<RankVerdict> ranks;  // of this node; `rank` counts from its first one
   RankSpan span;
 
   int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
 };
-std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of those that have this one
+std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of the ranks with this role
 
 struct SupervisorOptions {
   std::vector<int>
-      stop_signals;  // that end the run beside SIGINT, SIGTERM and SIGHUP; the ranks get the same ones
-  Clock::duration grace = std::chrono::seconds(10);  // between SIGTERM to the leaders and to their groups
-  Clock::duration group_grace = std::chrono::milliseconds(500);  // from there to SIGKILL
-  Clock::duration kill_wait = std::chrono::seconds(30);          // how long a killed process may take to go
-  Clock::duration roll_call_wait = std::chrono::seconds(10);     // as long as a debugger takes for its stacks
-  Clock::duration hold_wait = std::chrono::seconds(1);           // for what is asked to stop to do so
-  std::optional<Clock::duration> timeout;                        // of the whole run
-  std::optional<Clock::duration> early_exit_wait;  // how long ranks may run when one has finished
+      stop_signals;  // end the run, like SIGINT, SIGTERM and SIGHUP; the ranks get the same signal
+  Clock::duration grace = std::chrono::seconds(10);              // between SIGTERM to leaders and to groups
+  Clock::duration group_grace = std::chrono::milliseconds(500);  // from then until SIGKILL
+  Clock::duration kill_wait = std::chrono::seconds(30);  // how long a killed process may take to disappear
+  Clock::duration roll_call_wait = std::chrono::seconds(10);  // a debugger needs this long for the stacks
+  Clock::duration hold_wait = std::chrono::seconds(1);        // from Pause until Hold
+  std::optional<Clock::duration> timeout;                     // of the whole run
+  std::optional<Clock::duration> early_exit_wait;             // how long ranks may run when one has finished
   RestartPolicy restart;
   std::optional<RankSpan> span;  // none: this node has all ranks
 };
@@ -89,9 +92,9 @@ class Supervisor {
   Supervisor(int ranks, SupervisorOptions options);
 
   Actions start(TimePoint now);
-  Actions start_again(TimePoint now);  // over several nodes, which agreed on it; all ranks have ended
+  Actions start_again(TimePoint now);  // call it when all nodes have agreed on a restart
   Actions on(const Event& event, TimePoint now);
-  // While this node waits for the others between two attempts, when it has no ranks: how the event ends the run; none: it does not.
+  // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
   bool done() const { return phase_ == Phase::ended; }
@@ -120,12 +123,12 @@ class Supervisor {
   Actions begin_attempt(TimePoint now);
   void forget_attempt();
   Actions end_by_signal(int signal, TimePoint now);
-  Actions obey(int signal, TimePoint now);  // one that does not end the run: suspends, continues, passes on
+  Actions obey(int signal, TimePoint now);  // a signal that does not end the run: suspend, continue, pass on
   Actions await_others(TimePoint now);
   Actions suspend(TimePoint now);
   Actions go_on(TimePoint now);
   void start_clocks(TimePoint now);
-  void set_cause(Cause cause, int code_of_event = 0);  // which counts where the table has no code
+  void set_cause(Cause cause, int code_of_event = 0);  // the code counts if the cause has none
   Actions wake_ups() const;
   Actions diagnose(std::string why, TimePoint now);
   Actions fail_early_exit(TimePoint now);
@@ -142,14 +145,14 @@ class Supervisor {
   Actions for_each_running(More... more) const;
 
   SupervisorOptions options_;
-  int stop_signal_ = SIGTERM;  // what asks the ranks to end
+  int stop_signal_ = SIGTERM;  // the signal that asks the ranks to end
   RestartCounter restarts_;
   Phase phase_ = Phase::running;
-  std::optional<Clock::duration> restart_in_;  // when all ranks have ended, after this pause
+  std::optional<Clock::duration> restart_in_;  // pause before the restart; none: no restart
   bool suspended_ = false;                     // by SIGTSTP, until SIGCONT or until we are asked to end
   bool roll_called_ = false;                   // while suspended: stop() waits until the run goes on
-  std::optional<TimePoint> hold_at_;           // real time, unlike the clocks
-  std::optional<int> finished_elsewhere_;      // the first rank that finished, when it was another node's
+  std::optional<TimePoint> hold_at_;           // in real time, not on these clocks
+  std::optional<int> finished_elsewhere_;      // the first rank that finished, if on another node
   RunClocks clocks_;
   Verdict verdict_;
 };
