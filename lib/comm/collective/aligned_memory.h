@@ -1,4 +1,4 @@
-// Memory of this process alone, for communicators that need none of their own kind.
+// Memory private to this process, for communicators that need no special memory.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
-// One collective as plain data: what a rank asks of its communicator. Carried to other threads, compared
-// between ranks, named in errors.
+// One collective as plain data: what a rank asks of its communicator. We pass it to other threads, compare it between
+// ranks, and describe it in errors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,12 +14,12 @@ namespace fleetrun::comm {
 struct Collective {
   enum class Kind { all_reduce, reduce, broadcast, reduce_scatter, all_gather, barrier };
   Kind kind = Kind::barrier;
-  BufferView buffer;  // all of it; of reduce_scatter and all_gather: the slices of all
-  BufferView mine;    // reduce_scatter and all_gather: this rank's slice
+  BufferView buffer;  // the whole buffer; for reduce_scatter and all_gather: the slices of all ranks
+  BufferView mine;    // only for reduce_scatter and all_gather: this rank's slice
   ReduceOp op = ReduceOp::sum;
   int root = 0;
 
-  // Each checks its arguments for a world of `size` and throws Error(internal): a bug of the caller.
+  // Each checks its arguments for a world of `size`. Wrong arguments are a bug of the caller: throws Error(internal).
   static Collective all_reduce(BufferView buffer, ReduceOp op);
   static Collective reduce(BufferView buffer, ReduceOp op, int root, int size);
   static Collective broadcast(BufferView buffer, int root, int size);
@@ -27,7 +27,7 @@ struct Collective {
   static Collective all_gather(BufferView mine, BufferView all, int size);
   static Collective barrier() { return {}; }
 
-  // Whether two ranks mean the same: same kind, sizes, dtype, operation and root, wherever their buffers are.
+  // Whether two ranks ask for the same: equal kind, sizes, dtype, operation and root. Buffers may differ in address.
   bool matches(const Collective& other) const;
 };
 

@@ -1,5 +1,5 @@
-// A communicator whose collectives all go one way: made into a Collective (which checks the arguments),
-// counted, noted in the flight record, and handed to run(). What the backends share.
+// The common base of the backends. It makes each call into a Collective, which checks the arguments, counts it, notes
+// it in the flight record, and passes it to run().
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -50,14 +50,14 @@ class CollectiveCommunicator : public Communicator {
     const std::uint64_t number = ++collectives_;
     if (record_ != nullptr) record_->begin(number, note_of(collective, collective.root));
     run(collective, number);
-    if (record_ != nullptr) record_->end(number);  // one that failed stays open
+    if (record_ != nullptr) record_->end(number);  // a failed collective stays open
   }
 
   const int rank_;
   const int size_;
   std::function<void()> before_sleep_;
   FlightRecord* record_ = nullptr;             // null: nobody wants one
-  std::atomic<std::uint64_t> collectives_{0};  // another thread may ask while one is under way
+  std::atomic<std::uint64_t> collectives_{0};  // atomic: another thread may read it during a collective
 };
 
 }  // namespace fleetrun::comm

@@ -1,5 +1,5 @@
-// A communicator composed of two others: one inside groups of consecutive ranks, one between the groups. It knows
-// neither backend nor device; its collectives are those of its parts, in the order of the calls.
+// A communicator composed of two others: one inside groups of consecutive ranks, and one between the groups. It depends
+// on no backend or device: each of its collectives is made of collectives of its parts.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,23 +11,24 @@
 namespace fleetrun::comm {
 
 enum class HierarchicalAlgorithm {
-  leader,   // the first rank of each group alone speaks with other groups
-  scatter,  // every rank does, about its slice
+  leader,   // only the first rank of each group sums with other groups
+  scatter,  // every rank sums its slice with other groups
 };
 
 struct HierarchicalOptions {
   Party party;         // its store must outlive the communicator
   int group_size = 0;  // above 1; divides the number of ranks
   HierarchicalAlgorithm algorithm = HierarchicalAlgorithm::leader;
-  std::string name = "0";  // apart from other communicators of the same party
+  std::string name = "0";  // different for each communicator of the same party
 };
 
-// Makes a communicator of the ranks of `party`, which all call it with the same name; called once for each pair of
-// these. The party's store outlives what it makes.
+// Makes a communicator for the ranks of `party`. All ranks call it with the same name, once per pair of party and name.
+// The party's store outlives the communicator.
 using MakeCommunicator =
     std::function<std::unique_ptr<Communicator>(const Party& party, const std::string& name)>;
 
-// Calls `make` for the rank's group, then for the ranks with its place in other groups (leader: on leaders only).
+// Calls `make` for this rank's group, then for the ranks at the same place in each group (with leader: only on
+// leaders).
 std::unique_ptr<Communicator> make_hierarchical(const HierarchicalOptions& options,
                                                 const MakeCommunicator& make);
 

@@ -12,8 +12,8 @@ namespace fleetrun::comm {
 struct MeasureOptions {
   std::size_t bytes = 0;  // a multiple of the element's size
   DType dtype = DType::f32;
-  int rounds = 0;                             // 0: as many as fill a third of a second, 20 to 2000
-  std::function<void()> before_each = [] {};  // of the rounds: a sign of life
+  int rounds = 0;                             // 0: enough for a third of a second, 20 to 2000
+  std::function<void()> before_each = [] {};  // called before each round, as a sign of life
 };
 
 // Equal on every rank. Times in microseconds of one all_reduce, mean over the ranks.
@@ -22,10 +22,10 @@ struct Measured {
   std::size_t count = 0;
   int rounds = 0;
   double mean = 0, median = 0, p90 = 0, least = 0;
-  std::int64_t wrong = 0;  // elements of one more sum, over all ranks, that are not what they must be
+  std::int64_t wrong = 0;  // wrong elements in one more sum, over all ranks
 };
 
-// In memory of the communicator, in place.
+// Sums in place, in memory from the communicator.
 Measured measure_all_reduce(Communicator& comm, const MeasureOptions& options);
 
 }  // namespace fleetrun::comm

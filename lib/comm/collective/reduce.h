@@ -1,5 +1,5 @@
-// The arithmetic of reductions, element by element, for every dtype that can be reduced, on the widest vectors
-// that vector_level() allows. All levels give the same bits (a NaN aside, which stays some NaN).
+// The arithmetic of reductions, element by element, for every dtype that can be reduced, on the widest vectors that
+// vector_level() allows. All levels give the same bits, except that a NaN may become another NaN.
 #pragma once
 #include <cstddef>
 
@@ -19,7 +19,7 @@ struct Reduction {
   ReduceBothFunction both = nullptr;
 };
 
-// Throws Error(internal) for a dtype without arithmetic (u8).
+// Throws Error(internal) for u8, which has no arithmetic.
 Reduction reduction(DType dtype, ReduceOp op, VectorLevel level = vector_level());
 ReduceFunction reduce_function(DType dtype, ReduceOp op);
 

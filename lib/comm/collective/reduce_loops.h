@@ -1,5 +1,5 @@
-// How elements are kept and combined, and the loop over them: inlined into a function for each instruction
-// set. Inside of reduce.cpp.
+// How elements are stored and combined, and the loop over them, inlined into one function per instruction set. Private
+// to reduce.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fleetrun::comm {
 
-// How elements are kept in memory, and the type that they are computed in.
+// How elements are stored in memory, and the type used to compute with them.
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -50,7 +50,7 @@ struct Min {
   }
 };
 
-// `out` and `also` may be `a` or `b`: no element depends on another one, which is what the pragma says.
+// `out` may be `a` or `b`: no element depends on another one, as the pragma says.
 template <typename Format, typename Op>
 [[gnu::always_inline]] inline void reduce_loop(typename Format::Stored* out, const typename Format::Stored* a,
                                                const typename Format::Stored* b, std::size_t count) {

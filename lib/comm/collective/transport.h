@@ -1,4 +1,4 @@
-// One way in which ranks reach each other: what makes the communicators of a backend, for any number of parties.
+// One kind of connection between ranks. It makes the communicators of a backend, for any number of parties.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace fleetrun::comm {
 
-// Either all ranks have a communicator, or none has: then `problem` says the same on all of them.
+// Either all ranks get a communicator, or none does. Then `problem` is the same on all of them.
 struct TransportJoin {
   std::unique_ptr<Communicator> communicator;
   std::string problem;  // "the ranks cannot share memory: rank 1 says: ..."
@@ -20,12 +20,12 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Every rank of the party calls it with the same name, which no other communicator of these ranks has.
-  // Throws Error(temporary) that names who is missing.
+  // Every rank of the party calls it with the same name. No other communicator of these ranks has that name.
+  // Throws Error(temporary) that names the missing ranks.
   virtual TransportJoin join(const Party& party, const std::string& name, Deadline deadline) = 0;
 };
 
-// What this rank knows of the run before it meets the others.
+// What this rank knows about the run before it connects to the others.
 struct TransportFacts {
   RunKey key;
   std::string address;  // of the one interface to use; numeric

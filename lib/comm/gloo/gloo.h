@@ -1,9 +1,10 @@
 // Collectives over TCP by Gloo, for ranks on CPUs of one or several machines.
 //
-// Sums and barriers go over connections of our own (gloo_links.h), on the caller's thread. All calls into Gloo are made by one
-// progress thread of the communicator; the caller hands its request over and waits, and allocates no memory for it. What Gloo throws there becomes our Error. What it throws in its
-// own event-loop thread cannot be caught and ends the process: that takes bytes of a stranger on one of its
-// ports, which are open only while the ranks connect with each other, on the one interface given here.
+// Sums and barriers go over our own connections (gloo_links.h), on the caller's thread. For everything else, the caller
+// hands its request to a progress thread of the communicator, the only thread that calls Gloo, and waits. Requests
+// need no new memory. An exception of Gloo on the progress thread becomes our Error. An exception on Gloo's own
+// event-loop thread cannot be caught and ends the process. Only bytes of a stranger on one of Gloo's ports cause that;
+// these ports are open only while the ranks connect to each other, and only on the interface given here.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -20,12 +21,12 @@ struct GlooOptions {
   Party party;  // its store must outlive the communicator
   RunKey key;
   std::string address = "127.0.0.1";  // of the one interface to bind to; numeric
-  std::string name = "0";             // apart from other communicators of the same ranks
+  std::string name = "0";             // different for each communicator of the same ranks
   std::chrono::milliseconds join_deadline = std::chrono::seconds(300);
   std::chrono::milliseconds collective_deadline = std::chrono::seconds(300);  // of each wait for another rank
 };
 
-// Returns when this rank is connected with all others. Throws Error(temporary) that names who is missing.
+// Returns when this rank is connected to all others. Throws Error(temporary) that names the missing ranks.
 std::unique_ptr<Communicator> make_gloo(const GlooOptions& options);
 
 }  // namespace fleetrun::comm

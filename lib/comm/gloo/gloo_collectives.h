@@ -1,6 +1,6 @@
-// The collectives themselves, on Gloo's new-style calls and our own compositions of its sends and receives.
-// Inside of the Gloo backend. (Old-style algorithm classes on the same context make later calls stall for
-// tens of milliseconds, so there are none.)
+// The collectives, made of Gloo's new-style calls and of our own compositions of its sends and receives. Private to the
+// Gloo backend. (No old-style algorithm classes: on the same context they make later calls stall for tens of
+// milliseconds.)
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -21,7 +21,7 @@ struct GlooCall {
   std::chrono::milliseconds deadline;  // of each wait for another rank
 };
 
-// `scratch` is kept by the caller from one call to the next. Throws what Gloo throws.
+// The caller keeps `scratch` between calls. Throws what Gloo throws.
 void run_on_gloo(const std::shared_ptr<gloo::Context>& context, const Collective& collective,
                  const GlooCall& call, std::vector<std::byte>& scratch);
 

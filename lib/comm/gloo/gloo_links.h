@@ -1,6 +1,6 @@
-// Connections of our own beside those of Gloo: a sum goes over them on the thread that calls it. Gloo's event loop and our progress
-// thread would wake each other four times for each message; that takes longer than a small sum, and holds up a large one.
-// Inside of the Gloo backend.
+// Our own connections, besides those of Gloo. Sums run over them, on the thread that calls. With Gloo, its
+// event loop and our progress thread would wake each other four times per message, which takes longer than a small sum
+// and delays a large one. Private to the Gloo backend.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace fleetrun::comm {
 
-// Whose bytes a rank waits for, and who is to take its own; -1: nobody.
+// The rank from which a rank awaits bytes, and the rank to which it sends; -1: none.
 struct LinkPeers {
   int from = -1;
   int to = -1;
@@ -24,23 +24,24 @@ struct LinkPeers {
 struct LinkWaits {
   std::chrono::milliseconds deadline;  // of each wait for another rank
   std::function<void()> before_sleep;
-  // Now and then during a wait, with its length so far: throws when the peer is lost.
+  // Called now and then during a wait, with the length of the wait so far. Throws when a peer is lost.
   std::function<void(LinkPeers, std::chrono::milliseconds)> look;
 };
 
 class GlooLinks {
  public:
-  // `by_rank`: connected TCP sockets that nobody else reads or writes; none in our own place.
+  // `by_rank`: connected TCP sockets that nobody else reads or writes; empty for our own rank.
   GlooLinks(std::vector<UniqueFd> by_rank, int rank, LinkWaits waits);
 
-  // As those of Communicator; a sum has the same bits in both. They allocate nothing, and throw std::exception when a
+  // Like the calls of Communicator, with bit-identical sums. They allocate nothing. They throw std::exception when a
   // connection breaks, a wait passes its deadline, or `look` throws.
   void all_reduce(BufferView buffer, ReduceOp op);
   void reduce(BufferView buffer, ReduceOp op, int root);
   void barrier();
 
  private:
-  // Slices travel round the ring. The first half of the turns sums each of them, the second half hands it to all.
+  // Slices travel round the ring. The first half of the turns sums each slice; the second half passes the sums to all
+  // ranks.
   void go_round(BufferView buffer, ReduceFunction sum, int turns);
   int size() const { return static_cast<int>(fds_.size()); }
   int fd_of(int rank) const { return fds_[static_cast<std::size_t>(rank)].get(); }

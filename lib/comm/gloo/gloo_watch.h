@@ -1,8 +1,7 @@
-// Gloo's TCP transport, with what it lacks: its connections are watched, and who waits for a peer that is lost is
-// woken. (Gloo wakes only those whose message has not begun: a wait for one that was half sent when the connection
-// broke ends at its timeout, and a network that swallows everything is not noticed at all.)
-// Done around Gloo's interfaces, since the headers of its TCP transport are not all installed. Inside of the Gloo
-// backend.
+// Adds what Gloo's TCP transport lacks: watches its connections, and wakes threads that wait for a lost peer. (Gloo
+// itself wakes a thread only if its message has not begun. A wait for a half-sent message ends at its timeout, and Gloo
+// never notices a network that drops everything.) It wraps Gloo's interfaces, because not all headers of the TCP
+// transport are installed. Private to the Gloo backend.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -28,17 +27,18 @@ class WakeableBuffer;
 // The connections of one mesh. Any thread may ask.
 class GlooWatch {
  public:
-  // A device like `inner`, for a context whose waits this watch, which outlives it, can end.
+  // A device like `inner`. The watch can end the waits of a context made with it, and outlives that context.
   std::shared_ptr<gloo::transport::Device> device(std::shared_ptr<gloo::transport::Device> inner);
 
-  // Begins when all ranks are connected. Throws Error(internal) when a connection cannot be found.
+  // Begins to watch. Call it when all ranks are connected. Throws Error(internal) when it cannot find a connection.
   void begin(gloo::Context& context);
-  void end();  // before the context: from now on its connections close when Gloo closes them
-  // Watches the connections of another mesh of the same ranks too, in its place. Returns copies of them by rank.
+  void end();  // call it before the context ends: the copies here would keep connections open
+  // Takes over the connections that `other` watches, of another mesh of the same ranks. Returns copies of them, by
+  // rank.
   std::vector<UniqueFd> take(GlooWatch& other, int ranks);
 
-  // Looks at all connections, and wakes who waits for a peer that is lost; all who wait when it was lost without a
-  // word, which is never how work ends. To be called now and then by who has nothing else to do. Allocates nothing.
+  // Looks at all connections, and wakes threads that wait for a lost peer. If the peer fell silent, wakes all waiting
+  // threads, because work never ends like that. Call it now and then from an idle thread. Allocates nothing.
   void look();
   std::optional<LostPeer> first_lost() const;
 
@@ -50,7 +50,7 @@ class GlooWatch {
     int rank = 0;
     UniqueFd fd;  // a copy of Gloo's
     std::string address;
-    std::chrono::milliseconds unanswered{0};  // as of the last look at which the peer was there
+    std::chrono::milliseconds unanswered{0};  // at the last look that still found the peer
   };
 
   std::optional<LostPeer> falling_silent() const;

@@ -1,5 +1,5 @@
-// Which connection broke first when ranks fail together: one that lost its neighbour closes its other connections, so
-// that most ranks only see a consequence. They tell each other through the store what each of them saw.
+// Finds the connection that broke first when ranks fail together. A rank that lost one peer closes its other
+// connections, so most ranks see only a consequence. Through the store, each rank tells the others what it saw.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ struct Failing {
 std::string pack(const Failing& failing);
 Failing unpack_failing(const std::string& packed);
 
-// By the collected states (packed; nothing of a rank that did not answer): follows who lost whom from our rank
+// From the packed answers of all ranks (nothing for a rank that did not answer), follows who lost whom, from our rank
 // to the connection that broke by itself. "lost the connection to rank 2 on 10.0.0.2: no answer for 5 s"
 std::string find_cause(const std::vector<std::optional<std::string>>& answers, const Failing& ours,
                        const Party& party);
