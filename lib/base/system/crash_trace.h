@@ -1,10 +1,10 @@
-// When this process crashes: who it is and where it was, on stderr, before it ends as it would have.
+// When this process crashes, prints its name and stack to stderr; then the process ends by the same signal.
 #pragma once
 #include <string>
 
 namespace fleetrun {
 
-// From now on, for SEGV, BUS, FPE, ILL and ABRT. `who` starts the first line: "rank 3".
+// Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT from now on. The first line starts with `who`: "rank 3".
 void install_crash_trace(const std::string& who);
 
 }  // namespace fleetrun

@@ -25,7 +25,8 @@ struct HostAndPort {
 };
 HostAndPort split_host_and_port(std::string_view text);
 
-// Without brackets, and an IPv6 address in the spelling of the kernel: "[FD00:0::1]" is "fd00::1". Names stay as they are.
+// Without brackets, and an IPv6 address in the spelling of the kernel: "[FD00:0::1]" is "fd00::1". Names stay as they
+// are.
 std::string plain_host(std::string_view text);
 
 bool is_ipv6(std::string_view host);             // of a plain host

@@ -1,4 +1,4 @@
-// Whole files, and what the operating system says about them in our words.
+// Reads and writes whole files. Turns errors of the operating system into Error.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -10,7 +10,7 @@ namespace fleetrun {
 // The content of a regular file of at most `limit` bytes.
 // Throws Error(missing|permission|io), Error(config) when it is not a regular file or larger than that.
 std::string read_file(const std::string& path, std::size_t limit);
-std::string read_file(int fd, const std::string& path, std::size_t limit);  // that is open on it
+std::string read_file(int fd, const std::string& path, std::size_t limit);  // `fd` is open on `path`
 
 void write_all(int fd, std::string_view content, const std::string& path);  // Throws Error(io).
 
@@ -18,15 +18,15 @@ void write_all(int fd, std::string_view content, const std::string& path);  // T
 // Throws Error(create|io).
 void write_file_atomically(const std::string& path, std::string_view content);
 
-// The same without the sync, which may take as long as the disk is busy: for what a new run makes anew.
-enum class Readers { user_and_group, all };  // as the umask allows
+// The same without the sync, which can take long on a busy disk: for files that a new run writes again anyway.
+enum class Readers { user_and_group, all };  // limited by the umask
 void replace_file(const std::string& path, std::string_view content,
                   Readers readers = Readers::user_and_group);
 
-// What was created, renamed or removed in the folder reaches the disk. Throws Error(io).
+// Makes sure that files created, renamed or removed in the folder have reached the disk. Throws Error(io).
 void sync_folder(const std::string& path);
 
-// What is in a folder that is open, but for "." and ".."; nothing when it cannot be read.
+// The names in an open folder, except "." and ".."; empty when the folder cannot be read.
 std::vector<std::string> names_in(int folder);
 
 // Creates the folder and its parents. Throws Error(create) that names the folder.

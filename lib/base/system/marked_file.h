@@ -1,4 +1,4 @@
-// Files that begin with words of ours, by which we know that we wrote them: no other file is replaced.
+// Files with a mark, by which fleetrun knows that it wrote them. It replaces no other files.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,8 +10,8 @@ struct Mark {
   long place = 0;  // of its first byte in the file
 };
 
-// What is at `path` may be replaced: nothing, an empty file, or one with the mark. Throws Error(create) otherwise, also for a
-// link, with the hint.
+// Checks that fleetrun may write to `path`: nothing is there, an empty file, or a file with the mark. Otherwise, also
+// for a link, throws Error(create) with the hint.
 void require_ours(const std::string& path, const Mark& mark, const std::string& hint);
 
 }  // namespace fleetrun

@@ -1,5 +1,5 @@
-// Whether who is at the other end of a TCP connection still answers. A cable that is pulled or a host that loses its
-// power says nothing; left alone, the kernel notices after 15 minutes (data under way) or never (idle).
+// Tells whether the peer of a TCP connection still answers. A pulled cable or a host without power sends nothing. By
+// default the kernel notices that after 15 minutes (with unacknowledged data) or never (on an idle connection).
 #pragma once
 #include <chrono>
 #include <string>
@@ -7,19 +7,20 @@
 
 namespace fleetrun {
 
-constexpr std::chrono::seconds kPeerSilence(5);  // then a peer counts as lost
+constexpr std::chrono::seconds kPeerSilence(5);  // a peer that is silent for this long counts as lost
 
-// From now on the kernel asks on an idle connection, and ends it with ETIMEDOUT after kPeerSilence without an answer.
-// It ends none with data under way: also of a peer that is stopped, whose kernel answers, and takes no more.
+// Turns on keepalive: from now on the kernel probes an idle connection, and ends it with ETIMEDOUT after kPeerSilence
+// without an answer. It does not end a connection with unacknowledged data, because a stopped peer, whose kernel still
+// answers, may take no more data.
 void keep_asking(int fd);
 
-enum class PeerState { there, closed, reset, silent };  // from the least to the most telling
+enum class PeerState { there, closed, reset, silent };  // from the weakest to the strongest evidence
 std::string_view describe(PeerState state);             // "it closed the connection"
 
-// What the kernel knows now of a connection on which it was asked to keep_asking().
+// The present state of a connection, after keep_asking() on it.
 PeerState state_of_peer(int fd);
 
-// How long the peer has not answered what was sent or asked; 0 when it has, or nothing is under way.
+// How long the peer has left data or probes unanswered; 0 if it has answered, or nothing awaits an answer.
 std::chrono::milliseconds unanswered_for(int fd);
 
 // Why reading or writing went wrong: "no answer for 5 s", "Connection reset by peer (errno 104)".

@@ -11,9 +11,9 @@ namespace fleetrun {
 
 class SocketAddress {
  public:
-  // Nothing when the host is not an address in numbers.
+  // Nothing when the host is not a numeric address.
   static std::optional<SocketAddress> from(const Endpoint& endpoint);
-  // None if the address has another family. `address` must point to an object of its family's size.
+  // Nothing when the address is neither IPv4 nor IPv6. `address` must point to an object of its family's size.
   static std::optional<SocketAddress> from(const sockaddr& address);
   // All addresses of this host.
   static SocketAddress any(int family, std::uint16_t port);
@@ -22,8 +22,8 @@ class SocketAddress {
   static std::optional<SocketAddress> end_of_peer(int fd);
 
   int family() const { return storage_.ss_family; }  // AF_INET or AF_INET6
-  bool is_link_local() const;                        // fe80::1: means another host at each interface
-  Endpoint endpoint() const;                         // in numbers
+  bool is_link_local() const;  // such as fe80::1, which means another host on each interface
+  Endpoint endpoint() const;   // with a numeric address
   const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const;
 

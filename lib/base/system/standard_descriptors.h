@@ -1,10 +1,10 @@
-// Descriptors 0, 1 and 2, which a program may be started without.
+// Descriptors 0, 1 and 2. A program may be started without them.
 #pragma once
 
 namespace fleetrun {
 
-// Opens the closed ones on /dev/null, for reading: otherwise the first files that we open take their places and our output. Writing to
-// a descriptor that was closed still fails, so that nobody takes lost output for written output.
+// Opens those that are closed on /dev/null. Otherwise the first files that we open would get their numbers, and our
+// output. They are open for reading only, so writing still fails: lost output never looks like written output.
 void open_standard_descriptors();
 
 }  // namespace fleetrun

@@ -4,7 +4,7 @@
 
 namespace fleetrun {
 
-// Throws Error(io) when the text does not arrive: a full disk, a closed descriptor, a reader that is gone.
+// Throws Error(io) when the text cannot be written: the disk is full, stdout is closed, or the reader is gone.
 void print_answer(std::string_view text);
 
 }  // namespace fleetrun

@@ -1,5 +1,6 @@
-// When the state of a training is kept, and where a training goes on: between the training loop and the folder of
-// checkpoints. Every rank has one of these and calls the same functions in the same order; rank 0 reads and writes.
+// Decides when to save the state of a training, and restores it at the start. It stands between the training loop and
+// the folder of checkpoints. Every rank has one and calls the same functions in the same order; only rank 0 reads and
+// writes.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,48 +15,49 @@
 
 namespace fleetrun::runtime {
 
-constexpr auto kLongestSave = std::chrono::minutes(30);  // our largest models, at 1 MB/s
+constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our largest models at 1 MB/s
 
-// How saving went so far.
+// The results of saving so far.
 struct SaveResults {
   std::int64_t saved_steps = -1;            // of the last snapshot; -1: none yet
   int failures = 0;                         // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
 };
 
-// Waiting of the training for what is kept.
+// How long the training has waited for checkpoints.
 struct SaveWait {
   std::int64_t total_ns = 0;
-  std::int64_t start_ns = 0;  // of the wait for the writer that is under way
-  std::int64_t told_ns = 0;   // of that wait, when it was told last
+  std::int64_t start_ns = 0;  // start of the present wait for the writer
+  std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
 class Checkpointing {
  public:
-  // Without checkpoint.dir nothing is kept, and signals do what they do to any program.
+  // Without checkpoint.dir it saves nothing, and signals have their default effect.
+  // `timeline`: gets a span per snapshot and save; null: no trace is wanted.
   // Throws Error(create) when the folder cannot be used.
-  // `timeline`: gets spans of what is kept; null: nobody watches.
   explicit Checkpointing(const CheckpointedTraining& training, Timeline* timeline = nullptr);
   ~Checkpointing();
 
-  // Gives every rank the parameters and states to start with, as resume_training. Until then there is nothing to save, and
-  // SIGTERM ends a rank at once, also one that waits for a peer.
+  // Gives every rank the parameters and states to start with; see resume_training(). Before this call there is nothing
+  // to save, so SIGTERM ends a rank at once, even one that waits for a peer.
   TrainingState resume(int batches, int samples);
 
-  // After a step, or a batch of an evaluation. True: the ranks were asked to stop, and the state is kept; Error(io) when they were, and it
-  // could not be.
+  // Call it after each step, and after each batch of an evaluation. True: SIGTERM asked the ranks to stop, and the
+  // checkpoint is complete. Throws Error(io) when that checkpoint, or several checkpoints in a row, could not be
+  // written.
   bool after_step(const TrainingState& state);
-  // After an epoch with its evaluation, which `state` is past; the end of the training is kept in any case.
+  // Call it after each epoch and its evaluation, with the state after them. Always saves after the last epoch.
   void after_epoch(const TrainingState& state, bool last);
 
-  // At the end of a training: all ranks wait for what is still being written. Throws Error(io) when too many saves went wrong one
-  // after the other.
+  // Call it at the end of a training: all ranks wait until the last checkpoint is written. Throws Error(io) when
+  // several checkpoints in a row could not be written.
   void finish();
 
-  // Why the last save that was tried failed; none: it did not.
+  // Why the last save failed; none: it did not fail.
   const std::optional<std::string>& last_problem() const { return results_.last_problem; }
 
-  std::int64_t waited_ns() const { return wait_.total_ns; }          // of the training, for what is kept
+  std::int64_t waited_ns() const { return wait_.total_ns; }  // time that the training waited for checkpoints
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
 
  private:
@@ -70,10 +72,10 @@ class Checkpointing {
 
   const CheckpointedTraining training_;
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
-  std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; goes before the folder
+  std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder
   int batches_ = 0;                           // of an epoch
   SaveRequests save_requests_;
-  std::int64_t looked_at_ = 0;  // steps when it was last asked what is due; several may lie between
+  std::int64_t looked_at_ = 0;  // steps at the last call of after_step(); more than one step may lie between
   SaveResults results_;
   SaveWait wait_;
   Timeline::Label snapshot_ = 0;

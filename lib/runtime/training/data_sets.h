@@ -14,7 +14,7 @@ struct DataSets {
   std::unique_ptr<DataSet> train;
   std::unique_ptr<DataSet> test;  // null: no evaluation
 
-  // Throws Error as open_data_set, and Error(data) when the two sets do not fit one model.
+  // Throws the errors of open_data_set(), and Error(data) when the two sets do not fit the same model.
   explicit DataSets(const job::DataSpec& spec);
 };
 
@@ -22,7 +22,7 @@ struct Loaders {
   Loader train;
   std::unique_ptr<Loader> test;  // null: no evaluation
 
-  // `sets` outlive the loaders. `timeline`: gets a span of each piece of a training batch; null: nobody watches.
+  // `sets` outlive the loaders. `timeline`: gets a span per piece of a training batch; null: no trace is wanted.
   Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline);
 };
 

@@ -1,4 +1,4 @@
-// What the runtime made of a job, for people: fleetrun --dump_program DIR.
+// Writes the programs that the runtime made from a job, for the user to read: fleetrun --dump_program DIR.
 #pragma once
 #include <string>
 
@@ -14,8 +14,8 @@ namespace fleetrun::runtime {
 // Throws Error(create|io).
 void dump_programs(const std::string& folder, const Trainer& trainer);
 
-// A watcher that writes the training program to `folder` as it was built and after each pass that ran, numbered:
-// 00-built.txt and .dot, 01-insert_all_reduce.txt, ... (fleetrun --dump_passes DIR). Such files of an earlier run go.
+// A watcher that writes the training program to numbered files in `folder`, as built and after each pass: 00-built.txt
+// and .dot, 01-insert_all_reduce.txt, ... (fleetrun --dump_passes DIR). Removes such files of an earlier run.
 // Throws Error(create|io).
 PassWatcher dump_passes(const std::string& folder);
 

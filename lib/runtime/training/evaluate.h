@@ -4,8 +4,8 @@
 
 namespace fleetrun::runtime {
 
-// Prints and records the score of data.test after epoch number `epoch`. A request to stop ends it early (progress.stopped).
-// Throws Error(numerics) when the loss is not finite and neither are the weights.
+// Prints and records the score of data.test after epoch number `epoch`. A request to stop ends it early
+// (progress.stopped). Throws Error(numerics) when neither the loss nor the weights are finite.
 void evaluate(Run& run, int epoch);
 
 }  // namespace fleetrun::runtime

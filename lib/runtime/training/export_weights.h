@@ -6,7 +6,7 @@
 
 namespace fleetrun::runtime {
 
-// Writes the weights of the job's model, by train.seed or model.pretrained, as safetensors to `path`.
+// Writes the job's initial weights, from train.seed or model.pretrained, as safetensors to `path`.
 // Throws Error: config, data, missing, permission, create, io.
 void export_weights(const job::JobSpec& job, const std::string& path);
 

@@ -1,4 +1,4 @@
-// Where a training stopped being made of numbers.
+// Finds the parameter where NaN or infinity first appears.
 #pragma once
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace fleetrun::runtime {
 
-// "conv1.weight" or "the gradient of conv1.weight": the first in the network's order that has a NaN or an infinity, weights before
-// gradients; empty when all are finite. Reads all of them: for the end of a run, not for each step.
+// "conv1.weight" or "the gradient of conv1.weight": the first with a NaN or an infinity, in the network's order, with
+// all weights before all gradients. Empty when all are finite. It reads all values, so call it at the end of a run, not
+// each step.
 std::string first_not_finite(const Program& program, const Storage& storage);
 
 }  // namespace fleetrun::runtime

@@ -1,4 +1,4 @@
-// What rank 0 leaves in output.dir: the weights, and beside them a trace and TensorBoard events.
+// What rank 0 writes to output.dir: the weights, and optionally a trace and TensorBoard events.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -10,15 +10,14 @@
 
 namespace fleetrun::runtime {
 
-// Creates output.dir. Reports what would stop the training from saving its results, before the hours of training.
-// The descriptor keeps other trainings out of the folder while it is open. Throws Error(create), also when another training
-// uses the folder.
+// Creates output.dir. Finds problems with saving results now, not after hours of training. While the returned
+// descriptor is open, no other training can use the folder. Throws Error(create), also when another training uses the
+// folder.
 [[nodiscard]] UniqueFd prepare_output(const job::OutputSpec& output);
 
-// Writes the weights to model.safetensors and prints where they are. A file of that name that a user put there during the
-// training stays: the weights then go to model.1.safetensors, or the next free number, with a warning. A folder that was
-// removed during the training is made again.
-// Throws Error as save_weights.
+// Writes the weights to model.safetensors and prints their path. Never replaces a file of that name that a user put
+// there during the training: writes to model.1.safetensors, or the next free number, and warns. Creates the folder
+// again if it was removed. Throws the errors of save_weights().
 void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
                  std::ostream& out);
 

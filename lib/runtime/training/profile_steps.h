@@ -4,10 +4,10 @@
 
 namespace fleetrun::runtime {
 
-// After each step: notes the sums of the profile where its steps begin and end.
+// Call it after each step: takes the profile's marks where the profiled steps begin and end.
 void profile_step(Run& run);
 
-// Prints the profile. Times ops by themselves, so it belongs to the end, when no other rank waits for this one.
+// Prints the profile. It runs ops alone to time them, so call it at the end, when no other rank waits for this one.
 void print_profile(Run& run);
 
 }  // namespace fleetrun::runtime

@@ -1,5 +1,5 @@
-// The replicas of a model start alike and take the same steps, so they must stay equal bit for bit. A rank whose
-// weights differ computes wrong or has bad memory; its errors reach everybody with the next sum.
+// All replicas of a model start equal and take the same steps, so they must stay equal bit for bit. A rank whose
+// weights differ computes wrongly or has bad memory, and its errors reach all ranks with the next sum.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace fleetrun::runtime {
 
-// Whose fingerprint (by rank) is not like the others', in words; nothing when all are equal.
+// Says which ranks' fingerprints differ from the others'; nothing when all are equal. `fingerprints`: by rank.
 std::optional<std::string> find_difference(const std::vector<std::uint64_t>& fingerprints);
 
 // Compares this rank's fingerprint of the weights with those of all others, on `communicator`, between two steps.

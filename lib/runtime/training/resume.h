@@ -1,4 +1,4 @@
-// Where a training goes on: from a checkpoint, or from its beginning.
+// Resumes a training from a checkpoint, or starts it from the beginning.
 #pragma once
 #include <iosfwd>
 
@@ -11,13 +11,13 @@
 
 namespace fleetrun::runtime {
 
-// The training of one rank whose state is kept. All of it outlives whoever keeps it.
+// What saving and resuming need of one rank's training. All of it outlives its users.
 struct CheckpointedTraining {
   const job::JobSpec& job;
   comm::World& world;
   Trainer& trainer;
-  ProgressPage& page;  // gets signs of life while the disk is waited for
-  std::ostream& out;   // gets what rank 0 says of checkpoints
+  ProgressPage& page;  // gets signs of life during waits for the disk
+  std::ostream& out;   // gets rank 0's lines about checkpoints
 };
 
 struct DataSize {
@@ -25,9 +25,9 @@ struct DataSize {
   int samples = 0;  // of data.train
 };
 
-// Gives every rank the parameters and states to start with, and says from where. Every rank calls it; rank 0 reads.
-// `folder`: checkpoint.dir, on rank 0; null: there is none.
-// Throws Error(data) when there are checkpoints and all are bad, Error(missing) for a path that is none,
+// Gives every rank the parameters and states to start with, and prints their source. Only rank 0 reads; every
+// rank calls it. `folder`: checkpoint.dir, on rank 0; null: there is none.
+// Throws Error(data) when all checkpoints are bad, Error(missing) when a given path is not a checkpoint,
 // Error(permission|os|io|protocol) when a checkpoint cannot be read.
 TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
                               const DataSize& data);

@@ -1,4 +1,4 @@
-// A training under way on one rank: what run_job has set up, how far the training has come, and what is seen of it.
+// A training in progress on one rank: what run_job() has set up, the progress, and the observers.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -20,13 +20,13 @@
 
 namespace fleetrun::runtime {
 
-// The same on every rank, but for the seconds. A step is one batch on each rank.
+// Equal on every rank, except for the seconds. A step is one batch on each rank.
 struct Progress {
   TrainingState state;
-  std::int64_t first_step = 0;  // of this process
+  std::int64_t first_step = 0;  // first step of this process
   std::int64_t total_steps = 0;
   int steps_per_epoch = 0;
-  double train_seconds = 0;  // of this process, in training epochs without their evaluations
+  double train_seconds = 0;  // seconds of this process in training epochs, without evaluations
   bool stopped = false;      // by SIGTERM, with a checkpoint
 
   bool finished() const { return state.steps >= total_steps; }
@@ -36,20 +36,20 @@ struct Progress {
 
 struct TestScore {
   Score score;
-  int epochs = 0;          // begun when it was made
-  std::int64_t steps = 0;  // likewise, done
+  int epochs = 0;          // epochs begun before the evaluation
+  std::int64_t steps = 0;  // steps done before the evaluation
 };
 
-// What was fetched last, and what is to be fetched and logged at the end of the present group of steps (train.cpp).
+// The scores fetched last, and what to do at the end of the present group of steps (train.cpp).
 struct Scores {
   Score train;                    // of this rank's batch
   std::optional<TestScore> test;  // of the last evaluation
   std::optional<float> scale;     // of the loss, where strategy.amp moves it
-  bool fetch_is_due = true;       // at first, because a log line needs a loss
+  bool fetch_is_due = true;       // true at first, because a log line needs a loss
   bool log_is_due = false;
 };
 
-// The steps that train.profile asks for, and what was summed up when they began and ended.
+// The steps that train.profile asks for, and the sums at their beginning and end.
 struct ProfiledSteps {
   ProfileMark begin, end;
   int steps = 0;
@@ -59,10 +59,10 @@ struct ProfiledSteps {
 struct Observers {
   TimeBook time;
   Trace trace;
-  Timeline::Label wait = 0, evaluation = 0;  // with a trace
-  std::size_t spans_of_step = 0;             // that the trace makes room for
+  Timeline::Label wait = 0, evaluation = 0;  // used only with a trace
+  std::size_t spans_of_step = 0;             // spans per step for which the trace reserves room
   std::unique_ptr<TrainingEvents> events;    // of rank 0, with output.tensorboard
-  std::int64_t step_ns = 0;                  // in steps so far
+  std::int64_t step_ns = 0;                  // time spent in steps so far
   ProfiledSteps profile;
 };
 
@@ -82,22 +82,22 @@ struct Run {
   bool is_alone() const { return world.env.world_size == 1; }
 };
 
-// Does the work and books the time that it takes as `use`.
+// Does the work, and books its time as `use`.
 template <typename Work>
 auto book(Run& run, TimeUse use, const Work& work) {
   const Booking booking(run.observers.time, use);
   return work();
 }
 
-// Writes what people look at. The disk may take its time.
+// Writes files for the user. The disk may be slow, so the phase is `saving` meanwhile.
 template <typename Work>
 void write_for_people(Run& run, const Work& work) {
   const PhaseHere here(run.page, Phase::saving);
   work();
 }
 
-// Calls `work` on the checkpoints. Books snapshots and waiting for the disk as checkpoint, and the rest, in which the ranks
-// tell each other whether somebody asked for a checkpoint, as communication.
+// Calls `work` on the checkpoints. Books snapshots and waits for the disk as checkpoint. Books the rest as
+// communication: the ranks tell each other whether somebody asked for a checkpoint.
 template <typename Work>
 void book_checkpointing(Run& run, const Work& work) {
   TimeBook& time = run.observers.time;
@@ -114,7 +114,7 @@ void book_checkpointing(Run& run, const Work& work) {
   time.publish(monotonic_ns());
 }
 
-// The next batch of an epoch, or null after its last. Waits for it with signs of life.
+// The next batch of an epoch; null after the last one. Gives signs of life while it waits.
 const Batch* next_batch(Run& run, Loader& loader);
 
 // Prints a warning for each sample that the loader skipped since the last call.

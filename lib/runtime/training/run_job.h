@@ -10,8 +10,9 @@
 namespace fleetrun::runtime {
 
 // Rank 0 writes the trained weights to model.safetensors in output.dir, and prints where they are.
-// Prints what people follow to `out` (rank 0's share of it is the run's), keeps `page` up to date.
-// Throws Error: data, config, create, io, temporary (a peer was lost), protocol (ranks disagree), numerics (loss is NaN), diverged.
+// Prints progress to `out` (rank 0 prints the lines for the whole run), and keeps `page` up to date.
+// Throws Error: data, config, create, io, temporary (a peer was lost), protocol (ranks disagree), numerics (loss is
+// NaN), diverged.
 TrainReport run_job(const job::JobSpec& job, comm::World& world, ProgressPage& page, std::ostream& out);
 
 }  // namespace fleetrun::runtime

@@ -1,4 +1,4 @@
-// One step of the training, with what is fetched, printed and recorded after it.
+// Does one step of the training, then fetches, prints and records its results when they are due.
 #pragma once
 #include "runtime/training/run.h"
 

@@ -1,4 +1,4 @@
-// One rank's model being trained: programs placed on a device, their storage, and the step.
+// The model that one rank trains: programs on a device, their storage, and the step.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,16 +20,16 @@
 
 namespace fleetrun::runtime {
 
-// One batch in plain memory, kept by its owner until the step is done.
+// One batch in plain memory. Its owner keeps it until the step is done.
 struct BatchView {
   const float* images = nullptr;         // [B,C,H,W]
   const std::int32_t* labels = nullptr;  // [B], -1: no sample
 };
 
-// Who sums what. With one communicator that one does all.
+// Which communicator sums what. If there is only one, it sums everything.
 struct Communicators {
   comm::Communicator& flat;                    // parameters and scores
-  std::vector<comm::Communicator*> gradients;  // by number: nccl_comm_num of them
+  std::vector<comm::Communicator*> gradients;  // nccl_comm_num communicators, by number
 
   Communicators(comm::Communicator& only)
       : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
@@ -37,7 +37,7 @@ struct Communicators {
       : flat(flat_one), gradients(std::move(of_gradients)) {}
 };
 
-// Of the batches of an evaluation so far.
+// Sums over the batches of an evaluation so far.
 struct EvaluationSums {
   double loss = 0;
   std::array<std::int64_t, 3> hits{};  // top-1, top-5, samples
@@ -45,9 +45,9 @@ struct EvaluationSums {
 
 class Trainer {
  public:
-  // Parameters start by train.seed, on rank 0 from model.pretrained where the job has it. Every rank makes one: rank 0
-  // tells the others by which algorithms ops are done. `timeline`: gets the spans of the ops of steps, outlives the trainer; null: nobody watches.
-  // `watcher` sees the training program after each pass.
+  // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
+  // a trainer, because rank 0 tells the others which algorithms to use for ops. `timeline`: gets the spans of the ops
+  // in steps, and outlives the trainer; null: no trace is wanted. `watcher` sees the training program after each pass.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
           const Communicators& communicators, int threads, Timeline* timeline = nullptr,
           const PassWatcher& watcher = nullptr);
@@ -55,29 +55,31 @@ class Trainer {
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
 
-  // What every rank has of it, before each took its own part (reduce_strategy Reduce): all states, with their owners.
+  // The same program on every rank, before each rank keeps only its own part (reduce_strategy Reduce): all states, with
+  // owners.
   const Program& whole_program() const { return whole_; }
 
-  // What is to be told of how the program was made, a line each: above all what the passes did.
+  // Lines for the user about how the program was made, mostly what the passes did.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
   const AlgorithmSearch& algorithm_search() const { return search_; }
 
-  // Rank 0's parameters become everybody's. Before the first step.
+  // Copies rank 0's parameters to all ranks. Call it before the first step.
   void share_parameters();
 
-  // The next step is the one after `steps`, as if this trainer had done them. Before the first step.
+  // Goes on after `steps` steps, as if this trainer had done them. Call it before the first step.
   void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
 
   void step(const BatchView& batch, double learning_rate);
   std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
-  // In which the steps so far did nothing but communicate; see Executor.
+  // Time in which the steps so far only communicated; see Executor.
   std::int64_t communication_ns() const { return training_->communication_ns(); }
   Score score() const;                      // of the last step's batch, this rank's part
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
-  // Rank 0's running statistics, which are the ones that are saved, become everybody's. Before an evaluation: its score is that of
-  // the saved model. Each rank trains with the statistics of its batches (or, with sync_batch_norm, of all ranks').
+  // Copies rank 0's running statistics, the ones that are saved, to all ranks. Call it before an evaluation, so that
+  // its score is the score of the saved model. Each rank trains with the statistics of its own batches or, with
+  // sync_batch_norm, of all ranks' batches.
   void share_statistics();
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
@@ -98,7 +100,7 @@ class Trainer {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;
-  float learning_rate_ = 0;   // bound as the feed
+  float learning_rate_ = 0;   // bound to the program's feed
   EvaluationSums evaluated_;  // by this rank since the last finish
 };
 

@@ -13,12 +13,12 @@ namespace fleetrun::runtime {
 
 class TrainingCommunicators {
  public:
-  // Every rank makes them alike. `strategy` is settled; `world` outlives them.
-  // `records`: gets what they and the world's own do, from here on; null: nobody reads.
+  // Every rank makes the same ones. `strategy` is settled; `world` outlives them.
+  // `records`: gets their collectives and those of the world's communicator from now on; null: no records are wanted.
   TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device,
                         FlightRecords* records = nullptr);
-  // When an error ends the training they stay connected, with the world: the other ranks learn of it by our process's
-  // end, and none of them ends before us and is taken for the cause.
+  // When an error ends the training, the communicators move to the world and stay connected. Other ranks then notice
+  // the error only when our process ends. So none of them ends first and looks like the cause.
   ~TrainingCommunicators();
   TrainingCommunicators(const TrainingCommunicators&) = delete;
   TrainingCommunicators& operator=(const TrainingCommunicators&) = delete;
