@@ -29,7 +29,7 @@ std::string make_log_folder(const Environment& environment) {
   std::string path = parent + "/fleetrun-bench-XXXXXX";
   if (::mkdtemp(path.data()) == nullptr)
     throw Error(ErrorKind::create, fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
-                "TMPDIR names another folder");
+                "set TMPDIR to another folder");
   return path;
 }
 

@@ -155,11 +155,11 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared"),
              silent = list_of(answer, "silent");
   const std::string not_answered =
-      fmt::format("the nodes of rank {} did not answer; the signal may come late", fmt::join(silent, ", "));
+      fmt::format("the nodes of rank {} did not answer; the signal may arrive late", fmt::join(silent, ", "));
   if (sent.empty() && spared.empty() && !silent.empty()) throw Error(ErrorKind::temporary, not_answered);
   if (sent.empty() && spared.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
   const std::string not_sent =
-      fmt::format("{} was not sent to rank {}: it has no handler there, and would end the rank",
+      fmt::format("{} was not sent to rank {}: without a handler for it, the rank would end",
                   launch::describe_signal(signal), fmt::join(spared, ", "));
   if (sent.empty()) throw Error(ErrorKind::temporary, not_sent, "TERM and KILL end a rank");
   print_answer(fmt::format("sent to rank {}\n", fmt::join(sent, ", ")));

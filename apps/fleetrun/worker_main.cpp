@@ -122,7 +122,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
     throw Error(
         ErrorKind::io,
         fmt::format(
-            "the training is done and its weights are saved, but the checkpoint of its end could not be written: {}",
+            "the training is done and its weights are saved, but the last checkpoint could not be written: {}",
             report.unsaved));
   // The signal that asked for it ends this process too, so that whoever waits for it sees why.
   if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);

@@ -447,7 +447,7 @@ TEST_CASE("a training whose last checkpoint alone does not fit has its weights, 
   CHECK(result.code == 74);
   CHECK(contains(
       result.err,
-      "the training is done and its weights are saved, but the checkpoint of its end could not be written: "));
+      "the training is done and its weights are saved, but the last checkpoint could not be written: "));
   CHECK(launch.folder.has("output/model.safetensors"));
   CHECK(contains(launch.folder.read("log/train.json"), "\"steps\": 36"));
 }

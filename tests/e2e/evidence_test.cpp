@@ -78,7 +78,7 @@ TEST_CASE("logs --grep: a line of 60,000 letters is searched, and a bad pattern 
   CHECK(bad.code == 2);
   CHECK(contains(
       bad.err,
-      "--grep is \"(a)\\1\", no regular expression: back references like \\1 are not supported, at character 4\n"));
+      "--grep is \"(a)\\1\", not a regular expression: back references like \\1 are not supported, at character 4\n"));
 }
 
 TEST_CASE("a log rule that a line could keep busy for ever holds up nothing") {

@@ -169,13 +169,13 @@ TEST_CASE("signal USR1 goes to the ranks that handle it, and ends none that does
   CHECK(result.code == 0);
   CHECK(result.out == "sent to rank 1\n");
   CHECK(result.err ==
-        "fleetrun: SIGUSR1 (10) was not sent to rank 0: it has no handler there, and would end the rank\n");
+        "fleetrun: SIGUSR1 (10) was not sent to rank 0: without a handler for it, the rank would end\n");
   const ChildResult other = launch.run_words({"signal", "USR2"});
   CHECK(other.code == 75);
   CHECK(other.out.empty());
   CHECK(
       other.err ==
-      "fleetrun: error: SIGUSR2 (12) was not sent to rank 0, 1: it has no handler there, and would end the rank\n"
+      "fleetrun: error: SIGUSR2 (12) was not sent to rank 0, 1: without a handler for it, the rank would end\n"
       "  hint: TERM and KILL end a rank\n");
   CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); }, 60s));
   launch.folder.write("go", "");

@@ -95,7 +95,7 @@ LaunchOptions defaults_of(CalledAs called_as) {
 // Flags that say something about each other.
 void check_together(LaunchOptions& options) {
   if (options.module.value && options.no_python.value && !options.run_path.value)
-    throw Error(ErrorKind::usage, "--module and --no_python are both given: a module is run by Python");
+    throw Error(ErrorKind::usage, "--module and --no_python are both given: only Python can run a module");
   const auto without_use = [&](const std::string& source, const char* why) {
     if (!source.empty()) options.notes.push_back(fmt::format("{} has no effect: {}", source, why));
   };

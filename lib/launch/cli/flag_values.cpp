@@ -54,7 +54,7 @@ std::optional<int> parse_nodes(const std::string& source, const std::string& tex
   if (limit != nodes)
     throw Error(
         ErrorKind::usage,
-        fmt::format("{} is \"{}\": a number of nodes that changes is not supported yet", source, text),
+        fmt::format("{} is \"{}\": a changing number of nodes is not supported yet", source, text),
         fmt::format("{}={} runs with a fixed number", source.starts_with("--") ? source : "--nnodes", limit));
   return nodes;
 }

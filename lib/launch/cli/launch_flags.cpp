@@ -335,13 +335,13 @@ std::vector<Flag> hidden_flags(LaunchOptions& options) {
       only("another launcher is", {.names = {"--legacy"}, .argument = "BOOL", .choices = {"False", "false"}}),
       only("appending to the logs of an earlier run is",
            {.names = {"--log_overwrite"}, .argument = "BOOL", .choices = {"True", "true"}}),
-      // There is only one address to sort.
+      // Has no effect: ranks follow --ips, or the order of arrival.
       only("another order is",
            {.names = {"--sort_ip"}, .argument = "BOOL", .choices = {"True", "true", "False", "false"}}),
       apart(
           value(options.auto_cluster_config, parse_python_bool,
                 {.names = {"--auto_cluster_config"}, .argument = "BOOL", .variable = "PADDLE_AUTO_CLUSTER"})),
-      noted(options.notes, "there is no log of the GPUs; nvidia-smi --query-gpu writes one",
+      noted(options.notes, "fleetrun writes no log of the GPUs; nvidia-smi --query-gpu does",
             {.names = {"--enable_gpu_log"}, .argument = "BOOL", .choices = {"False", "false", "0"}}),
       noted(options.notes, "elastic training is not supported yet",
             {.names = {"--elastic_timeout"}, .argument = "SECONDS"}),

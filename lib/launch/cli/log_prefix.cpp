@@ -58,7 +58,7 @@ LogPrefix parse_log_prefix(const std::string& source, const std::string& text) {
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
     const auto meant = closest(name, known);
     throw Error(ErrorKind::usage,
-                fmt::format("{} has {{{}}}, must be of {{{}}}{}", source, name, fmt::join(known, "}, {"),
+                fmt::format("{} has {{{}}}, must have only {{{}}}{}", source, name, fmt::join(known, "}, {"),
                             meant ? fmt::format("; did you mean {{{}}}?", *meant) : ""));
   };
   if (!walk(

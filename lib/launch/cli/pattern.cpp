@@ -38,7 +38,7 @@ Pattern::Pattern(const std::string& source, const std::string& text) {
   auto engine = std::make_shared<re2::RE2>(text, options);
   if (!engine->ok())
     throw Error(ErrorKind::usage,
-                fmt::format("{} is \"{}\", no regular expression: {}", source, printable(text),
+                fmt::format("{} is \"{}\", not a regular expression: {}", source, printable(text),
                             printable(describe_problem(*engine, text))),
                 "RE2's syntax: https://github.com/google/re2/wiki/Syntax");
   engine_ = std::move(engine);

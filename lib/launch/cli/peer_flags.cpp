@@ -16,10 +16,9 @@ void check_rdzv_backend(const std::string& text, const Source& source) {
   if (text == "static" || text == "c10d") return;
   const bool known = text == "etcd" || text == "etcd-v2";
   throw Error(ErrorKind::usage,
-              known
-                  ? fmt::format("{} is \"{}\": fleetrun needs no etcd, the ranks of one host meet without it",
-                                source.name, text)
-                  : fmt::format("{} is \"{}\", must be static or c10d", source.name, text));
+              known ? fmt::format("{} is \"{}\": fleetrun needs no etcd; the nodes meet at the first node",
+                                  source.name, text)
+                    : fmt::format("{} is \"{}\", must be static or c10d", source.name, text));
 }
 
 Flag numa_binding(LaunchOptions& options) {
@@ -43,8 +42,7 @@ Flag bind_to(LaunchOptions& options) {
             .help = "core means --bind=cores, none means --bind=none",
             .choices = {"core", "none"}};
   flag.set = [&options](const std::string& text, const Source& source) {
-    if (text != "core" && text != "none")
-      throw bad_value(source.name, text, "core or none; --bind says more");
+    if (text != "core" && text != "none") throw bad_value(source.name, text, "core or none; see --bind");
     options.bind = {text == "core" ? Binding::cores : Binding::none, source.origin, source.name};
   };
   return flag;
@@ -69,7 +67,7 @@ std::vector<Flag> torchrun_meeting(LaunchOptions& options) {
                "Meet on a free port of this host. It overrides --rdzv_endpoint, --master_addr and --master_port"}),
       {.names = {"--rdzv_backend"},
        .argument = "BACKEND",
-       .help = "static or c10d, which mean the same: the nodes meet at the first of them",
+       .help = "static or c10d, which mean the same: the nodes meet at the first node",
        .choices = {"static", "c10d"},
        .set = check_rdzv_backend},
       value(
@@ -112,7 +110,7 @@ std::vector<Flag> torchrun_workers(LaunchOptions& options) {
                 {.names = {"--virtual_local_rank"},
                  .help = "Let each worker see only its own GPUs, and set LOCAL_RANK to 0"}),
       numa_binding(options),
-      noted(options.notes, "workers are programs of their own, which no start method concerns",
+      noted(options.notes, "every worker is a separate program, so start methods do not apply",
             {.names = {"--start_method"}, .argument = "METHOD"}),
   };
 }
@@ -142,12 +140,11 @@ std::vector<Flag> torchrun_output(LaunchOptions& options) {
            .of_node = true}),
       noted(options.notes, grep, {.names = {"--duplicate_stdout_filters"}, .argument = "TEXTS"}),
       noted(options.notes, grep, {.names = {"--duplicate_stderr_filters"}, .argument = "TEXTS"}),
-      refused(
-          "a Python class of torchrun's cannot decide where our logs go; --log_dir, --console and --log_prefix do",
-          {.names = {"--logs_specs"},
-           .argument = "NAME",
-           .help = "Refused: use --log_dir, --console and --log_prefix"}),
-      noted(options.notes, "log/report.json says what happened, --metrics_port tells Prometheus",
+      refused("fleetrun loads no Python class for its logs; use --log_dir, --console and --log_prefix",
+              {.names = {"--logs_specs"},
+               .argument = "NAME",
+               .help = "Refused: use --log_dir, --console and --log_prefix"}),
+      noted(options.notes, "log/report.json says what happened, and --metrics_port serves metrics",
             {.names = {"--event_log_handler"}, .argument = "NAME", .choices = {"null"}}),
       question({.names = {"--print_completion"},
                 .argument = "SHELL",
@@ -179,7 +176,7 @@ std::vector<Flag> mpirun_flags(LaunchOptions& options) {
            .of_node = true}),
       bind_to(options),
       tag_output(options),
-      noted(options.notes, "workers may always share cores; --bind=cores parts them",
+      noted(options.notes, "workers may always share cores; --bind=cores gives each rank its own",
             {.names = {"--oversubscribe"}}),
       noted(options.notes, "fleetrun runs as any user", {.names = {"--allow_run_as_root"}}),
       refused("--ips lists the nodes of a run", {.names = {"--hostfile", "--machinefile"},
@@ -197,10 +194,11 @@ std::vector<Flag> mpirun_flags(LaunchOptions& options) {
 std::vector<Flag> horovodrun_flags(LaunchOptions& options) {
   return {
       noted(options.notes, "the program chooses how its ranks reach each other", {.names = {"--gloo"}}),
-      noted(options.notes, "--log_level=DEBUG is the most that fleetrun says", {.names = {"--verbose"}}),
+      noted(options.notes, "--log_level=DEBUG makes fleetrun log the most", {.names = {"--verbose"}}),
       noted(options.notes, "workers of one host start without waiting",
             {.names = {"--start_timeout"}, .argument = "SECONDS"}),
-      noted(options.notes, "nothing about the network is kept between runs", {.names = {"--disable_cache"}}),
+      noted(options.notes, "fleetrun keeps nothing about the network between runs",
+            {.names = {"--disable_cache"}}),
       noted(options.notes, "--log_prefix='{time} [{rank}] ' puts the time before each line",
             {.names = {"--prefix_output_with_timestamp"}}),
   };

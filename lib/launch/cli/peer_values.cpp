@@ -136,7 +136,7 @@ TeePrefix parse_torch_prefix(const std::string& source, const std::string& text)
   LogPrefix prefix;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '{' || text[at] == '}')
-      throw bad_value(source, text, "a text without braces other than ${rank} and its like");
+      throw bad_value(source, text, "a text with braces only in names such as ${rank}");
     if (text[at] != '$') {
       prefix.text += text[at++];
       continue;
@@ -147,7 +147,8 @@ TeePrefix parse_torch_prefix(const std::string& source, const std::string& text)
     });
     const bool is_dollar = at + 1 < text.size() && text[at + 1] == '$';
     if (!is_dollar && macro == kMacros.end())
-      throw bad_value(source, text, "of ${role_name}, ${local_rank}, ${rank} and ${hostname}");
+      throw bad_value(source, text,
+                      "a text with only the names ${role_name}, ${local_rank}, ${rank} and ${hostname}");
     prefix.text += is_dollar ? "$" : fmt::format("{{{}}}", macro->second);
     at = is_dollar ? at + 2 : end;
   }

@@ -143,7 +143,7 @@ Coordinator::Actions Coordinator::woke(TimePoint now) {
   if (now >= began_ + options_.join_timeout)
     return end(
         failure_of_nodes(ErrorKind::temporary,
-                         fmt::format("after {} s {} did not join (--join_timeout)", waited, missing())),
+                         fmt::format("{} did not join within {} s (--join_timeout)", missing(), waited)),
         std::nullopt);
   if (now < next_note_) return {};
   next_note_ = now + options_.note_every;
@@ -310,8 +310,9 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
     const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
     if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
     if (other->line == failure.line) continue;  // of all nodes, such as --timeout
-    failure.block += fmt::format("fleetrun: {} at the same time: the nodes know the times to {:.1f} ms\n",
-                                 other->line, static_cast<double>(other->error + failure.error) / 1e6);
+    failure.block +=
+        fmt::format("fleetrun: {} at the same time: the nodes can compare times only to within {:.1f} ms\n",
+                    other->line, static_cast<double>(other->error + failure.error) / 1e6);
   }
   const bool all_there =
       !std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state == State::lost; });

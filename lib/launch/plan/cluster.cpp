@@ -175,7 +175,7 @@ void check_master_port(const LaunchOptions& options, const ClusterSpec& cluster)
   if (rank >= 0 && rank < cluster.local_size())
     throw usage(fmt::format("the master's port is {}, which {}={} gives to rank {}", cluster.master->port,
                             options.start_port.source, *cluster.start_port, rank),
-                "--master takes another port, or --start_port");
+                "--master or --start_port chooses another port");
 }
 
 int count_ranks(const std::vector<NodeSpec>& nodes, std::size_t first_nodes) {

@@ -54,7 +54,7 @@ void check_one_family(const std::vector<NamedNode>& nodes, const std::string& so
   const auto describe = [](const NamedNode& node) {
     return fmt::format("{} over {}", node.name, is_ipv6(node.address) ? "IPv6" : "IPv4");
   };
-  throw bad_members(fmt::format("{} lists {} and {}: all nodes must be reachable over the same of the two",
+  throw bad_members(fmt::format("{} lists {} and {}: all nodes must be reachable over IPv4, or all over IPv6",
                                 source, describe(nodes.front()), describe(*other)));
 }
 
@@ -76,9 +76,9 @@ void check_names(const std::vector<NamedNode>& nodes, const std::string& source)
   if (local == 0 || local == std::ssize(nodes)) return;
   const auto& culprit = *std::find_if(nodes.begin(), nodes.end(), is_local);
   if (culprit.name == culprit.address)
-    throw bad_members(
-        fmt::format("{} lists {} beside addresses of other hosts; on each node that is the node itself",
-                    source, culprit.name));
+    throw bad_members(fmt::format(
+        "{} lists {} beside addresses of other hosts; on every node that address means the node itself",
+        source, culprit.name));
   throw bad_members(
       fmt::format("{} names {}, which is {} on this host: no other node can reach that", source, culprit.name,
                   culprit.address),
@@ -214,7 +214,7 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
     throw bad_members(
         fmt::format("{} is 0, but the nodes meet at {}, which is not an address of this host ({})",
                     options.node_rank.source, meeting->describe(), fmt::join(host.addresses, ", ")),
-        "node 0 is the one at whose address the nodes meet");
+        "the nodes meet at an address of node 0");
   return {.nodes = nodes,
           .node_rank = rank,
           .host = options.host.value.value_or(""),

@@ -28,7 +28,7 @@ Error port_error(std::uint16_t port, const std::string& what, int code) {
 Error taken(std::uint16_t port, int code) {
   if (port == 0)
     return Error(ErrorKind::temporary, fmt::format("found no free port: {}", describe_errno(code)),
-                 "sysctl net.ipv4.ip_local_port_range says which ports there are");
+                 "sysctl net.ipv4.ip_local_port_range shows the range of ports to choose from");
   const std::string owner = code == EADDRINUSE ? describe_port_owner(port) : "";
   return port_error(port, owner.empty() ? "cannot be held" : "is taken by " + owner, code);
 }

@@ -51,7 +51,7 @@ void refuse_closed_folder(const std::string& path) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 || errno != EACCES) return;
   throw Error(ErrorKind::not_executable, fmt::format("{} is in a folder that may not be searched", path),
-              "ls -ld shows the modes of a folder: it takes x, for this user");
+              "ls -ld shows the mode of a folder; this user needs x on it");
 }
 
 bool is_executable(const std::string& path) { return is_file(path) && ::access(path.c_str(), X_OK) == 0; }
@@ -86,7 +86,7 @@ void check_interpreter(const std::string& path) {
   throw Error(
       ErrorKind::not_found,
       fmt::format(
-          "the line #!{} of {} ends with a carriage return, as on Windows: there is no such interpreter",
+          "the line #!{} of {} ends with a carriage return, as on Windows, so Linux does not find the interpreter",
           printable(interpreter), path),
       fmt::format("sed -i 's/\\r$//' {} removes the carriage returns", path));
 }
@@ -170,7 +170,7 @@ std::string find_worker_program() {
   for (const auto& path : {beside, installed})
     if (is_executable(path)) return path;
   throw Error(ErrorKind::not_found,
-              fmt::format("the worker program is neither {} nor {}", beside.string(), installed.string()));
+              fmt::format("found no worker program at {} or {}", beside.string(), installed.string()));
 }
 
 std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {

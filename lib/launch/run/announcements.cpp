@@ -39,7 +39,7 @@ void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster
 }
 
 void announce_signal_elsewhere(int signal, Console& console) {
-  if (signal == SIGTSTP) console.say("another node is suspended, and with it the ranks here");
+  if (signal == SIGTSTP) console.say("another node was suspended, so the ranks here are suspended, too");
   if (signal == SIGCONT) console.say("the run goes on");
 }
 
@@ -78,7 +78,7 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
   if (signals.empty()) return;
   std::vector<int> ranks;
   for (const PassOn& one : signals) ranks.push_back(one.rank);
-  console.say(fmt::format("{} was not passed on to {}, which it would end",
+  console.say(fmt::format("{} was not passed on, because it would end {}",
                           describe_signal(signals.front().signal), name_ranks(ranks)));
 }
 

@@ -66,7 +66,7 @@ PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& opt
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;
-  require_ours(file_, {.text = kMetricsStart}, "--metrics_file names another file");
+  require_ours(file_, {.text = kMetricsStart}, "choose another file with --metrics_file");
   write_again_later();
 }
 

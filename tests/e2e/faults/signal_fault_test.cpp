@@ -319,8 +319,8 @@ TEST_CASE("L10: SIGUSR1 and SIGUSR2 are passed on to the ranks that handle them,
   launch.pid_in("up.1");
   process.send(SIGUSR1);
   process.send(SIGUSR2);
-  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on to rank 0, which it would end\n"));
-  CHECK(says(launch, "fleetrun: SIGUSR2 (12) was not passed on to ranks 0, 1, which it would end\n"));
+  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on, because it would end rank 0\n"));
+  CHECK(says(launch, "fleetrun: SIGUSR2 (12) was not passed on, because it would end ranks 0, 1\n"));
   CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.1"), "checkpoint now"); },
                    within(5s)));
   launch.folder.write("go", "");
@@ -374,7 +374,7 @@ TEST_CASE("hunt 1: a rank whose main thread alone blocks a signal is spared it, 
                        launch.options());
   REQUIRE(comes_true([&] { return launch.folder.has("up"); }, within(10s)));
   process.send(SIGUSR1);
-  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on to rank 0, which it would end\n"));
+  CHECK(says(launch, "fleetrun: SIGUSR1 (10) was not passed on, because it would end rank 0\n"));
   launch.folder.write("go", "");
   CHECK(process.wait().code == 0);
 }

@@ -30,8 +30,8 @@ TEST_CASE("W16: the error names an interpreter that is missing, or that ends wit
   CHECK(windows.code == 127);
   CHECK(
       windows.err ==
-      "fleetrun: error: the line #!/bin/sh of ./windows ends with a carriage return, as on Windows: there is "
-      "no such interpreter\n  hint: sed -i 's/\\r$//' ./windows removes the carriage returns\n");
+      "fleetrun: error: the line #!/bin/sh of ./windows ends with a carriage return, as on Windows, so Linux "
+      "does not find the interpreter\n  hint: sed -i 's/\\r$//' ./windows removes the carriage returns\n");
   CHECK_FALSE(launch.folder.has("log"));
 }
 

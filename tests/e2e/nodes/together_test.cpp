@@ -71,7 +71,7 @@ TEST_CASE(
   REQUIRE(comes_true([&] { return state_of(here) == 'T' && state_of(there) == 'T'; }, within(5s)));
   CHECK(state_of(cluster.front(1)) == 'T');
   CHECK(state_of(cluster.front(0)) != 'T');  // nobody pressed a key there
-  CHECK(cluster.says(0, "fleetrun: another node is suspended, and with it the ranks here", 5s));
+  CHECK(cluster.says(0, "fleetrun: another node was suspended, so the ranks here are suspended, too", 5s));
   CHECK_FALSE(comes_true([&] { return state_of(here) != 'T'; }, 2500ms));  // longer than the hang's time
   cluster.shared().write("go", "");
   cluster.send(1, SIGCONT);

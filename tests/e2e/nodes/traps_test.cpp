@@ -24,7 +24,7 @@ TEST_CASE("lists of addresses that cannot be meant are refused") {
   const std::vector<Trap> traps = {
       {{"--ips=10.1.1.1,10.1.1.1"}, "--ips lists 10.1.1.1 twice"},
       {{"--ips=127.0.0.1,10.1.1.1"},
-       "--ips lists 127.0.0.1 beside addresses of other hosts; on each node that is the node itself"},
+       "--ips lists 127.0.0.1 beside addresses of other hosts; on every node that address means the node itself"},
       {{"--ips=10.1.1.1,localhost"}, "--ips names localhost, which is 127.0.0.1 on this host"},
       {{"--ips=10.1.1.1,no-such-host.invalid"},
        "--ips names no-such-host.invalid, which this host cannot resolve"},

@@ -150,7 +150,7 @@ TEST_CASE("hunt 18: a name of a run, or of its folder of logs, has no line break
 
 TEST_CASE("what needs a number of nodes that changes is refused by name, and its harmless values are taken") {
   CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
-        "PADDLE_NNODES is \"2:4\": a number of nodes that changes is not supported yet");
+        "PADDLE_NNODES is \"2:4\": a changing number of nodes is not supported yet");
   CHECK(error_of({"--nnodes=0", "x"}) == "--nnodes is \"0\", must be a whole number between 1 and 65536");
   CHECK(error_of({"--elastic_level=1", "x"}) ==
         "--elastic_level is \"1\": elastic training is not supported by this build");

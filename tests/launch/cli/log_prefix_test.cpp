@@ -18,7 +18,7 @@ TEST_CASE("a prefix has the names in braces replaced") {
 TEST_CASE("other names are refused with what was probably meant") {
   CHECK_THROWS_WITH_AS(
       parse_log_prefix("--log_prefix", "{rnak}"),
-      "--log_prefix has {rnak}, must be of {rank}, {local_rank}, {role}, {host}, {time}, {attempt}; did you mean {rank}?",
+      "--log_prefix has {rnak}, must have only {rank}, {local_rank}, {role}, {host}, {time}, {attempt}; did you mean {rank}?",
       Error);
   CHECK_THROWS_WITH_AS(parse_log_prefix("--log_prefix", "a{rank"),
                        "--log_prefix is \"a{rank\": a brace is not closed", Error);

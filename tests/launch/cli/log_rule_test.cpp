@@ -24,7 +24,7 @@ TEST_CASE("what is not a rule is refused with the text that was given") {
   CHECK_THROWS_WITH(parse_log_rule("--log_rule", "loss"),
                     "--log_rule is \"loss\", must be \"REGEX within SECONDSs\"");
   CHECK_THROWS_WITH(parse_log_rule("--log_rule", "lo(ss within 5s"),
-                    "--log_rule is \"lo(ss\", no regular expression: missing ): lo(ss");
+                    "--log_rule is \"lo(ss\", not a regular expression: missing ): lo(ss");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST_CASE("what is not a pattern is refused: where it was given, what is wrong, 
     CAPTURE(pattern);
     CHECK_THROWS_WITH(
         Pattern("--grep", pattern),
-        ("--grep is \"" + std::string(pattern) + "\", no regular expression: " + message).c_str());
+        ("--grep is \"" + std::string(pattern) + "\", not a regular expression: " + message).c_str());
   };
   refuses("(a", "missing ): (a");
   refuses("ab[c", "missing ]: [c, at character 3");
@@ -52,7 +52,7 @@ TEST_CASE("what is not a pattern is refused: where it was given, what is wrong, 
   refuses("x(?<!a)", "look-around like (?< is not supported, at character 2");
   CHECK_THROWS_AS(Pattern("--grep", "((a{500}){500}){500}"), Error);
   CHECK_THROWS_WITH(Pattern("--grep", "a\xff"),
-                    "--grep is \"a\uFFFD\", no regular expression: invalid UTF-8");
+                    "--grep is \"a\uFFFD\", not a regular expression: invalid UTF-8");
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ TEST_CASE("called torchrun, its own variables speak for flags that are not given
 
 TEST_CASE("flags that contradict each other are refused, those that are beaten say so") {
   CHECK_THROWS_WITH_AS(parse_launch_options({"-m", "--no-python", "x"}, {}),
-                       "--module and --no_python are both given: a module is run by Python", Error);
+                       "--module and --no_python are both given: only Python can run a module", Error);
   CHECK(parse_launch_options({"--standalone", "--master-port=5", "x"}, {}).options.notes ==
         Words{"--master_port has no effect: --standalone takes a free port of this host"});
 }

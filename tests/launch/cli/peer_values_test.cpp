@@ -82,10 +82,11 @@ TEST_CASE("a template of torchrun becomes one of ours") {
   CHECK(prefix_of("[${role_name}${local_rank}]:") == "[{role}{local_rank}]:");
   CHECK(prefix_of("$hostname/${rank}: ") == "{host}/{rank}: ");
   CHECK(prefix_of("$$5") == "$5");
-  CHECK(error_of(parse_torch_prefix, "${rnak}") ==
-        "--flag is \"${rnak}\", must be of ${role_name}, ${local_rank}, ${rank} and ${hostname}");
+  CHECK(
+      error_of(parse_torch_prefix, "${rnak}") ==
+      "--flag is \"${rnak}\", must be a text with only the names ${role_name}, ${local_rank}, ${rank} and ${hostname}");
   CHECK(error_of(parse_torch_prefix, "{rank}") ==
-        "--flag is \"{rank}\", must be a text without braces other than ${rank} and its like");
+        "--flag is \"{rank}\", must be a text with braces only in names such as ${rank}");
   CHECK(prefix_of(TeePrefix().text.c_str()) == TeePrefix().prefix.text);
 }
 

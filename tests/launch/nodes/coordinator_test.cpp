@@ -144,7 +144,7 @@ TEST_CASE("those that wait are told every 10 s who is missing, and after the tim
   scene.take(scene.coordinator.woke(scene.now));
   REQUIRE(scene.last<Over>(1) != nullptr);
   CHECK(scene.last<Over>(1)->failure->line ==
-        "after 600 s node 1 (10.0.0.2), node 2 (10.0.0.3) did not join (--join_timeout)");
+        "node 1 (10.0.0.2), node 2 (10.0.0.3) did not join within 600 s (--join_timeout)");
   CHECK(scene.last<Over>(1)->failure->exit_code == 75);
 }
 
@@ -203,9 +203,10 @@ TEST_CASE("failures that the clocks cannot tell apart are called so") {
   scene.run_two();
   scene.say(1, Ended{0, Scene::failure(1000, "rank 0 exited with code 3"), {}});
   scene.say(2, Ended{0, Scene::failure(1015, "rank 2 exited with code 3"), {}});
-  CHECK(scene.last<Over>(1)->failure->block ==
-        "rank 0 exited with code 3\n"
-        "fleetrun: rank 2 exited with code 3 at the same time: the nodes know the times to 0.0 ms\n");
+  CHECK(
+      scene.last<Over>(1)->failure->block ==
+      "rank 0 exited with code 3\n"
+      "fleetrun: rank 2 exited with code 3 at the same time: the nodes can compare times only to within 0.0 ms\n");
 }
 
 TEST_CASE("what all nodes find at the same time, such as --timeout, is one failure") {

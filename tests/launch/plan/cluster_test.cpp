@@ -79,10 +79,9 @@ TEST_CASE("a port of the master that --start_port gives to a rank is an error") 
   const auto error = [](const std::string& master) {
     return error_of({"--nproc_per_node=2", "--start_port=30000", master}, kCpuHost);
   };
-  CHECK(
-      error("--master=127.0.0.1:30001") ==
-      "the master's port is 30001, which --start_port=30000 gives to rank 1 | --master takes another port, or "
-      "--start_port");
+  CHECK(error("--master=127.0.0.1:30001") ==
+        "the master's port is 30001, which --start_port=30000 gives to rank 1 | --master or --start_port "
+        "chooses another port");
   CHECK(error("--master_port=30000").starts_with("the master's port is 30000, which --start_port=30000"));
   for (const char* port : {"30002", "29999"})
     CHECK(resolve({"--nproc_per_node=2", "--start_port=30000", std::string("--master=127.0.0.1:") + port},

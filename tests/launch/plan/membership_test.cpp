@@ -77,8 +77,9 @@ TEST_CASE("traps of --ips are told apart") {
   CHECK(
       error_of({"--ips=10.0.0.2,192.168.0.2"}) ==
       "--ips lists several addresses of this host: nodes 0, 1 | --node_rank says which of them this node is");
-  CHECK(error_of({"--ips=10.0.0.2,127.0.0.1"}) ==
-        "--ips lists 127.0.0.1 beside addresses of other hosts; on each node that is the node itself");
+  CHECK(
+      error_of({"--ips=10.0.0.2,127.0.0.1"}) ==
+      "--ips lists 127.0.0.1 beside addresses of other hosts; on every node that address means the node itself");
   CHECK(
       error_of({"--ips=10.0.0.2,trap"}) ==
       "--ips names trap, which is 127.0.1.1 on this host: no other node can reach that | give its address instead, or correct the line of trap in /etc/hosts");
@@ -122,7 +123,7 @@ TEST_CASE("nodes may have IPv6 addresses, with or without brackets, in any spell
 TEST_CASE("a list of both families, and addresses that only one link knows, are errors") {
   CHECK(
       error_of({"--ips=10.0.0.1,fd00::2"}) ==
-      "--ips lists 10.0.0.1 over IPv4 and fd00::2 over IPv6: all nodes must be reachable over the same of the two");
+      "--ips lists 10.0.0.1 over IPv4 and fd00::2 over IPv6: all nodes must be reachable over IPv4, or all over IPv6");
   CHECK(error_of({"--ips=fd00::1,two"}).starts_with("--ips lists fd00::1 over IPv6 and two over IPv4: "));
   const std::string link_local =
       ", a link-local address, which other hosts cannot reach | give the nodes' global or unique local addresses (fd00::/8)";
@@ -132,7 +133,7 @@ TEST_CASE("a list of both families, and addresses that only one link knows, are 
 
 TEST_CASE("IPv6 has one loopback address") {
   CHECK(error_of({"--ips=::1,fd00::2"}) ==
-        "--ips lists ::1 beside addresses of other hosts; on each node that is the node itself");
+        "--ips lists ::1 beside addresses of other hosts; on every node that address means the node itself");
   CHECK(error_of({"--ips=::1,[::1]"}) == "--ips lists ::1 twice");
   const Membership members = six_members_of({"--nnodes=2", "--master=[::1]:7000"});
   CHECK(members.may_be_first);
@@ -188,7 +189,7 @@ TEST_CASE("several nodes without a meeting point, or with a rank that cannot be,
         "--node_rank is 2, but there are 2 nodes");
   CHECK(
       error_of({"--nnodes=2", "--master=10.0.0.1:7000", "--node_rank=0"}) ==
-      "--node_rank is 0, but the nodes meet at 10.0.0.1:7000, which is not an address of this host (127.0.0.1, 10.0.0.2, 192.168.0.2) | node 0 is the one at whose address the nodes meet");
+      "--node_rank is 0, but the nodes meet at 10.0.0.1:7000, which is not an address of this host (127.0.0.1, 10.0.0.2, 192.168.0.2) | the nodes meet at an address of node 0");
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ TEST_CASE("the interpreter of a script is looked for, as the kernel reads its fi
   CHECK(why_not("#!/no/\x1b[1msh\n") == script + " needs the interpreter /no/?[1msh, which does not exist");
   CHECK(why_not("#!/bin/sh\r\n") ==
         "the line #!/bin/sh of " + script +
-            " ends with a carriage return, as on Windows: there is no such interpreter");
+            " ends with a carriage return, as on Windows, so Linux does not find the interpreter");
 }
 
 TEST_CASE("torchrun's ways to run a program win over the end of its name") {
