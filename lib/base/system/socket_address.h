@@ -1,4 +1,4 @@
-// An address of IPv4 or IPv6 as the kernel takes it; the one place that turns it into an Endpoint and back.
+// An IPv4 or IPv6 address in the kernel's format. Only this file converts it to an Endpoint and back.
 #pragma once
 #include <netinet/in.h>
 #include <sys/socket.h>

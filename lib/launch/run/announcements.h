@@ -1,5 +1,5 @@
-// What the user reads when a run begins, fails or ends. Messages that PaddlePaddle's launcher prints,
-// too, keep its words and order.
+// What the user reads when a run begins, fails or ends. Messages that PaddlePaddle's launcher also
+// prints keep its words and order.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// On the first node of a run: shows logs of ranks on other nodes on our stdout and stderr while they grow, if the user
-// wants to see these ranks.
+// On the first node of a run: if the user wants to see ranks of other nodes, shows their logs on our stdout and stderr
+// while the logs grow.
 //
 // Asks each node a few times a second for at most 64 KiB of new text. Of a log that grows faster it leaves out a part,
 // and says so.

@@ -1,5 +1,5 @@
-// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do about
-// it, and does it.
+// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do, and
+// does that.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,4 +1,4 @@
-// What a running fleetrun can be asked through its socket, as JSON on one line, and what it answers.
+// The requests that a running fleetrun accepts at its socket, and its answers: JSON, one line each.
 #pragma once
 #include <optional>
 #include <string>

@@ -35,7 +35,7 @@ class RemoteLog {
   // Takes the answer to wish(), and returns the text that can be shown now. `newest` is the attempt that runs. After
   // the end of an earlier attempt's log it goes on with the log of the next attempt.
   std::string take(const JsonValue& piece, int newest, TimePoint now);
-  // Skips to the last `keep` bytes, and there to the start of a line. Returns what can be shown before them.
+  // Skips to the first line that starts within the last `keep` bytes. Returns the text to show before that line.
   std::string skip(std::int64_t keep);
   std::string finish() { return text_.finish(); }
 
