@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -115,26 +116,34 @@ void sum_ranks(Communicator& comm, BufferView buffer) {
 TEST_CASE("a world makes more communicators, of all ranks and of groups, that work beside each other") {
   for (const CommBackend backend : {CommBackend::shared_memory, CommBackend::gloo}) {
     Launcher launcher(4);
-    CHECK_NOTHROW(testing::run_ranks(4, [&](int rank) {
+    testing::FirstFailure
+        failure;  // noted before the rank gives its communicators up, which the others notice
+    testing::run_ranks(4, [&](int rank) {
       RankEnv env = launcher.env_of(rank);
       env.comm_backend = backend;
-      const World world = join_world(env, 20s);
+      std::optional<World> world;
       std::vector<std::unique_ptr<Communicator>> more;
-      more.push_back(world.more(world.party(), "1"));
-      for (const auto algorithm : {HierarchicalAlgorithm::leader, HierarchicalAlgorithm::scatter})
-        more.push_back(make_hierarchical({.party = world.party(),
-                                          .group_size = 2,
-                                          .algorithm = algorithm,
-                                          .name = std::to_string(more.size() + 1)},
-                                         world.more));
-      if (shares_memory(*more.back()) != (backend == CommBackend::shared_memory))
-        throw std::runtime_error("another backend");
-      testing::run_ranks(3, [&](int i) {
-        Communicator& comm = *more[static_cast<std::size_t>(i)];
-        const auto memory = world.communicator->allocate(40'000);
-        for (int round = 0; round < 20; ++round) sum_ranks(comm, {memory->data(), 10'000, DType::f32});
+      failure.guard([&] {
+        world.emplace(join_world(env, 20s));
+        more.push_back(world->more(world->party(), "1"));
+        for (const auto algorithm : {HierarchicalAlgorithm::leader, HierarchicalAlgorithm::scatter})
+          more.push_back(make_hierarchical({.party = world->party(),
+                                            .group_size = 2,
+                                            .algorithm = algorithm,
+                                            .name = std::to_string(more.size() + 1)},
+                                           world->more));
+        if (shares_memory(*more.back()) != (backend == CommBackend::shared_memory))
+          throw std::runtime_error("another backend");
+        testing::run_ranks(3, [&](int i) {
+          failure.guard([&] {
+            Communicator& comm = *more[static_cast<std::size_t>(i)];
+            const auto memory = world->communicator->allocate(40'000);
+            for (int round = 0; round < 20; ++round) sum_ranks(comm, {memory->data(), 10'000, DType::f32});
+          });
+        });
       });
-    }));
+    });
+    CHECK_NOTHROW(failure.rethrow());
   }
 }
 

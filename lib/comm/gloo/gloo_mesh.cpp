@@ -66,20 +66,22 @@ std::shared_ptr<gloo::Context> connect_all(const MeshOptions& options, const std
   return context;
 }
 
-using Digests = std::vector<std::array<std::uint8_t, 32>>;  // by rank; our own place is not used
+template <std::size_t Bytes>
+using Messages = std::vector<std::array<std::uint8_t, Bytes>>;  // by rank; our own place is not used
 
-// Gives each rank its digest of `out` and takes theirs.
-Digests swap_digests(gloo::Context& context, Digests out, std::uint32_t tag, Deadline deadline) {
-  constexpr std::size_t kBytes = 32;
+// Gives each rank its message of `out` and takes theirs.
+template <std::size_t Bytes>
+Messages<Bytes> swap_messages(gloo::Context& context, Messages<Bytes> out, std::uint32_t tag,
+                              Deadline deadline) {
   const auto slot = gloo::Slot::build(kProofSlotPrefix, tag);
-  Digests in(out.size());
-  const auto sending = context.createUnboundBuffer(out.data(), out.size() * kBytes);
-  const auto receiving = context.createUnboundBuffer(in.data(), in.size() * kBytes);
+  Messages<Bytes> in(out.size());
+  const auto sending = context.createUnboundBuffer(out.data(), out.size() * Bytes);
+  const auto receiving = context.createUnboundBuffer(in.data(), in.size() * Bytes);
   for (int other = 0; other < context.size; ++other) {
     if (other == context.rank) continue;
-    const std::size_t offset = static_cast<std::size_t>(other) * kBytes;
-    receiving->recv(other, slot, offset, kBytes);
-    sending->send(other, slot, offset, kBytes);
+    const std::size_t offset = static_cast<std::size_t>(other) * Bytes;
+    receiving->recv(other, slot, offset, Bytes);
+    sending->send(other, slot, offset, Bytes);
   }
   for (int other = 1; other < context.size; ++other) {
     receiving->waitRecv(deadline.remaining());
@@ -97,14 +99,15 @@ Mac proof(const MeshOptions& options, int from, int to, const Nonce& from_nonce,
 
 // Throws Error(protocol) that names the rank that is not what it says.
 void prove(const MeshOptions& options, gloo::Context& context, Deadline deadline) {
+  using Digests = Messages<32>;
   const int self = context.rank;
   const auto ranks = static_cast<std::size_t>(context.size);
   const Nonce ours = make_nonce();
-  const Digests nonces = swap_digests(context, Digests(ranks, ours), 0, deadline);
+  const Digests nonces = swap_messages(context, Digests(ranks, ours), 0, deadline);
   Digests proofs(ranks);
   for (std::size_t other = 0; other < ranks; ++other)
     proofs[other] = proof(options, self, static_cast<int>(other), ours, nonces[other]);
-  const Digests theirs = swap_digests(context, std::move(proofs), 1, deadline);
+  const Digests theirs = swap_messages(context, std::move(proofs), 1, deadline);
   for (int other = 0; other < context.size; ++other) {
     const auto index = static_cast<std::size_t>(other);
     if (other != self &&
@@ -112,6 +115,21 @@ void prove(const MeshOptions& options, gloo::Context& context, Deadline deadline
       throw Error(ErrorKind::protocol, fmt::format("who answers as rank {} does not hold the run key",
                                                    options.party.name_of(other)));
   }
+}
+
+// What own_ends() says of us on each rank.
+std::vector<std::string> ends_of_peers(gloo::Context& context, Deadline deadline) {
+  constexpr std::size_t kLongest = 64;  // "[" IPv6 "]:65535" has at most 47 characters
+  Messages<kLongest> out;
+  for (const std::string& end : own_ends(context)) {
+    std::copy_n(end.begin(), std::min(end.size(), kLongest - 1), out.emplace_back().begin());
+  }
+  std::vector<std::string> ends;
+  for (auto& theirs : swap_messages(context, std::move(out), 2, deadline)) {
+    theirs.back() = 0;
+    ends.emplace_back(reinterpret_cast<const char*>(theirs.data()));
+  }
+  return ends;
 }
 
 struct Try {
@@ -126,7 +144,7 @@ Try try_mesh(const MeshOptions& options, const std::string& prefix) {
     made.mesh.watch = std::make_shared<GlooWatch>();
     made.mesh.context = connect_all(options, prefix, *made.mesh.watch, deadline);
     prove(options, *made.mesh.context, deadline);
-    made.mesh.watch->begin(*made.mesh.context);
+    made.mesh.watch->begin(*made.mesh.context, ends_of_peers(*made.mesh.context, deadline));
     made.state = kProven;
   } catch (const std::exception& error) {  // Gloo's, the store's or our own: each ends this try
     made.state = error.what();

@@ -22,6 +22,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include "base/error/error.h"
+#include "base/system/endpoint.h"
 #include "base/system/socket_address.h"
 
 namespace fleetrun::comm {
@@ -145,8 +146,9 @@ class WatchedDevice : public transport::Device {
 };
 
 struct Ends {
-  std::string ours;  // "10.0.0.1:4711"
-  std::string host_of_peer;
+  std::string ours, theirs;  // "10.0.0.1:4711"
+
+  auto operator<=>(const Ends&) const = default;
 };
 
 // Nothing for what is not a connection.
@@ -154,7 +156,7 @@ std::optional<Ends> ends_of(int fd) {
   const auto ours = SocketAddress::own_end(fd);
   const auto theirs = ours ? SocketAddress::end_of_peer(fd) : std::nullopt;
   if (!theirs) return std::nullopt;
-  return Ends{ours->endpoint().describe(), theirs->endpoint().host};
+  return Ends{ours->endpoint().describe(), theirs->endpoint().describe()};
 }
 
 // Gloo's bytes of an address begin with that of the kernel. (As text it has the port's bytes in another order.)
@@ -189,25 +191,33 @@ std::shared_ptr<transport::Device> GlooWatch::device(std::shared_ptr<transport::
   return std::make_shared<WatchedDevice>(*this, std::move(inner));
 }
 
-// Gloo does not say which descriptor a connection has, but where its own end is.
-void GlooWatch::begin(gloo::Context& context) {
-  std::map<std::string, int> rank_of;
+std::vector<std::string> own_ends(gloo::Context& context) {
+  std::vector<std::string> ends(static_cast<std::size_t>(context.size));
   for (int rank = 0; rank < context.size; ++rank)
-    if (rank != context.rank) rank_of[own_end(*context.getPair(rank))] = rank;
+    if (rank != context.rank) ends[static_cast<std::size_t>(rank)] = own_end(*context.getPair(rank));
+  return ends;
+}
+
+// Gloo does not say which descriptor a connection has, but where its ends are. It takes both: the kernel may give a port to a
+// connection while another one has it.
+void GlooWatch::begin(gloo::Context& context, const std::vector<std::string>& ends_of_peers) {
+  const std::vector<std::string> ours = own_ends(context);
+  std::map<Ends, int> rank_of;
+  for (std::size_t rank = 0; rank < ours.size(); ++rank)
+    if (!ours[rank].empty()) rank_of[{ours[rank], ends_of_peers[rank]}] = static_cast<int>(rank);
   std::vector<Connection> found;
   for (const int fd : open_descriptors()) {
     const std::optional<Ends> seen = ends_of(fd);
-    if (!seen || rank_of.count(seen->ours) == 0) continue;
+    if (!seen || rank_of.count(*seen) == 0) continue;
     UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    const std::optional<Ends> ends = copy ? ends_of(copy.get()) : std::nullopt;
-    if (!ends || ends->ours != seen->ours) continue;  // another thread closed it meanwhile
+    if (!copy || ends_of(copy.get()) != seen) continue;  // another thread closed it meanwhile
     keep_asking(copy.get());
-    found.push_back({rank_of.at(ends->ours), std::move(copy), ends->host_of_peer});
-    rank_of.erase(ends->ours);
+    found.push_back({rank_of.at(*seen), std::move(copy), parse_endpoint(seen->theirs).host});
+    rank_of.erase(*seen);
   }
   if (!rank_of.empty())
-    throw Error(ErrorKind::internal,
-                fmt::format("gloo: no descriptor has the connection at {}", rank_of.begin()->first));
+    throw Error(ErrorKind::internal, fmt::format("gloo: no descriptor has the connection from {} to {}",
+                                                 rank_of.begin()->first.ours, rank_of.begin()->first.theirs));
   const std::lock_guard lock(mutex_);
   connections_ = std::move(found);
 }

@@ -24,14 +24,18 @@ namespace fleetrun::comm {
 
 class WakeableBuffer;
 
+// Our end of the connection to each rank, such as "10.0.0.1:4711"; "" for our own rank.
+std::vector<std::string> own_ends(gloo::Context& context);
+
 // The connections of one mesh. Any thread may ask.
 class GlooWatch {
  public:
   // A device like `inner`. The watch can end the waits of a context made with it, and outlives that context.
   std::shared_ptr<gloo::transport::Device> device(std::shared_ptr<gloo::transport::Device> inner);
 
-  // Begins to watch. Call it when all ranks are connected. Throws Error(internal) when it cannot find a connection.
-  void begin(gloo::Context& context);
+  // Begins to watch. Call it when all ranks are connected. `ends_of_peers`: what own_ends() says of us on each rank.
+  // Throws Error(internal) when it cannot find a connection.
+  void begin(gloo::Context& context, const std::vector<std::string>& ends_of_peers);
   void end();  // call it before the context ends: the copies here would keep connections open
   // Takes over the connections that `other` watches, of another mesh of the same ranks. Returns copies of them, by
   // rank.

@@ -21,7 +21,9 @@
 #include "base/error/error.h"
 #include "comm/communicator_cases.h"
 #include "comm/rendezvous/memory_store.h"
+#include "support/leave_out.h"
 #include "support/run_world.h"
+#include "support/with_ports.h"
 
 namespace fleetrun::comm::gloo_test {
 namespace {
@@ -71,6 +73,24 @@ void all_reduce(Communicator& comm, std::size_t count) {
   std::vector<float> buffer(count, 1.0F);
   comm.all_reduce({buffer.data(), count, DType::f32}, ReduceOp::sum);
   if (count > 0 && buffer.back() != static_cast<float>(comm.size())) throw std::runtime_error("a wrong sum");
+}
+
+// The kernel gives a port to a new socket while an older connection has it. The two differ only at their other ends.
+TEST_CASE("gloo: connections whose own ends have the same port are told apart") {
+  const bool done = testing::with_ports("40000 40511", [] {
+    GlooWorld worlds[3] = {{.size = 4}, {.size = 4}, {.size = 4}};
+    testing::FirstFailure failure;  // noted before a rank gives up its communicators, which the others notice
+    testing::run_ranks(4, [&](int rank) {
+      std::vector<std::unique_ptr<Communicator>> communicators;
+      failure.guard([&] {
+        for (GlooWorld& world : worlds) communicators.push_back(make_gloo(world.options_of(rank)));
+        for (const auto& communicator : communicators) all_reduce(*communicator, 1000);
+        for (const auto& communicator : communicators) communicator->barrier();
+      });
+    });
+    CHECK_NOTHROW(failure.rethrow());
+  });
+  if (!done) LEAVE_OUT("no network namespace can be made here");
 }
 
 TEST_CASE("gloo: a rank that dies in mid-training is named by every other, with the collective") {

@@ -1,13 +1,9 @@
 #include "launch/plan/port_guard.h"
 
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <fstream>
-#include <functional>
-#include <future>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -16,6 +12,7 @@
 #include "base/system/socket_address.h"
 #include "launch/loop/listen_on.h"
 #include "support/leave_out.h"
+#include "support/with_ports.h"
 
 namespace fleetrun::launch::port_guard_test {
 namespace {
@@ -109,18 +106,6 @@ TEST_CASE("two launchers never hold the same port") {
   CHECK_THROWS_AS(hold_ports(cluster), Error);
 }
 
-// In a network of its own, where the kernel picks from these ports only. False: that takes root.
-bool with_ports(const char* first_and_last, const std::function<void()>& work) {
-  return std::async(std::launch::async,
-                    [&] {
-                      if (::unshare(CLONE_NEWNET) != 0) return false;
-                      std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << first_and_last << std::flush;
-                      work();
-                      return true;
-                    })
-      .get();
-}
-
 std::set<int> ports_of(const HeldPorts& held) {
   std::set<int> ports = {held.endpoints.master.port};
   for (const Endpoint& endpoint : held.endpoints.ranks) ports.insert(endpoint.port);
@@ -140,7 +125,7 @@ UniqueFd take_name_of(int port) {
 
 TEST_CASE(
     "--no_port_hold --nproc_per_node 200 beside another run: ports that one has claimed are passed over") {
-  const bool done = with_ports("40000 40019", [] {
+  const bool done = testing::with_ports("40000 40019", [] {
     ClusterSpec cluster = cluster_of(9);
     cluster.hold_ports = false;
     const HeldPorts first = hold_ports(cluster);
@@ -153,7 +138,7 @@ TEST_CASE(
 }
 
 TEST_CASE("port_squatter.pl: somebody who has taken all names stops nobody from getting ports") {
-  const bool done = with_ports("40000 40019", [] {
+  const bool done = testing::with_ports("40000 40019", [] {
     std::vector<UniqueFd> taken;
     for (int port = 40000; port < 40020; ++port) taken.push_back(take_name_of(port));
     const HeldPorts held = hold_ports(cluster_of(9));
@@ -164,7 +149,7 @@ TEST_CASE("port_squatter.pl: somebody who has taken all names stops nobody from 
 }
 
 TEST_CASE("without a free port the range of ports is named") {
-  const bool done = with_ports("40000 40004", [] {
+  const bool done = testing::with_ports("40000 40004", [] {
     CHECK_THROWS_WITH_AS(hold_ports(cluster_of(5)), "found no free port: Address already in use (errno 98)",
                          Error);
   });
