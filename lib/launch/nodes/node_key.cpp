@@ -20,6 +20,11 @@ constexpr std::size_t kLeastBytes = 32, kMostBytes = 4096;
 // Of any text: its digest.
 RunKey key_of(std::string_view secret) { return {hmac_sha256(RunKey(), secret)}; }
 
+// Without O_NONBLOCK the opening of a FIFO would wait for a writer.
+UniqueFd open_key(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+}
+
 std::string read_secret(const UniqueFd& fd, const std::string& path) {
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) throw file_error(errno, "reading", path);
@@ -68,10 +73,10 @@ RunKey find_node_key(const LaunchOptions& options, const Environment& environmen
   const bool named = !path.empty();
   const std::string folder = environment.get_or("HOME", "") + "/.fleetrun";
   if (!named) path = folder + "/key";
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd = open_key(path);
   if (!fd && errno == ENOENT && !named) {
     make_secret(folder, path);
-    fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    fd = open_key(path);
   }
   if (!fd) throw file_error(errno, "reading the key", path);
   return key_of(read_secret(fd, path));

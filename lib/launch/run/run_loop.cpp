@@ -209,6 +209,7 @@ std::function<void(std::string_view line)> RunLoop::say() {
 
 void RunLoop::run() {
   try {
+    if (shared_) get_ready(0);
     perform(supervisor_.start(Clock::now()));
     attend();
     while (start_again_with_others()) attend();
@@ -277,12 +278,17 @@ void RunLoop::perform(const Actions& actions) {
   announce_left_alone(left_alone, console_);
 }
 
-void RunLoop::begin_attempt(int number) {
+// Over several nodes this waits for all of them. Until then the Supervisor, and all who ask, stay with the attempt before.
+void RunLoop::get_ready(int number) {
   if (number > 0) support_.begin_attempt(number);
   attempt_ = {};  // releases its ports first: one that the user named is taken again
-  HeldPorts ports = hold_ports(plan_.cluster);
-  if (shared_) shared_->begin_attempt(number, ports, report_);
-  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports), logs_, support_);
+  ports_ = hold_ports(plan_.cluster);
+  if (shared_) shared_->begin_attempt(number, ports_, report_);
+}
+
+void RunLoop::begin_attempt(int number) {
+  if (!shared_) get_ready(number);
+  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports_), logs_, support_);
   if (number == 0) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
@@ -314,6 +320,7 @@ bool RunLoop::start_again_with_others() {
   const auto delay = shared_->end_attempt(report_);
   if (!delay) return false;
   archive_and_announce(*delay);
+  get_ready(state_.verdict.attempt + 1);
   perform(supervisor_.start_again(Clock::now()));
   return true;
 }

@@ -10,6 +10,7 @@
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_session.h"
+#include "launch/plan/port_guard.h"
 #include "launch/report/report.h"
 #include "launch/run/hang_sampler.h"
 #include "launch/run/roll_call.h"
@@ -64,6 +65,7 @@ class RunLoop {
   void look_for_hang();
 
   void perform(const Actions& actions);
+  void get_ready(int number);  // for this attempt
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);
   void end();
@@ -88,6 +90,7 @@ class RunLoop {
   ProcessGroup group_;     // carries out decisions, and notices when ranks end
   SignalWatch signals_;    // notices signals to fleetrun
   const RunState state_;   // read-only view for other parts
+  HeldPorts ports_;        // for the next attempt
   Attempt attempt_;        // the present attempt
 
   HangSampler hangs_;  // measures the ranks and asks the HangRules

@@ -30,6 +30,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
 }  // namespace
 
 void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
+  attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
   Ready ready = {.attempt = attempt,
                  .ports = {},
@@ -64,15 +65,13 @@ void SharedRun::pass_on(const Event& event) {
     sources_.events.push_at(*sources_.supervisor.timeout(), Woke{});
   if (!verdict) return;
   if (std::exchange(ending_, true)) return hurry(event);
-  sources_.nodes.send(
-      Failed{sources_.state.verdict.attempt, failure_here(*verdict, sources_.nodes.shared(Clock::now()))});
+  sources_.nodes.send(Failed{attempt_, failure_here(*verdict, sources_.nodes.shared(Clock::now()))});
 }
 
 // A second Ctrl-C kills the ranks of all nodes.
 void SharedRun::hurry(const Event& event) {
   const auto* signal = std::get_if<SignalReceived>(&event);
-  if (signal != nullptr && signal->signal == SIGINT)
-    sources_.nodes.send(Hurry{sources_.state.verdict.attempt});
+  if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
 }
 
 // What has no rank has a node. To the others a node whose front process is gone is a lost one.
@@ -113,27 +112,27 @@ void SharedRun::look_at(const Event& event) {
   if (told_failure_ || verdict.cause == Cause::elsewhere) return;
   told_failure_ = true;
   failed_at_ = Clock::now();
-  sources_.nodes.send(Failed{verdict.attempt, failure_here(verdict, time_of_failure())});
+  sources_.nodes.send(Failed{attempt_, failure_here(verdict, time_of_failure())});
 }
 
 // All nodes stop and continue together, and pass on the same signals.
 void SharedRun::tell_signal(const Event& event) {
   const auto* signal = std::get_if<SignalReceived>(&event);
   if (signal != nullptr && is_obeyed_by_a_run(signal->signal))
-    sources_.nodes.send(Signalled{sources_.state.verdict.attempt, signal->signal});
+    sources_.nodes.send(Signalled{attempt_, signal->signal});
 }
 
 void SharedRun::tell_finish(const Event& event) {
   const auto* exited = std::get_if<WorkerExited>(&event);
   if (exited == nullptr || std::exchange(told_finish_, true)) return;
   const Verdict& verdict = sources_.state.verdict;
-  sources_.nodes.send(Finished{verdict.attempt, verdict.number_of(exited->rank)});
+  sources_.nodes.send(Finished{attempt_, verdict.number_of(exited->rank)});
 }
 
 std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   const Verdict& verdict = sources_.state.verdict;
   Ended ended = {
-      .attempt = verdict.attempt, .failure = {}, .ranks = ranks_json(report), .roll_call = report.roll_call};
+      .attempt = attempt_, .failure = {}, .ranks = ranks_json(report), .roll_call = report.roll_call};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);

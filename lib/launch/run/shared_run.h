@@ -60,6 +60,7 @@ class SharedRun {
   SharedTime time_of_failure() const;
 
   Sources sources_;
+  int attempt_ = 0;            // that runs, or that all nodes get ready for
   bool told_failure_ = false;  // in this attempt
   bool told_finish_ = false;   // sent that the first rank here finished
   bool ending_ = false;        // this node knows that the attempt is ending

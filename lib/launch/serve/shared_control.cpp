@@ -33,9 +33,18 @@ std::string ranks_within(const RankSet& wanted, const RankRange& range) {
   return text;
 }
 
-bool has_text(const JsonValue& pieces) {
-  return std::any_of(pieces.items.begin(), pieces.items.end(),
-                     [](const JsonValue& piece) { return !text_in(piece, "text").empty(); });
+std::int64_t attempt_in(const JsonValue& object) {
+  const JsonValue* const attempt = object.find("attempt", Kind::integer);
+  return attempt == nullptr ? 0 : attempt->integer;
+}
+
+// Whether a follower who has been given this will find more: the rest of a log, or the log of the next attempt.
+bool has_more(const JsonValue& answer) {
+  const JsonValue* const pieces = answer.find("logs", Kind::list);
+  return pieces != nullptr &&
+         std::any_of(pieces->items.begin(), pieces->items.end(), [&](const JsonValue& piece) {
+           return !text_in(piece, "text").empty() || attempt_in(piece) < attempt_in(answer);
+         });
 }
 
 }  // namespace
@@ -150,8 +159,7 @@ void SharedControl::log(const JsonValue& request, const std::string& sender, con
                   {{"error", fmt::format("{} does not answer", name_of_node(nodes_.placed(), *node))},
                    {"silent", true}})
             : answers.begin()->second;
-    const JsonValue* const pieces = answer.find("logs", Kind::list);
-    end_answer(request, *node, pieces != nullptr && has_text(*pieces));
+    end_answer(request, *node, has_more(answer));
     answer.add("over", over_);
     reply(to_json(answer));
   });

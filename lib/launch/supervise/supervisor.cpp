@@ -122,12 +122,18 @@ Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
 }
 
 Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
-  const auto& chosen = options_.stop_signals;
-  if (phase_ == Phase::running && std::find(chosen.begin(), chosen.end(), event.signal) != chosen.end())
+  if (!ends_the_run(event.signal)) return obey(event.signal, now);
+  if (phase_ == Phase::running && is_chosen(event.signal))
     stop_signal_ = ends_a_run(event.signal) ? SIGTERM : event.signal;
-  const bool ends = stop_signal_ == event.signal || !is_obeyed_by_a_run(event.signal);
-  return ends ? end_by_signal(event.signal, now) : obey(event.signal, now);
+  return end_by_signal(event.signal, now);
 }
+
+bool Supervisor::is_chosen(int signal) const {
+  const auto& chosen = options_.stop_signals;
+  return std::find(chosen.begin(), chosen.end(), signal) != chosen.end();
+}
+
+bool Supervisor::ends_the_run(int signal) const { return is_chosen(signal) || !is_obeyed_by_a_run(signal); }
 
 Actions Supervisor::handle(const SignalElsewhere& event, TimePoint now) { return obey(event.signal, now); }
 
@@ -283,8 +289,9 @@ std::optional<Verdict> Supervisor::end_between_attempts(const Event& event, Time
   const int signal = here != nullptr ? here->signal : elsewhere != nullptr ? elsewhere->signal : 0;
   if (signal == SIGTSTP && !clocks_.stand_still()) clocks_.standing_since = now;
   if (signal == SIGCONT) start_clocks(now);
+  if (const auto* stood = std::get_if<StoodStill>(&event)) handle(*stood, now);
   Verdict end = {.attempt = verdict_.attempt, .span = verdict_.span};
-  if (here != nullptr && ends_a_run(signal)) {
+  if (here != nullptr && ends_the_run(signal)) {
     end.signal = signal;
     launch::set_cause(end, Cause::stopped, kSignalExitCode + signal);
   } else if (std::holds_alternative<FrontLost>(event)) {
@@ -387,7 +394,9 @@ Actions Supervisor::end_of_ranks(TimePoint now) {
   phase_ = Phase::pausing;
   if (suspended_) clocks_.standing_since = now;
   clocks_.deadline = now + *restart_in_;
-  return {EndAttempt{*restart_in_}, WakeAt{clocks_.deadline}};
+  Actions actions = {EndAttempt{*restart_in_}};
+  for (const Action& action : wake_ups()) actions.push_back(action);  // the timeout may have passed meanwhile
+  return actions;
 }
 
 bool Supervisor::any_running() const {

@@ -122,6 +122,8 @@ class Supervisor {
   Actions hurry(TimePoint now) { return stopping() ? kill(now) : Actions(); }
   Actions begin_attempt(TimePoint now);
   void forget_attempt();
+  bool is_chosen(int signal) const;     // by --signals_to_handle
+  bool ends_the_run(int signal) const;  // when this node's fleetrun receives it
   Actions end_by_signal(int signal, TimePoint now);
   Actions obey(int signal, TimePoint now);  // a signal that does not end the run: suspend, continue, pass on
   Actions await_others(TimePoint now);

@@ -163,6 +163,16 @@ TEST_CASE("a key that others may read is refused") {
   CHECK(contains(end.err, "chmod 600 " + cluster.home() + "/.fleetrun/key"));
 }
 
+TEST_CASE("a key that is a FIFO is refused at once") {
+  Cluster cluster(2);
+  const std::string key = cluster.folder(0) + "/fifo";
+  REQUIRE(::mkfifo(key.c_str(), 0600) == 0);
+  cluster.start(0, {"--key_file=" + key, FAKE_WORKER});
+  const ChildResult end = cluster.end_of(0, 20s);
+  CHECK(end.code == 76);
+  CHECK_MESSAGE(contains(end.err, key + " is not a file"), end.err);
+}
+
 TEST_CASE("nodes that share a home and start together agree on the key that one of them makes") {
   for (int i = 0; i < 5; ++i) {
     Cluster cluster(8);

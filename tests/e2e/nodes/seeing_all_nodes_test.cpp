@@ -132,6 +132,20 @@ TEST_CASE("fleetrun logs -f follows ranks of other nodes to their last words") {
     CHECK_MESSAGE(contains(followed(), line), followed());
 }
 
+TEST_CASE(
+    "in the pause before a restart, ps and logs show the attempt that has ended, and no rank is waited for") {
+  Cluster cluster(2);
+  cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=8", "--", "/bin/sh", "-c",
+                 "echo hello; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7"});
+  for (const int each : {0, 1}) REQUIRE(cluster.says(each, "restart 1 of at most 1 in 8 s"));
+  for (const auto& rank : ranks_on(cluster, 0)) CHECK(contains(rank["state"].dump(), "exited with code 7"));
+  CHECK(ask(cluster, 0, "logs", {"--rank=1"}).out == "hello\n");
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK_MESSAGE(end.code == 0, end.err);
+    CHECK_MESSAGE(!contains(end.err, "waiting for"), end.err);
+  }
+}
+
 TEST_CASE("after a restart, the console and fleetrun logs -f go on with the log of the next attempt") {
   Cluster cluster(2);
   const std::string stay = cluster.shared() / "stay";

@@ -10,9 +10,9 @@ namespace {
 
 const HostFacts kHost = {.addresses = {"127.0.0.1", "10.0.0.2", "192.168.0.2"}, .name = "two"};
 
-LaunchOptions options_of(std::vector<std::string> words) {
+LaunchOptions options_of(std::vector<std::string> words, const Environment& environment = {}) {
   words.emplace_back("program");
-  return parse_launch_options(words, {}).options;
+  return parse_launch_options(words, environment).options;
 }
 
 // Addresses stand for themselves; these names mean addresses on this host.
@@ -27,14 +27,14 @@ std::vector<NamedNode> names_of(const LaunchOptions& options) {
   return nodes;
 }
 
-Membership members_of(const std::vector<std::string>& words) {
-  const LaunchOptions options = options_of(words);
+Membership members_of(const std::vector<std::string>& words, const Environment& environment = {}) {
+  const LaunchOptions options = options_of(words, environment);
   return resolve_membership(options, names_of(options), kHost);
 }
 
-std::string error_of(const std::vector<std::string>& words) {
+std::string error_of(const std::vector<std::string>& words, const Environment& environment = {}) {
   try {
-    members_of(words);
+    members_of(words, environment);
   } catch (const Error& error) {
     CHECK(error.exit_code() == 2);
     return error.message() + (error.hint().empty() ? "" : " | " + error.hint());
@@ -182,6 +182,11 @@ TEST_CASE("torchrun's words name the meeting point, too") {
 }
 
 TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {
+  Environment of_a_rank;
+  of_a_rank.set("PADDLE_NNODES", "2");
+  CHECK(
+      error_of({}, of_a_rank) ==
+      "PADDLE_NNODES is 2, but nothing says where the nodes meet | inside a rank of another run, which sets it, --nnodes=1 starts a run of this host alone");
   CHECK(
       error_of({"--nnodes=2"}) ==
       "--nnodes is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them");

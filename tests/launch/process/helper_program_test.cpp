@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 

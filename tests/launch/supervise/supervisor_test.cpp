@@ -280,6 +280,47 @@ TEST_CASE("the timeout ends the pause before a restart, too") {
   CHECK_FALSE(supervisor.verdict().rank);
 }
 
+TEST_CASE(
+    "a timeout that passes while ranks are being stopped ends the pause before a restart at its start") {
+  Supervisor supervisor(2, {.grace = 30s, .timeout = 10s, .restart = {.most = 2, .first_delay = 30s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(8s));
+  CHECK(supervisor.on(Woke{}, at(10s)).empty());
+  CHECK(supervisor.on(exit_of(1, exited(0)), at(12s)) ==
+        Actions{EndAttempt{30s}, WakeAt{at(10s)}, WakeAt{at(42s)}});
+  supervisor.on(Woke{}, at(12s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::timed_out);
+}
+
+TEST_CASE("a signal that was chosen to end the run does so in the pause before a restart, too") {
+  Supervisor supervisor(1, {.stop_signals = {SIGUSR1}, .restart = {.most = 2, .first_delay = 30s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(8s));
+  supervisor.on(SignalReceived{SIGUSR2}, at(9s));
+  CHECK_FALSE(supervisor.done());
+  supervisor.on(SignalReceived{SIGUSR1}, at(9s));
+  CHECK(supervisor.done());
+  CHECK(supervisor.verdict().cause == Cause::stopped);
+  CHECK(supervisor.verdict().signal == SIGUSR1);
+
+  Supervisor of_a_node(1, {.stop_signals = {SIGUSR1}});
+  of_a_node.start(at(0s));
+  of_a_node.on(exit_of(0, exited(1)), at(8s));
+  CHECK_FALSE(of_a_node.end_between_attempts(SignalReceived{SIGUSR2}, at(9s)));
+  CHECK(of_a_node.end_between_attempts(SignalReceived{SIGUSR1}, at(9s))->signal == SIGUSR1);
+}
+
+TEST_CASE("a chosen signal forbids the restart when it comes while ranks are being stopped") {
+  Supervisor supervisor(2,
+                        {.stop_signals = {SIGUSR1}, .grace = 30s, .restart = {.most = 2, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.on(exit_of(0, exited(1)), at(8s));
+  supervisor.on(SignalReceived{SIGUSR1}, at(9s));
+  CHECK(supervisor.on(exit_of(1, exited(0)), at(10s)).empty());
+  CHECK(supervisor.done());
+}
+
 TEST_CASE("between two attempts of several nodes the timeout ends the run, and Ctrl-Z puts it off") {
   Supervisor supervisor(1, {.timeout = 10s});
   supervisor.start(at(0s));

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "runtime/graph/builder.h"
 #include "support/run_program.h"
 
 namespace fleetrun::runtime::adam_test {

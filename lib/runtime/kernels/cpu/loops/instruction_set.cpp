@@ -38,7 +38,12 @@ constexpr std::size_t kMostOfCpuInfo = 64 << 10;  // the first processor is in i
 
 // "fpu vme de ..."; "" where /proc has none.
 std::string flags_of_processor() {
-  const std::string text = read_file("/proc/cpuinfo", kMostOfCpuInfo);
+  std::string text;
+  try {
+    text = read_file("/proc/cpuinfo", kMostOfCpuInfo);
+  } catch (const Error&) {  // a /proc of processes only, as systemd's ProcSubset=pid makes it
+    return "";
+  }
   const std::size_t begin = text.find("flags");
   return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
 }
