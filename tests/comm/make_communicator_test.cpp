@@ -107,7 +107,8 @@ TEST_CASE("ranks of one host share memory, unless Gloo is asked for") {
 void sum_ranks(Communicator& comm, BufferView buffer) {
   std::fill_n(buffer.as<float>(), buffer.count, static_cast<float>(comm.rank() + 1));
   comm.all_reduce(buffer, ReduceOp::sum);
-  const auto wanted = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
+  const int sum = comm.size() * (comm.size() + 1) / 2;
+  const auto wanted = static_cast<float>(sum);
   if (std::count(buffer.as<float>(), buffer.as<float>() + buffer.count, wanted) !=
       static_cast<std::ptrdiff_t>(buffer.count))
     throw std::runtime_error("a wrong sum");

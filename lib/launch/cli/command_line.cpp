@@ -126,7 +126,7 @@ CalledAs called_as(const std::string& argv0) {
 
 std::string find_log_dir(const FoundFlags& found, const Environment& environment) {
   if (const auto folder = found.value("--log_dir")) return parse_name("--log_dir", *folder);
-  if (const std::string folder = environment.get_or("PADDLE_LOG_DIR", ""); !folder.empty()) return folder;
+  if (std::string folder = environment.get_or("PADDLE_LOG_DIR", ""); !folder.empty()) return folder;
   LaunchOptions options;
   const std::vector<Flag> table = launch_flags(options);
   const ConfigFile file = find_config_file(table, {}, environment, options);

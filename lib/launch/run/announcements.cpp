@@ -77,6 +77,7 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
 void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
   if (signals.empty()) return;
   std::vector<int> ranks;
+  ranks.reserve(signals.size());
   for (const PassOn& one : signals) ranks.push_back(one.rank);
   console.say(fmt::format("{} was not passed on, because it would end {}",
                           describe_signal(signals.front().signal), name_ranks(ranks)));
