@@ -10,8 +10,8 @@ namespace fleetrun {
 constexpr std::chrono::seconds kPeerSilence(5);  // a peer that is silent for this long counts as lost
 
 // Turns on keepalive: from now on the kernel probes an idle connection, and ends it with ETIMEDOUT after kPeerSilence
-// without an answer. It does not end a connection with unacknowledged data, because a stopped peer, whose kernel still
-// answers, may take no more data.
+// without an answer. A connection with unacknowledged data lives on: its peer may be
+// stopped, and then its kernel answers but takes no more data.
 void keep_asking(int fd);
 
 enum class PeerState { there, closed, reset, silent };  // from the weakest to the strongest evidence

@@ -40,7 +40,7 @@ class NodeLink {
   SharedTime shared(TimePoint time) const;
   std::string local_address() const;  // the one that reaches the first node; call it once the link is open
   bool is_open() const { return state_ == State::open; }
-  const std::string& problem() const { return problem_; }  // why there is no connection yet
+  const std::string& problem() const { return problem_; }  // why the link is not open
   void close();                                            // stops reading and writing
 
  private:

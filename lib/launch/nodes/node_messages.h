@@ -140,7 +140,7 @@ struct Again {
   int attempt = 0;         // number of the next attempt
   std::int64_t delay = 0;  // ns until it starts
 };
-// The run is over. If there is no failure, all ranks ended with 0.
+// The run is over. Without a failure, all ranks ended with 0.
 struct Over {
   std::optional<NodeFailure> failure;
   std::optional<int> node;  // where it happened

@@ -8,8 +8,8 @@
 
 namespace fleetrun::launch {
 
-// The environment as a JSON object. "***" replaces the values of variables whose names suggest secrets, and passwords
-// in addresses.
+// The environment as a JSON object. It shows "***" in place of secrets: values of variables such as API_TOKEN, and
+// passwords in addresses.
 std::string backup_environment(const Environment& worker);
 
 // Writes that to the log folder, under the file name in the worker's PADDLE_BACKUP_ENV_PATH, readable only by our user.

@@ -8,7 +8,7 @@
 
 namespace fleetrun::launch {
 
-// `plan.members` is set. Throws Error when there is no usable key.
+// Needs `plan.members`. Throws Error when it cannot read or make a key.
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);
 
 // Adds the other nodes to `cluster`. Throws Error(usage) when --console lists ranks that the run does not have.

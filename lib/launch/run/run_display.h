@@ -31,7 +31,7 @@ class RunDisplay {
   };
   RunDisplay(EventLoop& loop, const Sources& sources);
 
-  // How often to call draw(); none: there is no progress line.
+  // How often to call draw(); none: the run has no progress line.
   std::optional<Clock::duration> draw_interval() const { return progress_.interval(); }
   void draw() { progress_.draw(); }
 

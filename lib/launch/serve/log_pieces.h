@@ -5,7 +5,7 @@
 //                            "text": "hello\n"}]}
 //
 //   errors   true: the log of stderr alone. If the rank has no such log, the answer has "missing": true.
-//   attempt  -1: the present attempt, whose number is in the answer.
+//   attempt  -1 in a request means the present attempt. The answer has its number.
 //   since    only in requests: leave out what was written before this time, in seconds since 1970.
 //   from     offset in bytes. It is 0 in the answer when the log has become shorter than the offset in the request.
 //   bytes    length of the piece in the log. The text may differ in length where the log is not UTF-8.

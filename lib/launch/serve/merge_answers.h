@@ -9,8 +9,8 @@ namespace fleetrun::launch {
 
 using NodeAnswers = std::map<int, JsonValue>;  // by node; nodes that did not answer are missing
 
-// For "ps": the first node's answer, with the ranks of all nodes in order. Each rank has its host. The state of a rank
-// whose node did not answer is "no answer".
+// For "ps": the first node's answer, with the ranks of all nodes in order. Each rank has its host. If a node did
+// not answer, its ranks have the state "no answer".
 JsonValue merge_ps(const Placed& placed, const NodeAnswers& answers);
 
 // For "signal": "ranks" got the signal, "spared" did not because it would end them, "silent" are on nodes that did not

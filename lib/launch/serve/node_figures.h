@@ -12,7 +12,7 @@ class NodeFigures {
  public:
   static constexpr auto kEvery = std::chrono::seconds(1);
 
-  NodeFigures(EventLoop& loop, NodeSession* nodes);  // null nodes: there are no others. Both outlive it.
+  NodeFigures(EventLoop& loop, NodeSession* nodes);  // null nodes: this node is alone. Both outlive it.
   NodeFigures(const NodeFigures&) = delete;
   NodeFigures& operator=(const NodeFigures&) = delete;
 
