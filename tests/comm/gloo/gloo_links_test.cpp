@@ -52,7 +52,7 @@ TEST_CASE("links: sums of any size, also of fewer elements than ranks, and of mo
     auto fds = connect(ranks);
     CHECK_NOTHROW(testing::run_ranks(ranks, [&](int rank) {
       GlooLinks links(std::move(fds[static_cast<std::size_t>(rank)]), rank, waits());
-      for (const std::size_t count : {0, 1, 2, 4, 999, 70'001, 3'000'001}) {
+      for (const std::size_t count : {0, 1, 2, 4, 999, 70'001, ranks == 2 ? 3'000'001 : 700'001}) {
         std::vector<float> data(count, static_cast<float>(rank + 1));
         links.all_reduce({data.data(), count, DType::f32}, ReduceOp::sum);
         links.barrier();
