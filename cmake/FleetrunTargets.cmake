@@ -115,8 +115,10 @@ function(fleetrun_library name kind)
 endfunction()
 
 # fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
-# A subfolder with a CMakeLists.txt of its own makes its own test.
+# A subfolder with a CMakeLists.txt of its own makes its own test. The cases of the files after SECOND_RUN run in a second process, beside
+# those of the others.
 function(fleetrun_test name)
+  cmake_parse_arguments(ARG "" "" "SECOND_RUN" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
   file(GLOB own_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt")
   foreach(own_test IN LISTS own_tests)
@@ -128,12 +130,21 @@ function(fleetrun_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE FLEETRUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
-  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARGN} fleetrun_test_worlds fleetrun_test_main doctest::doctest)
+  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARG_UNPARSED_ARGUMENTS} fleetrun_test_worlds fleetrun_test_main doctest::doctest)
   # Halves the time to compile: the tests check the libraries, which stay optimised and sanitized.
   target_compile_options(${name} PRIVATE -O0)
   if(FLEETRUN_SANITIZE MATCHES "undefined")
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  if(ARG_SECOND_RUN)
+    list(TRANSFORM ARG_SECOND_RUN PREPEND "*/" OUTPUT_VARIABLE patterns)
+    list(JOIN patterns "," patterns)
+    add_test(NAME ${name} COMMAND ${name} "--source-file-exclude=${patterns}")
+    add_test(NAME ${name}_second_run COMMAND ${name} "--source-file=${patterns}")
+    # They take minutes, most of which they wait, for networks that fall silent and the like: they start first.
+    set_tests_properties(${name} ${name}_second_run PROPERTIES TIMEOUT 1500 COST 200)
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  endif()
 endfunction()

@@ -20,7 +20,7 @@ namespace fleetrun {
 
 // Below the ports that the kernel gives out, and one that nobody else in this machine's tests has.
 inline int free_port() {
-  static int next = 10000 + ::getpid() % 1000 * 20;
+  static int next = 10000 + ::getpid() % 100 * 200;
   while (true) {
     const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
