@@ -36,6 +36,7 @@ JsonValue to_value(const std::optional<NodeFailure>& failure) {
                             {"line", failure->line},
                             {"block", failure->block},
                             {"exit_code", failure->exit_code},
+                            {"signal", failure->signal},
                             {"rank", failure->rank},
                             {"evidence", failure->evidence}});
 }
@@ -233,6 +234,7 @@ std::optional<NodeFailure> failure(Fields& outer) {
                          .line = fields.text("line"),
                          .block = fields.text("block"),
                          .exit_code = fields.number<int>("exit_code"),
+                         .signal = fields.number<int>("signal"),
                          .rank = fields.maybe_number("rank")};
   if (const JsonValue* const evidence = fields.object.find("evidence", Kind::object))
     failure.evidence = *evidence;

@@ -64,6 +64,7 @@ struct NodeFailure {
   std::string line;        // one sentence: "rank 5 exited with code 3"
   std::string block;       // what the terminal shows: the line, evidence and last lines of the log
   int exit_code = 0;
+  int signal = 0;           // stopped: the signal
   std::optional<int> rank;  // number in the whole run
   JsonValue evidence;       // as in report.json; null: none
 };

@@ -14,6 +14,7 @@
 #include "launch/loop/listen_on.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/signals.h"
+#include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -22,8 +23,26 @@ constexpr auto kNoteEvery = std::chrono::seconds(10);
 constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
 constexpr auto kLastAsks = std::chrono::seconds(5);       // for the first node to show the ends of our logs
 
-Error as_error(const NodeFailure& failure) {
-  return Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
+NodeFailure failure_while_joining(Cause cause, const std::string& line, int exit_code) {
+  return {.cause = std::string(facts_of(cause).name),
+          .line = line,
+          .block = fmt::format("fleetrun: {}\n", line),
+          .exit_code = exit_code};
+}
+
+NodeFailure stopped_while_joining(int signal) {
+  NodeFailure failure = failure_while_joining(
+      Cause::stopped, fmt::format("stopped by {} before all nodes had joined", describe_signal(signal)),
+      kSignalExitCode + signal);
+  failure.signal = signal;
+  return failure;
+}
+
+// To the others, a node whose front process is gone is a lost one.
+NodeFailure front_lost_while_joining() {
+  return failure_while_joining(Cause::front_lost,
+                               "the front process of fleetrun is gone before all nodes had joined",
+                               static_cast<int>(ErrorKind::temporary));
 }
 
 // What can end the wait for the others: a signal, or the end of the front process.
@@ -31,10 +50,13 @@ class Interruptions {
  public:
   Interruptions(EventLoop& loop, int front_fd) : loop_(loop), front_fd_(front_fd) {
     signals_ = open_signal_fd(handled_signals());
-    loop_.watch_readable(front_fd_, [this] { found_ = SIGKILL; });
+    loop_.watch_readable(front_fd_, [this] {
+      loop_.forget(front_fd_);
+      found_ = front_lost_while_joining();
+    });
     loop_.watch_readable(signals_.get(), [this] {
       for (const ReceivedSignal& signal : read_signals(signals_.get()))
-        if (ends_a_run(signal.number)) found_ = signal.number;
+        if (ends_a_run(signal.number)) found_ = stopped_while_joining(signal.number);
     });
   }
   ~Interruptions() {
@@ -44,21 +66,13 @@ class Interruptions {
   Interruptions(const Interruptions&) = delete;
   Interruptions& operator=(const Interruptions&) = delete;
 
-  std::optional<NodeFailure> found() const {
-    if (found_ == 0) return std::nullopt;
-    const std::string line =
-        fmt::format("stopped by {} before all nodes had joined", describe_signal(found_));
-    return NodeFailure{.cause = "stopped",
-                       .line = line,
-                       .block = fmt::format("fleetrun: {}\n", line),
-                       .exit_code = kSignalExitCode + found_};
-  }
+  const std::optional<NodeFailure>& found() const { return found_; }
 
  private:
   EventLoop& loop_;
   int front_fd_;
   UniqueFd signals_;
-  int found_ = 0;
+  std::optional<NodeFailure> found_;
 };
 
 }  // namespace
@@ -110,7 +124,7 @@ std::string NodeSession::own_name() const {
   return fmt::format("node {} ({})", node, placed_->nodes.at(node).address);
 }
 
-const Placed& NodeSession::join(int front_fd) {
+std::optional<NodeFailure> NodeSession::join(int front_fd) {
   const Interruptions interruptions(loop_, front_fd);
   const TimePoint deadline = Clock::now() + options_.join_timeout;
   TimePoint next_note = Clock::now() + kNoteEvery;
@@ -121,7 +135,7 @@ const Placed& NodeSession::join(int front_fd) {
     loop_.run_one();
     if (const auto failure = interruptions.found()) {
       if (server_) leave(*failure);
-      throw as_error(*failure);
+      return failure;
     }
     if (link_->is_open()) continue;
     const std::string where = fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
@@ -132,10 +146,9 @@ const Placed& NodeSession::join(int front_fd) {
     next_note += kNoteEvery;
     say_(fmt::format("waiting for {}: {}", where, link_->problem()));
   }
-  if (placed_) return *placed_;
-  const auto& over = std::get<Over>(*answer_);
+  if (placed_) return std::nullopt;
   if (server_) server_->finish();
-  throw as_error(*over.failure);
+  return std::get<Over>(*answer_).failure;
 }
 
 void NodeSession::on_open() {

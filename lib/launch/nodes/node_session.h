@@ -39,9 +39,11 @@ class NodeSession {
   NodeSession(const NodeSession&) = delete;
   NodeSession& operator=(const NodeSession&) = delete;
 
-  // Runs the loop until all nodes have joined and fit together. `front_fd` reaches its end when the front process is
-  // gone. Throws Error(temporary|protocol), or an Error with the exit code of the signal that ended the wait.
-  const Placed& join(int front_fd);
+  // Runs the loop until all nodes have joined and fit together; then returns nothing, and the node has its place.
+  // Otherwise returns why the run ends: a signal, the loss of the front process (`front_fd` reaches its end then), or
+  // what the first node says. Throws Error(temporary) when the first node does not answer in time, and Error(protocol)
+  // when it has another key.
+  std::optional<NodeFailure> join(int front_fd);
 
   const Placed& placed() const { return *placed_; }
   bool is_first() const { return placed_->node_rank == 0; }

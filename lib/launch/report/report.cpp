@@ -127,6 +127,12 @@ std::optional<int> first_failed_rank(const ExitReport& report) {
   return verdict.rank ? std::optional(verdict.number_of(*verdict.rank)) : std::nullopt;
 }
 
+std::optional<int> stop_signal(const ExitReport& report) {
+  if (report.whole) return report.whole->stop_signal;
+  const Verdict& verdict = report.verdict;
+  return verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt;
+}
+
 std::string describe_origin(const std::string& origin) {
   return origin.empty() ? ", not by fleetrun" : ", which " + origin;
 }
@@ -237,7 +243,7 @@ std::string report_json(const ExitReport& report) {
       {"message", message_of(report)},
       {"exit_code", verdict.exit_code},
       {"first_failed_rank", first_failed_rank(report)},
-      {"stop_signal", verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt},
+      {"stop_signal", stop_signal(report)},
       {"started", utc_time(report.started.wall)},
       {"ended", utc_time(report.ended.wall)},
       {"seconds", seconds_between(report.started, report.ended)},

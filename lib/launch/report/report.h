@@ -29,6 +29,7 @@ struct WholeRun {
   std::string message;  // one line
   std::string block;    // for stderr
   int exit_code = 0;
+  std::optional<int> stop_signal;      // of the cause "stopped"
   std::optional<int> rank;             // the first to fail
   JsonValue evidence;                  // evidence_json() of the node where it happened; else null
   JsonValue ranks;                     // on the first node: of all nodes; else null

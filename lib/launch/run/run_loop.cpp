@@ -104,12 +104,19 @@ ClusterSpec number_ranks(const RunPlan& plan, NodeSession& nodes, const LogFolde
   }
 }
 
+// Nodes that do not fit together are an error in the report: no rank is the cause, and nobody stopped the run.
+[[noreturn]] void end_while_joining(const NodeFailure& failure, const NodeSession& nodes,
+                                    ExitReport& report) {
+  if (cause_called(failure.cause)) report.whole = whole_run({.failure = failure, .node = {}}, nodes);
+  throw Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
+}
+
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
                     ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
   NodeSession nodes(loop, node_options(plan, logs, report), say);
-  const Placed& placed = nodes.join(front_fd);
-  report.run_id = placed.run_id;
+  if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
+  report.run_id = nodes.placed().run_id;
   const ClusterSpec cluster = number_ranks(plan, nodes, logs);
   const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                                cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};

@@ -10,7 +10,6 @@
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
-namespace {
 
 WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   WholeRun whole = {.cause = "finished",
@@ -22,12 +21,11 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   whole.message = over.failure->line;
   whole.block = over.failure->block;
   whole.exit_code = over.failure->exit_code;
+  if (over.failure->signal != 0) whole.stop_signal = over.failure->signal;
   whole.rank = over.failure->rank;
   whole.evidence = over.failure->evidence;
   return whole;
 }
-
-}  // namespace
 
 void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
@@ -81,7 +79,8 @@ NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& ti
                          .cause = std::string(facts_of(verdict.cause).name),
                          .line = describe_cause(verdict, sources_.command),
                          .block = {},
-                         .exit_code = verdict.exit_code};
+                         .exit_code = verdict.exit_code,
+                         .signal = verdict.signal};
   if (verdict.cause == Cause::front_lost) failure.exit_code = static_cast<int>(ErrorKind::temporary);
   if (verdict.rank)
     failure.rank = verdict.number_of(*verdict.rank);

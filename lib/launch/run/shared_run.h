@@ -16,6 +16,9 @@
 
 namespace fleetrun::launch {
 
+// How the whole run ended, as the first node decided.
+WholeRun whole_run(const Over& over, const NodeSession& nodes);
+
 // The failure with which this node leaves the run.
 NodeFailure cannot_go_on(const NodeSession& nodes, const Error& error);
 

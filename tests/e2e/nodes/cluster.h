@@ -121,6 +121,11 @@ class Cluster {
     return read(node, "log/workerlog." + std::to_string(local_rank));
   }
   nlohmann::json report(int node) const { return nlohmann::json::parse(read(node, "log/report.json")); }
+  // In one word, for a run that somebody stopped: "stopped by 2".
+  std::string end_in_report(int node) const {
+    const nlohmann::json whole = report(node);
+    return whole["cause"].get<std::string>() + " by " + whole["stop_signal"].dump();
+  }
   bool says(int node, const std::string& text, std::chrono::milliseconds limit = kLimit) const {
     return comes_true([&] { return contains(errors(node), text); }, within(limit));
   }

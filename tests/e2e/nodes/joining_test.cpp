@@ -244,6 +244,7 @@ TEST_CASE("Ctrl-C while waiting for others ends a node at once") {
   const ChildResult end = cluster.end_of(1, 5s);
   CHECK(end.code == 143);
   CHECK_MESSAGE(contains(end.err, "stopped by SIGTERM (15) before all nodes had joined"), end.err);
+  CHECK(cluster.end_in_report(1) == "stopped by 15");
 }
 
 TEST_CASE("Ctrl-C on the first node while it waits ends those that wait with it, with its words") {
@@ -256,8 +257,27 @@ TEST_CASE("Ctrl-C on the first node while it waits ends those that wait with it,
     const ChildResult end = cluster.end_of(node, 5s);
     CHECK(end.code == 130);
     CHECK_MESSAGE(contains(end.err, "stopped by SIGINT (2) before all nodes had joined"), end.err);
+    CHECK(cluster.end_in_report(node) == "stopped by 2");
   }
   CHECK(cluster.nothing_left());
+}
+
+TEST_CASE(
+    "a node that waits for others ends when its front process is killed, and tells those that wait with it") {
+  Cluster cluster(3);
+  cluster.start(0, {"--join_timeout=40", FAKE_WORKER});
+  cluster.start(1, {"--join_timeout=40", FAKE_WORKER});
+  REQUIRE(cluster.says(1, "waiting for node 2 (127.0.0.3)"));
+  cluster.send(0, SIGKILL);
+  cluster.end_of(0, 5s);
+  const ChildResult end = cluster.end_of(1, 10s);
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err, "the front process of fleetrun is gone before all nodes had joined"),
+                end.err);
+  for (const int node : {0, 1}) {
+    REQUIRE(cluster.nothing_left(5s));
+    CHECK(cluster.report(node)["cause"] == "front_lost");
+  }
 }
 
 TEST_CASE("a node that leaves while others are missing may come again") {

@@ -78,8 +78,10 @@ TEST_CASE("Ctrl-C in the pause before a restart ends all nodes, whichever gets i
       CHECK(end.code == 130);
       CHECK_MESSAGE(contains(end.err, "stopped by SIGINT (2) on node " + std::to_string(node)), end.err);
     }
-    CHECK(cluster.report(0)["exit_code"] == 130);
-    CHECK(cluster.report(1)["exit_code"] == 130);
+    for (const int each : {0, 1}) {
+      CHECK(cluster.report(each)["exit_code"] == 130);
+      CHECK(cluster.end_in_report(each) == "stopped by 2");
+    }
     CHECK(cluster.nothing_left());
   }
 }

@@ -31,6 +31,7 @@ const NodeFailure kFailure = {.at = 1234567890123456789,
                               .line = "rank 5 exited with code 3",
                               .block = "two\nlines \"quoted\"\n",
                               .exit_code = 3,
+                              .signal = 15,
                               .rank = 5};
 
 TEST_CASE("what a node says arrives as it was sent") {
@@ -54,6 +55,7 @@ TEST_CASE("what a node says arrives as it was sent") {
   const Ended ended =
       through_wire_to_first(Ended{1, kFailure, JsonValue::list({JsonValue::object({{"rank", 5}})})});
   CHECK(ended.failure->block == kFailure.block);
+  CHECK(ended.failure->signal == kFailure.signal);
   CHECK(to_json(ended.ranks) == R"([{"rank": 5}])");
   CHECK(
       through_wire_to_first(Ended{.ranks = JsonValue::list({}), .roll_call = {"rank 1 sleeps"}}).roll_call ==

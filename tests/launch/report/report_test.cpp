@@ -125,6 +125,23 @@ TEST_CASE("the report for programs has the same facts") {
   CHECK(json["ranks"][3]["role"] == "finished");
 }
 
+TEST_CASE("a run that was stopped on another node has the same cause and signal here") {
+  ExitReport report = report_of(2);
+  report.verdict.cause = Cause::elsewhere;
+  report.whole = WholeRun{.cause = "stopped",
+                          .message = "stopped by SIGINT (2) on node 1 (10.0.0.2)",
+                          .block = {},
+                          .exit_code = 130,
+                          .stop_signal = SIGINT,
+                          .rank = {},
+                          .evidence = {},
+                          .ranks = {},
+                          .roll_call = {}};
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["cause"] == "stopped");
+  CHECK(json["stop_signal"] == SIGINT);
+}
+
 TEST_CASE("an error of ours is a report, too") {
   ExitReport report;
   report.error = "port 6170 cannot be held";
