@@ -34,10 +34,20 @@ bool is_of_a_launcher_around_us(const std::string& variable, const Environment& 
                                              .starts_with(environment.get_or(variable, "") + "/backup_env.");
 }
 
+// A launcher tells its ranks about the nodes of its own run, and they inherit what it was told. A run that a rank starts
+// has nodes of its own: without flags only this one.
+bool is_of_the_nodes_around_us(const Flag& flag, const Environment& environment) {
+  constexpr std::array kNodeFlags = {"--ips",           "--nnodes",      "--node_rank",
+                                     "--rdzv_endpoint", "--master_addr", "--master_port"};
+  const bool inside_a_rank = environment.has("PADDLE_GLOBAL_RANK") || environment.has("TORCHELASTIC_RUN_ID");
+  return inside_a_rank && std::find(kNodeFlags.begin(), kNodeFlags.end(), flag.name()) != kNodeFlags.end();
+}
+
 // The variable that speaks for a flag that was not given, and what it says; nothing when there is none.
 std::optional<std::pair<std::string, std::string>> in_environment(const Flag& flag,
                                                                   const Environment& environment,
                                                                   CalledAs called_as) {
+  if (is_of_the_nodes_around_us(flag, environment)) return std::nullopt;
   std::vector<std::string> variables;
   if (!flag.variable.empty()) variables.push_back(flag.variable);
   if (called_as == CalledAs::torchrun)

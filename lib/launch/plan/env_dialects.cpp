@@ -98,13 +98,16 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
 void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoints, int rank,
                              const TorchNames& names, Environment& environment) {
   const auto set_int = [&](const char* name, int value) { environment.set(name, std::to_string(value)); };
+  if (cluster.node_count() > 1)
+    set_int("NODE_RANK", cluster.node_rank);
+  else if (environment.get("NODE_RANK") == environment.get("GROUP_RANK"))
+    environment.erase("NODE_RANK");  // of the run around this one, when a rank starts fleetrun
   set_int("RANK", rank);
   set_int("WORLD_SIZE", cluster.world_size());
   set_int("LOCAL_RANK", names.virtual_local_rank ? 0 : local_rank_of(cluster, rank));
   set_int("LOCAL_WORLD_SIZE", cluster.local_size());
   set_int("GROUP_RANK", cluster.node_rank);
   set_int("GROUP_WORLD_SIZE", cluster.node_count());
-  if (cluster.node_count() > 1) set_int("NODE_RANK", cluster.node_rank);
   set_int("ROLE_RANK", rank);
   set_int("ROLE_WORLD_SIZE", cluster.world_size());
   environment.set("ROLE_NAME", names.role);

@@ -197,12 +197,12 @@ std::string meeting_source(const LaunchOptions& options) {
 Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
   const int nodes = *options.nnodes.value;
   const std::optional<Endpoint> meeting = named_meeting(options);
-  const bool inherited = !options.nnodes.source.starts_with("--");
+  const bool given_as_flag = options.nnodes.source.starts_with("--");
   if (!meeting)
     throw bad_members(
         fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source, nodes),
-        inherited ? "inside a rank of another run, which sets it, --nnodes=1 starts a run of this host alone"
-                  : "--master=HOST:PORT names the first node; --ips lists all of them");
+        fmt::format("--master=HOST:PORT names the first node; --ips lists all of them{}",
+                    given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
   const std::string address = resolve_name(meeting->host);
   if (address.empty())
     throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));

@@ -213,6 +213,16 @@ TEST_CASE("a list of endpoints that is too long for a variable goes by a file, a
   }
 }
 
+TEST_CASE("a rank may start a run of its own, which has only the rank's node") {
+  Cluster cluster(2);
+  const std::string show = "echo $PADDLE_NNODES nodes, rank $RANK of $WORLD_SIZE, ${NODE_RANK-no} NODE_RANK";
+  for (const ChildResult& end : cluster.run({"--nproc_per_node=1", FLEETRUN_BINARY, "--log_dir=inner",
+                                             "--nproc_per_node=2", "--", "/bin/sh", "-c", show}))
+    CHECK_MESSAGE(end.code == 0, end.err);
+  for (const int node : {0, 1})
+    CHECK(cluster.read(node, "inner/workerlog.1") == "1 nodes, rank 1 of 2, no NODE_RANK\n");
+}
+
 TEST_CASE("of two nodes with one log folder, the second one ends and names it") {
   Cluster cluster(2);
   const std::string logs = cluster.shared().path() + "/logs";

@@ -161,6 +161,24 @@ TEST_CASE("what needs a number of nodes that changes is refused by name, and its
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
 }
 
+TEST_CASE("what a launcher was told about its nodes is not meant for a run that one of its ranks starts") {
+  for (const char* of_a_rank : {"PADDLE_GLOBAL_RANK", "TORCHELASTIC_RUN_ID"}) {
+    Environment environment = with(of_a_rank, "1");
+    for (const auto& [name, value] : {std::pair("PADDLE_NNODES", "2"), std::pair("PADDLE_RANK", "1"),
+                                      std::pair("PADDLE_IPS", "10.0.0.1,10.0.0.2"),
+                                      std::pair("PADDLE_JOB_ID", "mine"), std::pair("PET_NNODES", "2")})
+      environment.set(name, value);
+    for (const CalledAs name : {CalledAs::fleetrun, CalledAs::torchrun}) {
+      const LaunchOptions options = parse_launch_options({"x"}, environment, name).options;
+      CHECK_FALSE(options.nnodes.value);
+      CHECK_FALSE(options.node_rank.value);
+      CHECK(options.ips.value == "127.0.0.1");
+      CHECK(options.job_id.value == "mine");
+    }
+    CHECK(*parse({"--nnodes=3", "x"}, environment).nnodes.value == 3);
+  }
+}
+
 TEST_CASE("what ends a run or starts it again has its times and counts") {
   const LaunchOptions given =
       parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60", "--hang_timeout=0",

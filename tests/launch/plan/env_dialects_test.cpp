@@ -131,6 +131,18 @@ TEST_CASE("a PyTorch worker gets the whole contract and nothing else") {
                   {"WORLD_SIZE", "2"}});
 }
 
+TEST_CASE(
+    "a rank does not inherit the NODE_RANK of a run around its own, but keeps one that the user chose") {
+  Environment inside_a_rank, chosen;
+  inside_a_rank.set("GROUP_RANK", "1");
+  for (Environment* const environment : {&inside_a_rank, &chosen}) {
+    environment->set("NODE_RANK", "1");
+    write_torch_environment(gpu_cluster(), kEndpoints, 1, {}, *environment);
+  }
+  CHECK_FALSE(inside_a_rank.has("NODE_RANK"));
+  CHECK(chosen.get("NODE_RANK") == "1");
+}
+
 TEST_CASE("IPv6 addresses have brackets in endpoints, and none in MASTER_ADDR") {
   const Endpoints endpoints = {.ranks = {{"fd00::1", 6070}, {"fd00::2", 6070}}, .master = {"fd00::1", 6071}};
   ClusterSpec cluster;

@@ -182,11 +182,11 @@ TEST_CASE("torchrun's words name the meeting point, too") {
 }
 
 TEST_CASE("several nodes without a meeting point, or with a rank that cannot be, are errors") {
-  Environment of_a_rank;
-  of_a_rank.set("PADDLE_NNODES", "2");
+  Environment of_a_cluster;
+  of_a_cluster.set("PADDLE_NNODES", "2");
   CHECK(
-      error_of({}, of_a_rank) ==
-      "PADDLE_NNODES is 2, but nothing says where the nodes meet | inside a rank of another run, which sets it, --nnodes=1 starts a run of this host alone");
+      error_of({}, of_a_cluster) ==
+      "PADDLE_NNODES is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them; --nnodes=1 starts a run of this host alone");
   CHECK(
       error_of({"--nnodes=2"}) ==
       "--nnodes is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them");
