@@ -3,6 +3,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,6 +64,12 @@ std::string number_of(const JsonValue& object, const std::string& key) {
   return fits ? fmt::format("{:.1f}", member->value.number) : "-";
 }
 
+// Why no rank runs yet; none when ranks run.
+std::optional<std::string> wait_of(const JsonValue& answer) {
+  if (answer.find("waiting") == nullptr) return std::nullopt;
+  return "no rank runs yet: " + text_of(answer, "waiting", kLongestMessage);
+}
+
 std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), number_of(run, "seconds"));
@@ -70,6 +78,7 @@ std::string describe_run(const JsonValue& run) {
     text.erase(text.find_last_not_of(' ') + 1);
     text += '\n';
   };
+  if (const auto why = wait_of(run)) return text + *why + "\n";
   const JsonMember* ranks = run.find("ranks");
   const bool has_hosts =
       ranks != nullptr && !ranks->value.items.empty() && ranks->value.items.front().find("host") != nullptr;
@@ -152,6 +161,7 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const JsonValue answer =
       ask(find_log_dir(found, environment),
           JsonValue::object({{"do", "signal"}, {"signal", signal}, {"ranks", chosen_ranks(found)}}));
+  if (const auto why = wait_of(answer)) throw Error(ErrorKind::temporary, *why);
   const auto sent = list_of(answer, "ranks"), spared = list_of(answer, "spared"),
              silent = list_of(answer, "silent");
   const std::string not_answered =

@@ -52,7 +52,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
     return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
   nodes_.push_back(
       {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
-  return std::ssize(nodes_) == options_.nodes ? place(now) : Actions();
+  if (std::ssize(nodes_) == options_.nodes) return place(now);
+  return {Tell{{peer}, Note{.line = "", .missing = missing()}}};
 }
 
 std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& join) {
@@ -147,15 +148,17 @@ Coordinator::Actions Coordinator::woke(TimePoint now) {
         std::nullopt);
   if (now < next_note_) return {};
   next_note_ = now + options_.note_every;
-  return tell_all(Note{fmt::format("waiting for {} ({} s)", missing(), waited)});
+  return tell_all(Note{fmt::format("waiting for {} ({} s)", missing(), waited), missing()});
 }
 
 Coordinator::Actions Coordinator::refused(const std::string& address) {
   if (phase_ != Phase::joining || refused_.size() == kMostRefused || !refused_.insert(address).second)
     return {};
-  return tell_all(Note{fmt::format(
-      "a node with another key tried to join from {}; copy ~/.fleetrun/key of the first node to it",
-      address)});
+  return tell_all(
+      Note{fmt::format(
+               "a node with another key tried to join from {}; copy ~/.fleetrun/key of the first node to it",
+               address),
+           missing()});
 }
 
 // ---- Starting.

@@ -59,6 +59,8 @@ class Coordinator {
   std::optional<TimePoint> wake_at() const;
 
   bool over() const { return phase_ == Phase::over; }
+  // The nodes that have not joined, in words: "node 1 (10.0.0.2), node 2 (10.0.0.3)", or "2 nodes of 3".
+  std::string missing() const;
   std::optional<PeerId> peer_of(int node) const;  // none: the node is lost, or has no place yet
   // For report.json, in rank order, from every node that has reported. Complete when the run is over.
   JsonValue ranks() const;
@@ -104,7 +106,6 @@ class Coordinator {
   Actions tell_others(PeerId peer, const FromFirst& message) const;
   bool all(State state) const;
   Node* find(PeerId peer);
-  std::string missing() const;
   std::string name_of(const Node& node) const;
 
   const CoordinatorOptions options_;

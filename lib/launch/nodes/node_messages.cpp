@@ -115,7 +115,7 @@ std::pair<const char*, JsonValue> to_message(const Echo& echo) {
   return {"echo", JsonValue::object({{"sent", echo.sent}, {"received", echo.received}})};
 }
 std::pair<const char*, JsonValue> to_message(const Note& note) {
-  return {"note", JsonValue::object({{"line", note.line}})};
+  return {"note", JsonValue::object({{"line", note.line}, {"missing", note.missing}})};
 }
 std::pair<const char*, JsonValue> to_message(const Place& place) {
   return {"place", JsonValue::object({{"node_rank", place.node_rank}})};
@@ -378,7 +378,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, echo));
   }
   if (frame.key == "note") {
-    const Note note = {fields.text("line")};
+    const Note note = {fields.text("line"), fields.text("missing")};
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {

@@ -4,7 +4,7 @@
 //   node                                          first node (the coordinator)
 //   Join{who I am, my terms}                 -->
 //   Beat{my time}                            -->   <-- Echo{that time, my time}          every second
-//                                                  <-- Note{line}                        while nodes are missing
+//                                                  <-- Note{line, who is missing}        while nodes are missing
 //                                                  <-- Place{your rank}, Places{all nodes}; or Over: they do not fit
 //   Ready{attempt, my ports}                 -->
 //                                                  <-- Start{attempt, all endpoints}
@@ -107,7 +107,8 @@ struct Echo {
   std::int64_t sent = 0, received = 0;
 };
 struct Note {
-  std::string line;  // shown to the user
+  std::string line;     // shown to the user; "": nothing to show
+  std::string missing;  // the nodes that have not joined
 };
 struct NodePlace {
   std::string address, host, logs;

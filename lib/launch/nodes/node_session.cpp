@@ -45,18 +45,19 @@ NodeFailure front_lost_while_joining() {
                                static_cast<int>(ErrorKind::temporary));
 }
 
-// What can end the wait for the others: a signal, or the end of the front process.
+// Notices what can end the wait for the others: a signal, or the end of the front process.
 class Interruptions {
  public:
-  Interruptions(EventLoop& loop, int front_fd) : loop_(loop), front_fd_(front_fd) {
+  Interruptions(EventLoop& loop, int front_fd, std::optional<NodeFailure>& found)
+      : loop_(loop), front_fd_(front_fd) {
     signals_ = open_signal_fd(handled_signals());
-    loop_.watch_readable(front_fd_, [this] {
+    loop_.watch_readable(front_fd_, [this, &found] {
       loop_.forget(front_fd_);
-      found_ = front_lost_while_joining();
+      found = front_lost_while_joining();
     });
-    loop_.watch_readable(signals_.get(), [this] {
+    loop_.watch_readable(signals_.get(), [this, &found] {
       for (const ReceivedSignal& signal : read_signals(signals_.get()))
-        if (ends_a_run(signal.number)) found_ = stopped_while_joining(signal.number);
+        if (ends_a_run(signal.number)) found = stopped_while_joining(signal.number);
     });
   }
   ~Interruptions() {
@@ -66,13 +67,10 @@ class Interruptions {
   Interruptions(const Interruptions&) = delete;
   Interruptions& operator=(const Interruptions&) = delete;
 
-  const std::optional<NodeFailure>& found() const { return found_; }
-
  private:
   EventLoop& loop_;
   int front_fd_;
   UniqueFd signals_;
-  std::optional<NodeFailure> found_;
 };
 
 }  // namespace
@@ -125,7 +123,7 @@ std::string NodeSession::own_name() const {
 }
 
 std::optional<NodeFailure> NodeSession::join(int front_fd) {
-  const Interruptions interruptions(loop_, front_fd);
+  const Interruptions interruptions(loop_, front_fd, interruption_);
   const TimePoint deadline = Clock::now() + options_.join_timeout;
   TimePoint next_note = Clock::now() + kNoteEvery;
   Timer tick(loop_);  // so that the loop returns
@@ -133,22 +131,38 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
   wake();
   while (!placed_ && !answer_) {
     loop_.run_one();
-    if (const auto failure = interruptions.found()) {
-      if (server_) leave(*failure);
-      return failure;
+    if (interruption_) {
+      if (server_) leave(*interruption_);
+      return interruption_;
     }
     if (link_->is_open()) continue;
-    const std::string where = fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
     if (Clock::now() >= deadline)
-      throw Error(ErrorKind::temporary, fmt::format("{} did not answer in {:g} s (--join_timeout): {}", where,
-                                                    in_seconds(options_.join_timeout), link_->problem()));
+      throw Error(ErrorKind::temporary,
+                  fmt::format("{} did not answer in {:g} s (--join_timeout): {}", place_of_first(),
+                              in_seconds(options_.join_timeout), link_->problem()));
     if (Clock::now() < next_note) continue;
     next_note += kNoteEvery;
-    say_(fmt::format("waiting for {}: {}", where, link_->problem()));
+    say_(describe_wait_for_first());
   }
   if (placed_) return std::nullopt;
   if (server_) server_->finish();
   return std::get<Over>(*answer_).failure;
+}
+
+void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal); }
+
+std::string NodeSession::place_of_first() const {
+  return fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
+}
+
+std::string NodeSession::describe_wait_for_first() const {
+  return fmt::format("waiting for {}: {}", place_of_first(), link_->problem());
+}
+
+std::string NodeSession::describe_wait() const {
+  if (server_) return "waiting for " + server_->coordinator().missing();
+  if (!link_->is_open()) return describe_wait_for_first();
+  return "waiting for " + (missing_.empty() ? name_of_first() : missing_);
 }
 
 void NodeSession::on_open() {
@@ -163,7 +177,11 @@ void NodeSession::report_to(EventQueue& events, Say say) {
 }
 
 void NodeSession::on_message(const FromFirst& message) {
-  if (const auto* note = std::get_if<Note>(&message)) return say_(note->line);
+  if (const auto* note = std::get_if<Note>(&message)) {
+    missing_ = note->missing;
+    if (!note->line.empty()) say_(note->line);
+    return;
+  }
   if (const auto* place = std::get_if<Place>(&message)) {
     node_rank_ = place->node_rank;
     return;

@@ -44,6 +44,10 @@ class NodeSession {
   // what the first node says. Throws Error(temporary) when the first node does not answer in time, and Error(protocol)
   // when it has another key.
   std::optional<NodeFailure> join(int front_fd);
+  // From a callback of the loop during join(): ends it as this signal does.
+  void stop_waiting(int signal);
+  // "waiting for node 1 (10.0.0.2)". On another node than the first, nodes may have joined up to 10 s ago.
+  std::string describe_wait() const;
 
   const Placed& placed() const { return *placed_; }
   bool is_first() const { return placed_->node_rank == 0; }
@@ -86,6 +90,8 @@ class NodeSession {
   void tell_run(Event event);
   void answer(FromFirst message);
   void reply_to(const Ask& ask);
+  std::string place_of_first() const;
+  std::string describe_wait_for_first() const;
   void run_until(Clock::duration patience, const std::function<bool()>& done);
 
   EventLoop& loop_;
@@ -98,6 +104,8 @@ class NodeSession {
   int node_rank_ = 0;  // from Place
   std::optional<Placed> placed_;
   std::optional<FromFirst> answer_;
+  std::optional<NodeFailure> interruption_;  // what ended the wait for the others
+  std::string missing_;                      // the nodes that this node waits for, from Note
   int attempt_ = 0;
   SignsOfLife signs_elsewhere_;
   bool over_ = false;  // the first node said so, or is lost

@@ -22,6 +22,7 @@
 #include "launch/run/join_nodes.h"
 #include "launch/run/prepare_attempt.h"
 #include "launch/serve/control_requests.h"
+#include "launch/serve/joining_control.h"
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
@@ -115,17 +116,22 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
                     ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
   NodeSession nodes(loop, node_options(plan, logs, report), say);
+  const JoiningControl joining = {nodes, report};
+  ControlServer control(loop, logs,
+                        [&joining](const std::string& request, const std::string&,
+                                   const ControlServer::Reply& reply) { reply(joining.answer(request)); });
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
   report.run_id = nodes.placed().run_id;
   const ClusterSpec cluster = number_ranks(plan, nodes, logs);
   const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                                cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
-  RunLoop(placed_plan, {loop, front_fd, &nodes}, logs, report).run();
+  RunLoop(placed_plan, {loop, control, front_fd, &nodes}, logs, report).run();
   return report.verdict.exit_code;
 }
 
 int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs, ExitReport& report) {
-  RunLoop(plan, {loop, front_fd}, logs, report).run();
+  ControlServer control(loop, logs, nullptr);
+  RunLoop(plan, {loop, control, front_fd}, logs, report).run();
   return report.verdict.exit_code;
 }
 
@@ -181,18 +187,12 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       others_(loop_, world.nodes),
       display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
-      control_(loop_, logs,
-               [this, own = run_control()](const std::string& request, const std::string& sender,
-                                           const ControlServer::Reply& reply) {
-                 if (shared_control_)
-                   shared_control_->answer(request, sender, reply);
-                 else
-                   reply(own.answer(request, sender));
-               }),
+      control_(world.control),
       metrics_(loop_, plan.options, {state_, report, [this] { return others_.ranks(); }}, say()) {
   watch_front(world.front_fd);
   begin_ticks();
   if (world.nodes != nullptr) join_others(*world.nodes);
+  answer_requests();
 }
 
 void RunLoop::join_others(NodeSession& nodes) {
@@ -206,6 +206,16 @@ void RunLoop::join_others(NodeSession& nodes) {
   const LaunchOptions& options = plan_.options;
   if (display_.draw_interval() || options.metrics_port.value || !options.metrics_file.value.empty())
     others_.begin();
+}
+
+void RunLoop::answer_requests() {
+  control_.answer_with([this, own = run_control()](const std::string& request, const std::string& sender,
+                                                   const ControlServer::Reply& reply) {
+    if (shared_control_)
+      shared_control_->answer(request, sender, reply);
+    else
+      reply(own.answer(request, sender));
+  });
 }
 
 RunControl RunLoop::run_control() { return {events_, group_, state_, logs_, report_}; }

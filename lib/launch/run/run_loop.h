@@ -39,9 +39,10 @@ int run_until_done(const RunPlan& plan, int front_fd);
 // For the front process: writes the report when a signal ended the middle process.
 void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle);
 
-// The surroundings of a run: the loop, the front process, the other nodes.
+// The surroundings of a run: the loop, the control socket, the front process, the other nodes.
 struct RunWorld {
   EventLoop& loop;
+  ControlServer& control;
   int front_fd = -1;
   NodeSession* nodes = nullptr;  // null: this node is alone
 };
@@ -61,6 +62,7 @@ class RunLoop {
   void watch_front(int front_fd);
   void join_others(NodeSession& nodes);
   RunControl run_control();
+  void answer_requests();
   void begin_ticks();
   void look_for_hang();
 
@@ -98,7 +100,7 @@ class RunLoop {
   NodeFigures others_;  // figures of the ranks on other nodes
   RunDisplay display_;
   LogDisk disk_;
-  ControlServer control_;
+  ControlServer& control_;
   PrometheusExporter metrics_;
   std::optional<SharedRun> shared_;  // set in a run over several nodes
   std::optional<SharedControl> shared_control_;

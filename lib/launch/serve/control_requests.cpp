@@ -66,13 +66,7 @@ JsonValue describe_run(const RunControl& run) {
   JsonValue ranks = JsonValue::list({});
   for (std::size_t rank = 0; rank < run.state.workers.size(); ++rank)
     ranks.items.push_back(describe_rank(run, rank));
-  return JsonValue::object({{"run_id", run.report.run_id},
-                            {"job_id", run.report.job_id},
-                            {"pid", ::getppid()},  // the front process: the one that people signal
-                            {"attempt", run.state.verdict.attempt},
-                            {"seconds", seconds_since(run.report.started)},
-                            {"command", run.report.command},
-                            {"ranks", ranks}});
+  return run_json(run.report, run.state.verdict.attempt, ranks);
 }
 
 JsonValue stop_run(const RunControl& run, const JsonValue& request) {
@@ -119,6 +113,16 @@ JsonValue answer_to(const RunControl& run, const std::string& text, const std::s
 }
 
 }  // namespace
+
+JsonValue run_json(const ExitReport& report, int attempt, const JsonValue& ranks) {
+  return JsonValue::object({{"run_id", report.run_id},
+                            {"job_id", report.job_id},
+                            {"pid", ::getppid()},  // the front process: the one that people signal
+                            {"attempt", attempt},
+                            {"seconds", seconds_since(report.started)},
+                            {"command", report.command},
+                            {"ranks", ranks}});
+}
 
 JsonValue refusal(const std::string& why) { return JsonValue::object({{"error", why}}); }
 

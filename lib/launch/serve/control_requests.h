@@ -26,6 +26,9 @@ struct RunControl {  // all outlive it
   std::string answer(const std::string& request, const std::string& sender) const;
 };
 
+// What "ps" answers. `ranks`: a list of their descriptions.
+JsonValue run_json(const ExitReport& report, int attempt, const JsonValue& ranks);
+
 JsonValue refusal(const std::string& why);
 
 // The first of the wanted ranks outside `least` to `most`.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
@@ -21,7 +22,7 @@ class ControlServer {
   using Answer = std::function<void(const std::string& request, const std::string& sender, Reply reply)>;
 
   // If the folder's file system does not support sockets, it opens no socket, and that is not an error.
-  // A peer has `patience` from its arrival until the end of its request.
+  // A peer has `patience` from its arrival until the end of its request. `answer` may be null until the loop runs.
   ControlServer(EventLoop& loop, const LogFolder& folder, Answer answer,
                 Clock::duration patience = std::chrono::seconds(5));
   ~ControlServer();
@@ -29,6 +30,9 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
 
   bool listens() const { return server_.has_value(); }
+
+  // Gives the requests from now on to another answerer.
+  void answer_with(Answer answer) { answer_ = std::move(answer); }
 
   // Stops answering. Call it when the loop has stopped.
   void close();

@@ -132,6 +132,48 @@ TEST_CASE("fleetrun logs -f follows ranks of other nodes to their last words") {
     CHECK_MESSAGE(contains(followed(), line), followed());
 }
 
+// A node whose fleetrun waits for others: what its commands say.
+void check_commands_while_waiting(const Cluster& cluster, int node, const std::string& wait) {
+  CAPTURE(node);
+  REQUIRE(
+      comes_true([&] { return contains(ask(cluster, node, "ps").out, "waiting for " + wait); }, within(10s)));
+  CHECK(contains(ask(cluster, node, "ps").out, " s\nno rank runs yet: waiting for " + wait));
+  const auto json = nlohmann::json::parse(ask(cluster, node, "ps", {"--json"}).out);
+  CHECK(json["ranks"].empty());
+  CHECK(contains(json["waiting"].get<std::string>(), "waiting for " + wait));
+  const ChildResult signal = ask(cluster, node, "signal", {"USR1"});
+  CHECK(signal.code == 75);
+  CHECK_MESSAGE(contains(signal.err, "fleetrun: error: no rank runs yet: waiting for " + wait), signal.err);
+}
+
+TEST_CASE(
+    "a node that waits for others names them in ps and signal, and stop on the first node ends all that wait") {
+  Cluster cluster(3);
+  cluster.start(0, {FAKE_WORKER});
+  check_commands_while_waiting(cluster, 0, "node 1 (127.0.0.2), node 2 (127.0.0.3)");
+  cluster.start(1, {FAKE_WORKER});
+  for (const int node : {0, 1}) check_commands_while_waiting(cluster, node, "node 2 (127.0.0.3)");
+  CHECK(ask(cluster, 0, "stop").out.starts_with("stopped default-"));
+  for (const int node : {0, 1}) {
+    const ChildResult end = cluster.end_of(node, 10s);
+    CHECK(end.code == 143);
+    CHECK_MESSAGE(contains(end.err, "stopped by SIGTERM (15) before all nodes had joined"), end.err);
+    CHECK(cluster.end_in_report(node) == "stopped by 15");
+  }
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a node that waits for the first one says where, and stop ends only that node") {
+  Cluster cluster(2);
+  cluster.start(1, {FAKE_WORKER, "exit", "0"});
+  check_commands_while_waiting(cluster, 1,
+                               "node 0 (127.0.0.1) at 127.0.0.1:" + std::to_string(cluster.port()) + ": ");
+  CHECK(ask(cluster, 1, "stop").out.starts_with("stopped default-"));
+  CHECK(cluster.end_of(1, 10s).code == 143);
+  for (const ChildResult& end : cluster.run({FAKE_WORKER, "exit", "0"}))
+    CHECK_MESSAGE(end.code == 0, end.err);
+}
+
 TEST_CASE(
     "in the pause before a restart, ps and logs show the attempt that has ended, and no rank is waited for") {
   Cluster cluster(2);

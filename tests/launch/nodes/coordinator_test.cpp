@@ -80,7 +80,7 @@ struct Scene {
 TEST_CASE("when all have joined each node gets its place, and when all are ready the endpoints of all") {
   Scene scene(2);
   scene.say(1, Scene::join(2, 0));
-  CHECK(scene.told.empty());
+  CHECK(scene.rank_of(1) == -1);
   scene.say(2, Scene::join(1, 1));
   REQUIRE(scene.last<Places>(2) != nullptr);
   CHECK(scene.rank_of(2) == 1);
@@ -113,7 +113,8 @@ TEST_CASE("two nodes that claim one place: the second one is refused") {
   CHECK(scene.last<Over>(2)->failure->line == "host and host both say that they are node 0");
   CHECK(scene.last<Over>(2)->failure->exit_code == 76);
   CHECK(scene.dropped == std::vector<PeerId>{2});
-  CHECK(scene.told[1].empty());
+  CHECK(scene.rank_of(1) == -1);
+  CHECK(scene.last<Over>(1) == nullptr);
 }
 
 TEST_CASE("nodes that differ in what they must share are told how, and nothing starts") {
@@ -135,6 +136,9 @@ TEST_CASE("nodes that differ in what they must share are told how, and nothing s
 TEST_CASE("those that wait are told every 10 s who is missing, and after the time limit it is over") {
   Scene scene(3, {}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
   scene.say(1, Scene::join(1, 0));
+  REQUIRE(scene.last<Note>(1) != nullptr);
+  CHECK(scene.last<Note>(1)->line.empty());  // nothing to show yet
+  CHECK(scene.last<Note>(1)->missing == "node 1 (10.0.0.2), node 2 (10.0.0.3)");
   scene.now += 10s;
   CHECK(scene.coordinator.wake_at() == scene.now);
   scene.take(scene.coordinator.woke(scene.now));

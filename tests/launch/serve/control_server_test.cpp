@@ -73,6 +73,26 @@ std::string ask(const TemporaryFolder& folder, const std::string& request) {
   return client.ask(request);
 }
 
+TEST_CASE("requests go to the answerer that is there when they are read") {
+  const TemporaryFolder folder;
+  EventLoop loop;
+  const LogFolder logs(folder.path());
+  ControlServer server(loop, logs, nullptr);
+  std::vector<std::string> answers;
+  for (const char* answer : {"one", "two"}) {
+    server.answer_with([answer](const std::string&, const std::string&, const ControlServer::Reply& reply) {
+      reply(answer);
+    });
+    auto heard = std::async(std::launch::async, [&] { return ask(folder, "hello"); });
+    while (heard.wait_for(0s) != std::future_status::ready) {
+      loop.call_at(Clock::now() + 10ms, [] {});  // so that the loop returns
+      loop.run_one();
+    }
+    answers.push_back(heard.get());
+  }
+  CHECK(answers == std::vector<std::string>{"one", "two"});
+}
+
 TEST_CASE("an answer of any length arrives whole") {
   const TemporaryFolder folder;
   CHECK(with_server(folder, 1, [&] { return ask(folder, "hello"); }) == "hello");
