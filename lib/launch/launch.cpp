@@ -19,6 +19,7 @@
 #include "launch/host/host_facts.h"
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
+#include "launch/logs/log_names.h"
 #include "launch/loop/clock.h"
 #include "launch/nodes/terms.h"
 #include "launch/plan/cluster.h"
@@ -105,6 +106,14 @@ bool needs_current_folder(const LaunchOptions& options) {
   return (!logs.empty() && !logs.starts_with('/')) || kind_of(requested_program(options)) == ProgramKind::job;
 }
 
+// Otherwise the metrics could keep the run from writing its own file there.
+void check_metrics_file(const LaunchOptions& options) {
+  const auto& file = options.metrics_file;
+  if (file.value.empty() || !is_place_of_a_run(options.log_dir.value, file.value)) return;
+  throw Error(ErrorKind::usage, fmt::format("{} is {}, where the run itself writes", file.source, file.value),
+              fmt::format("choose another name, such as {}/metrics.prom", options.log_dir.value));
+}
+
 std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host) {
   if (!asks_for_several_nodes(options)) return std::nullopt;
   return resolve_membership(options, resolve_names(options), host);
@@ -134,6 +143,7 @@ int launch(LaunchOptions options, const Environment& environment) {
   if (needs_current_folder(options)) check_current_folder();
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
+  check_metrics_file(options);
   const std::optional<job::ParsedJob> job = read_job(options);
   const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
   const Program program = find_program(requested_program(options), environment);

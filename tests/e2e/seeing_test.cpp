@@ -292,6 +292,18 @@ TEST_CASE("the metrics file is there from the start, and tells the end") {
   check_by_promtool(launch.folder, metrics);
 }
 
+TEST_CASE("a metrics file with the name of a file of the run is refused before the start") {
+  for (const std::string name : {"report.json", "workerlog.0", "endpoints.log"}) {
+    const Launch launch;
+    const ChildResult result = launch.run({"--metrics_file=log/" + name}, {"ready", "started"});
+    CHECK(result.code == 2);
+    CHECK(result.err == "fleetrun: error: --metrics_file is log/" + name +
+                            ", where the run itself writes\n"
+                            "  hint: choose another name, such as log/metrics.prom\n");
+    CHECK_FALSE(launch.folder.has("log"));
+  }
+}
+
 TEST_CASE("a metrics file that cannot be written costs a line, a metrics port that is taken the run") {
   const Launch launch;
   const ChildResult result = launch.run({"--metrics_file=no/such/folder/fleetrun.prom"}, {"exit", "0"});

@@ -61,6 +61,18 @@ bool is_of_a_run(std::string_view name) {
   return is_of_a_rank(whole) || std::find(kOfRuns.begin(), kOfRuns.end(), whole) != kOfRuns.end();
 }
 
+bool is_place_of_a_run(const std::string& folder, const std::string& path) {
+  std::error_code problem;
+  const std::filesystem::path file(path);
+  const auto around =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(file, problem).parent_path(), problem);
+  const auto logs = std::filesystem::weakly_canonical(std::filesystem::absolute(folder, problem), problem);
+  const auto below = (around / file.filename()).lexically_relative(logs);
+  if (problem || below.empty()) return false;
+  const std::string first = *below.begin();
+  return is_of_a_run(first) || is_attempt(first);
+}
+
 bool is_temporary(std::string_view name) { return final_name(name) != name; }
 
 int number_in(std::string_view name) {

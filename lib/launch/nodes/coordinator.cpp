@@ -48,6 +48,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoin
 // ---- Joining.
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
+  if (not_begun_) return {Tell{{peer}, Over{not_begun_, std::nullopt}}, Drop{peer, not_begun_->line}};
   if (const auto why = objection_to(peer, join))
     return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
   nodes_.push_back(
@@ -124,7 +125,7 @@ std::string Coordinator::missing() const {
   std::set<int> here;
   for (const Node& node : nodes_)
     if (node.join.node_rank) here.insert(*node.join.node_rank);
-  for (int rank = 0; rank < std::ssize(options_.names); ++rank)
+  for (int rank = 1; rank < std::ssize(options_.names); ++rank)  // this is node 0
     if (!here.contains(rank))
       names.push_back(fmt::format("node {} ({})", rank, options_.names[static_cast<std::size_t>(rank)]));
   if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
@@ -339,6 +340,7 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
 
 Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node,
                                       bool gave_up) {
+  if (phase_ == Phase::joining) not_begun_ = failure;
   phase_ = Phase::over;
   return tell_all(Over{std::move(failure), node, gave_up});
 }

@@ -114,11 +114,12 @@ class Coordinator {
   int attempt_ = 0;
   const TimePoint began_;
   TimePoint next_note_, started_;
-  std::optional<TimePoint> start_at_;   // a pause before a restart
-  std::optional<TimePoint> suspended_;  // since when; no attempt starts meanwhile
-  std::vector<Node> nodes_;             // in order of arrival; once placed, in rank order
-  std::set<std::string> refused_;       // addresses
-  bool finished_ = false;               // a rank has finished in this attempt
+  std::optional<TimePoint> start_at_;     // a pause before a restart
+  std::optional<TimePoint> suspended_;    // since when; no attempt starts meanwhile
+  std::vector<Node> nodes_;               // in order of arrival; once placed, in rank order
+  std::set<std::string> refused_;         // addresses
+  bool finished_ = false;                 // a rank has finished in this attempt
+  std::optional<NodeFailure> not_begun_;  // why the run ended before all nodes had their places
 };
 
 }  // namespace fleetrun::launch

@@ -50,19 +50,25 @@ std::string random_text() {
   return text + "\n";
 }
 
+// Of a user whose home cannot have the key.
+Error home_error(int code, const std::string& doing, const std::string& path) {
+  const Error error = file_error(code, doing, path);
+  return Error(error.kind(), error.message(), "--key_file names another file for the key of all nodes");
+}
+
 // Several nodes of one home may make it at the same time: both take the one that is there.
 void make_secret(const std::string& folder, const std::string& path) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw file_error(errno, "making", folder);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw home_error(errno, "making", folder);
   const std::string text = random_text();
   const std::string fresh = path + "." + random_text().substr(0, 16);  // pids of two hosts may be equal
   UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd) throw file_error(errno, "making", fresh);
+  if (!fd) throw home_error(errno, "making", fresh);
   const bool written = ::write(fd.get(), text.data(), text.size()) == std::ssize(text);
   const int problem = errno;
   if (written) [[maybe_unused]]
     const int linked = ::link(fresh.c_str(), path.c_str());  // EEXIST: the other's
   ::unlink(fresh.c_str());
-  if (!written) throw file_error(problem, "writing", fresh);
+  if (!written) throw home_error(problem, "writing", fresh);
 }
 
 }  // namespace
@@ -78,7 +84,8 @@ RunKey find_node_key(const LaunchOptions& options, const Environment& environmen
     make_secret(folder, path);
     fd = open_key(path);
   }
-  if (!fd) throw file_error(errno, "reading the key", path);
+  if (!fd)
+    throw named ? file_error(errno, "reading the key", path) : home_error(errno, "reading the key", path);
   return key_of(read_secret(fd, path));
 }
 

@@ -68,7 +68,8 @@ class NodeLink {
   Timer timer_;  // for the next try to connect, later for the next beat
   Clock::duration pause_;
   store_protocol::Hello hello_;
-  std::string input_, output_, problem_;
+  std::string input_, output_;
+  std::string problem_ = "no connection yet";
   TimePoint last_heard_, last_beat_;
 
   struct Offset {  // the first node's clock minus ours

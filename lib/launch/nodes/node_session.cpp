@@ -20,6 +20,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(10);
+constexpr auto kOwnAnswer = std::chrono::seconds(5);      // of the first node to itself, after --join_timeout
 constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
 constexpr auto kLastAsks = std::chrono::seconds(5);       // for the first node to show the ends of our logs
 
@@ -124,7 +125,8 @@ std::string NodeSession::own_name() const {
 
 std::optional<NodeFailure> NodeSession::join(int front_fd) {
   const Interruptions interruptions(loop_, front_fd, interruption_);
-  const TimePoint deadline = Clock::now() + options_.join_timeout;
+  const TimePoint deadline =
+      Clock::now() + options_.join_timeout + (server_ ? kOwnAnswer : Clock::duration());
   TimePoint next_note = Clock::now() + kNoteEvery;
   Timer tick(loop_);  // so that the loop returns
   const std::function<void()> wake = [&] { tick.call_at(Clock::now() + kNodeBeat, wake); };

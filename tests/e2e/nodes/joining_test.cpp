@@ -163,6 +163,17 @@ TEST_CASE("a key that others may read is refused") {
   CHECK(contains(end.err, "chmod 600 " + cluster.home() + "/.fleetrun/key"));
 }
 
+TEST_CASE("without a home for the key, the error names --key_file") {
+  Cluster cluster(2);
+  cluster.set(0, "HOME", "/nonexistent");
+  cluster.start(0, {FAKE_WORKER});
+  const ChildResult end = cluster.end_of(0);
+  CHECK(end.code == 66);
+  CHECK(end.err ==
+        "fleetrun: error: making /nonexistent/.fleetrun: No such file or directory (errno 2)\n"
+        "  hint: --key_file names another file for the key of all nodes\n");
+}
+
 TEST_CASE("a key that is a FIFO is refused at once") {
   Cluster cluster(2);
   const std::string key = cluster.folder(0) + "/fifo";
@@ -204,6 +215,19 @@ TEST_CASE("when the first node does not come, --join_timeout ends the others wit
   CHECK_MESSAGE(contains(end.err, "node 0 (127.0.0.1) at 127.0.0.1:" + std::to_string(cluster.port()) +
                                       " did not answer in 1 s (--join_timeout): Connection refused"),
                 end.err);
+}
+
+TEST_CASE("--join_timeout=0 waits for nobody, and the error says what is missing") {
+  Cluster cluster(2);
+  const std::string first = "node 0 (127.0.0.1) at 127.0.0.1:" + std::to_string(cluster.port());
+  for (const auto& [node, words] :
+       {std::pair(0, std::string("error: node 1 (127.0.0.2) did not join within 0 s (--join_timeout)\n")),
+        std::pair(1, "error: " + first + " did not answer in 0 s (--join_timeout): Connection refused")}) {
+    cluster.start(node, {"--join_timeout=0", FAKE_WORKER});
+    const ChildResult end = cluster.end_of(node, 10s);
+    CHECK(end.code == 75);
+    CHECK_MESSAGE(contains(end.err, words), end.err);
+  }
 }
 
 TEST_CASE("something else that listens where the nodes meet is named by those who come to it") {

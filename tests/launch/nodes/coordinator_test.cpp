@@ -152,6 +152,16 @@ TEST_CASE("those that wait are told every 10 s who is missing, and after the tim
   CHECK(scene.last<Over>(1)->failure->exit_code == 75);
 }
 
+TEST_CASE("a node that comes after the time limit is told what the others were told") {
+  Scene scene(3, {}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
+  scene.take(scene.coordinator.woke(kStart + 10min));
+  scene.say(1, Scene::join(1, 0));
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->line ==
+        "node 1 (10.0.0.2), node 2 (10.0.0.3) did not join within 600 s (--join_timeout)");
+  CHECK(scene.dropped == std::vector<PeerId>{1});
+}
+
 TEST_CASE("a node that leaves before the start may come again") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
