@@ -1,6 +1,7 @@
 // A system or a shell that lacks something: calls, locks, file sizes, permissions, descriptors, the current folder.
 #include <sys/stat.h>
 
+#include <array>
 #include <map>
 
 #include "e2e/faults/faults.h"
@@ -146,6 +147,63 @@ TEST_CASE("low: without /proc a job file is refused with a word about /proc") {
   CHECK(result.code == 71);
   CHECK_MESSAGE(contains(result.err, "fleetrun: error: reading /proc/self/exe, to find the worker program"),
                 result.err);
+}
+
+// The option "subset=pid" is as old as instances of /proc that have their own options: where it works, no option of these
+// cases changes the /proc of anybody else.
+bool can_mount_proc() {
+  return is_root() &&
+         run_child(after_mount("mount -t proc -o subset=pid proc /proc", {"/bin/true"})).code == 0;
+}
+
+struct HiddenProc {
+  std::string option;  // of mount(8)
+  bool of_nobody;      // root sees everything in spite of hidepid
+};
+const std::array kHiddenProcs = {HiddenProc{"subset=pid", false}, HiddenProc{"subset=pid", true},
+                                 HiddenProc{"hidepid=2", true}, HiddenProc{"hidepid=2,subset=pid", true}};
+
+ChildResult run_in(const HiddenProc& proc, const Launch& launch, const Words& command) {
+  ::chmod(launch.folder.path().c_str(), 0777);
+  return run_child(after_mount("mount -t proc -o " + proc.option + " proc /proc",
+                               proc.of_nobody ? as_nobody(command) : command),
+                   launch.options());
+}
+
+TEST_CASE("a job trains, to the same weights, where /proc has only processes or hides those of others") {
+  if (!can_mount_proc()) LEAVE_OUT("this user or this kernel cannot mount a /proc with options of its own");
+  const auto launch_job = [](const auto& run) {
+    const Launch launch;
+    launch.folder.write("job.json", kEndlessJob);
+    const ChildResult result = run(
+        launch, Words{FLEETRUN_BINARY, "--device=cpu", "--nproc_per_node=2", "job.json", "train.epochs=1"});
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return launch.folder.read("output/model.safetensors");
+  };
+  const std::string weights = launch_job(
+      [](const Launch& launch, const Words& command) { return run_child(command, launch.options()); });
+  for (const HiddenProc& proc : kHiddenProcs) {
+    CAPTURE(proc.option);
+    CHECK(launch_job([&](const Launch& launch, const Words& command) {
+            return run_in(proc, launch, command);
+          }) == weights);
+  }
+}
+
+TEST_CASE("where /proc has only processes or hides those of others, nothing that ranks leave survives") {
+  if (!can_mount_proc()) LEAVE_OUT("this user or this kernel cannot mount a /proc with options of its own");
+  for (const HiddenProc& proc : kHiddenProcs) {
+    CAPTURE(proc.option);
+    const ScriptLaunch launch;
+    const ChildResult result =
+        run_in(proc, launch,
+               launch.script_command({"--cgroup=none"},
+                                     "setsid sleep 300 & echo $! > pid\necho last words\nexit 3\n"));
+    CHECK_MESSAGE(result.code == 3, result.err);
+    CHECK_MESSAGE(contains(result.err, "fleetrun: rank 0 exited with code 3"), result.err);
+    CHECK_MESSAGE(contains(result.err, "    last words\n"), result.err);
+    CHECK_FALSE(is_alive(launch.pid_in("pid")));
+  }
 }
 
 TEST_CASE("low: weights that the limit of file sizes forbids are an error that names them") {
