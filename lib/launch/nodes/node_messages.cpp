@@ -173,6 +173,7 @@ struct Fields {
     const JsonValue* const value = find(key, Kind::boolean);
     return value != nullptr && value->boolean;
   }
+  std::string text_if_any(const char* key) { return object.find(key) == nullptr ? "" : text(key); }
   std::optional<int> maybe_number(const char* key) {
     const JsonMember* const member = object.find(key);
     if (member == nullptr || member->value.is(Kind::null)) return std::nullopt;
@@ -234,7 +235,7 @@ std::optional<NodeFailure> failure(Fields& outer) {
                          .line = fields.text("line"),
                          .block = fields.text("block"),
                          .exit_code = fields.number<int>("exit_code"),
-                         .signal = fields.number<int>("signal"),
+                         .signal = fields.maybe_number("signal").value_or(0),
                          .rank = fields.maybe_number("rank")};
   if (const JsonValue* const evidence = fields.object.find("evidence", Kind::object))
     failure.evidence = *evidence;
@@ -378,7 +379,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, echo));
   }
   if (frame.key == "note") {
-    const Note note = {fields.text("line"), fields.text("missing")};
+    const Note note = {fields.text("line"), fields.text_if_any("missing")};
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {

@@ -102,6 +102,20 @@ TEST_CASE("what is said both ways arrives as it was sent") {
   CHECK(through_wire_to_first(Hurry{4}).attempt == 4);
 }
 
+TEST_CASE("a first node of an earlier version can say why a node does not fit") {
+  const auto note = decode_from_first({.id = 0, .key = "note", .value = R"({"line": "waiting for node 1"})"});
+  REQUIRE(note);
+  CHECK(std::get<Note>(*note).missing.empty());
+  const auto over = decode_from_first(
+      {.id = 0,
+       .key = "over",
+       .value = R"({"failure": {"at": 0, "error": 0, "cause": "nodes", "line": "the nodes do not agree",
+                                "block": "", "exit_code": 76}, "gave_up": false})"});
+  REQUIRE(over);
+  CHECK(std::get<Over>(*over).failure->line == "the nodes do not agree");
+  CHECK(std::get<Over>(*over).failure->signal == 0);
+}
+
 TEST_CASE("a message with a field that is missing, of another kind or out of range is none") {
   for (const char* value : {"", "{}", "[]", "{\"sent\": \"now\"}", "{\"sent\": 1e99}", "{\"sent\": 1"}) {
     CAPTURE(value);
