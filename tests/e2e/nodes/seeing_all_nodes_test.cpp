@@ -177,8 +177,13 @@ TEST_CASE("a node that waits for the first one says where, and stop ends only th
 TEST_CASE(
     "in the pause before a restart, ps and logs show the attempt that has ended, and no rank is waited for") {
   Cluster cluster(2);
-  cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=8", "--", "/bin/sh", "-c",
-                 "echo hello; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7"});
+  const std::string here = cluster.shared() / "here.";
+  const std::string script = "trap '' TERM; echo hello; : > " + here +
+                             "$RANK; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; until [ -e " + here +
+                             "0 ] && [ -e " + here +
+                             "1 ]; do sleep 0.01; done; exit 7";  // also when the other rank was first
+  cluster.start(
+      {"--nproc_per_node=1", "--max_restart=1", "--restart_delay=8", "--", "/bin/sh", "-c", script});
   for (const int each : {0, 1}) REQUIRE(cluster.says(each, "restart 1 of at most 1 in 8 s"));
   for (const auto& rank : ranks_on(cluster, 0)) CHECK(contains(rank["state"].dump(), "exited with code 7"));
   CHECK(ask(cluster, 0, "logs", {"--rank=1"}).out == "hello\n");
