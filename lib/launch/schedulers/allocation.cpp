@@ -35,10 +35,14 @@ const Names& names_of(Scheduler scheduler) { return kNames.at(static_cast<std::s
 std::string name_of(Scheduler scheduler) { return names_of(scheduler).name; }
 std::string word_of(Scheduler scheduler) { return names_of(scheduler).word; }
 
+bool Allocation::is_one_rank() const {
+  return task && (task->local_size > 1 || (node_count > 0 && task->size > node_count));
+}
+
 std::string Allocation::describe() const {
   const std::string job = job_id.empty() ? "" : fmt::format(" job {}", job_id);
-  const std::string place = this_node ? fmt::format("node {} of {}", *this_node, node_count)
-                                      : fmt::format("{}", plural(node_count, "node"));
+  std::string place = node_count == 0 ? "an unknown number of nodes" : plural(node_count, "node");
+  if (this_node) place = fmt::format("node {} of {}", *this_node, place);
   return fmt::format("{}{}, {}, from {}", name_of(scheduler), job, place, found_in);
 }
 

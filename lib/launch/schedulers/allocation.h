@@ -46,7 +46,7 @@ struct Task {
 struct Allocation {
   Scheduler scheduler = Scheduler::slurm;
   std::string found_in;          // the variable or file with the nodes, for messages: "SLURM_STEP_NODELIST"
-  int node_count = 1;            // as long as `nodes`, unless that is empty
+  int node_count = 1;            // size of `nodes`, unless that is empty; 0: unknown, --nnodes must tell
   std::vector<NodeSlots> nodes;  // in the order of node ranks; empty: only their number is known
   std::optional<int> this_node;  // place of this host in `nodes`; none: its addresses tell
   std::string this_node_source;  // "SLURM_NODEID"
@@ -64,7 +64,8 @@ struct Allocation {
   std::string job_id_source;        // "SLURM_JOB_ID"
   int restart_count = 0;            // how often the scheduler has started this job again
 
-  bool is_one_rank() const { return task && task->local_size > 1; }  // rather than the launcher of its node
+  // Several tasks run on a node, so this process is a rank rather than the launcher of its node.
+  bool is_one_rank() const;
   std::string describe() const;  // "Slurm job 4242, node 1 of 2, from SLURM_STEP_NODELIST"
   bool operator==(const Allocation&) const = default;
 };
