@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/system/environment.h"
+#include "base/system/file.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
 #include "base/text/suggest.h"
@@ -17,6 +19,8 @@
 #include "launch/cli/help.h"
 #include "launch/launch.h"
 #include "launch/process/signals.h"
+#include "launch/schedulers/read_values.h"
+#include "launch/schedulers/settle_nodes.h"
 #include "subcommands.h"
 
 namespace fleetrun {
@@ -47,14 +51,18 @@ int run(launch::CalledAs called_as, const Words& arguments) {
   if (called_as == launch::CalledAs::fleetrun && !arguments.empty())
     if (const Subcommand* subcommand = subcommand_called(subcommands(), arguments.front()))
       return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment);
-  const launch::CommandLine line =
-      launch::parse_launch_options(arguments, environment, called_as, subcommands());
+  const launch::SchedulerFacts facts = {
+      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
+  std::optional<launch::Allocation> allocation;
+  const launch::CommandLine line = launch::parse_launch_options(
+      arguments, environment, called_as, subcommands(),
+      [&](launch::LaunchOptions& options) { allocation = settle_nodes(options, facts); });
   if (line.answer) {
     print_answer(*line.answer);
     return 0;
   }
   try {
-    return launch::launch(line.options, environment);
+    return launch::launch(line.options, environment, allocation);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw_not_found(error, arguments, line.options.program);

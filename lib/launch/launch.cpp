@@ -30,6 +30,7 @@
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
 #include "launch/run/run_loop.h"
+#include "launch/schedulers/settle_nodes.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -138,7 +139,9 @@ HostFacts probe(const LaunchOptions& options) {
 
 }  // namespace
 
-int launch(LaunchOptions options, const Environment& environment) {
+int launch(LaunchOptions options, const Environment& environment,
+           const std::optional<Allocation>& allocation) {
+  check_can_start(options, allocation);
   check_umask();
   if (needs_current_folder(options)) check_current_folder();
   const bool temporary = options.log_dir.value.empty();

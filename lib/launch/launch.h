@@ -1,15 +1,18 @@
 // Starts and supervises one distributed run. launch() in launch.cpp is the table of contents of this library.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
+#include "launch/schedulers/allocation.h"
 
 namespace fleetrun::launch {
 
-// The exit code of the run. Throws Error when it cannot begin.
-int launch(LaunchOptions options, const Environment& environment);
+// The exit code of the run. `allocation` is what settle_nodes() found. Throws Error when the run cannot begin.
+int launch(LaunchOptions options, const Environment& environment,
+           const std::optional<Allocation>& allocation = std::nullopt);
 
 // The same for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

@@ -145,7 +145,8 @@ std::string find_log_dir(const FoundFlags& found, const Environment& environment
 }
 
 CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment,
-                                 CalledAs called_as, const std::vector<Subcommand>& subcommands) {
+                                 CalledAs called_as, const std::vector<Subcommand>& subcommands,
+                                 const std::function<void(LaunchOptions&)>& settle) {
   CommandLine line{.options = defaults_of(called_as), .answer = {}};
   LaunchOptions& options = line.options;
   const std::vector<Flag> table = launch_flags(options);
@@ -161,6 +162,7 @@ CommandLine parse_launch_options(const std::vector<std::string>& arguments, cons
   const ConfigFile file = find_config_file(table, found, environment, options);
   for (const Flag& flag : table) set_flag(flag, found, environment, file, called_as);
   check_together(options);
+  if (settle) settle(options);
   for (const char* name : kModeFlags)
     if (found.has(name)) options.mode_flags.emplace_back(name);
   if (!options.show_config.value.empty())

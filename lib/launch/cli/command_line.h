@@ -1,5 +1,6 @@
 // From the words of a command line, the environment and a file to LaunchOptions.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct CommandLine {
 // wins over the file of --config, which wins over the default. Throws Error(usage), and Error(config) for a bad file.
 CommandLine parse_launch_options(const std::vector<std::string>& arguments, const Environment& environment,
                                  CalledAs called_as = CalledAs::fleetrun,
-                                 const std::vector<Subcommand>& subcommands = {});
+                                 const std::vector<Subcommand>& subcommands = {},
+                                 const std::function<void(LaunchOptions&)>& settle = {});
 
 // The log folder of the run that a subcommand is about: --log_dir, else PADDLE_LOG_DIR, also inside a worker, else
 // log_dir in the file that FLEETRUN_CONFIG names, else the default.

@@ -40,6 +40,14 @@ Names<LogLevel> log_levels() {
   return names;
 }
 
+Names<std::string> scheduler_names() {
+  Names<std::string> names;
+  for (const char* name : {"auto", "none", "paddle", "kubeflow", "slurm", "lsf", "pbs", "openmpi", "hydra",
+                           "pmix", "volcano", "pytorchjob", "kubernetes"})
+    names.emplace_back(name, name);
+  return names;
+}
+
 // No setting of a run: neither --show_config nor a file has it.
 Flag apart(Flag flag) {
   flag.show = nullptr;
@@ -156,6 +164,12 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
            .variable = "FLEETRUN_KEY_FILE",
            .completes = Completes::files,
            .of_node = true}),
+      choice(
+          options.scheduler, scheduler_names(),
+          {.names = {"--scheduler"},
+           .argument = "NAME",
+           .help =
+               "System that tells which nodes take part. auto recognises it; none ignores the variables of all of them"}),
       on_or_off(options.insecure,
                 {.names = {"--insecure"},
                  .help = "Let nodes join without a shared secret. Everybody who reaches the first node can "

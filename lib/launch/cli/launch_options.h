@@ -35,6 +35,8 @@ struct LaunchOptions {
   Setting<std::optional<std::string>> gpus;
   Setting<std::optional<WorkerCount>> nproc_per_node;
   Setting<std::optional<HostList>> hosts;
+  Setting<std::string> hostfile;  // "": none
+  Setting<std::string> scheduler{"auto"};
   Setting<bool> module;
   Setting<bool> no_python;
   Setting<bool> run_path;

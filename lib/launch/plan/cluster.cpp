@@ -71,16 +71,36 @@ DeviceKind resolve_device(const LaunchOptions& options, const HostFacts& host,
   return resolve_cuda(options, host, embedded.has_value(), choice == DeviceChoice::cuda);
 }
 
-// --hosts: all of them are this one. The slots of all, nothing when none has any.
-std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& host) {
+// The slots that --hosts gives to this node, which is all of the hosts or one of several. nullopt: it gives none.
+std::optional<int> count_slots(const LaunchOptions& options, const HostFacts& host,
+                               const std::optional<Membership>& members) {
   std::optional<int> slots;
   if (!options.hosts.value) return slots;
-  for (const HostSlots& one : options.hosts.value->hosts) {
+  const std::vector<HostSlots>& hosts = options.hosts.value->hosts;
+  if (members && members->node_rank && hosts.size() == members->names.size())
+    return hosts[static_cast<std::size_t>(*members->node_rank)].slots;
+  for (const HostSlots& one : hosts) {
     check_local(one.host, options.hosts.source, host);
     if (one.slots) slots = slots.value_or(0) + *one.slots;
   }
+  return slots;
+}
+
+// mpirun and horovodrun count the workers of all hosts: "-np 8 -H a:4,b:4".
+bool counts_all_slots(const LaunchOptions& options, int workers) {
+  int all = 0;
+  for (const HostSlots& one : options.hosts.value->hosts) all += one.slots.value_or(0);
+  return options.hosts.value->hosts.size() > 1 && workers == all;
+}
+
+std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& host,
+                                 const std::optional<Membership>& members) {
+  const std::optional<int> slots = count_slots(options, host, members);
   const auto& workers = options.nproc_per_node.value;
   const bool counted = workers && options.nproc_per_node.origin != Origin::fallback;
+  if (slots && counted && workers->of == WorkerCount::Of::number &&
+      counts_all_slots(options, workers->number))
+    return slots;
   if (slots && counted && workers->of == WorkerCount::Of::number && workers->number > *slots)
     throw usage(fmt::format("{} gives {} slots, {} asks for {} workers", options.hosts.source, *slots,
                             options.nproc_per_node.source, workers->number));
@@ -88,8 +108,9 @@ std::optional<int> resolve_slots(const LaunchOptions& options, const HostFacts& 
 }
 
 // How many workers the user asked for; nothing: as many as there are devices.
-std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts& host, DeviceKind device) {
-  if (const auto slots = resolve_slots(options, host)) return slots;
+std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts& host, DeviceKind device,
+                                   const std::optional<Membership>& members) {
+  if (const auto slots = resolve_slots(options, host, members)) return slots;
   const auto& workers = options.nproc_per_node.value;
   if (!workers) return std::nullopt;
   switch (workers->of) {
@@ -117,8 +138,8 @@ std::vector<std::vector<int>> one_gpu_each(int gpus, int workers) {
 }
 
 void place_on_gpus(ClusterSpec& cluster, const LaunchOptions& options, const HostFacts& host,
-                   const Environment& environment) {
-  const std::optional<int> workers = resolve_workers(options, host, cluster.device);
+                   const Environment& environment, const std::optional<Membership>& members) {
+  const std::optional<int> workers = resolve_workers(options, host, cluster.device, members);
   const bool as_torchrun = options.called_as == CalledAs::torchrun;
   GpuMapping mapping = map_gpus({.gpus = options.gpus.value,
                                  .visible = environment.get("CUDA_VISIBLE_DEVICES"),
@@ -133,10 +154,11 @@ void place_on_gpus(ClusterSpec& cluster, const LaunchOptions& options, const Hos
   cluster.note = std::move(mapping.note);
 }
 
-void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const HostFacts& host) {
+void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const HostFacts& host,
+                  const std::optional<Membership>& members) {
   cluster.hide_gpus = host.gpus > 0;
   cluster.device_ids_given = options.gpus.value.has_value();
-  const std::optional<int> workers = resolve_workers(options, host, cluster.device);
+  const std::optional<int> workers = resolve_workers(options, host, cluster.device, members);
   const int slots = options.gpus.value ? count_cpu_slots(*options.gpus.value) : workers.value_or(1);
   cluster.device_ids = deal_out(slots, workers.value_or(slots));
 }
@@ -207,9 +229,9 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   cluster.cores = host.cores;
   cluster.device = resolve_device(options, host, embedded);
   if (cluster.device == DeviceKind::cuda)
-    place_on_gpus(cluster, options, host, environment);
+    place_on_gpus(cluster, options, host, environment, members);
   else
-    place_on_cpu(cluster, options, host);
+    place_on_cpu(cluster, options, host, members);
   cluster.start_port = options.start_port.value;
   if (members)
     place_among_nodes(cluster, *members, host);

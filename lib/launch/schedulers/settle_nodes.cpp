@@ -1,0 +1,180 @@
+#include "launch/schedulers/settle_nodes.h"
+
+#include <fmt/format.h>
+
+#include "base/text/plural.h"
+#include "base/text/split_list.h"
+#include "launch/schedulers/host_file.h"
+#include "launch/schedulers/read_values.h"
+#include "launch/schedulers/recognise.h"
+
+namespace fleetrun::launch {
+namespace {
+
+template <typename T>
+bool is_given(const Setting<T>& setting) {
+  return setting.origin != Origin::fallback;
+}
+
+template <typename T, typename Value>
+void fill(Setting<T>& setting, Value value, const std::string& source) {
+  if (!is_given(setting)) setting = {std::move(value), Origin::environment, source};
+}
+
+void read_host_file(LaunchOptions& options, const SchedulerFacts& facts) {
+  if (!is_given(options.hostfile)) return;
+  const std::string& path = options.hostfile.value;
+  if (options.hosts.value)
+    throw bad_allocation(
+        fmt::format("{} and {} both list the hosts", options.hosts.source, options.hostfile.source));
+  HostList list;
+  for (const NodeSlots& node : parse_host_file(
+           path, with_context("reading the file of --hostfile", [&] { return facts.read_file(path); }))) {
+    list.hosts.push_back({node.host, node.slots});
+    list.text += (list.text.empty() ? "" : ",") + bracketed(node.host) +
+                 (node.slots ? fmt::format(":{}", *node.slots) : "");
+  }
+  options.hosts = {list, options.hostfile.origin, options.hostfile.source};
+}
+
+// Several hosts in --hosts or --hostfile are what they would be in --ips. One is this host with its slots.
+std::optional<Allocation> from_host_list(LaunchOptions& options) {
+  if (!options.hosts.value || options.hosts.value->hosts.size() < 2) return std::nullopt;
+  Allocation allocation = {
+      .scheduler = Scheduler::host_list, .found_in = options.hosts.source, .started_on_every_node = true};
+  std::string list;
+  for (const HostSlots& host : options.hosts.value->hosts) {
+    allocation.nodes.push_back({host.host, host.slots});
+    list += (list.empty() ? "" : ",") + host.host;
+  }
+  allocation.node_count = static_cast<int>(allocation.nodes.size());
+  if (is_given(options.ips) && split_list(options.ips.value).size() != allocation.nodes.size())
+    throw bad_allocation(fmt::format("{} is {}, but {} lists {}", options.ips.source, options.ips.value,
+                                     options.hosts.source, list_hosts(allocation.nodes)));
+  if (!is_given(options.ips)) options.ips = {list, options.hosts.origin, options.hosts.source};
+  return allocation;
+}
+
+bool names_nodes(const LaunchOptions& options) {
+  return is_given(options.ips) || is_given(options.node_rank) || options.standalone.value ||
+         (options.nnodes.value == 1);
+}
+
+bool names_meeting(const LaunchOptions& options) {
+  return is_given(options.master) || is_given(options.rdzv_endpoint) || is_given(options.master_addr);
+}
+
+// --nnodes is the only way to know how many pods of a Job or StatefulSet there are.
+void check_number(const LaunchOptions& options, Allocation& allocation) {
+  if (!options.nnodes.value) return;
+  if (allocation.node_count > 0 && *options.nnodes.value != allocation.node_count)
+    throw bad_allocation(
+        fmt::format("{} is {}, but {} gives {}", options.nnodes.source, *options.nnodes.value,
+                    allocation.found_in, plural(allocation.node_count, "node")),
+        "--scheduler=none ignores what the scheduler says");
+  allocation.node_count = *options.nnodes.value;
+  if (allocation.this_node && *allocation.this_node >= allocation.node_count)
+    throw bad_allocation(fmt::format("{} is {}, but {} is {}", allocation.this_node_source,
+                                     *allocation.this_node, options.nnodes.source, allocation.node_count));
+}
+
+void fill_meeting(LaunchOptions& options, const Allocation& allocation) {
+  if (names_meeting(options)) return;
+  if (!allocation.master.empty()) fill(options.master_addr, allocation.master, allocation.master_source);
+  if (allocation.master_port)
+    fill(options.master_port, *allocation.master_port, allocation.master_source);
+  else if (const auto port = port_of_job(allocation.job_id))
+    fill(options.master_port, *port, allocation.job_id_source);
+}
+
+// Nodes of a cluster mostly share the folder in which their command runs, and a log folder belongs to one fleetrun.
+void fill_log_dir(LaunchOptions& options, const Allocation& allocation) {
+  if (allocation.this_node.value_or(0) > 0 && !options.log_dir.value.empty())
+    fill(options.log_dir, fmt::format("{}.node{}", options.log_dir.value, *allocation.this_node),
+         allocation.this_node_source);
+}
+
+void apply(LaunchOptions& options, const Allocation& allocation) {
+  if (allocation.nodes.empty() || names_meeting(options)) {
+    fill(options.nnodes, allocation.node_count, allocation.found_in);
+  } else {
+    std::string list;
+    for (const NodeSlots& node : allocation.nodes) list += (list.empty() ? "" : ",") + node.host;
+    fill(options.ips, list, allocation.found_in);
+  }
+  if (allocation.this_node) fill(options.node_rank, allocation.this_node, allocation.this_node_source);
+  if (allocation.workers_per_node)
+    fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
+  fill_meeting(options, allocation);
+  fill_log_dir(options, allocation);
+}
+
+std::optional<Allocation> find_allocation(const LaunchOptions& options, const SchedulerFacts& facts) {
+  const std::string& word = options.scheduler.value;
+  std::optional<Allocation> found = recognise(facts, word);
+  const bool may_be_set = word == "auto" || word == word_of(Scheduler::kubernetes);
+  if (!found && may_be_set && options.nnodes.value.value_or(1) > 1 && !names_meeting(options))
+    found = from_stateful_set(facts);
+  if (!found && word != "auto" && word != "none")
+    throw bad_allocation(
+        fmt::format("{} is {}, but no variable of {} is set", options.scheduler.source, word, word));
+  return found;
+}
+
+// The line that starts fleetrun once on each node.
+std::string line_of(Scheduler scheduler, int nodes) {
+  switch (scheduler) {
+    case Scheduler::slurm:
+      return "srun --ntasks-per-node=1 fleetrun ...";
+    case Scheduler::pbs:
+    case Scheduler::lsf:
+      return fmt::format("mpirun -np {} --map-by ppr:1:node fleetrun ...", nodes);
+    default:
+      return fmt::format(
+          "mpirun --map-by ppr:1:node fleetrun ... (Open MPI), mpiexec -ppn 1 fleetrun ... (MPICH)");
+  }
+}
+
+}  // namespace
+
+std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts) {
+  read_host_file(options, facts);
+  if (const auto listed = from_host_list(options)) return listed;
+  if (names_nodes(options)) return std::nullopt;
+  std::optional<Allocation> found = find_allocation(options, facts);
+  if (!found) return std::nullopt;
+  check_number(options, *found);
+  options.scheduler = {word_of(found->scheduler), Origin::environment, found->describe()};
+  if (found->node_count > 1 && found->started_on_every_node && !found->is_one_rank()) apply(options, *found);
+  return found;
+}
+
+void check_can_start(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  if (!allocation) return;
+  const std::string name = name_of(allocation->scheduler);
+  if (allocation->is_one_rank())
+    throw bad_allocation(
+        fmt::format(
+            "{} started this fleetrun as task {} of {}, and several of them on this node; fleetrun needs one "
+            "task on each node and starts the ranks itself ({})",
+            name, allocation->task->rank, allocation->task->size, allocation->task->found_in),
+        line_of(allocation->scheduler, std::max(1, allocation->node_count)));
+  if (allocation->node_count == 0)
+    throw bad_allocation(
+        fmt::format("{} is {}, but nothing says how many nodes the run has", allocation->found_in,
+                    allocation->this_node.value_or(0)),
+        "PADDLE_NNODES in the manifest or --nnodes tells; --nnodes=1 makes each of them a run of its own");
+  if (allocation->node_count == 1) return;
+  if (!allocation->started_on_every_node)
+    throw bad_allocation(
+        fmt::format("{} lists {} ({}), but this fleetrun runs on one of them only", allocation->found_in,
+                    plural(allocation->node_count, "node"), list_hosts(allocation->nodes)),
+        fmt::format("start it on all of them: {}; --nnodes=1 runs on this node alone",
+                    line_of(allocation->scheduler, allocation->node_count)));
+  if (allocation->nodes.empty() && allocation->master.empty() && !names_meeting(options))
+    throw bad_allocation(
+        fmt::format("{} started {} tasks, but does not say on which hosts", name, allocation->node_count),
+        "--master=HOST:PORT names the host of task 0; inside a job of Slurm, PBS or LSF it is known");
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,18 @@
+// Fills in the flags about nodes that the user left out, from what a scheduler or a list of hosts says.
+#pragma once
+#include <optional>
+
+#include "launch/cli/launch_options.h"
+#include "launch/schedulers/allocation.h"
+#include "launch/schedulers/sources.h"
+
+namespace fleetrun::launch {
+
+// A flag, a variable of fleetrun and the file of --config win over what is recognised. Nothing is recognised when they say which nodes
+// take part. Throws Error(usage) when the sources contradict each other or make no sense.
+std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts);
+
+// Throws Error(usage) when a run cannot start from here: as one of several tasks of a node, or in a batch script on one of several nodes.
+void check_can_start(const LaunchOptions& options, const std::optional<Allocation>& allocation);
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,98 @@
+// `fleetrun` without a flag about nodes, in the environment that a scheduler gives to each node.
+#include "e2e/nodes/cluster.h"
+
+namespace fleetrun::schedulers_test {
+namespace {
+
+// Each rank prints its number, and how many there are.
+const Words kProgram = {"--nproc_per_node=2", "--", "/bin/sh", "-c",
+                        "echo rank $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM"};
+
+// A step of srun with a task on each of two nodes. The number of the job chooses the port where the nodes meet, so each test has its own.
+void set_step(Cluster& cluster, const std::string& nodes) {
+  for (int node = 0; node < cluster.nodes(); ++node) {
+    cluster.set(node, "SLURM_JOB_ID", std::to_string(cluster.port()));
+    cluster.set(node, "SLURM_STEP_ID", "0");
+    cluster.set(node, "SLURM_JOB_NODELIST", nodes);
+    cluster.set(node, "SLURM_STEP_NODELIST", nodes);
+    cluster.set(node, "SLURM_STEP_NUM_NODES", "2");
+    cluster.set(node, "SLURM_STEP_NUM_TASKS", "2");
+    cluster.set(node, "SLURM_STEP_TASKS_PER_NODE", "1(x2)");
+    cluster.set(node, "SLURM_NODEID", std::to_string(node));
+    cluster.set(node, "SLURM_PROCID", std::to_string(node));
+    cluster.set(node, "SLURM_LOCALID", "0");
+  }
+}
+
+TEST_CASE("under srun, one run forms without a flag about nodes") {
+  Cluster cluster(2);
+  set_step(cluster, "127.0.0.[1-2]");
+  for (int node = 0; node < 2; ++node) cluster.start_exactly(node, kProgram);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 1) == "rank 1 of 4\n");
+  CHECK(cluster.read(1, "log.node1/workerlog.1") == "rank 3 of 4\n");
+}
+
+TEST_CASE("mpirun in a job of PBS: the node file has the hosts, and each node finds its own address") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(2);
+  Cluster cluster(2, &network);
+  const std::string file = cluster.home() + "/nodes";
+  std::ofstream(file) << cluster.address(0) << "\n"
+                      << cluster.address(0) << "\n"
+                      << cluster.address(1) << "\n";
+  for (int node = 0; node < 2; ++node) {
+    cluster.set(node, "PBS_JOBID", "1399.login01");
+    cluster.set(node, "PBS_NODEFILE", file);
+    cluster.set(node, "OMPI_COMM_WORLD_RANK", std::to_string(node));
+    cluster.set(node, "OMPI_COMM_WORLD_SIZE", "2");
+    cluster.set(node, "OMPI_COMM_WORLD_LOCAL_RANK", "0");
+    cluster.set(node, "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
+    cluster.start_exactly(node, kProgram);
+  }
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 0) == "rank 0 of 4\n");
+}
+
+TEST_CASE("pods of an Indexed Job with PADDLE_NNODES form one run") {
+  Cluster cluster(2);
+  for (int node = 0; node < 2; ++node) {
+    cluster.set(node, "JOB_COMPLETION_INDEX", std::to_string(node));
+    cluster.set(node, "HOSTNAME", "localhost");  // no pod: the host of the first one is a flag
+    cluster.set(node, "PADDLE_NNODES", "2");
+    Words words = {"--master=127.0.0.1:" + std::to_string(cluster.port())};
+    words.insert(words.end(), kProgram.begin(), kProgram.end());
+    cluster.start_exactly(node, words);
+  }
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.read(1, "log.node1/workerlog.0") == "rank 2 of 4\n");
+}
+
+TEST_CASE("hosts of a file with their slots are nodes with as many workers") {
+  Cluster cluster(2);
+  const std::string file = cluster.home() + "/hosts";
+  std::ofstream(file) << "127.0.0.1 slots=2\n127.0.0.2 slots=1\n";
+  for (int node = 0; node < 2; ++node)
+    cluster.start_exactly(node, {"--hostfile=" + file, "-np", "3", "--node_rank=" + std::to_string(node),
+                                 "--master_port=" + std::to_string(cluster.port()), "--", "/bin/sh", "-c",
+                                 "echo rank $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM"});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 1) == "rank 1 of 3\n");
+  CHECK(cluster.log(1, 0) == "rank 2 of 3\n");
+}
+
+TEST_CASE(
+    "a batch script on several nodes, and one of several tasks on a node, end with 2 and the line to type") {
+  Cluster cluster(2);
+  set_step(cluster, "127.0.0.[1-2]");
+  cluster.set(0, "SLURM_STEP_NODELIST", "");
+  cluster.set(1, "SLURM_STEP_TASKS_PER_NODE", "2(x2)");
+  for (int node = 0; node < 2; ++node) cluster.start_exactly(node, {"true"});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 2);
+    CHECK_MESSAGE(contains(end.err, "srun --ntasks-per-node=1 fleetrun ..."), end.err);
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::schedulers_test

@@ -1,0 +1,173 @@
+#include "launch/schedulers/settle_nodes.h"
+
+#include <doctest/doctest.h>
+
+#include "launch/cli/command_line.h"
+#include "launch/schedulers/facts.h"
+
+namespace fleetrun::launch::settle_nodes_test {
+namespace {
+
+using test::error_of;
+using test::Texts;
+
+struct Settled {
+  LaunchOptions options;
+  std::optional<Allocation> allocation;
+};
+
+Settled settle(std::vector<std::string> words, const Texts& variables, const Texts& files = {}) {
+  words.emplace_back("program");
+  const SchedulerFacts facts = test::facts_of(variables, files);
+  Settled settled;
+  settled.options =
+      parse_launch_options(words, facts.environment, CalledAs::fleetrun, {}, [&](LaunchOptions& options) {
+        settled.allocation = settle_nodes(options, facts);
+      }).options;
+  return settled;
+}
+
+std::string start_error(const std::vector<std::string>& words, const Texts& variables,
+                        const Texts& files = {}) {
+  const Settled settled = settle(words, variables, files);
+  return error_of([&] { check_can_start(settled.options, settled.allocation); });
+}
+
+Texts slurm_step(const Texts& others = {}) {
+  Texts variables = {{"SLURM_JOB_ID", "4242"},
+                     {"SLURM_STEP_ID", "0"},
+                     {"SLURM_STEP_NODELIST", "n[1-2]"},
+                     {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                     {"SLURM_STEP_NUM_TASKS", "2"},
+                     {"SLURM_NODEID", "1"},
+                     {"SLURM_PROCID", "1"},
+                     {"SLURM_LOCALID", "0"}};
+  for (const auto& [name, value] : others) variables[name] = value;
+  return variables;
+}
+
+TEST_CASE("under srun the nodes, the place, the port and the log folder need no flag") {
+  const LaunchOptions options = settle({}, slurm_step()).options;
+  CHECK(options.ips.value == "n1,n2");
+  CHECK(options.ips.source == "SLURM_STEP_NODELIST");
+  CHECK(options.node_rank.value == 1);
+  CHECK(options.master_port.value == 19242);
+  CHECK(options.master_port.source == "SLURM_JOB_ID");
+  CHECK(options.log_dir.value == "log.node1");
+  CHECK(options.scheduler.value == "slurm");
+  CHECK(options.scheduler.source == "Slurm job 4242.0, node 1 of 2 nodes, from SLURM_STEP_NODELIST");
+  CHECK(settle({}, slurm_step({{"SLURM_NODEID", "0"}})).options.log_dir.value == "log");
+}
+
+TEST_CASE("flags win over what was recognised") {
+  const Settled listed = settle({"--ips=10.0.0.1,10.0.0.2"}, slurm_step());
+  CHECK_FALSE(listed.allocation);
+  CHECK_FALSE(listed.options.node_rank.value);
+  CHECK_FALSE(settle({"--nnodes=1"}, slurm_step()).allocation);
+  CHECK_FALSE(settle({"--standalone"}, slurm_step()).allocation);
+  CHECK_FALSE(settle({"--scheduler=none"}, slurm_step()).allocation);
+  const LaunchOptions own = settle({"--master_port=7000", "--log_dir=mine"}, slurm_step()).options;
+  CHECK(own.master_port.value == 7000);
+  CHECK(own.log_dir.value == "mine");
+  CHECK(own.ips.value == "n1,n2");
+}
+
+TEST_CASE("a number of nodes that differs from the scheduler's is an error that shows both") {
+  CHECK(
+      error_of([] { settle({"--nnodes=3"}, slurm_step()); }) ==
+      "--nnodes is 3, but SLURM_STEP_NODELIST gives 2 nodes | --scheduler=none ignores what the scheduler says");
+  CHECK(settle({"--nnodes=2"}, slurm_step()).options.ips.value == "n1,n2");
+}
+
+TEST_CASE("one node is what it was without a scheduler") {
+  const Settled one =
+      settle({}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n1"}, {"SLURM_JOB_NUM_NODES", "1"}});
+  CHECK(one.options.ips.origin == Origin::fallback);
+  CHECK_FALSE(one.options.master_port.value);
+  CHECK(one.options.log_dir.value == "log");
+  CHECK(start_error({}, {{"SLURM_JOB_NODELIST", "n1"}, {"SLURM_NTASKS", "8"}}) == "no error");
+}
+
+TEST_CASE("a batch script on several nodes says how to start the others") {
+  CHECK(
+      start_error({}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-3]"}}) ==
+      "SLURM_JOB_NODELIST lists 3 nodes (n1, n2, n3), but this fleetrun runs on one of them only | start it on all of them: srun --ntasks-per-node=1 fleetrun ...; --nnodes=1 runs on this node alone");
+  CHECK(start_error({"--nnodes=1"}, {{"SLURM_JOB_NODELIST", "n[1-3]"}}) == "no error");
+}
+
+TEST_CASE("one of several tasks of a node is told to be the only one") {
+  CHECK(
+      start_error({}, slurm_step({{"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
+                                  {"SLURM_STEP_NUM_TASKS", "8"},
+                                  {"SLURM_PROCID", "5"}})) ==
+      "Slurm started this fleetrun as task 5 of 8, and several of them on this node; fleetrun needs one task on each node and starts the ranks itself (SLURM_PROCID) | srun --ntasks-per-node=1 fleetrun ...");
+}
+
+TEST_CASE("MPI without a batch system needs the host of the first task") {
+  const Texts mpi = {
+      {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  CHECK(
+      start_error({}, mpi) ==
+      "Open MPI started 2 tasks, but does not say on which hosts | --master=HOST:PORT names the host of task 0; inside a job of Slurm, PBS or LSF it is known");
+  const LaunchOptions options = settle({"--master=n1:7000"}, mpi).options;
+  CHECK(options.nnodes.value == 2);
+  CHECK(options.node_rank.value == 1);
+  CHECK(start_error({"--master=n1:7000"}, mpi) == "no error");
+}
+
+TEST_CASE("pods with an index need the number of pods") {
+  const Texts pod = {{"JOB_COMPLETION_INDEX", "1"}, {"HOSTNAME", "train-1"}};
+  CHECK(start_error({}, pod).find(
+            "JOB_COMPLETION_INDEX is 1, but nothing says how many nodes the run has | ") == 0);
+  Texts counted = pod;
+  counted["PADDLE_NNODES"] = "4";
+  const LaunchOptions options = settle({}, counted).options;
+  CHECK(options.nnodes.value == 4);
+  CHECK(options.node_rank.value == 1);
+  CHECK(options.master_addr.value == "train-0");
+  CHECK(start_error({}, counted) == "no error");
+  CHECK(error_of([&] { settle({"--nnodes=1"}, pod); }) == "no error");
+}
+
+TEST_CASE("a StatefulSet is believed when several nodes were asked for") {
+  const Texts pod = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"HOSTNAME", "web-1"}};
+  CHECK_FALSE(settle({}, pod).allocation);
+  CHECK(settle({"--nnodes=3"}, pod).options.master_addr.value == "web-0");
+  CHECK_FALSE(settle({"--nnodes=3", "--master=a:1"}, pod).options.node_rank.value);
+}
+
+TEST_CASE("several hosts of --hosts or --hostfile are the nodes") {
+  const LaunchOptions options = settle({"--hosts=a:4,b:2"}, {}).options;
+  CHECK(options.ips.value == "a,b");
+  CHECK(options.ips.source == "--hosts");
+  const LaunchOptions file =
+      settle({"--hostfile=/hosts"}, {}, {{"/hosts", "a slots=4\nb:2 # rack 7\n"}}).options;
+  CHECK(file.ips.value == "a,b");
+  CHECK(file.hosts.value->hosts.at(1).slots == 2);
+  CHECK(settle({"--hosts=localhost:4"}, {}).options.ips.origin == Origin::fallback);
+  CHECK_FALSE(settle({"--hosts=a:4,b:2"}, slurm_step()).options.node_rank.value);
+}
+
+TEST_CASE("lists of hosts that contradict each other are an error") {
+  CHECK(error_of([] {
+          settle({"--hosts=a,b", "--hostfile=/hosts"}, {});
+        }) == "--hosts and --hostfile both list the hosts");
+  CHECK(error_of([] {
+          settle({"--hosts=a,b", "--ips=a,b,c"}, {});
+        }) == "--ips is a,b,c, but --hosts lists a, b");
+  CHECK(error_of([] { settle({"--scheduler=slurm"}, {}); }) ==
+        "--scheduler is slurm, but no variable of slurm is set");
+}
+
+TEST_CASE("--show_config tells which scheduler was recognised, and from what") {
+  const SchedulerFacts facts = test::facts_of(slurm_step());
+  const CommandLine line =
+      parse_launch_options({"--show_config"}, facts.environment, CalledAs::fleetrun, {},
+                           [&](LaunchOptions& options) { settle_nodes(options, facts); });
+  CHECK(line.answer->find("Slurm job 4242.0, node 1 of 2 nodes, from SLURM_STEP_NODELIST") !=
+        std::string::npos);
+  CHECK(line.answer->find("SLURM_JOB_ID") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace fleetrun::launch::settle_nodes_test
