@@ -1,6 +1,8 @@
 // Variables: "man sbatch", "OUTPUT ENVIRONMENT VARIABLES", and "man srun".
 #include <fmt/format.h>
+#include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include "base/text/plural.h"
 #include "launch/cli/flag_values.h"
@@ -14,11 +16,25 @@ namespace {
 // The steps of the batch script and of salloc's shell have numbers from here on (SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP in slurm.h).
 constexpr std::uint64_t kFirstSpecialStep = 0xfffffff0;
 
+// A batch script inherits the variables of the shell in which sbatch was typed. If that was inside a step, the step is of another job,
+// mostly on other nodes.
+bool is_of_this_job(const std::string& step_list, const Environment& environment) {
+  const std::string job_list = environment.get_or("SLURM_JOB_NODELIST", step_list);
+  const std::vector<std::string> of_job = expand_hosts("SLURM_JOB_NODELIST", job_list);
+  const std::set<std::string> known(of_job.begin(), of_job.end());
+  const std::vector<std::string> of_step = expand_hosts("SLURM_STEP_NODELIST", step_list);
+  return std::all_of(of_step.begin(), of_step.end(),
+                     [&](const std::string& host) { return known.count(host) != 0; });
+}
+
 // Inside a step that srun started, rather than in a batch script or in the shell of salloc.
 bool is_in_step(const Environment& environment) {
-  if (environment.get_or("SLURM_STEP_NODELIST", "").empty()) return false;
+  const std::string list = environment.get_or("SLURM_STEP_NODELIST", "");
+  if (list.empty()) return false;
   std::uint64_t step = 0;
-  return !parse_whole(environment.get_or("SLURM_STEP_ID", "0"), step) || step < kFirstSpecialStep;
+  const bool is_special =
+      parse_whole(environment.get_or("SLURM_STEP_ID", "0"), step) && step >= kFirstSpecialStep;
+  return !is_special && is_of_this_job(list, environment);
 }
 
 void check_count(const Environment& environment, const std::string& name, const Allocation& allocation) {

@@ -54,6 +54,40 @@ TEST_CASE("mpirun in a job of PBS: the node file has the hosts, and each node fi
   CHECK(cluster.log(0, 0) == "rank 0 of 4\n");
 }
 
+// mpirun's agent for other hosts: runs the command in the network of node 1, under a host name of its own.
+std::string write_agent(const Cluster& cluster, const Namespaces& network) {
+  std::string path = cluster.home() + "/agent";
+  std::ofstream(path) << "#!/bin/sh\nshift\nexec";
+  std::ofstream file(path, std::ios::app);
+  for (const std::string& word : network.in(1, {})) file << " " << word;
+  file << " unshare -u /bin/sh -c 'hostname other; exec /bin/sh -c \"$*\"' sh \"$@\"\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+TEST_CASE("a real mpirun starts one run on two hosts, without a flag about nodes") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  if (!has_program("mpirun")) LEAVE_OUT("mpirun is not installed");
+  const Namespaces network(2);
+  Cluster cluster(2, &network);
+  Words command = {"mpirun",
+                   "--allow-run-as-root",
+                   "--mca",
+                   "plm_rsh_agent",
+                   write_agent(cluster, network),
+                   "-H",
+                   cluster.address(0) + "," + cluster.address(1),
+                   "--map-by",
+                   "ppr:1:node",
+                   FLEETRUN_BINARY};
+  command.insert(command.end(), kProgram.begin(), kProgram.end());
+  const ChildResult end = run_child(network.in(0, command),
+                                    {.folder = cluster.folder(0), .environment = {{"HOME", cluster.home()}}});
+  CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 1) == "rank 1 of 4\n");
+  CHECK(cluster.read(0, "log.node1/workerlog.1") == "rank 3 of 4\n");
+}
+
 TEST_CASE("pods of an Indexed Job with PADDLE_NNODES form one run") {
   Cluster cluster(2);
   for (int node = 0; node < 2; ++node) {

@@ -46,6 +46,19 @@ TEST_CASE("an MPI launcher tells the number of nodes and the place, but no hosts
   CHECK(hydra.this_node == 3);
 }
 
+TEST_CASE("Open MPI 4 tells its daemons the address of mpirun, where the nodes can meet") {
+  Texts variables = kOpenMpi;
+  variables["OMPI_MCA_orte_hnp_uri"] =
+      "195559424.0;tcp://198.177.146.70:53997;tcp://10.10.10.4:53997;tcp://172.23.10.1:53997";
+  variables["OMPI_MCA_ess_base_jobid"] = "195559425";
+  CHECK(find(variables)->master == "198.177.146.70");
+  CHECK(find(variables)->job_id == "195559425");
+  variables["OMPI_MCA_orte_hnp_uri"] = "648019968.0;tcp://10.0.0.1,172.17.0.1:59025;tcp6://[fd00::1]:51423";
+  CHECK(find(variables)->master == "10.0.0.1");
+  variables["OMPI_MCA_orte_hnp_uri"] = "none";
+  CHECK(find(variables)->master.empty());
+}
+
 TEST_CASE("several MPI tasks on a node are ranks") {
   Texts variables = kOpenMpi;
   variables["OMPI_COMM_WORLD_SIZE"] = "4";

@@ -80,6 +80,16 @@ TEST_CASE("the shell of salloc is a step of its own, but no step of the user's")
   CHECK_FALSE(found.started_on_every_node);
 }
 
+TEST_CASE("a batch script that was submitted inside a step inherits that step, which means nothing") {
+  Texts variables = kStep;
+  variables["SLURM_JOB_ID"] = "24";
+  variables["SLURM_JOB_NODELIST"] = "node[7-8]";
+  const Allocation found = allocation_of(variables).value();
+  CHECK(test::hosts_of(found) == "node7 node8");
+  CHECK_FALSE(found.started_on_every_node);
+  CHECK(found.job_id == "24");
+}
+
 TEST_CASE("several tasks on a node make this process a rank") {
   const Allocation found = allocation_of(with(kStep, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
                                                       {"SLURM_STEP_NUM_TASKS", "4"},
