@@ -120,6 +120,13 @@ std::optional<Membership> find_members(const LaunchOptions& options, const HostF
   return resolve_membership(options, resolve_names(options), host);
 }
 
+// A user who lists the hosts starts the nodes by hand, and chooses their folders.
+void find_log_folder(LaunchOptions& options, const Membership& members,
+                     const std::optional<Allocation>& allocation) {
+  if (allocation && allocation->scheduler != Scheduler::host_list)
+    use_own_log_folder(options, members.node_rank.value_or(0), allocation->found_in);
+}
+
 // What the other nodes compare with their own: the text of the job file, or the words of another program.
 Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool is_job) {
   return terms_of(options, cluster, is_job ? read_file(options.program, kJsonBytesLimit) : "");
@@ -153,6 +160,7 @@ int launch(LaunchOptions options, const Environment& environment,
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const HostFacts host = probe(options);
   const std::optional<Membership> members = find_members(options, host);
+  if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
   check_strategy(job, cluster, environment);
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});

@@ -94,6 +94,7 @@ LaunchOptions defaults_of(CalledAs called_as) {
   options.called_as = called_as;
   if (called_as == CalledAs::fleetrun) return options;
   options.nproc_per_node.value = 1;
+  options.scheduler.value = "none";  // it starts one node unless flags say more
   options.console.value = {.text = "all", .all = true, .ranges = {}};
   options.log_prefix.value = LogPrefix{""};
   options.log_level.value = LogLevel::warning;

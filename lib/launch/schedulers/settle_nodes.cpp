@@ -1,5 +1,7 @@
 #include "launch/schedulers/settle_nodes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
@@ -87,13 +89,6 @@ void fill_meeting(LaunchOptions& options, const Allocation& allocation) {
     fill(options.master_port, *port, allocation.job_id_source);
 }
 
-// Nodes of a cluster mostly share the folder in which their command runs, and a log folder belongs to one fleetrun.
-void fill_log_dir(LaunchOptions& options, const Allocation& allocation) {
-  if (allocation.this_node.value_or(0) > 0 && !options.log_dir.value.empty())
-    fill(options.log_dir, fmt::format("{}.node{}", options.log_dir.value, *allocation.this_node),
-         allocation.this_node_source);
-}
-
 void apply(LaunchOptions& options, const Allocation& allocation) {
   if (allocation.nodes.empty() || names_meeting(options)) {
     fill(options.nnodes, allocation.node_count, allocation.found_in);
@@ -106,7 +101,7 @@ void apply(LaunchOptions& options, const Allocation& allocation) {
   if (allocation.workers_per_node)
     fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
   fill_meeting(options, allocation);
-  fill_log_dir(options, allocation);
+  if (allocation.this_node) use_own_log_folder(options, *allocation.this_node, allocation.this_node_source);
 }
 
 std::optional<Allocation> find_allocation(const LaunchOptions& options, const SchedulerFacts& facts) {
@@ -135,6 +130,34 @@ std::string line_of(Scheduler scheduler, int nodes) {
   }
 }
 
+void check_is_launcher(const Allocation& allocation) {
+  if (!allocation.is_one_rank()) return;
+  const Task& task = *allocation.task;
+  throw bad_allocation(
+      fmt::format(
+          "{} started this fleetrun as task {} of {}, and several of them on one node; fleetrun needs one "
+          "task on each node and starts the ranks itself ({})",
+          name_of(allocation.scheduler), task.rank, task.size, task.found_in),
+      line_of(allocation.scheduler, std::max(1, allocation.node_count)));
+}
+
+void check_node_count(const Allocation& allocation) {
+  if (allocation.node_count == 0)
+    throw bad_allocation(
+        fmt::format("{} is {}, but nothing says how many nodes the run has", allocation.found_in,
+                    allocation.this_node.value_or(0)),
+        "PADDLE_NNODES in the manifest or --nnodes tells; --nnodes=1 makes each of them a run of its own");
+}
+
+void check_is_everywhere(const Allocation& allocation) {
+  if (!allocation.started_on_every_node)
+    throw bad_allocation(
+        fmt::format("{} lists {} ({}), but nothing started this fleetrun on all of them", allocation.found_in,
+                    plural(allocation.node_count, "node"), list_hosts(allocation.nodes)),
+        fmt::format("type {}; --nnodes=1 runs on this host alone",
+                    line_of(allocation.scheduler, allocation.node_count)));
+}
+
 }  // namespace
 
 std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts) {
@@ -151,30 +174,20 @@ std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFa
 
 void check_can_start(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
   if (!allocation) return;
-  const std::string name = name_of(allocation->scheduler);
-  if (allocation->is_one_rank())
-    throw bad_allocation(
-        fmt::format(
-            "{} started this fleetrun as task {} of {}, and several of them on this node; fleetrun needs one "
-            "task on each node and starts the ranks itself ({})",
-            name, allocation->task->rank, allocation->task->size, allocation->task->found_in),
-        line_of(allocation->scheduler, std::max(1, allocation->node_count)));
-  if (allocation->node_count == 0)
-    throw bad_allocation(
-        fmt::format("{} is {}, but nothing says how many nodes the run has", allocation->found_in,
-                    allocation->this_node.value_or(0)),
-        "PADDLE_NNODES in the manifest or --nnodes tells; --nnodes=1 makes each of them a run of its own");
+  check_is_launcher(*allocation);
+  check_node_count(*allocation);
   if (allocation->node_count == 1) return;
-  if (!allocation->started_on_every_node)
-    throw bad_allocation(
-        fmt::format("{} lists {} ({}), but this fleetrun runs on one of them only", allocation->found_in,
-                    plural(allocation->node_count, "node"), list_hosts(allocation->nodes)),
-        fmt::format("start it on all of them: {}; --nnodes=1 runs on this node alone",
-                    line_of(allocation->scheduler, allocation->node_count)));
+  check_is_everywhere(*allocation);
   if (allocation->nodes.empty() && allocation->master.empty() && !names_meeting(options))
     throw bad_allocation(
-        fmt::format("{} started {} tasks, but does not say on which hosts", name, allocation->node_count),
+        fmt::format("{} started {} tasks, but does not say on which hosts", name_of(allocation->scheduler),
+                    allocation->node_count),
         "--master=HOST:PORT names the host of task 0; inside a job of Slurm, PBS or LSF it is known");
+}
+
+void use_own_log_folder(LaunchOptions& options, int node_rank, const std::string& source) {
+  if (node_rank > 0 && !options.log_dir.value.empty())
+    fill(options.log_dir, fmt::format("{}.node{}", options.log_dir.value, node_rank), source);
 }
 
 }  // namespace fleetrun::launch

@@ -52,6 +52,7 @@ TEST_CASE("mpirun in a job of PBS: the node file has the hosts, and each node fi
   }
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
   CHECK(cluster.log(0, 0) == "rank 0 of 4\n");
+  CHECK(cluster.read(1, "log.node1/workerlog.0") == "rank 2 of 4\n");
 }
 
 // mpirun's agent for other hosts: runs the command in the network of node 1, under a host name of its own.

@@ -72,6 +72,24 @@ TEST_CASE("flags win over what was recognised") {
   CHECK(own.ips.value == "n1,n2");
 }
 
+TEST_CASE("a node whose place its addresses tell gets its log folder when the place is known") {
+  LaunchOptions options;
+  use_own_log_folder(options, 0, "PBS_NODEFILE");
+  CHECK(options.log_dir.value == "log");
+  use_own_log_folder(options, 3, "PBS_NODEFILE");
+  CHECK(options.log_dir.value == "log.node3");
+  use_own_log_folder(options, 4, "PBS_NODEFILE");
+  CHECK(options.log_dir.value == "log.node3");
+}
+
+TEST_CASE("fleetrun called as torchrun starts one node, as torchrun does") {
+  const SchedulerFacts facts = test::facts_of(slurm_step());
+  std::optional<Allocation> allocation;
+  parse_launch_options({"train.py"}, facts.environment, CalledAs::torchrun, {},
+                       [&](LaunchOptions& options) { allocation = settle_nodes(options, facts); });
+  CHECK_FALSE(allocation);
+}
+
 TEST_CASE("a number of nodes that differs from the scheduler's is an error that shows both") {
   CHECK(
       error_of([] { settle({"--nnodes=3"}, slurm_step()); }) ==
@@ -91,7 +109,7 @@ TEST_CASE("one node is what it was without a scheduler") {
 TEST_CASE("a batch script on several nodes says how to start the others") {
   CHECK(
       start_error({}, {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-3]"}}) ==
-      "SLURM_JOB_NODELIST lists 3 nodes (n1, n2, n3), but this fleetrun runs on one of them only | start it on all of them: srun --ntasks-per-node=1 fleetrun ...; --nnodes=1 runs on this node alone");
+      "SLURM_JOB_NODELIST lists 3 nodes (n1, n2, n3), but nothing started this fleetrun on all of them | type srun --ntasks-per-node=1 fleetrun ...; --nnodes=1 runs on this host alone");
   CHECK(start_error({"--nnodes=1"}, {{"SLURM_JOB_NODELIST", "n[1-3]"}}) == "no error");
 }
 
@@ -100,7 +118,7 @@ TEST_CASE("one of several tasks of a node is told to be the only one") {
       start_error({}, slurm_step({{"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
                                   {"SLURM_STEP_NUM_TASKS", "8"},
                                   {"SLURM_PROCID", "5"}})) ==
-      "Slurm started this fleetrun as task 5 of 8, and several of them on this node; fleetrun needs one task on each node and starts the ranks itself (SLURM_PROCID) | srun --ntasks-per-node=1 fleetrun ...");
+      "Slurm started this fleetrun as task 5 of 8, and several of them on one node; fleetrun needs one task on each node and starts the ranks itself (SLURM_PROCID) | srun --ntasks-per-node=1 fleetrun ...");
 }
 
 TEST_CASE("MPI without a batch system needs the host of the first task") {
