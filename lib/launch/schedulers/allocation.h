@@ -59,10 +59,11 @@ struct Allocation {
   std::string master_source;                 // "MASTER_ADDR"
   std::optional<int> workers_per_node;       // that the system asks for: PET_NPROC_PER_NODE
   std::string workers_source;
-  std::optional<int> gpus_on_node;  // that the scheduler gave to this node
-  std::string job_id;               // "": unknown
-  std::string job_id_source;        // "SLURM_JOB_ID"
-  int restart_count = 0;            // how often the scheduler has started this job again
+  std::optional<std::uint16_t> start_port;  // of the ranks: PADDLE_PORT
+  std::optional<int> gpus_on_node;          // that the scheduler gave to this node
+  std::string job_id;                       // "": unknown
+  std::string job_id_source;                // "SLURM_JOB_ID"
+  int restart_count = 0;                    // how often the scheduler has started this job again
 
   // Several tasks run on a node, so this process is a rank rather than the launcher of its node.
   bool is_one_rank() const;

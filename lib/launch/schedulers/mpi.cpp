@@ -30,7 +30,7 @@ std::string host_of_mpirun(const Environment& environment) {
   const std::size_t start = uri.find(kStart);
   if (start == std::string::npos) return "";
   const std::size_t first = start + kStart.size();
-  const std::string host = uri.substr(first, uri.find_first_of(",:;", first) - first);
+  std::string host = uri.substr(first, uri.find_first_of(",:;", first) - first);
   check_host("OMPI_MCA_orte_hnp_uri", host);
   return host;
 }

@@ -3,6 +3,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/split_list.h"
+#include "launch/cli/flag_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/sources.h"
 
@@ -29,6 +30,10 @@ std::optional<Allocation> from_paddle_cloud(const SchedulerFacts& facts) {
   allocation.this_node = node;
   allocation.this_node_source = "PADDLE_TRAINER_ID";
   allocation.started_on_every_node = true;
+  // As PaddlePaddle has it, the first of TRAINER_PORTS_NUM ports that the cloud keeps free for the ranks of the pod.
+  const std::string port = environment.get_or("PADDLE_PORT", "");
+  if (!port.empty() && environment.has("TRAINER_PORTS_NUM"))
+    allocation.start_port = parse_port("PADDLE_PORT", port);
   return allocation;
 }
 

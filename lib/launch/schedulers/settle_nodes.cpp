@@ -100,6 +100,7 @@ void apply(LaunchOptions& options, const Allocation& allocation) {
   if (allocation.this_node) fill(options.node_rank, allocation.this_node, allocation.this_node_source);
   if (allocation.workers_per_node)
     fill(options.nproc_per_node, WorkerCount(*allocation.workers_per_node), allocation.workers_source);
+  if (allocation.start_port) fill(options.start_port, *allocation.start_port, "PADDLE_PORT");
   fill_meeting(options, allocation);
   if (allocation.this_node) use_own_log_folder(options, *allocation.this_node, allocation.this_node_source);
 }
@@ -162,7 +163,7 @@ void check_is_everywhere(const Allocation& allocation) {
 
 std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts) {
   read_host_file(options, facts);
-  if (const auto listed = from_host_list(options)) return listed;
+  if (auto listed = from_host_list(options)) return listed;
   if (names_nodes(options)) return std::nullopt;
   std::optional<Allocation> found = find_allocation(options, facts);
   if (!found) return std::nullopt;

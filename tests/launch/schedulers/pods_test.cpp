@@ -178,6 +178,9 @@ TEST_CASE("PaddlePaddle's cloud lists the addresses of the nodes") {
   const Allocation found = from_paddle_cloud(facts_of(paddle({{"TRAINER_PORTS_NUM", "2"}}))).value();
   CHECK(test::hosts_of(found) == "127.0.0.1:2 127.0.0.2:2");
   CHECK(found.this_node == 0);
+  CHECK_FALSE(found.start_port);
+  CHECK(from_paddle_cloud(facts_of(paddle({{"TRAINER_PORTS_NUM", "2"}, {"PADDLE_PORT", "35789"}})))
+            ->start_port == 35789);
   CHECK_FALSE(from_paddle_cloud(facts_of(paddle({{"POD_IP", ""}}))));
   CHECK_FALSE(from_paddle_cloud(facts_of(paddle({{"PADDLE_TRAINERS", ""}}))));
 }

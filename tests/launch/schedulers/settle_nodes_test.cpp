@@ -147,6 +147,18 @@ TEST_CASE("pods with an index need the number of pods") {
   CHECK(error_of([&] { settle({"--nnodes=1"}, pod); }) == "no error");
 }
 
+TEST_CASE("PaddlePaddle's cloud gives the nodes and the ports of the ranks") {
+  const LaunchOptions options = settle({}, {{"PADDLE_TRAINERS", "10.0.0.1,10.0.0.2"},
+                                            {"PADDLE_TRAINER_ID", "1"},
+                                            {"POD_IP", "10.0.0.2"},
+                                            {"PADDLE_PORT", "35789"},
+                                            {"TRAINER_PORTS_NUM", "2"}})
+                                    .options;
+  CHECK(options.ips.value == "10.0.0.1,10.0.0.2");
+  CHECK(options.node_rank.value == 1);
+  CHECK(options.start_port.value == 35789);
+}
+
 TEST_CASE("a StatefulSet is believed when several nodes were asked for") {
   const Texts pod = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"HOSTNAME", "web-1"}};
   CHECK_FALSE(settle({}, pod).allocation);
