@@ -1,8 +1,11 @@
 #include "subcommands.h"
 
+#include <fmt/format.h>
+
 #include "commands.h"
 #include "launch/cli/bench_table.h"
 #include "launch/cli/launch_options.h"
+#include "launch/render/target.h"
 
 namespace fleetrun {
 namespace {
@@ -24,6 +27,17 @@ Flag log_dir_flag() {
 }
 
 Flag ranks_flag(const char* help) { return {.names = {"--rank"}, .argument = "RANKS", .help = help}; }
+
+// The targets of render, for its --help.
+std::string describe_targets() {
+  std::string text = "TARGET is one of these: ";
+  for (const launch::Target& target : launch::targets())
+    text += fmt::format("{} ({}), ", target.name, target.summary);
+  text.replace(text.size() - 2, 2, ". ");
+  return text +
+         "The flags of the run follow --, as they would follow fleetrun. render reads no environment variables for them. It checks the job "
+         "file, so call it where the file is.";
+}
 
 std::vector<Subcommand> make_subcommands() {
   return {
@@ -89,6 +103,28 @@ std::vector<Subcommand> make_subcommands() {
        .choices = {"HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"},
        .most_words = 1,
        .run = run_signal_command},
+      {.name = "render",
+       .arguments = "TARGET [flags] -- [flags of the run] script.py|program|job.json [arguments]",
+       .summary = "Print a batch file or manifest that starts a run",
+       .details = describe_targets(),
+       .flags =
+           {{.names = {"--folder"},
+             .argument = "FOLDER",
+             .help = "Absolute path of the folder where the run starts. By default that is the folder of the "
+                     "submission, or of the image",
+             .completes = Completes::folders},
+            {.names = {"--fleetrun"},
+             .argument = "PATH",
+             .help =
+                 "Path of fleetrun on the nodes. By default fleetrun on PATH; for systemd /usr/bin/fleetrun"},
+            {.names = {"--image"}, .argument = "IMAGE", .help = "Container image, for k8s and kubeflow"},
+            {.names = {"--queue"},
+             .argument = "NAME",
+             .help = "Partition (slurm) or queue (pbs, lsf). By default that of the system"}},
+       .choices = launch::target_names(),
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_render_command},
       {.name = "completion",
        .arguments = "bash|zsh|fish",
        .summary = "Print the completion script for a shell",

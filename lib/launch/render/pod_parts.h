@@ -1,0 +1,36 @@
+// The parts of a pod that a Job of Kubernetes and a PyTorchJob of Kubeflow share.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "launch/render/batch_run.h"
+
+namespace fleetrun::launch {
+
+constexpr int kPodPort = 6069;  // a pod has its own address, so the port is free
+
+// The template of a pod, indented by `indent` spaces: fleetrun as the node `node_rank` (an expression of Kubernetes), which meets the
+// others at the pod `first`. `extra` are more lines of the pod's spec, such as initContainers; `container` is the container's name.
+struct PodSpec {
+  std::string container;
+  std::string node_rank;
+  std::string first;
+  std::string extra;
+};
+std::string pod_template(const BatchRun& run, const PodSpec& spec, std::size_t indent);
+
+// Every line that is not empty, moved to the right.
+std::string indented(const std::string& text, std::size_t spaces);
+
+// For the header of a manifest: how to make the Secret with the key; "" where no key is needed.
+std::string how_to_make_secret(const BatchRun& run);
+
+std::string how_to_see_ranks(const BatchRun& run);  // "fleetrun ps", with the log folder where it needs one
+
+// "activeDeadlineSeconds: 3600" or "".
+std::string deadline_line(const BatchRun& run);
+
+std::string image_of(const BatchRun& run);  // as a YAML scalar
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,31 @@
+// Parts that several batch files share.
+#pragma once
+#include <string>
+
+#include "launch/render/batch_run.h"
+
+namespace fleetrun::launch {
+
+// The comment at the top: what the file is, what made it, and how to use it.
+std::string file_header(const BatchRun& run, const std::string& what, const std::string& how);
+
+// The words of fleetrun after the flags that the file adds: `arguments=(...)`, one word a line.
+std::string arguments_array(const BatchRun& run);
+
+std::string program_name(const BatchRun& run);   // of fleetrun on the nodes, as a word of a shell
+std::string change_folder(const BatchRun& run);  // "cd /srv/training || exit 66", or "" without --folder
+
+// Waits for the process "$run" until it has ended, whatever signals this script gets. A trap sets `again`; `code` is the exit code.
+std::string wait_for_run();
+
+// For batch systems that start a script on the first node only: starts fleetrun on all nodes. `others` are lines that start it on the
+// node "$rank", with the function start; "$run" is the process on the first node.
+std::string start_nodes(const BatchRun& run, const std::string& others);
+
+// Why the port of a meeting point is what it is, and its assignment; `job_number` is a shell expression.
+std::string meeting_port(const BatchRun& run, const std::string& job_number);
+
+// SIGINT and SIGTERM stop the run; waits, and ends with the exit code of node 0, which is that of the run.
+std::string wait_for_first_node();
+
+}  // namespace fleetrun::launch

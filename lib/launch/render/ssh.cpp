@@ -1,0 +1,126 @@
+// A script that starts one command on several hosts by ssh.
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/text/plural.h"
+#include "launch/cli/shell_words.h"
+#include "launch/render/batch_text.h"
+#include "launch/render/shell_parts.h"
+#include "launch/render/writers.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::string_view kSshFile = R"sh(#!/bin/bash
+<<header>>
+# shellcheck disable=SC2016  # what is in single quotes is not for this shell
+
+set -u
+
+hosts=(
+<<hosts>>
+)
+fleetrun=<<fleetrun>>
+<<arguments>>
+folder=<<folder>>
+# Each host writes its own logs.
+logs=<<log_dir>>
+
+# Runs on each host: starts fleetrun, and sends it each signal whose name is a line of standard input. When standard input ends, the
+# connection is gone, and SIGTERM ends the run.
+on_host='
+cd "$1" || exit 66
+shift
+exec 3<&0
+"$@" </dev/null 3<&- &
+run=$!
+(
+  while read -r signal; do kill -s "$signal" "$run"; done
+  kill -s TERM "$run"
+) <&3 3<&- 2>/dev/null &
+reader=$!
+exec 3<&-
+wait "$run"
+code=$?
+kill "$reader" 2>/dev/null
+exit "$code"
+'
+
+# One line for a shell, which reads the same words from it.
+quoted() {
+  local word
+  for word; do printf "'%s' " "${word//\'/\'\\\'\'}"; done
+}
+
+pipes=$(mktemp -d) || exit 73
+trap 'rm -rf "$pipes"' EXIT
+inputs=()
+runs=()
+for rank in "${!hosts[@]}"; do
+  command=$(quoted sh -c "$on_host" sh "$folder" "$fleetrun" <<node_flags>> "${arguments[@]}")
+  mkfifo "$pipes/$rank" || exit 73
+  (
+    # The signals of a terminal reach every process. They must not end the connection.
+    trap '' INT QUIT HUP TERM USR1 USR2
+    for input in ${inputs[@]+"${inputs[@]}"}; do exec {input}>&-; done
+    exec ssh -o BatchMode=yes -o ServerAliveInterval=10 "${hosts[rank]}" "$command" <"$pipes/$rank"
+  ) &
+  runs+=("$!")
+  exec {input}>"$pipes/$rank"
+  inputs+=("$input")
+done
+
+# fleetrun on the first host passes signals on to all hosts.
+trap '' PIPE
+for signal in INT TERM HUP QUIT USR1 USR2; do
+  # shellcheck disable=SC2064  # the name of this signal
+  trap "printf '%s\\n' $signal >&${inputs[0]}" "$signal"
+done
+
+# Stops the run when ssh cannot reach a host (exit code 255). A signal interrupts wait.
+while [ -n "$(jobs -rp)" ]; do
+  wait -n
+  if [ "$?" = 255 ]; then
+    for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
+  fi
+done 2>/dev/null
+
+# All hosts end with the same exit code.
+wait "${runs[0]}"
+exit "$?"
+)sh";
+
+constexpr std::string_view kHowToRun =
+    "Start it:   bash {0}.sh\n"
+    "Ctrl-C and signals reach the run. The exit code is that of fleetrun on the first host.\n"
+    "ssh must reach every host without a password, and all hosts need the same key (docs/many-hosts.md).";
+
+std::string host_words(const BatchRun& run) {
+  std::string lines;
+  for (const std::string& host : run.hosts) lines += "  " + quote_word(host) + "\n";
+  return lines;
+}
+
+std::string folder_of_script(const BatchRun& run) {
+  if (!run.own.folder.empty()) return quote_word(run.own.folder);
+  return "$PWD";
+}
+
+}  // namespace
+
+std::string write_ssh(const BatchRun& run) {
+  return fill(
+      kSshFile,
+      {{"header",
+        file_header(run, fmt::format("Script that starts a run on {} by ssh.", plural(run.nodes, "host")),
+                    fmt::format(kHowToRun, run.name))},
+       {"hosts", host_words(run)},
+       {"fleetrun", program_name(run)},
+       {"arguments", arguments_array(run)},
+       {"folder", folder_of_script(run)},
+       {"log_dir", quote_word(run.log_dir)},
+       {"node_flags",
+        run.nodes == 1 ? R"(--log_dir="$logs")" : R"(--node_rank="$rank" --log_dir="$logs/node-$rank")"}});
+}
+
+}  // namespace fleetrun::launch
