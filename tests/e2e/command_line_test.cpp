@@ -76,6 +76,8 @@ TEST_CASE("--help > /dev/full: what was asked for and could not be written is an
                                        {"config", "--json", "job.json"},
                                        {"config", "--help"},
                                        {"export", "--help"},
+                                       {"render", "slurm", "--", "-n", "1", "train.py"},
+                                       {"render", "--help"},
                                        {"bench", "--help"},
                                        {"bench", "all_reduce", "--sizes=8", "--iters=1"},
                                        {"logs"},

@@ -1,0 +1,93 @@
+#!/bin/bash
+# Script that starts a run on 4 hosts by ssh.
+# Made by: fleetrun render ssh --folder=/srv/training -- --ips=node1,node2,node3,node4 --job_id=resnet50 --nproc_per_node=8 --grace=60 --timeout=86400 configs/resnet/train_fleet_static.json checkpoint.dir=checkpoints
+#
+# Start it:   bash resnet50.sh
+# Ctrl-C and signals reach the run. The exit code is that of fleetrun on the first host.
+# ssh must reach every host without a password, and all hosts need the same key (docs/many-hosts.md).
+# shellcheck disable=SC2016  # what is in single quotes is not for this shell
+
+set -u
+
+hosts=(
+  node1
+  node2
+  node3
+  node4
+)
+fleetrun=fleetrun
+arguments=(
+  --nproc_per_node=8
+  --job_id=resnet50
+  '--ips=node1,node2,node3,node4'
+  --grace=60
+  --timeout=86400
+  configs/resnet/train_fleet_static.json
+  checkpoint.dir=checkpoints
+)
+folder=/srv/training
+# Each host writes its own logs.
+logs=log
+
+# Runs on each host: starts fleetrun, and sends it each signal whose name is a line of standard input. When standard input ends, the
+# connection is gone, and SIGTERM ends the run.
+on_host='
+cd "$1" || exit 66
+shift
+exec 3<&0
+"$@" </dev/null 3<&- &
+run=$!
+(
+  while read -r signal; do kill -s "$signal" "$run"; done
+  kill -s TERM "$run"
+) <&3 3<&- 2>/dev/null &
+reader=$!
+exec 3<&-
+wait "$run"
+code=$?
+kill "$reader" 2>/dev/null
+exit "$code"
+'
+
+# One line for a shell, which reads the same words from it.
+quoted() {
+  local word
+  for word; do printf "'%s' " "${word//\'/\'\\\'\'}"; done
+}
+
+pipes=$(mktemp -d) || exit 73
+trap 'rm -rf "$pipes"' EXIT
+inputs=()
+runs=()
+for rank in "${!hosts[@]}"; do
+  command=$(quoted sh -c "$on_host" sh "$folder" "$fleetrun" --node_rank="$rank" --log_dir="$logs/node-$rank" "${arguments[@]}")
+  mkfifo "$pipes/$rank" || exit 73
+  (
+    # The signals of a terminal reach every process. They must not end the connection.
+    trap '' INT QUIT HUP TERM USR1 USR2
+    for input in ${inputs[@]+"${inputs[@]}"}; do exec {input}>&-; done
+    exec ssh -o BatchMode=yes -o ServerAliveInterval=10 "${hosts[rank]}" "$command" <"$pipes/$rank"
+  ) &
+  runs+=("$!")
+  exec {input}>"$pipes/$rank"
+  inputs+=("$input")
+done
+
+# fleetrun on the first host passes signals on to all hosts.
+trap '' PIPE
+for signal in INT TERM HUP QUIT USR1 USR2; do
+  # shellcheck disable=SC2064  # the name of this signal
+  trap "printf '%s\\n' $signal >&${inputs[0]}" "$signal"
+done
+
+# Stops the run when ssh cannot reach a host (exit code 255). A signal interrupts wait.
+while [ -n "$(jobs -rp)" ]; do
+  wait -n
+  if [ "$?" = 255 ]; then
+    for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
+  fi
+done 2>/dev/null
+
+# All hosts end with the same exit code.
+wait "${runs[0]}"
+exit "$?"

@@ -1,0 +1,58 @@
+"""Checks manifests: those of Kubernetes itself with kubernetes-validate, custom resources against the schemas beside this file.
+
+usage: check_manifests.py MANIFEST...     prints every mistake; ends with 1 if there is one
+       check_manifests.py --args MANIFEST  prints the arguments of the first container as a JSON list, as Kubernetes passes them
+"""
+import json
+import re
+import sys
+from pathlib import Path
+
+import jsonschema
+import kubernetes_validate
+import yaml
+
+SCHEMAS = {"PyTorchJob": "pytorchjob.schema.json"}
+
+
+def pod_specs(value):
+    """Every pod template below a value, as a Pod."""
+    if isinstance(value, dict):
+        if isinstance(value.get("template"), dict) and "spec" in value["template"]:
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": value["template"]["spec"]}
+            yield pod
+        for part in value.values():
+            yield from pod_specs(part)
+
+
+def mistakes(document):
+    try:
+        if document["kind"] in SCHEMAS:
+            schema = json.loads((Path(__file__).parent / SCHEMAS[document["kind"]]).read_text())
+            jsonschema.validate(document, schema)
+        else:
+            kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+        for pod in pod_specs(document):
+            kubernetes_validate.validate(pod, kubernetes_validate.latest_version(), strict=True)
+    except (jsonschema.ValidationError, kubernetes_validate.ValidationError) as error:
+        yield f"{document['kind']}: {error.message} at {'/'.join(map(str, error.path))}"
+
+
+def expanded(word):
+    """A word of `args` as a container gets it; $(NAME) stays as it is."""
+    return re.sub(r"\$\$", "$", word)
+
+
+def main(words):
+    if words[0] == "--args":
+        pods = [pod for document in yaml.safe_load_all(Path(words[1]).read_text()) for pod in pod_specs(document)]
+        print(json.dumps([expanded(word) for word in pods[0]["spec"]["containers"][0]["args"]]))
+        return 0
+    found = [f"{path}: {mistake}" for path in words for document in yaml.safe_load_all(Path(path).read_text())
+             for mistake in mistakes(document)]
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
