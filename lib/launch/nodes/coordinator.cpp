@@ -214,7 +214,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Finished& finished, 
 }
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled, TimePoint now) {
-  const bool obeyed = phase_ == Phase::preparing || phase_ == Phase::running;
+  const bool obeyed = phase_ == Phase::preparing || phase_ == Phase::running ||
+                      (phase_ == Phase::stopping && signalled.signal == SIGCONT);
   if (!obeyed || signalled.attempt != attempt_) return {};
   if (signalled.signal == SIGCONT && !suspended_)
     return {};  // somebody had stopped that node's fleetrun alone
@@ -235,6 +236,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
   if (phase_ == Phase::joining)  // it leaves; without the first node there is no run
     return node->join.node_rank == 0 ? end(failed.failure, 0) : Actions();
+  const auto cause = cause_called(failed.failure.cause);
+  if (!cause || !facts_of(*cause).restarts) restarts_.forbid();  // also when another failure was the first
   if (!node->failure || failed.failure.at < node->failure->at) node->failure = failed.failure;
   if (phase_ == Phase::preparing) return end(failed.failure, static_cast<int>(node - nodes_.data()));
   return stop(failed.failure, peer);
@@ -256,6 +259,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   Node* const node = find(peer);
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
+  if (ended.no_restart) restarts_.forbid();
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
   Actions actions;

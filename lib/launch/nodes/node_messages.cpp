@@ -87,7 +87,8 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
   return {"ended", JsonValue::object({{"attempt", ended.attempt},
                                       {"failure", to_value(ended.failure)},
                                       {"ranks", ended.ranks},
-                                      {"roll_call", ended.roll_call}})};
+                                      {"roll_call", ended.roll_call},
+                                      {"no_restart", ended.no_restart}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;
@@ -273,6 +274,7 @@ std::optional<Failed> read_failed(Fields fields) {
 std::optional<Ended> read_ended(Fields fields) {
   Ended ended = {
       .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
+  if (fields.object.find("no_restart") != nullptr) ended.no_restart = fields.yes("no_restart");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
   if (const JsonValue* const lines = fields.find("roll_call", Kind::list))
     for (const JsonValue& line : lines->items) {

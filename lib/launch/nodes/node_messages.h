@@ -78,6 +78,7 @@ struct Ended {
       failure;      // none: all ranks of the node ended with 0, or another node's failure ended them
   JsonValue ranks;  // as in report.json
   std::vector<std::string> roll_call;  // its lines
+  bool no_restart = false;             // whatever ended the attempt: somebody has asked this node to end
 };
 // What the ranks do. From a node: its own ranks; from the first node: the ranks of all other nodes.
 struct Signs {

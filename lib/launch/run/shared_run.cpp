@@ -62,7 +62,7 @@ void SharedRun::pass_on(const Event& event) {
   if (sources_.supervisor.timeout() != timeout)
     sources_.events.push_at(*sources_.supervisor.timeout(), Woke{});
   if (!verdict) return;
-  if (std::exchange(ending_, true)) return hurry(event);
+  if (std::exchange(ending_, true)) hurry(event);
   sources_.nodes.send(Failed{attempt_, failure_here(*verdict, sources_.nodes.shared(Clock::now()))});
 }
 
@@ -103,10 +103,11 @@ SharedTime SharedRun::time_of_failure() const {
 
 void SharedRun::look_at(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
-  if (verdict.cause == Cause::finished) {
-    tell_signal(event);
-    return tell_finish(event);
-  }
+  const auto* signal = std::get_if<SignalReceived>(&event);
+  const bool continues =
+      signal != nullptr && signal->signal == SIGCONT;  // ranks may have failed while all were stopped
+  if (verdict.cause == Cause::finished || continues) tell_signal(event);
+  if (verdict.cause == Cause::finished) return tell_finish(event);
   if (std::exchange(ending_, true) && verdict.killed) hurry(event);
   if (told_failure_ || verdict.cause == Cause::elsewhere) return;
   told_failure_ = true;
@@ -130,8 +131,11 @@ void SharedRun::tell_finish(const Event& event) {
 
 std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   const Verdict& verdict = sources_.state.verdict;
-  Ended ended = {
-      .attempt = attempt_, .failure = {}, .ranks = ranks_json(report), .roll_call = report.roll_call};
+  Ended ended = {.attempt = attempt_,
+                 .failure = {},
+                 .ranks = ranks_json(report),
+                 .roll_call = report.roll_call,
+                 .no_restart = sources_.supervisor.must_not_restart(Clock::now())};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);

@@ -23,6 +23,7 @@ class RestartCounter {
   // An attempt that ran for `lived` has failed. Returns the delay until the next one; none: there is no next one.
   std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
   void forbid() { forbidden_ = true; }  // we were asked to end
+  bool forbidden() const { return forbidden_; }
   // There were restarts, and the last attempt made no progress either.
   bool crash_loop() const { return crash_loop_; }
 

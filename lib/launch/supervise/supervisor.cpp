@@ -296,13 +296,19 @@ std::optional<Verdict> Supervisor::end_between_attempts(const Event& event, Time
     launch::set_cause(end, Cause::stopped, kSignalExitCode + signal);
   } else if (std::holds_alternative<FrontLost>(event)) {
     launch::set_cause(end, Cause::front_lost);
-  } else if (!clocks_.stand_still() && clocks_.timeout && now >= *clocks_.timeout) {
+  } else if (has_timed_out(now)) {
     end.why = describe_timeout();
     launch::set_cause(end, Cause::timed_out);
   } else {
     return std::nullopt;
   }
   return end;
+}
+
+bool Supervisor::must_not_restart(TimePoint now) const { return restarts_.forbidden() || has_timed_out(now); }
+
+bool Supervisor::has_timed_out(TimePoint now) const {
+  return !clocks_.stand_still() && clocks_.timeout && now >= *clocks_.timeout;
 }
 
 std::string Supervisor::describe_timeout() const {

@@ -97,6 +97,8 @@ class Supervisor {
   // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
+  // Somebody asked the run to end, or its timeout has passed: whatever ended this attempt, there is no other one.
+  bool must_not_restart(TimePoint now) const;
   bool done() const { return phase_ == Phase::ended; }
   bool suspended() const { return clocks_.stand_still(); }
   const Verdict& verdict() const { return verdict_; }  // of the present attempt
@@ -136,6 +138,7 @@ class Supervisor {
   Actions fail_early_exit(TimePoint now);
   Actions wake_while_running(TimePoint now);
   Actions end_pause(Cause cause, int code_of_event = 0);
+  bool has_timed_out(TimePoint now) const;
   std::string describe_timeout() const;
   Actions stop(TimePoint now);
   void decide_restart(TimePoint now);

@@ -86,6 +86,55 @@ TEST_CASE("Ctrl-C in the pause before a restart ends all nodes, whichever gets i
   }
 }
 
+// Rank 0 fails, and rank 1 takes its time to end.
+Words fails_once_and_ends_slowly(const Cluster& cluster) {
+  return {
+      "--nproc_per_node=1",
+      "--max_restart=1",
+      "--restart_delay=0.1",
+      "--grace=4",
+      "--",
+      "/bin/sh",
+      "-c",
+      "trap 'echo > " + (cluster.shared() / "asked") + "' TERM; echo $$ > " + (cluster.shared() / "$RANK") +
+          "; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; [ $RANK = 0 ] && { until [ -e " +
+          (cluster.shared() / "fail") + " ]; do sleep 0.05; done; exit 3; }; while :; do sleep 0.1; done"};
+}
+
+TEST_CASE("SIGTERM while ranks end after a failure: no node starts again, whichever gets it") {
+  for (const int node : {0, 1}) {
+    CAPTURE(node);
+    Cluster cluster(2);
+    cluster.start(fails_once_and_ends_slowly(cluster));
+    for (const char* rank : {"0", "1"}) cluster.pid_in(rank);
+    cluster.shared().write("fail", "");
+    REQUIRE(comes_true([&] { return cluster.shared().has("asked"); }, 20s));  // rank 1 to end
+    cluster.send(node, SIGTERM);
+    for (const ChildResult& end : cluster.ends(20s)) {
+      CHECK_MESSAGE(end.code == 3, end.err);
+      CHECK_MESSAGE(!contains(end.err, "restart 1"), end.err);
+    }
+    CHECK(cluster.nothing_left());
+  }
+}
+
+TEST_CASE("a rank that fails while all are stopped by Ctrl-Z: when the run goes on, all nodes start again") {
+  Cluster cluster(2);
+  cluster.start(fails_once_and_ends_slowly(cluster));
+  const pid_t first = cluster.pid_in("0");
+  const pid_t second = cluster.pid_in("1");
+  cluster.send(1, SIGTSTP);
+  for (const pid_t pid : {first, second}) REQUIRE(comes_true([&] { return state_of(pid) == 'T'; }, 20s));
+  ::kill(first, SIGKILL);
+  REQUIRE(comes_true([&] { return !is_alive(first); }, 20s));
+  cluster.send(1, SIGCONT);
+  for (const ChildResult& end : cluster.ends(20s)) {
+    CHECK_MESSAGE(end.code == 0, end.err);
+    CHECK_MESSAGE(contains(end.err, "restart 1 of at most 1"), end.err);
+  }
+  CHECK(cluster.nothing_left());
+}
+
 TEST_CASE("--timeout that passes in the pause before a restart ends the run then") {
   Cluster cluster(2);
   cluster.start({"--nproc_per_node=1", "--max_restart=1", "--restart_delay=50", "--timeout=1.5", FAKE_WORKER,

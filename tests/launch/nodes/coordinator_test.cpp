@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <random>
 
 #include <fmt/format.h>
@@ -361,6 +362,49 @@ TEST_CASE("what does not help by starting again ends the run") {
   scene.say(1, Ended{0, Scene::failure(1, "stopped by SIGTERM (15)", "stopped"), {}});
   scene.say(2, Ended{});
   CHECK(scene.last<Over>(2) != nullptr);
+}
+
+TEST_CASE(
+    "a stop while the ranks end after a failure: the failure stays the cause, and no node starts again") {
+  const auto ends_after = [](const std::function<void(Scene&)>& asks_to_end, const Ended& second) {
+    Scene scene(2, {.most = 1});
+    scene.run_two();
+    scene.say(1, Failed{0, Scene::failure(1, "rank 0 exited with code 3")});
+    asks_to_end(scene);
+    scene.say(1, Ended{0, Scene::failure(1, "rank 0 exited with code 3"), {}});
+    scene.say(2, second);
+    REQUIRE(scene.last<Over>(2) != nullptr);
+    CHECK(scene.last<Over>(2)->failure->line == "rank 0 exited with code 3");
+  };
+  SUBCASE("before the ranks of the node that was asked have ended") {
+    ends_after([](Scene&) {}, {.no_restart = true});
+  }
+  SUBCASE("after they have ended") {
+    ends_after(
+        [](Scene& scene) {
+          scene.say(2, Failed{0, Scene::failure(90'000, "stopped by SIGTERM (15) on node 1", "stopped")});
+        },
+        {});
+  }
+}
+
+TEST_CASE(
+    "when a rank fails while all are stopped by Ctrl-Z, SIGCONT still reaches all nodes, and they start again") {
+  Scene scene(2, {.most = 1, .first_delay = 1s});
+  scene.run_two();
+  scene.say(2, Signalled{0, SIGTSTP});
+  scene.say(1, Failed{0, Scene::failure(1, "rank 0 was killed by SIGKILL (9)", "killed")});
+  scene.say(2, Signalled{0, SIGCONT});
+  REQUIRE(scene.last<Signalled>(1) != nullptr);
+  CHECK(scene.last<Signalled>(1)->signal == SIGCONT);
+  scene.say(1, Ended{0, Scene::failure(1, "rank 0 was killed by SIGKILL (9)", "killed"), {}});
+  scene.say(2, Ended{});
+  REQUIRE(scene.last<Again>(1) != nullptr);
+  scene.say(1, Scene::ready({1, 2}, 1));
+  scene.say(2, Scene::ready({3}, 1));
+  scene.now += 1s;
+  scene.take(scene.coordinator.woke(scene.now));
+  CHECK(scene.last<Start>(1) != nullptr);
 }
 
 TEST_CASE("messages of an earlier attempt change nothing") {
