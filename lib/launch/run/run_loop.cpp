@@ -94,15 +94,21 @@ void try_to_write(const LogFolder& logs, const ExitReport& report) {
   }
 }
 
-// Numbers this node's ranks among those of all nodes, which hear of it when this one cannot go on.
-ClusterSpec number_ranks(const RunPlan& plan, NodeSession& nodes, const LogFolder& logs) {
+// What make() returns. The other nodes hear of it when this one cannot go on.
+template <typename Make>
+auto make_or_leave(NodeSession& nodes, const Make& make) {
   try {
-    write_places(logs, nodes.placed());
-    return with_others(plan.cluster, plan.options, nodes.placed());
+    return make();
   } catch (const Error& error) {
     nodes.leave(cannot_go_on(nodes, error));
     throw;
   }
+}
+
+// Numbers this node's ranks among those of all nodes.
+ClusterSpec number_ranks(const RunPlan& plan, const NodeSession& nodes, const LogFolder& logs) {
+  write_places(logs, nodes.placed());
+  return with_others(plan.cluster, plan.options, nodes.placed());
 }
 
 // Nodes that do not fit together are an error in the report: no rank is the cause, and nobody stopped the run.
@@ -122,10 +128,13 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
                                    const ControlServer::Reply& reply) { reply(joining.answer(request)); });
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
   report.run_id = nodes.placed().run_id;
-  const ClusterSpec cluster = number_ranks(plan, nodes, logs);
+  const ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
   const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                                cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
-  RunLoop(placed_plan, {loop, control, front_fd, &nodes}, logs, report).run();
+  RunLoop run = make_or_leave(nodes, [&] {
+    return RunLoop(placed_plan, {loop, control, front_fd, &nodes}, logs, report);
+  });
+  run.run();
   return report.verdict.exit_code;
 }
 

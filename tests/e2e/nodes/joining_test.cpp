@@ -316,6 +316,28 @@ TEST_CASE("a node that leaves while others are missing may come again") {
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
 }
 
+TEST_CASE("a node that cannot take its port for metrics says so to the others before a rank starts") {
+  Cluster cluster(2);
+  const UniqueFd taken(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  socklen_t size = sizeof address;
+  REQUIRE(::getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  REQUIRE(::listen(taken.get(), 1) == 0);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  cluster.start(0, {FAKE_WORKER});
+  cluster.start(1, {"--metrics_port=" + port, FAKE_WORKER});
+  for (const ChildResult& end : cluster.ends(20s)) {
+    CHECK(end.code != 0);
+    CHECK_MESSAGE(contains(end.err, port), end.err);
+  }
+  CHECK_MESSAGE(contains(cluster.errors(0), "node 1 (127.0.0.2"), cluster.errors(0));
+  CHECK_MESSAGE(!contains(cluster.errors(0), "lost node 1"), cluster.errors(0));
+  CHECK(cluster.nothing_left());
+}
+
 TEST_CASE("garbage and 200 silent strangers where the nodes meet leave a run untouched") {
   Cluster cluster(2);
   cluster.start(0, {"--nproc_per_node=2", FAKE_WORKER, "pid", cluster.shared() / "%r", "await",
