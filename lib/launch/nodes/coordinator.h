@@ -36,6 +36,7 @@ struct CoordinatorOptions {
   RestartPolicy restart;
 };
 
+// More than ten members: the nodes, the attempt and its times, which each message may concern.
 class Coordinator {
  public:
   struct Tell {

@@ -87,6 +87,7 @@ struct SupervisorOptions {
   std::optional<RankSpan> span;  // none: this node has all ranks
 };
 
+// One more than ten members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end.
 class Supervisor {
  public:
   Supervisor(int ranks, SupervisorOptions options);
