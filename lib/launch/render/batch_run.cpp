@@ -25,8 +25,9 @@ using Words = std::vector<std::string>;
 constexpr std::array kLookFlags = {"--help", "--version", "--show_config", "--dry_run", "--print_completion"};
 
 // They name hosts, which the system chooses; --nnodes gives it their number.
-constexpr std::array kPlaceFlags = {"--ips",         "--host",          "--hosts",      "--master",
-                                    "--master_addr", "--rdzv_endpoint", "--standalone", "--node_rank"};
+constexpr std::array kPlaceFlags = {"--ips",           "--host",       "--hostfile",
+                                    "--hosts",         "--master",     "--master_addr",
+                                    "--rdzv_endpoint", "--standalone", "--node_rank"};
 
 Error bad_flag(const std::string& message, const std::string& hint = "") {
   return Error(ErrorKind::usage, message, hint);

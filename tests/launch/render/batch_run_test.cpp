@@ -96,8 +96,8 @@ TEST_CASE("a program keeps the -- that tells it from a flag or a subcommand") {
 }
 
 TEST_CASE("flags that name hosts make no sense where the system chooses them") {
-  for (const char* flag :
-       {"--ips=a,b", "--host=a", "--master=a:1", "--master_addr=a", "--rdzv_endpoint=a:1", "--node_rank=0"})
+  for (const char* flag : {"--ips=a,b", "--hosts=a:1,b:1", "--hostfile=hosts", "--host=a", "--master=a:1",
+                           "--master_addr=a", "--rdzv_endpoint=a:1", "--node_rank=0"})
     CHECK(refusal("slurm", {flag, "--nproc_per_node=1", "train.py"}) ==
           std::string(flag).substr(0, std::string(flag).find('=')) +
               " makes no sense in a file for slurm: Slurm chooses the hosts");
