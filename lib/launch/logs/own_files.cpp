@@ -83,11 +83,14 @@ std::string name_of_user(uid_t user) {
 }
 
 Error in_the_way(const std::string& path, const FileFacts& found, bool changed) {
-  const std::string owner = found.owner == ::geteuid() ? "" : " of " + name_of_user(found.owner);
+  if (found.owner != ::geteuid())
+    return Error(
+        ErrorKind::create,
+        fmt::format("{} is in the way: {} of {}", path, describe(found.kind), name_of_user(found.owner)),
+        "choose another folder for the logs with --log_dir, or ask its owner to remove it");
   const std::string_view why = changed ? "that was changed or copied after a run of fleetrun left it there"
                                        : "that no run of fleetrun left there";
-  return Error(ErrorKind::create,
-               fmt::format("{} is in the way: {}{} {}", path, describe(found.kind), owner, why),
+  return Error(ErrorKind::create, fmt::format("{} is in the way: {} {}", path, describe(found.kind), why),
                "move it away, or choose another folder for the logs with --log_dir");
 }
 
