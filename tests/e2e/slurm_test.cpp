@@ -27,7 +27,7 @@ std::optional<std::string> missing() {
 constexpr const char* kFunctions = R"sh(
 state() { scontrol show job "$1" | grep -o 'JobState=[A-Z_]*' | cut -d= -f2; }
 until_true() {
-  for ((try = 0; try < 600; ++try)); do eval "$1" && return; sleep 0.1; done
+  for ((try = 0; try < 1200; ++try)); do eval "$1" && return; sleep 0.1; done
   echo "never: $1"; exit 9
 }
 await() { until_true "[ \"\$(state $1)\" = $2 ]"; }
@@ -41,10 +41,12 @@ struct Site {
   ChildResult run(const std::string& script) const {
     folder.write("script",
                  "set -u\ncd " + (folder / "") + "\nfleetrun=" FLEETRUN_BINARY "\n" + kFunctions + script);
-    return run_child(
-        {"/usr/bin/timeout", "100", "unshare", "-m", "-p", "-f", "-n", "--mount-proc", "--kill-child",
-         kSource + "/tests/support/slurm_cluster", folder / "slurm", "bash", folder / "script"},
-        {.folder = folder / "", .environment = {{"HOME", folder / "home"}, {"fleetrun", FLEETRUN_BINARY}}});
+    return ChildProcess(
+               {"/usr/bin/timeout", "170", "unshare", "-m", "-p", "-f", "-n", "--mount-proc", "--kill-child",
+                kSource + "/tests/support/slurm_cluster", folder / "slurm", "bash", folder / "script"},
+               {.folder = folder / "",
+                .environment = {{"HOME", folder / "home"}, {"fleetrun", FLEETRUN_BINARY}}})
+        .wait(std::chrono::seconds(180));
   }
 
   TemporaryFolder folder;
@@ -129,11 +131,11 @@ TEST_CASE(
       "model": {"name": "mlp", "hidden": [64]},
       "data": {"train": {"format": "synthetic", "samples": 8192, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16},
       "optimizer": {"name": "momentum", "learning_rate": 0.001},
-      "checkpoint": {"dir": "checkpoints", "every_steps": 500, "resume": "auto"},
-      "train": {"max_steps": 6000, "log_every": 1000}
+      "checkpoint": {"dir": "checkpoints", "every_steps": 200, "resume": "auto"},
+      "train": {"max_steps": 4000, "log_every": 1000}
     })");
     const std::string notice =
-        "until_true 'ls output/checkpoints/*step-1000'\n"
+        "until_true 'ls output/checkpoints/*-step-*'\n"
         "scancel --batch --signal=USR1 $job; until_true 'scontrol show job $job | grep -q Restarts=1'\n"
         "scontrol update JobId=$job StartTime=now\n";
     const ChildResult end = site.run(
