@@ -15,7 +15,7 @@ bool is_error_file(std::string_view name);  // "error.0.json", which a worker wr
 bool is_attempt(std::string_view name);     // "attempt-0", a folder
 bool is_of_a_run(
     std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
-// Whether a run whose log folder is `folder` writes something of its own at `path`. Neither has to exist.
+// True if a run with the log folder `folder` writes a file of its own to `path`. Neither path needs to exist.
 bool is_place_of_a_run(const std::string& folder, const std::string& path);
 bool is_temporary(std::string_view name);  // such a one
 std::string_view final_name(

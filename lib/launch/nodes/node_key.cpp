@@ -50,7 +50,7 @@ std::string random_text() {
   return text + "\n";
 }
 
-// Of a user whose home cannot have the key.
+// The error when the key cannot be kept in the user's home directory.
 Error home_error(int code, const std::string& doing, const std::string& path) {
   const Error error = file_error(code, doing, path);
   return Error(error.kind(), error.message(), "--key_file names another file for the key of all nodes");

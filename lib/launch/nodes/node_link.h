@@ -22,7 +22,7 @@ struct SharedTime {
   std::int64_t error = 0;  // ns; `at` is off by at most this
 };
 
-// More than ten members: one connection, what has been read and not yet understood, and what is measured of the other side's clock.
+// More than ten members: the state of one connection, its buffers, and the measured offset of the other side's clock.
 class NodeLink {
  public:
   struct Listener {

@@ -39,7 +39,7 @@ NodeFailure stopped_while_joining(int signal) {
   return failure;
 }
 
-// To the others, a node whose front process is gone is a lost one.
+// The other nodes treat a node without a front process as lost.
 NodeFailure front_lost_while_joining() {
   return failure_while_joining(Cause::front_lost,
                                "the front process of fleetrun is gone before all nodes had joined",

@@ -23,7 +23,7 @@ int parse_slots(const std::string& source, const std::string& text) {
   return slots;
 }
 
-// The value of `names`, the first of which that the word has: "slots=4".
+// The value after one of `names` in a word such as "slots=4". Nothing if the word has none of them.
 std::optional<int> slots_in(const std::string& source, const std::string& word,
                             const std::vector<std::string>& names) {
   for (const std::string& name : names)

@@ -23,7 +23,7 @@ std::optional<Allocation> from_pbs(const SchedulerFacts& facts);
 std::optional<Allocation> from_volcano(const SchedulerFacts& facts);
 std::optional<Allocation> from_pytorch_job(const SchedulerFacts& facts);
 std::optional<Allocation> from_indexed_job(const SchedulerFacts& facts);  // also a JobSet
-// A host name that ends with a number is no proof, so only a user who asks for several nodes gets this.
+// Many host names end with a number, so fleetrun uses this only if the user asks for several nodes.
 std::optional<Allocation> from_stateful_set(const SchedulerFacts& facts);
 
 // An MPI launcher tells the tasks, but not the hosts: `nodes` is empty.

@@ -37,7 +37,7 @@ class SharedControl {
 
   struct Follower {          // somebody who follows logs of other nodes
     TimePoint asked;         // when it last asked
-    std::set<int> complete;  // nodes whose logs it has read completely after the run
+    std::set<int> complete;  // nodes whose logs were read to the end after the run
   };
 
   void ask(const std::map<int, std::string>& requests, const std::string& sender, const Done& done);
