@@ -40,10 +40,7 @@ struct Launch {
   }
 
   // The pid that a fake worker wrote, as soon as it is there.
-  pid_t pid_in(const std::string& name) const {
-    REQUIRE(comes_true([&] { return folder.has(name); }, 60s));
-    return std::stoi(folder.read(name));
-  }
+  pid_t pid_in(const std::string& name) const { return fleetrun::pid_in(folder, name, 60s); }
   nlohmann::json report() const { return nlohmann::json::parse(folder.read("log/report.json")); }
 
   TemporaryFolder folder;

@@ -276,7 +276,7 @@ TEST_CASE("a script for ssh that is killed leaves nothing behind on the hosts") 
   site.render_two("ssh", "echo $$ > pid.$RANK; touch up.$RANK; while :; do sleep 0.05; done");
   ChildProcess batch({"/bin/bash", "batch"}, site.options());
   wait_for_ranks(site);
-  const pid_t first = std::stoi(site.folder.read("pid.0")), second = std::stoi(site.folder.read("pid.1"));
+  const pid_t first = pid_in(site.folder, "pid.0", 60s), second = pid_in(site.folder, "pid.1", 60s);
   batch.send(SIGKILL);
   CHECK(comes_true([&] { return !is_alive(first) && !is_alive(second); }, 60s));
 }

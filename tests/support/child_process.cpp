@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -111,6 +112,13 @@ bool comes_true(const std::function<bool()>& condition, milliseconds limit) {
     std::this_thread::sleep_for(milliseconds(2));  // polls: a condition has no event to wait for
   }
   return true;
+}
+
+pid_t pid_in(const TemporaryFolder& folder, const std::string& name, milliseconds limit) {
+  pid_t pid = 0;
+  if (!comes_true([&] { return (pid = std::atoi(folder.read(name).c_str())) > 0; }, limit))
+    throw std::runtime_error("no pid has come into " + folder / name);
+  return pid;
 }
 
 bool is_alive(pid_t pid) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
+
 namespace fleetrun {
 
 struct ChildOptions {
@@ -45,6 +47,10 @@ ChildResult run_child(const std::vector<std::string>& command, const ChildOption
 
 // Looks again and again; false when it has not come true within `limit`.
 bool comes_true(const std::function<bool()>& condition, std::chrono::milliseconds limit);
+
+// The pid that a process writes into a file of `folder`, as soon as it is there: a shell's `echo $$ > FILE` makes
+// the file before it writes. Throws std::runtime_error when none has come within `limit`.
+pid_t pid_in(const TemporaryFolder& folder, const std::string& name, std::chrono::milliseconds limit);
 
 bool is_alive(pid_t pid);  // and no zombie
 

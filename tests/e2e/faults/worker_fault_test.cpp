@@ -103,7 +103,7 @@ TEST_CASE("W6: a rank that computes for ever without progress is found by the li
   const ScriptLaunch launch;
   const ChildResult result = launch.run_script(
       {"--nproc_per_node=2", "--log_rule=step \\d+ within 0.5s", "--grace=0.1"},
-      "[ $RANK = 1 ] && exec $FAKE spin\nfor i in 1 2 3 4; do echo step $i; sleep 0.2; done; exec $FAKE sleep 100\n");
+      "[ $RANK = 1 ] && exec $FAKE spin\nfor i in 1 2 3 4; do echo step $i; sleep 0.2; done; exec sleep 100\n");
   CHECK(result.code == 75);
   CHECK(result.seconds > 1.1);
   CHECK(contains(result.err, "no line of any rank obeys --log_rule 'step \\d+ within 0.5s'"));

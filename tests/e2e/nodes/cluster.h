@@ -131,10 +131,7 @@ class Cluster {
   }
 
   // The pid that a rank wrote into a file in the shared folder, as soon as it is there.
-  pid_t pid_in(const std::string& name) const {
-    REQUIRE(comes_true([&] { return shared_.has(name); }, within(kLimit)));
-    return std::stoi(shared_.read(name));
-  }
+  pid_t pid_in(const std::string& name) const { return fleetrun::pid_in(shared_, name, within(kLimit)); }
 
   // The processes that work in the node's folder.
   std::vector<pid_t> left_on(int node) const {
