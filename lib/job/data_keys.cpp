@@ -109,7 +109,8 @@ Key data_keys() {
               "bad_sample", data(&DataSpec::bad_sample),
               "what to do with files that fleetrun cannot decode; fail: end the run; skip: skip the file with a warning",
               {.choices = {choice("fail", BadSample::fail), choice("skip", BadSample::skip)}}),
-          make_key("use_dali", data(&DataSpec::use_dali), "decodes images on the GPU",
+          make_key("use_dali", data(&DataSpec::use_dali),
+                   "decodes images on the GPU; this build accepts only false",
                    {.support = Support::default_only}),
       },
       {.required = true});

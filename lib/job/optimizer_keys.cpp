@@ -55,8 +55,8 @@ Key optimizer_keys() {
   const Section<OptimizerSpec> optimizer{[](JobSpec& spec) -> OptimizerSpec& { return spec.optimizer; }};
   const Range below_one{.least = 0, .most = 1, .below_most = true};
   const Range beta = Range::between(0, kMostBeta);
-  const Condition with_velocity{"name", {"momentum", "lars"}};
-  const Condition with_moments{"name", {"adam", "lamb"}};
+  const Condition with_velocity{"name", {"momentum"}};
+  const Condition with_moments{"name", {"adam"}};
   return make_object_key(
       "optimizer", "how gradients update the parameters",
       {
