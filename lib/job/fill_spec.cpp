@@ -142,8 +142,20 @@ void fill_object(const JsonValue& object, const Key& key, const std::string& pat
   }
 }
 
+// A known key whose value is null is as if it were not written.
+void drop_nulls(JsonValue& object, const Key& key) {
+  std::erase_if(object.members, [&](const JsonMember& member) {
+    return member.value.is(JsonValue::Kind::null) && key.find(member.key) != nullptr;
+  });
+  for (JsonMember& member : object.members)
+    if (const Key* below = key.find(member.key)) drop_nulls(member.value, *below);
+}
+
 }  // namespace
 
-void fill_spec(const JsonValue& root, const Key& keys, Draft& draft) { fill_object(root, keys, "", draft); }
+void fill_spec(JsonValue root, const Key& keys, Draft& draft) {
+  drop_nulls(root, keys);
+  fill_object(root, keys, "", draft);
+}
 
 }  // namespace fleetrun::job

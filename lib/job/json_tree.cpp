@@ -46,6 +46,7 @@ std::optional<std::string> put_at(JsonValue& root, std::string_view path, JsonVa
     member->position = member->value.position;
     return std::nullopt;
   }
+  if (member->value.is(JsonValue::Kind::null)) member->value = JsonValue::object();
   if (!member->value.is(JsonValue::Kind::object)) return std::string(first);
   const auto blocked = put_at(member->value, rest, std::move(value));
   return blocked ? std::optional(std::string(first) + '.' + *blocked) : std::nullopt;

@@ -39,8 +39,10 @@ std::string joined(const std::string& path, const std::string& below) {
 
 JsonValue read_value(const Override& change, const Key& keys, TextPosition position, Draft& draft) {
   JsonDocument document = read_json(change.value);
+  const bool takes_away = document.root.is(JsonValue::Kind::null) && find_key(keys, change.path) != nullptr;
   const bool take_as_written =
-      !document.complete || (wants_text(keys, change.path) && !document.root.is(JsonValue::Kind::text));
+      !document.complete ||
+      (wants_text(keys, change.path) && !document.root.is(JsonValue::Kind::text) && !takes_away);
   JsonValue value = take_as_written ? JsonValue(change.value) : std::move(document.root);
   if (!take_as_written)
     for (const JsonProblem& problem : document.problems)

@@ -17,7 +17,8 @@ struct Override {
 // Throws Error(usage) for the first word that is not key.path=value.
 std::vector<Override> parse_overrides(const std::vector<std::string>& words);
 
-// Puts the values into the tree of the file, the last one of a path wins. Their positions have line 0.
+// Puts the values into the tree of the file, the last one of a path wins. Their positions have line 0. The value null
+// takes a key of the file away.
 void apply_overrides(JsonValue& root, const std::vector<Override>& overrides, const Key& keys, Draft& draft);
 
 }  // namespace fleetrun::job

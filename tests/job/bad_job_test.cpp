@@ -120,7 +120,7 @@ TEST_CASE("a value of the wrong type") {
       complaint(R"({
 "model": {"name": 3, "dropout": "0.5", "input_shape": [1, 2]},
 "data": {"train": [], "batch_size": "32", "shuffle": 1},
-"optimizer": {"learning_rate": "fast", "weight_decay": null},
+"optimizer": {"learning_rate": "fast", "weight_decay": []},
 "env": {"A": 1}, "strategy": 7, "output": {"dir": ""}})") ==
       R"(a.json:2:19: model.name: found 3, wanted one of "mlp", "lenet", "resnet20", "resnet18", "resnet34", )"
       R"("resnet50", "resnet101", "resnet152", "vgg16", "mobilenet_v1")"
@@ -132,7 +132,7 @@ TEST_CASE("a value of the wrong type") {
       "a.json:3:37: data.batch_size: found \"32\", wanted a whole number of at least 1\n"
       "a.json:3:54: data.shuffle: found 1, wanted true or false\n"
       "a.json:4:32: optimizer.learning_rate: found \"fast\", wanted a number or an object\n"
-      "a.json:4:56: optimizer.weight_decay: found null, wanted a number of at least 0\n"
+      "a.json:4:56: optimizer.weight_decay: found a list of 0, wanted a number of at least 0\n"
       "a.json:5:14: env.A: found 1, wanted a string\n"
       "a.json:5:30: strategy: found 7, wanted an object\n"
       "a.json:5:51: output.dir: found \"\", wanted a path");

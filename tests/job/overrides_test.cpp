@@ -31,6 +31,24 @@ TEST_CASE("where a text is wanted, everything is one") {
   CHECK(spec.output.dir == "/jobs/2021");
 }
 
+TEST_CASE("null takes a value of the file away, as if the key were not written") {
+  const std::string text = good_job(
+      "\"train\": {\"epochs\": 3}, \"checkpoint\": {\"dir\": \"saved\", \"keep\": 2},"
+      " \"output\": {\"trace\": [1, 2]}, \"strategy\": {\"lars\": null}, \"optimizer\": null");
+  const JobSpec spec = parse(text, {"checkpoint.dir=null", "output.trace=null", "train.epochs=null",
+                                    "train.max_steps=5", "optimizer.name=adam"})
+                           .spec;
+  CHECK_FALSE(spec.checkpoint.dir);
+  CHECK_FALSE(spec.output.trace);
+  CHECK(spec.train.max_steps == 5);
+  CHECK(spec.optimizer.name == OptimizerName::adam);
+  CHECK(parse(good_job(), {"output.dir=\"null\"", "env.A=null"}).spec.output.dir == "/jobs/null");
+  CHECK(complaint(good_job(), {"train.epoch=null"}) ==
+        "command line: train.epoch: found an unknown key; did you mean \"epochs\"?");
+  CHECK(complaint(good_job(), {"model.name=null"})
+            .starts_with("a.json:2:10: model.name: found nothing, wanted one of"));
+}
+
 TEST_CASE("the last value of a key wins, and all win over the file") {
   CHECK(
       parse(good_job("\"train\": {\"epochs\": 3}"), {"train.epochs=4", "train.epochs=5"}).spec.train.epochs ==

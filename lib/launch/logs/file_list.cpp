@@ -86,10 +86,11 @@ bool is_ours(const FileRecord& record, const std::string& name, const FileFacts&
   const bool same_file = record.inode == now.inode && record.birth_ns == now.birth_ns;
   // Without a birth another file may have the inode of one that is gone: we give a file no other name than these.
   if (!record.end) return same_file && (now.birth_ns != 0 || last_name(record.name) == last_name(name));
-  const bool same_time = record.name == name && is_same_time(record.end->changed_ns, now.changed_ns);
+  const bool same_time = is_same_time(record.end->changed_ns, now.changed_ns);
   const bool certain = same_file && now.birth_ns != 0;  // without a birth it may be another file's old inode
-  if (now.kind == FileFacts::Kind::folder) return certain || same_time;
-  return (record.end->size == now.size && (certain || same_time)) || (certain && now.size == 0);
+  if (now.kind == FileFacts::Kind::folder) return certain || (same_time && record.name == name);
+  if (certain && now.size == 0) return true;
+  return record.end->size == now.size && same_time && (certain || record.name == name);
 }
 
 std::string format_record(const FileRecord& record) {

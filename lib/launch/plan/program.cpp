@@ -169,8 +169,11 @@ std::string find_worker_program() {
   const auto installed = folder.parent_path() / FLEETRUN_WORKER_FOLDER / kWorkerProgram;
   for (const auto& path : {beside, installed})
     if (is_executable(path)) return path;
-  throw Error(ErrorKind::not_found,
-              fmt::format("found no worker program at {} or {}", beside.string(), installed.string()));
+  for (const auto& path : {beside, installed})
+    if (is_file(path))
+      check_executable(path);  // throws: the file is there, and what is wrong with it is known
+  throw Error(ErrorKind::not_found, fmt::format("found no worker program at {} or {}",
+                                                printable(beside.string()), printable(installed.string())));
 }
 
 std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {

@@ -56,17 +56,17 @@ TrainingState Checkpointing::resume(int batches, int samples) {
   return start;
 }
 
-// The last step of an epoch waits for the end of the epoch where that is kept.
-bool Checkpointing::due(const TrainingState& state) const {
+// The last step of an epoch waits for the end of the epoch where that is kept, as the end of the training always is.
+bool Checkpointing::due(const TrainingState& state, bool last) const {
   const auto& [dir, every_epochs, every_steps, keep, resume] = training_.job.checkpoint;
   const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
-  if (!came || state.steps == results_.saved_steps) return false;
+  if (last || !came || state.steps == results_.saved_steps) return false;
   const bool epoch_follows =
       state.batch == batches_ && every_epochs > 0 && (state.epoch + 1) % every_epochs == 0;
   return !epoch_follows;
 }
 
-bool Checkpointing::after_step(const TrainingState& state) {
+bool Checkpointing::after_step(const TrainingState& state, bool last) {
   if (!training_.job.checkpoint.dir) return false;
   tell_results();
   Requests mine = take_requests();
@@ -76,7 +76,7 @@ bool Checkpointing::after_step(const TrainingState& state) {
   if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.stop)
     keep(state);
-  else if (requests.save || due(state))
+  else if (requests.save || due(state, last))
     save(state);
   looked_at_ = state.steps;
   if (requests.stop) {

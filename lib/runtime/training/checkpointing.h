@@ -43,10 +43,10 @@ class Checkpointing {
   // to save, so SIGTERM ends a rank at once, even one that waits for a peer.
   TrainingState resume(int batches, int samples);
 
-  // Call it after each step, and after each batch of an evaluation. True: SIGTERM asked the ranks to stop, and the
+  // Call it after each step, and after each batch of an evaluation; `last`: no step of the training is left. True: SIGTERM asked the ranks to stop, and the
   // checkpoint is complete. Throws Error(io) when that checkpoint, or several checkpoints in a row, could not be
   // written.
-  bool after_step(const TrainingState& state);
+  bool after_step(const TrainingState& state, bool last);
   // Call it after each epoch and its evaluation, with the state after them. Always saves after the last epoch.
   void after_epoch(const TrainingState& state, bool last);
 
@@ -61,7 +61,7 @@ class Checkpointing {
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
 
  private:
-  bool due(const TrainingState& state) const;
+  bool due(const TrainingState& state, bool last) const;
   void save(const TrainingState& state);
   void keep(const TrainingState& state);
   std::int64_t begin_to_wait();

@@ -20,7 +20,7 @@ bool score_batches(Run& run) {
     print_skipped(run, loader);
     run.page.beat();
     book_checkpointing(run, [&](Checkpointing& checkpoints) {
-      run.progress.stopped = checkpoints.after_step(run.progress.state);
+      run.progress.stopped = checkpoints.after_step(run.progress.state, run.progress.finished());
     });
     if (run.progress.stopped) return false;
   }

@@ -62,7 +62,7 @@ void train_epoch(Run& run) {
     train_step(run, *batch, group_ends);  // counts it in progress
     if (group_ends)
       book_checkpointing(run, [&](Checkpointing& checkpoints) {
-        progress.stopped = checkpoints.after_step(progress.state);
+        progress.stopped = checkpoints.after_step(progress.state, progress.finished());
       });
     write_for_people(run, [&] { run.observers.trace.after_step(progress.state.steps); });
     profile_step(run);

@@ -4,6 +4,18 @@
 namespace fleetrun::start_fault_test {
 namespace {
 
+TEST_CASE("a worker program without the permission to execute is named as that, with 126") {
+  const Launch launch;
+  launch.folder.write("fleetrun-worker", "");
+  std::filesystem::copy_file(FLEETRUN_BINARY, launch.folder / "fleetrun");
+  launch.folder.write("job.json", R"({
+    "model": {"name": "lenet"},
+    "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 28, 28], "classes": 10}}})");
+  const ChildResult result = run_child({"./fleetrun", "job.json"}, launch.options());
+  CHECK(result.code == 126);
+  CHECK_MESSAGE(contains(result.err, "/fleetrun-worker is not executable\n  hint: chmod +x "), result.err);
+}
+
 TEST_CASE("W16: a program that cannot run is said once, and nothing is made") {
   const Launch launch;
   launch.folder.write("plain", "no program");

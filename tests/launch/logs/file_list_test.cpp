@@ -44,6 +44,19 @@ TEST_CASE(
   CHECK_FALSE(copied(6, 3 * kSecond));
 }
 
+TEST_CASE("a file that somebody wrote after it ended is not ours, also at the same length") {
+  const FileRecord record = {
+      .name = "workerlog.0", .inode = 7, .birth_ns = 9, .end = {{.size = 5, .changed_ns = 70}}};
+  const auto found = [&](std::int64_t size, std::int64_t changed_ns) {
+    return is_ours(record, "attempt-0/workerlog.0",
+                   {.inode = 7, .birth_ns = 9, .size = size, .changed_ns = changed_ns});
+  };
+  CHECK(found(5, 70));
+  CHECK(found(0, 90));  // nothing is lost with it
+  CHECK_FALSE(found(5, 90));
+  CHECK_FALSE(found(6, 70));
+}
+
 TEST_CASE("where the file system knows no birth, another file that got our inode is not ours") {
   const FileRecord record = {.name = "workerlog.0", .inode = 7, .birth_ns = 0, .end = {}};
   CHECK(is_ours(record, "workerlog.0", {.inode = 7, .birth_ns = 0}));
