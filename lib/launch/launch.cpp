@@ -167,6 +167,7 @@ int launch(LaunchOptions options, const Environment& environment,
   RunPlan plan = {options, environment, program, embedded,
                   wrapped, cluster,     warnings};  // refers to them: log_dir may change below
   plan.members = members;
+  plan.saves_when_stopped = !job || job->spec.checkpoint.dir.has_value();
   if (members) plan.terms = find_terms(options, cluster, job.has_value());
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);

@@ -43,19 +43,15 @@ int parse_restarts(const std::string& source, const std::string& text) {
   return count;
 }
 
-std::optional<int> parse_nodes(const std::string& source, const std::string& text) {
+std::optional<NodeRange> parse_nodes(const std::string& source, const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string least = text.substr(0, colon);
   const std::string most = colon == std::string::npos ? least : text.substr(colon + 1);
-  int nodes = 0, limit = 0;
-  if (!parse_whole(least, nodes) || !parse_whole(most, limit) || nodes < 1 || limit < nodes ||
-      limit > kMostRanks)
-    throw bad_value(source, text, fmt::format("a whole number between 1 and {}", kMostRanks));
-  if (limit != nodes)
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("{} is \"{}\": a changing number of nodes is not supported yet", source, text),
-        fmt::format("{}={} runs with a fixed number", source.starts_with("--") ? source : "--nnodes", limit));
+  NodeRange nodes;
+  if (!parse_whole(least, nodes.least) || !parse_whole(most, nodes.most) || nodes.least < 1 ||
+      nodes.most < nodes.least || nodes.most > kMostRanks)
+    throw bad_value(source, text,
+                    fmt::format("a whole number between 1 and {0}, or MIN:MAX such as 2:4", kMostRanks));
   return nodes;
 }
 
@@ -170,6 +166,10 @@ std::string show_value(const std::vector<DebugRank>& values) {
 std::string show_value(const LogRule& value) { return value.text; }
 std::string show_value(const LogPrefix& value) { return value.text; }
 std::string show_value(const RankSet& value) { return value.text; }
+std::string show_value(const NodeRange& value) {
+  return value.least == value.most ? std::to_string(value.most)
+                                   : fmt::format("{}:{}", value.least, value.most);
+}
 std::string show_value(const Endpoint& value) { return value.describe(); }
 
 }  // namespace fleetrun::launch

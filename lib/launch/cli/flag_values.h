@@ -26,8 +26,8 @@ bool parse_whole(const std::string& text, Number& number) {
 }
 
 // All throw Error(usage); `source` is "--gpus" or "PADDLE_DEVICES".
-int parse_count(const std::string& source, const std::string& text);                 // 1 .. 65536
-std::optional<int> parse_nodes(const std::string& source, const std::string& text);  // 2, 2:2
+int parse_count(const std::string& source, const std::string& text);                       // 1 .. 65536
+std::optional<NodeRange> parse_nodes(const std::string& source, const std::string& text);  // 2, 2:4
 std::optional<int> parse_node_rank(const std::string& source,
                                    const std::string& text);                   // 0 .. 65535; -1: none
 int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
@@ -57,6 +57,7 @@ std::string show_value(const std::vector<DebugRank>& values);
 std::string show_value(const LogRule& value);
 std::string show_value(const LogPrefix& value);
 std::string show_value(const RankSet& value);
+std::string show_value(const NodeRange& value);
 std::string show_value(const Endpoint& value);
 template <typename T>
 std::string show_value(const std::optional<T>& value) {

@@ -20,6 +20,9 @@ constexpr std::array kServerFlags = {
 // Of PaddlePaddle's launcher, for things that fleetrun does not have.
 constexpr std::array kPaddleFlags = {"--auto_parallel_config", "--auto_tuner_json", "--npus", "--xpus"};
 
+constexpr const char* kElasticHint =
+    "--nnodes=MIN:MAX makes a run elastic, and --max_restart says how often it may start again";
+
 void check_run_mode(const std::string& text, const Source& source) {
   if (text == "collective") return;
   const bool known = text == "ps" || text == "ps-heter" || text == "rpc";
@@ -133,7 +136,9 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
       value(options.nnodes, parse_nodes,
             {.names = {"--nnodes"},
              .argument = "N",
-             .help = "Number of nodes, which meet at --master or --rdzv_endpoint",
+             .help =
+                 "Number of nodes, which meet at --master or --rdzv_endpoint. MIN:MAX makes the run elastic: "
+                 "it starts with MIN to MAX nodes, and goes on without nodes that are lost",
              .variable = "PADDLE_NNODES",
              .of_node = true}),
       value(
@@ -154,7 +159,21 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},
              .argument = "SECONDS",
-             .help = "Seconds to wait until all nodes have joined"}),
+             .help = "Seconds to wait until all nodes have joined, or MIN of --nnodes=MIN:MAX"}),
+      value(
+          options.elastic_timeout, parse_seconds,
+          {.names = {"--elastic_timeout"},
+           .argument = "SECONDS",
+           .help =
+               "With --nnodes=MIN:MAX, seconds to wait for more nodes once MIN have joined, and for a node to "
+               "come back when fewer than MIN are left"}),
+      value(
+          options.spares, parse_restarts,
+          {.names = {"--spares"},
+           .argument = "N",
+           .help =
+               "Number of the nodes that stand by without ranks. When a node is lost, a spare node takes its "
+               "place"}),
       value(
           options.key_file, as_text,
           {.names = {"--key_file"},
@@ -344,8 +363,15 @@ std::vector<Flag> look_flags(LaunchOptions& options) {
 // Flags of PaddlePaddle's launcher that --help does not show.
 std::vector<Flag> hidden_flags(LaunchOptions& options) {
   std::vector<Flag> flags = {
-      only("elastic training is", {.names = {"--elastic_level"}, .argument = "N", .choices = {"-1"}}),
-      only("elastic training is", {.names = {"--force"}, .argument = "BOOL", .choices = {"False", "false"}}),
+      noted(options.notes, kElasticHint, {.names = {"--elastic_level"}, .argument = "N", .choices = {"-1"}}),
+      only("ending a run of another launcher is",
+           {.names = {"--force"}, .argument = "BOOL", .choices = {"False", "false"}}),
+      noted(
+          options.notes,
+          "fleetrun needs no etcd, because the nodes meet at the first node; --nnodes=MIN:MAX makes a run elastic",
+          {.names = {"--elastic_server"}, .argument = "ADDRESS", .variable = "PADDLE_ELASTIC_SERVER"}),
+      noted(options.notes, "an elastic run takes in every node on which you start fleetrun",
+            {.names = {"--scale"}, .argument = "N", .choices = {"0"}}),
       only("another launcher is", {.names = {"--legacy"}, .argument = "BOOL", .choices = {"False", "false"}}),
       only("appending to the logs of an earlier run is",
            {.names = {"--log_overwrite"}, .argument = "BOOL", .choices = {"True", "true"}}),
@@ -357,8 +383,6 @@ std::vector<Flag> hidden_flags(LaunchOptions& options) {
                 {.names = {"--auto_cluster_config"}, .argument = "BOOL", .variable = "PADDLE_AUTO_CLUSTER"})),
       noted(options.notes, "fleetrun writes no log of the GPUs; nvidia-smi --query-gpu does",
             {.names = {"--enable_gpu_log"}, .argument = "BOOL", .choices = {"False", "false", "0"}}),
-      noted(options.notes, "elastic training is not supported yet",
-            {.names = {"--elastic_timeout"}, .argument = "SECONDS"}),
   };
   for (const char* name : kServerFlags)
     flags.push_back(

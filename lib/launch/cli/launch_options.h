@@ -30,6 +30,13 @@ struct DebugRank {
   std::vector<std::string> wrapper;
 };
 
+// How many nodes a run has: --nnodes=4, or 2:4 for a number that may change.
+struct NodeRange {
+  int least = 1, most = 1;
+
+  bool operator==(const NodeRange&) const = default;
+};
+
 // The defaults are written here and nowhere else; what each value is for stands in launch_flags.cpp.
 struct LaunchOptions {
   Setting<std::optional<std::string>> gpus;
@@ -43,7 +50,9 @@ struct LaunchOptions {
   Setting<std::vector<std::string>> env;  // "LR=0.1"; "LR" alone is inherited
   Setting<std::string> ips{"127.0.0.1"};
   Setting<std::optional<std::string>> host;
-  Setting<std::optional<int>> nnodes;
+  Setting<std::optional<NodeRange>> nnodes;
+  Setting<int> spares{0};
+  Setting<Clock::duration> elastic_timeout{std::chrono::seconds(30)};
   Setting<std::optional<int>> node_rank;
   Setting<Clock::duration> join_timeout{std::chrono::minutes(10)};
   Setting<std::string> key_file;  // "": the one in the home folder

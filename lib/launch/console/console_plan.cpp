@@ -60,7 +60,7 @@ ConsolePlan plan_console(const LaunchOptions& options, const ConsoleNode& node) 
   const Setting<RankSet>& console = options.console;
   if (console.origin == Origin::fallback || options.called_as == CalledAs::torchrun)
     return plan_console(options, node.local_size);
-  if (node.world) console.value.below(*node.world, console.source);
+  if (node.world && !node.elastic) console.value.below(*node.world, console.source);
   const bool is_first = node.first == 0;
   std::vector<int> here, elsewhere;
   for (int rank = 0; rank < node.world.value_or(node.first + node.local_size); ++rank) {

@@ -33,6 +33,7 @@ ConsolePlan plan_console(const LaunchOptions& options, int local_size);
 struct ConsoleNode {
   int first = 0, local_size = 1;  // its ranks
   std::optional<int> world;       // none: not known yet
+  bool elastic = false;           // ranks that the run lacks now may come
 };
 ConsolePlan plan_console(const LaunchOptions& options, const ConsoleNode& node);
 

@@ -13,23 +13,16 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kMostDifferences = 20;  // shown
-constexpr std::size_t kMostRefused = 16;      // addresses that are named
+constexpr std::size_t kMostRefused = 16;  // addresses that are named
 
-NodeFailure failure_of_nodes(ErrorKind kind, const std::string& line) {
+}  // namespace
+
+NodeFailure Coordinator::failure_of_nodes(ErrorKind kind, const std::string& line) {
   return {.cause = "nodes",
           .line = line,
           .block = "fleetrun: " + line + "\n",
           .exit_code = static_cast<int>(kind)};
 }
-
-std::string value_of(const Terms& terms, const std::string& name) {
-  for (const auto& [each, value] : terms)
-    if (each == name) return value.empty() ? "nothing" : value;
-  return "nothing";
-}
-
-}  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options, TimePoint now)
     : options_(std::move(options)),
@@ -45,117 +38,40 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Beat& beat, TimePoin
   return {Tell{{peer}, Echo{beat.sent, now.time_since_epoch() / std::chrono::nanoseconds(1)}}};
 }
 
-// ---- Joining.
-
-Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
-  if (not_begun_) return {Tell{{peer}, Over{not_begun_, std::nullopt}}, Drop{peer, not_begun_->line}};
-  if (const auto why = objection_to(peer, join))
-    return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
-  nodes_.push_back(
-      {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
-  if (std::ssize(nodes_) == options_.nodes) return place(now);
-  return {Tell{{peer}, Note{.line = "", .missing = missing()}}};
-}
-
-std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& join) {
-  if (phase_ != Phase::joining) return "all nodes of this run have joined already";
-  if (find(peer) != nullptr) return "it has joined already";
-  if (!join.node_rank) return std::nullopt;
-  if (*join.node_rank < 0 || *join.node_rank >= options_.nodes)
-    return fmt::format("there is no node {}: the run has {} nodes", *join.node_rank, options_.nodes);
-  for (const Node& node : nodes_)
-    if (node.join.node_rank == join.node_rank)
-      return fmt::format("{} and {} both say that they are node {}", node.join.host, join.host,
-                         *join.node_rank);
-  return std::nullopt;
-}
-
-// Nodes that claim a rank get it; the others take what is free, as they came.
-Coordinator::Actions Coordinator::place(TimePoint now) {
-  std::vector<Node> placed(nodes_.size());
-  std::set<int> taken;
-  for (Node& node : nodes_)
-    if (node.join.node_rank) taken.insert(*node.join.node_rank);
-  for (Node& node : nodes_) {
-    int rank = 0;
-    while (taken.contains(rank)) ++rank;
-    rank = node.join.node_rank.value_or(rank);
-    taken.insert(rank);
-    placed[static_cast<std::size_t>(rank)] = std::move(node);
-  }
-  nodes_ = std::move(placed);
-  if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);
-  phase_ = Phase::preparing;
-  Places all = {.run_id = options_.run_id, .nodes = {}};
-  Actions actions;
-  for (Node& node : nodes_) {
-    node.join.terms.clear();  // have been compared
-    actions.push_back(Tell{{node.peer}, Place{static_cast<int>(all.nodes.size())}});
-    all.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
-  }
-  actions.push_back(tell_all(all).front());
-  start_at_ = now;
-  return actions;
-}
-
-// Every node is compared with the first one.
-std::optional<std::string> Coordinator::differences() const {
-  const Terms& wanted = nodes_.front().join.terms;
-  std::vector<std::string> lines;
-  for (const Node& node : nodes_) {
-    std::set<std::string> names;
-    for (const Terms* const terms : {&wanted, &node.join.terms})
-      for (const auto& [name, value] : *terms) names.insert(name);
-    for (const std::string& name : names) {
-      const std::string here = value_of(wanted, name), there = value_of(node.join.terms, name);
-      if (here != there)
-        lines.push_back(fmt::format("  {}: {} on {}, {} on {}", name, here, name_of(nodes_.front()), there,
-                                    name_of(node)));
-    }
-  }
-  if (lines.empty()) return std::nullopt;
-  const std::size_t more = lines.size() > kMostDifferences ? lines.size() - kMostDifferences : 0;
-  lines.resize(lines.size() - more);
-  if (more > 0) lines.push_back(fmt::format("  and {} more", plural(more, "difference")));
-  return fmt::format("the nodes do not agree:\n{}", fmt::join(lines, "\n"));
-}
-
-std::string Coordinator::missing() const {
-  std::vector<std::string> names;
-  std::set<int> here;
-  for (const Node& node : nodes_)
-    if (node.join.node_rank) here.insert(*node.join.node_rank);
-  for (int rank = 1; rank < std::ssize(options_.names); ++rank)  // this is node 0
-    if (!here.contains(rank))
-      names.push_back(fmt::format("node {} ({})", rank, options_.names[static_cast<std::size_t>(rank)]));
-  if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{} of {}", plural(options_.nodes - std::ssize(nodes_), "node"), options_.nodes);
-}
-
 std::optional<TimePoint> Coordinator::wake_at() const {
-  if (phase_ == Phase::joining) return std::min(next_note_, began_ + options_.join_timeout);
-  if (phase_ == Phase::preparing && !suspended_ && all(State::ready)) return start_at_;
-  return std::nullopt;
+  switch (phase_) {
+    case Phase::joining:
+      return std::min({next_note_, began_ + options_.join_timeout, begin_by_.value_or(TimePoint::max())});
+    case Phase::preparing:
+      return !suspended_ && all(State::ready) ? start_at_ : std::nullopt;
+    case Phase::running:
+      return take_in_at();
+    case Phase::gathering:
+      return begin_by_;
+    default:
+      return std::nullopt;
+  }
 }
 
 Coordinator::Actions Coordinator::woke(TimePoint now) {
-  if (phase_ == Phase::preparing) return start(now);
-  if (phase_ != Phase::joining) return {};
-  const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();
-  if (now >= began_ + options_.join_timeout)
-    return end(
-        failure_of_nodes(ErrorKind::temporary,
-                         fmt::format("{} did not join within {} s (--join_timeout)", missing(), waited)),
-        std::nullopt);
-  if (now < next_note_) return {};
-  next_note_ = now + options_.note_every;
-  return tell_all(Note{fmt::format("waiting for {} ({} s)", missing(), waited), missing()});
+  switch (phase_) {
+    case Phase::joining:
+      return wake_while_joining(now);
+    case Phase::preparing:
+      return start(now);
+    case Phase::running:
+      return take_in_at() && now >= *take_in_at() ? take_in(now) : Actions();
+    case Phase::gathering:
+      return now >= *begin_by_ ? give_up_gathering() : Actions();
+    default:
+      return {};
+  }
 }
 
 Coordinator::Actions Coordinator::refused(const std::string& address) {
   if (phase_ != Phase::joining || refused_.size() == kMostRefused || !refused_.insert(address).second)
     return {};
-  return tell_all(
+  return tell_everybody(
       Note{fmt::format(
                "a node with another key tried to join from {}; copy ~/.fleetrun/key of the first node to it",
                address),
@@ -187,7 +103,13 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
     for (const std::uint16_t port : node.ready.ports) start.ranks.push_back({node.join.address, port});
   }
   start.master = {nodes_.front().join.address, nodes_.front().ready.master_port};
-  return tell_all(start);
+  if (attempt_ > 0) {
+    standing_.attempt = attempt_;
+    standing_.nodes = static_cast<int>(nodes_.size());
+    standing_.join = now - ended_ - standing_.pause;
+    stand_stills_.push_back(std::exchange(standing_, {}));
+  }
+  return tell_members(start);
 }
 
 // ---- Running.
@@ -231,21 +153,45 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled
 
 // ---- Ending.
 
-Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint) {
+Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
   Node* const node = find(peer);
+  if (node == nullptr && phase_ == Phase::joining)  // it leaves; without the first node there is no run
+    return is_first_waiting(peer) ? end(failed.failure, 0) : Actions();
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
-  if (phase_ == Phase::joining)  // it leaves; without the first node there is no run
-    return node->join.node_rank == 0 ? end(failed.failure, 0) : Actions();
   const auto cause = cause_called(failed.failure.cause);
-  if (!cause || !facts_of(*cause).restarts) restarts_.forbid();  // also when another failure was the first
-  if (!node->failure || failed.failure.at < node->failure->at) node->failure = failed.failure;
-  if (phase_ == Phase::preparing) return end(failed.failure, static_cast<int>(node - nodes_.data()));
-  return stop(failed.failure, peer);
+  const bool goes = leaves(*node, failed.failure);
+  if (!goes && (!cause || !facts_of(*cause).restarts))
+    restarts_.forbid();  // also when another failure was the first
+  if (!node->failure || failed.failure.at < node->failure->at) set_failure(*node, failed.failure);
+  const bool runs = phase_ == Phase::running || phase_ == Phase::stopping;
+  if (runs) return stop(failed.failure, peer, now);
+  if (goes) return dismiss(*node, failed.failure, now);
+  return end(failed.failure, static_cast<int>(node - nodes_.data()));
 }
 
-Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed) {
+// In an elastic run the others go on without a node whose fleetrun cannot go on. The first node coordinates them.
+bool Coordinator::leaves(const Node& node, const NodeFailure& failure) const {
+  const auto cause = cause_called(failure.cause);
+  const bool of_node = !cause || *cause == Cause::front_lost;
+  return options_.elastic() && of_node && &node != &nodes_.front();
+}
+
+void Coordinator::set_failure(Node& node, const NodeFailure& failure) {
+  node.failure = failure;
+  if (leaves(node, failure)) node.failure->cause = "node_lost";
+}
+
+Coordinator::Actions Coordinator::dismiss(Node& node, const NodeFailure& failure, TimePoint now) {
+  Actions actions = {Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}},
+                     Drop{node.peer, failure.line}};
+  for (auto& action : lose(node, failure, now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed, TimePoint now) {
   if (phase_ == Phase::stopping) return {};
   phase_ = Phase::stopping;
+  stop_began_ = now;
   const auto cause = cause_called(failure.cause);
   return tell_others(failed, Stop{failure.line, failure.exit_code, cause && is_of_all_ranks(*cause)});
 }
@@ -259,13 +205,16 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   Node* const node = find(peer);
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
-  if (ended.no_restart) restarts_.forbid();
+  node->finished = ended.finished;
+  if (ended.no_restart && !(ended.failure && leaves(*node, *ended.failure))) restarts_.forbid();
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
   Actions actions;
   if (ended.failure) {
-    node->failure = ended.failure;
-    actions = stop(*ended.failure, peer);
+    set_failure(*node, *ended.failure);
+    actions = stop(*ended.failure, peer, now);
+    if (leaves(*node, *ended.failure))
+      for (auto& action : dismiss(*node, *ended.failure, now)) actions.push_back(std::move(action));
   }
   for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
   return actions;
@@ -273,28 +222,38 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
 
 Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, TimePoint last_heard,
                                        TimePoint now) {
+  if (std::erase_if(waiting_, [&](const Node& one) { return one.peer == peer; }) > 0)  // it may come again
+    return phase_ == Phase::joining ? begin_if_enough(now) : Actions();
   Node* const node = find(peer);
   if (node == nullptr || phase_ == Phase::over) return {};
-  if (phase_ == Phase::joining) {  // it may come again
-    std::erase_if(nodes_, [&](const Node& one) { return one.peer == peer; });
-    return {};
-  }
-  const bool had_ended = node->state == State::ended;
-  node->state = State::lost;
-  if (had_ended) return conclude_if_all_ended(now);
   const std::string line =
       fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
   NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
   failure.cause = "node_lost";
   failure.at = last_heard.time_since_epoch() / std::chrono::nanoseconds(1);
-  if (!node->failure) node->failure = failure;
-  if (phase_ == Phase::preparing) return end(node->failure, static_cast<int>(node - nodes_.data()));
-  Actions actions = stop(failure, peer);
+  return lose(*node, failure, now);
+}
+
+// A node that has ended its ranks before cannot be the cause any more.
+Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, TimePoint now) {
+  const bool had_ended = std::exchange(node.state, State::lost) == State::ended && !node.failure;
+  if (phase_ == Phase::gathering) {
+    std::erase_if(nodes_, [](const Node& one) { return one.state == State::lost; });
+    return {};
+  }
+  if (!had_ended && !node.failure) node.failure = failure;
+  if (phase_ == Phase::preparing) {
+    if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
+    stop_began_ = now;
+    return conclude(now);
+  }
+  Actions actions = had_ended ? Actions() : stop(failure, node.peer, now);
   for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
   return actions;
 }
 
 Coordinator::Actions Coordinator::conclude_if_all_ended(TimePoint now) {
+  if (phase_ != Phase::running && phase_ != Phase::stopping) return {};
   const bool ended = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return node.state == State::ended || node.state == State::lost;
   });
@@ -311,7 +270,10 @@ std::optional<int> Coordinator::first_to_fail() const {
 }
 
 Coordinator::Actions Coordinator::conclude(TimePoint now) {
+  ended_ = now;
   const std::optional<int> first = first_to_fail();
+  const bool finished = std::ranges::all_of(nodes_, [](const Node& node) { return node.finished; });
+  if (!first && taking_in_ && !finished) return restarts_.forbidden() ? end_taking_in() : begin_next({}, now);
   if (!first) return end(std::nullopt, std::nullopt);
   NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
   for (int i = 0; i < std::ssize(nodes_); ++i) {
@@ -322,34 +284,44 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
         fmt::format("fleetrun: {} at the same time: the nodes can compare times only to within {:.1f} ms\n",
                     other->line, static_cast<double>(other->error + failure.error) / 1e6);
   }
-  const bool all_there =
-      !std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.state == State::lost; });
-  const auto cause = cause_called(failure.cause);
-  if (!all_there || !cause || !facts_of(*cause).restarts) return end(failure, first);
+  if (!may_start_again(failure)) return end(failure, first);
+  if (lost_any() && worth_restarting(failure.exit_code)) {
+    if (!restarts_.after_loss()) return end(failure, first);
+    return go_on(failure, {}, now);
+  }
   const auto delay = restarts_.after(failure.exit_code, now - started_);
-  if (!delay) {
-    if (!restarts_.crash_loop()) return end(failure, first);
-    failure.exit_code = static_cast<int>(ErrorKind::gave_up);
-    return end(failure, first, true);
-  }
-  ++attempt_;
-  phase_ = Phase::preparing;
-  start_at_ = now + *delay;
-  for (Node& node : nodes_) {
-    node.state = State::joined;
-    node.failure.reset();
-  }
-  return tell_all(Again{attempt_, std::chrono::nanoseconds(*delay).count()});
+  if (delay) return go_on(failure, *delay, now);
+  if (!restarts_.crash_loop()) return end(failure, first);
+  failure.exit_code = static_cast<int>(ErrorKind::gave_up);
+  return end(failure, first, true);
+}
+
+bool Coordinator::may_start_again(const NodeFailure& failure) const {
+  const auto cause = cause_called(failure.cause);
+  if (!cause || (lost_any() && !options_.elastic())) return false;
+  return facts_of(*cause).restarts || (*cause == Cause::node_lost && options_.elastic());
+}
+
+bool Coordinator::lost_any() const {
+  return std::ranges::any_of(nodes_, [](const Node& node) { return node.state == State::lost; });
 }
 
 Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node,
                                       bool gave_up) {
   if (phase_ == Phase::joining) not_begun_ = failure;
   phase_ = Phase::over;
-  return tell_all(Over{std::move(failure), node, gave_up});
+  return tell_everybody(Over{std::move(failure), node, gave_up});
 }
 
-Coordinator::Actions Coordinator::tell_all(const FromFirst& message) const { return tell_others(0, message); }
+Coordinator::Actions Coordinator::tell_members(const FromFirst& message) const {
+  return tell_others(0, message);
+}
+
+Coordinator::Actions Coordinator::tell_everybody(const FromFirst& message) const {
+  Actions actions = tell_members(message);
+  for (const Node& node : waiting_) std::get<Tell>(actions.front()).to.push_back(node.peer);
+  return actions;
+}
 
 Coordinator::Actions Coordinator::tell_others(PeerId peer, const FromFirst& message) const {
   Tell tell = {.to = {}, .message = message};
@@ -363,14 +335,18 @@ bool Coordinator::all(State state) const {
 }
 
 Coordinator::Node* Coordinator::find(PeerId peer) {
-  const auto found =
-      std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return node.peer == peer; });
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) {
+    return node.peer == peer && node.state != State::lost;
+  });
   return found == nodes_.end() ? nullptr : &*found;
 }
 
 std::string Coordinator::name_of(const Node& node) const {
-  const auto rank = &node - nodes_.data();
-  return fmt::format("node {} ({}, {})", rank, node.join.address, node.join.host);
+  return fmt::format("node {} ({})", &node - nodes_.data(), address_of(node));
+}
+
+std::string Coordinator::address_of(const Node& node) const {
+  return fmt::format("{}, {}", node.join.address, node.join.host);
 }
 
 std::optional<PeerId> Coordinator::peer_of(int node) const {

@@ -9,8 +9,21 @@
 //   running   --a node fails or is lost--------------> stopping: the other nodes end their ranks
 //   running.. --all nodes have ended or are lost-----> over, or preparing again (--max_restart)
 //
+// In an elastic run, nodes may come and go:
+//
+//   joining   --enough have joined, --elastic_timeout-> preparing, without the others
+//   preparing --a node is lost-----------------------> preparing the next attempt, without it
+//   running   --a node has joined, and there is room-> stopping, then preparing the next attempt with it
+//   stopping  --too few nodes are left---------------> gathering: wait for nodes to come (back)
+//   gathering --enough have joined-------------------> preparing
+//   gathering --elastic_timeout----------------------> over
+//
+// Nodes without a place wait: spare nodes, and those that come during an attempt. The number of the attempt is the
+// generation of the membership: messages of earlier attempts are ignored.
+//
 // The cause is the failure that happened first, even when another node reports its failure earlier.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +33,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/error/error.h"
 #include "launch/loop/clock.h"
 #include "launch/loop/peer_server.h"
 #include "launch/nodes/node_messages.h"
@@ -28,12 +42,31 @@
 namespace fleetrun::launch {
 
 struct CoordinatorOptions {
-  int nodes = 2;
+  int nodes = 2;                       // that may join
+  std::optional<int> least;            // that an attempt needs; none: all of them
+  int spares = 0;                      // of `nodes`, those that wait without a place
+  bool takes_in_while_running = true;  // a node that joins ends the attempt; false: it waits for a failure
   std::string run_id;
   std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
   Clock::duration join_timeout = std::chrono::minutes(10);
-  Clock::duration note_every = std::chrono::seconds(10);  // pause between notes on missing nodes
+  Clock::duration note_every = std::chrono::seconds(10);       // pause between notes on missing nodes
+  Clock::duration elastic_timeout = std::chrono::seconds(30);  // wait for more nodes when enough are there
   RestartPolicy restart;
+
+  int most_running() const { return nodes - spares; }
+  int least_running() const { return std::min(least.value_or(nodes), most_running()); }
+  bool elastic() const { return least_running() < nodes; }
+};
+
+// How long no rank worked before an attempt, as the first node saw it.
+struct StandStill {
+  int attempt = 0;  // that began after it
+  std::string why;
+  int nodes = 0;                // of the new attempt
+  Clock::duration detection{};  // from the failure, or the last sign of life of a lost node, until we knew
+  Clock::duration stop{};       // until all ranks had ended
+  Clock::duration pause{};      // --restart_delay
+  Clock::duration join{};       // until all nodes were ready
 };
 
 // More than ten members: the nodes, the attempt and its times, which each message may concern.
@@ -66,9 +99,10 @@ class Coordinator {
   // For report.json, in rank order, from every node that has reported. Complete when the run is over.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;  // its lines, from the same nodes
+  const std::vector<StandStill>& stand_stills() const { return stand_stills_; }
 
  private:
-  enum class Phase { joining, preparing, running, stopping, over };
+  enum class Phase { joining, preparing, running, stopping, gathering, over };
   enum class State { joined, ready, running, ended, lost };
 
   struct Node {
@@ -80,6 +114,7 @@ class Coordinator {
     JsonValue ranks;
     std::vector<std::string> roll_call;
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
+    bool finished = false;             // its ranks ended with 0 before they were asked to end
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);
@@ -93,21 +128,48 @@ class Coordinator {
   Actions handle(PeerId peer, const Ended& ended, TimePoint now);
   Actions handle(PeerId, const Answer&, TimePoint) { return {}; }  // NodeQuestions handles it
 
-  std::optional<std::string> objection_to(PeerId peer, const Join& join);
+  static NodeFailure failure_of_nodes(ErrorKind kind, const std::string& line);
+  // Who takes part: coordinator_members.cpp.
+  std::optional<std::string> objection_to(PeerId peer, const Join& join) const;
+  std::optional<std::string> objection_to_place(const Join& join) const;
+  Actions begin_if_enough(TimePoint now);
   Actions place(TimePoint now);
   std::optional<std::string> differences() const;
+  bool has_room_for(const Node& node) const;
+  int candidates() const;
+  void take_places();
+  Actions tell_places() const;
+  Tell note_for_waiting(const Node& node) const;
+  std::optional<TimePoint> take_in_at() const;
+  Actions take_in(TimePoint now);
+  Actions go_on(const NodeFailure& failure, Clock::duration delay, TimePoint now);
+  Actions go_on_if_enough(TimePoint now);
+  Actions begin_next(Clock::duration delay, TimePoint now);
+  Actions give_up_gathering();
+  Actions end_taking_in();
+  Actions wake_while_joining(TimePoint now);
+
   Actions start(TimePoint now);
-  Actions stop(const NodeFailure& failure, PeerId failed);
+  Actions stop(const NodeFailure& failure, PeerId failed, TimePoint now);
+  void set_failure(Node& node, const NodeFailure& failure);
+  Actions lose(Node& node, const NodeFailure& failure, TimePoint now);
+  bool leaves(const Node& node, const NodeFailure& failure) const;
+  Actions dismiss(Node& node, const NodeFailure& failure, TimePoint now);
+  bool is_first_waiting(PeerId peer) const;
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);
+  bool may_start_again(const NodeFailure& failure) const;
+  bool lost_any() const;
   std::optional<int> first_to_fail() const;
   Actions end(std::optional<NodeFailure> failure, std::optional<int> node, bool gave_up = false);
   SignsOfLife signs_beside(PeerId peer) const;
-  Actions tell_all(const FromFirst& message) const;
-  Actions tell_others(PeerId peer, const FromFirst& message) const;
+  Actions tell_everybody(const FromFirst& message) const;  // also the nodes that wait
+  Actions tell_members(const FromFirst& message) const;
+  Actions tell_others(PeerId peer, const FromFirst& message) const;  // members but one
   bool all(State state) const;
-  Node* find(PeerId peer);
+  Node* find(PeerId peer);  // null: it is no member, or is lost
   std::string name_of(const Node& node) const;
+  std::string address_of(const Node& node) const;
 
   const CoordinatorOptions options_;
   RestartCounter restarts_;
@@ -115,9 +177,17 @@ class Coordinator {
   int attempt_ = 0;
   const TimePoint began_;
   TimePoint next_note_, started_;
-  std::optional<TimePoint> start_at_;     // a pause before a restart
-  std::optional<TimePoint> suspended_;    // since when; no attempt starts meanwhile
-  std::vector<Node> nodes_;               // in order of arrival; once placed, in rank order
+  std::optional<TimePoint> start_at_;   // a pause before a restart
+  std::optional<TimePoint> suspended_;  // since when; no attempt starts meanwhile
+  std::vector<Node> waiting_;           // have joined and have no place, in order of arrival
+  std::vector<Node> nodes_;             // of the attempt, in rank order
+  Terms terms_;                         // that all nodes share
+  std::optional<TimePoint> begin_by_;   // joining: begins without the missing nodes; gathering: gives up
+  std::optional<NodeFailure> lost_;     // gathering: why nodes are missing
+  bool taking_in_ = false;              // the attempt ends because a node has joined
+  StandStill standing_;                 // before the next attempt
+  TimePoint stop_began_, ended_;        // of this attempt
+  std::vector<StandStill> stand_stills_;
   std::set<std::string> refused_;         // addresses
   bool finished_ = false;                 // a rank has finished in this attempt
   std::optional<NodeFailure> not_begun_;  // why the run ended before all nodes had their places

@@ -88,7 +88,8 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"failure", to_value(ended.failure)},
                                       {"ranks", ended.ranks},
                                       {"roll_call", ended.roll_call},
-                                      {"no_restart", ended.no_restart}})};
+                                      {"no_restart", ended.no_restart},
+                                      {"finished", ended.finished}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;
@@ -122,7 +123,10 @@ std::pair<const char*, JsonValue> to_message(const Place& place) {
   return {"place", JsonValue::object({{"node_rank", place.node_rank}})};
 }
 std::pair<const char*, JsonValue> to_message(const Places& places) {
-  return {"places", JsonValue::object({{"run_id", places.run_id}, {"nodes", to_value(places.nodes)}})};
+  return {"places", JsonValue::object({{"run_id", places.run_id},
+                                       {"nodes", to_value(places.nodes)},
+                                       {"attempt", places.attempt},
+                                       {"restarts", places.restarts}})};
 }
 std::pair<const char*, JsonValue> to_message(const Start& start) {
   return {"start", JsonValue::object({{"attempt", start.attempt},
@@ -135,7 +139,8 @@ std::pair<const char*, JsonValue> to_message(const Stop& stop) {
                       {{"why", stop.why}, {"exit_code", stop.exit_code}, {"call_roll", stop.call_roll}})};
 }
 std::pair<const char*, JsonValue> to_message(const Again& again) {
-  return {"again", JsonValue::object({{"attempt", again.attempt}, {"delay", again.delay}})};
+  return {"again", JsonValue::object(
+                       {{"attempt", again.attempt}, {"delay", again.delay}, {"restarts", again.restarts}})};
 }
 std::pair<const char*, JsonValue> to_message(const Over& over) {
   return {"over", JsonValue::object(
@@ -275,6 +280,7 @@ std::optional<Ended> read_ended(Fields fields) {
   Ended ended = {
       .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
   if (fields.object.find("no_restart") != nullptr) ended.no_restart = fields.yes("no_restart");
+  if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
   if (const JsonValue* const lines = fields.find("roll_call", Kind::list))
     for (const JsonValue& line : lines->items) {
@@ -297,7 +303,10 @@ std::optional<Signs> read_signs(Fields fields) {
 }
 
 std::optional<Places> read_places(Fields fields) {
-  Places places = {.run_id = fields.text("run_id"), .nodes = {}};
+  Places places = {.run_id = fields.text("run_id"),
+                   .nodes = {},
+                   .attempt = fields.number<int>("attempt"),
+                   .restarts = fields.number<int>("restarts")};
   const JsonValue* const nodes = fields.find("nodes", Kind::list);
   if (nodes == nullptr) return std::nullopt;
   for (const JsonValue& item : nodes->items) {
@@ -389,7 +398,8 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, stop));
   }
   if (frame.key == "again") {
-    const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay")};
+    const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay"),
+                         fields.number<int>("restarts")};
     return widen<FromFirst>(if_good(fields, again));
   }
   if (frame.key == "ask") {
@@ -402,7 +412,7 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
 }
 
 std::string places_text(const Placed& placed) {
-  JsonValue json = to_message(Places{placed.run_id, placed.nodes}).second;
+  JsonValue json = to_message(Places{placed.run_id, placed.nodes, placed.attempt, placed.restarts}).second;
   json.add("node_rank", placed.node_rank);
   return to_json(json) + "\n";
 }
@@ -415,7 +425,7 @@ std::optional<Placed> parse_places(const std::string& text) {
   const auto places = read_places(fields);
   if (!places || node_rank < 0 || std::cmp_greater_equal(node_rank, places->nodes.size()))
     return std::nullopt;
-  return Placed{node_rank, places->run_id, places->nodes};
+  return Placed{node_rank, places->run_id, places->nodes, places->attempt, places->restarts};
 }
 
 }  // namespace fleetrun::launch

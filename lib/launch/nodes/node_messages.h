@@ -16,6 +16,9 @@
 //   Ended{attempt, failure, my ranks}        -->
 //                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
 //
+// In an elastic run nodes come and go. Then Place and Places come again before Again, and a node that has joined during
+// the run gets them and sends Ready for the attempt that Places names.
+//
 //                                                  <-- Ask{id, a request}                somebody asks about its ranks
 //   Answer{id, text}                         -->
 //
@@ -79,6 +82,7 @@ struct Ended {
   JsonValue ranks;  // as in report.json
   std::vector<std::string> roll_call;  // its lines
   bool no_restart = false;             // whatever ended the attempt: somebody has asked this node to end
+  bool finished = false;               // all ranks of the node ended with 0 before they were asked to end
 };
 // What the ranks do. From a node: its own ranks; from the first node: the ranks of all other nodes.
 struct Signs {
@@ -121,12 +125,16 @@ struct Place {
 struct Places {
   std::string run_id;
   std::vector<NodePlace> nodes;
+  int attempt = 0;   // of which these are the nodes
+  int restarts = 0;  // before it
 };
 // Place and Places together.
 struct Placed {
   int node_rank = 0;
   std::string run_id;
   std::vector<NodePlace> nodes;
+  int attempt = 0;
+  int restarts = 0;
 };
 struct Start {
   int attempt = 0;
@@ -142,6 +150,7 @@ struct Stop {
 struct Again {
   int attempt = 0;         // number of the next attempt
   std::int64_t delay = 0;  // ns until it starts
+  int restarts = 0;        // before it; an attempt that begins because a node has joined is none
 };
 // The run is over. Without a failure, all ranks ended with 0.
 struct Over {

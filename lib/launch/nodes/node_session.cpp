@@ -103,13 +103,18 @@ void NodeSession::serve() {
                 "--master_port on all nodes chooses another port");
   }
   options_.join.node_rank = 0;
-  server_ = std::make_unique<NodeServer>(loop_, std::move(listener), options_.key,
-                                         CoordinatorOptions{.nodes = members.nodes,
-                                                            .run_id = options_.run_id,
-                                                            .names = members.names,
-                                                            .join_timeout = options_.join_timeout,
-                                                            .note_every = kNoteEvery,
-                                                            .restart = options_.restart});
+  server_ = std::make_unique<NodeServer>(
+      loop_, std::move(listener), options_.key,
+      CoordinatorOptions{.nodes = members.nodes,
+                         .least = members.least,
+                         .spares = members.spares,
+                         .takes_in_while_running = options_.takes_in_while_running,
+                         .run_id = options_.run_id,
+                         .names = members.names,
+                         .join_timeout = options_.join_timeout,
+                         .note_every = kNoteEvery,
+                         .elastic_timeout = options_.elastic_timeout,
+                         .restart = options_.restart});
   if (!options_.command.empty())
     say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
 }
@@ -148,7 +153,16 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
   }
   if (placed_) return std::nullopt;
   if (server_) server_->finish();
-  return std::get<Over>(*answer_).failure;
+  const auto& over = std::get<Over>(*answer_);
+  was_spare_ = !over.failure;
+  if (was_spare_) link_->close();
+  return over.failure;
+}
+
+bool NodeSession::take_places() {
+  if (!next_places_) return false;
+  placed_ = std::exchange(next_places_, std::nullopt);
+  return true;
 }
 
 void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal); }
@@ -191,7 +205,9 @@ void NodeSession::on_message(const FromFirst& message) {
   if (const auto* places = std::get_if<Places>(&message)) {
     if (std::cmp_greater_equal(node_rank_, places->nodes.size()))
       return on_lost("it sent a place that the run does not have");
-    placed_ = {node_rank_, places->run_id, places->nodes};
+    const Placed placed = {node_rank_, places->run_id, places->nodes, places->attempt, places->restarts};
+    (placed_ ? next_places_ : placed_) = placed;
+    attempt_ = places->attempt;
     return;
   }
   if (const auto* signs = std::get_if<Signs>(&message)) {
@@ -251,6 +267,10 @@ void NodeSession::ask(int node, const std::string& request, const std::string& s
 }
 
 JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }
+
+std::vector<StandStill> NodeSession::stand_stills() const {
+  return server_ ? server_->coordinator().stand_stills() : std::vector<StandStill>();
+}
 
 std::vector<std::string> NodeSession::roll_call() const {
   return server_ ? server_->coordinator().roll_call() : std::vector<std::string>();

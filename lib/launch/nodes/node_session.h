@@ -25,7 +25,9 @@ struct NodeSessionOptions {
   std::string run_id;   // of the run, if this is the first node
   std::string command;  // starts each other node, too; "": each needs its own command
   Clock::duration join_timeout = std::chrono::minutes(10);
-  RestartPolicy restart;  // of the run
+  Clock::duration elastic_timeout = std::chrono::seconds(30);
+  bool takes_in_while_running = true;  // nodes that join during an attempt
+  RestartPolicy restart;               // of the run
 };
 
 // More than 10 members: options and callbacks, and the answers of the first node.
@@ -39,17 +41,20 @@ class NodeSession {
   NodeSession(const NodeSession&) = delete;
   NodeSession& operator=(const NodeSession&) = delete;
 
-  // Runs the loop until all nodes have joined and fit together; then returns nothing, and the node has its place.
-  // Otherwise returns why the run ends: a signal, the loss of the front process (`front_fd` reaches its end then), or
-  // what the first node says. Throws Error(temporary) when the first node does not answer in time, and Error(protocol)
-  // when it has another key.
+  // Runs the loop until this node has a place among nodes that fit together; then returns nothing. Otherwise returns why
+  // the run ends: a signal, the loss of the front process (`front_fd` reaches its end then), or what the first node says.
+  // Throws Error(temporary) when the first node does not answer in time, and Error(protocol) when it has another key.
   std::optional<NodeFailure> join(int front_fd);
+  // join() returned nothing because all ranks finished without this node, which was a spare one.
+  bool was_spare() const { return was_spare_; }
   // From a callback of the loop during join(): ends it as this signal does.
   void stop_waiting(int signal);
   // "waiting for node 1 (10.0.0.2)". On another node than the first, nodes may have joined up to 10 s ago.
   std::string describe_wait() const;
 
   const Placed& placed() const { return *placed_; }
+  // Between two attempts: placed() becomes what the first node has sent for the next attempt. False: nothing has.
+  bool take_places();
   bool is_first() const { return placed_->node_rank == 0; }
   const RunKey& key() const { return options_.key; }
   std::string name_of_first() const;
@@ -76,6 +81,7 @@ class NodeSession {
   // On the first node: those of all nodes, for report.json.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;
+  std::vector<StandStill> stand_stills() const;  // likewise
   // Ends the session after the run. The first node waits until all others have read that the run is over; the others
   // keep answering until the first node has shown the ends of their logs.
   void finish();
@@ -102,12 +108,13 @@ class NodeSession {
   std::unique_ptr<NodeServer> server_;  // on the first node
   std::unique_ptr<NodeLink> link_;
   int node_rank_ = 0;  // from Place
-  std::optional<Placed> placed_;
+  std::optional<Placed> placed_, next_places_;
   std::optional<FromFirst> answer_;
   std::optional<NodeFailure> interruption_;  // what ended the wait for the others
   std::string missing_;                      // the nodes that this node waits for, from Note
   int attempt_ = 0;
   SignsOfLife signs_elsewhere_;
+  bool was_spare_ = false;
   bool over_ = false;  // the first node said so, or is lost
 };
 

@@ -114,7 +114,7 @@ void write_torch_environment(const ClusterSpec& cluster, const Endpoints& endpoi
   environment.set("MASTER_ADDR", endpoints.master.host);
   set_int("MASTER_PORT", endpoints.master.port);
   environment.set("TORCHELASTIC_RUN_ID", names.run_id);
-  set_int("TORCHELASTIC_RESTART_COUNT", names.attempt);
+  set_int("TORCHELASTIC_RESTART_COUNT", names.restarts);
   set_int("TORCHELASTIC_MAX_RESTARTS", names.max_restarts);
   environment.set("TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 serves its own store
   environment.set("TORCHELASTIC_ERROR_FILE", names.error_file);

@@ -29,7 +29,7 @@ void write_paddle_environment(const ClusterSpec& cluster, const Endpoints& endpo
 struct TorchNames {
   std::string run_id;
   std::string error_file;  // where torch.distributed.elastic's @record leaves its traceback
-  int attempt = 0;
+  int restarts = 0;
   int max_restarts = 0;
   std::string role = "default";
   std::string signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // torchrun's default

@@ -10,11 +10,13 @@
 #include "base/error/error.h"
 #include "base/system/socket_address.h"
 #include "base/text/split_list.h"
+#include "launch/cli/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {
 
 // Beside the ports of PaddlePaddle's workers, which start at 6070, and PyTorch's port for --rdzv_endpoint.
+constexpr int kElasticRestarts = 3;  // PaddlePaddle's default for --max_restart
 constexpr std::uint16_t kMeetingPort = 6069, kTorchrunPort = 29400;
 
 Error bad_members(const std::string& message, const std::string& hint = "") {
@@ -134,6 +136,18 @@ int place_in_list(const LaunchOptions& options, const std::vector<NamedNode>& no
   return place_by_address(options, nodes, host);
 }
 
+// The first node always has ranks: it coordinates the run.
+void check_spares(const LaunchOptions& options, int nodes) {
+  if (options.spares.value >= nodes)
+    throw bad_members(
+        fmt::format("{} is {}, but there are {} nodes", options.spares.source, options.spares.value, nodes),
+        "at least one node must have ranks");
+}
+
+int least_nodes(const LaunchOptions& options, int nodes) {
+  return std::min(options.nnodes.value ? options.nnodes.value->least : nodes, nodes - options.spares.value);
+}
+
 // The port where the first of --ips waits: --master and --master_addr may only repeat its address.
 Endpoint meeting_of_list(const LaunchOptions& options, const NamedNode& first) {
   Endpoint meeting = {first.address, options.master_port.value.value_or(kMeetingPort)};
@@ -150,11 +164,15 @@ Endpoint meeting_of_list(const LaunchOptions& options, const NamedNode& first) {
 Membership members_of_list(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
                            const HostFacts& host) {
   const std::string source = source_of(options.ips, "--ips");
-  if (options.nnodes.value && *options.nnodes.value != std::ssize(nodes))
+  const int count = static_cast<int>(nodes.size());
+  if (options.nnodes.value && options.nnodes.value->most != count)
     throw bad_members(fmt::format("{} is {}, but {} lists {} nodes", options.nnodes.source,
-                                  *options.nnodes.value, source, nodes.size()));
+                                  show_value(*options.nnodes.value), source, count));
   check_names(nodes, source);
-  Membership members = {.nodes = static_cast<int>(nodes.size()),
+  check_spares(options, count);
+  Membership members = {.nodes = count,
+                        .least = least_nodes(options, count),
+                        .spares = options.spares.value,
                         .node_rank = place_in_list(options, nodes, host),
                         .host = {},
                         .address = {},
@@ -195,14 +213,14 @@ std::string meeting_source(const LaunchOptions& options) {
 }
 
 Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
-  const int nodes = *options.nnodes.value;
+  const int nodes = options.nnodes.value->most;
   const std::optional<Endpoint> meeting = named_meeting(options);
   const bool given_as_flag = options.nnodes.source.starts_with("--");
   if (!meeting)
-    throw bad_members(
-        fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source, nodes),
-        fmt::format("--master=HOST:PORT names the first node; --ips lists all of them{}",
-                    given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
+    throw bad_members(fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source,
+                                  show_value(*options.nnodes.value)),
+                      fmt::format("--master=HOST:PORT names the first node; --ips lists all of them{}",
+                                  given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
   const std::string address = resolve_name(meeting->host);
   if (address.empty())
     throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));
@@ -217,7 +235,10 @@ Membership members_of_master(const LaunchOptions& options, const HostFacts& host
         fmt::format("{} is 0, but the nodes meet at {}, which is not an address of this host ({})",
                     options.node_rank.source, meeting->describe(), fmt::join(host.addresses, ", ")),
         "the nodes meet at an address of node 0");
+  check_spares(options, nodes);
   return {.nodes = nodes,
+          .least = least_nodes(options, nodes),
+          .spares = options.spares.value,
           .node_rank = rank,
           .host = options.host.value.value_or(""),
           .address = address_of_host(options, {address, meeting->port}),
@@ -234,7 +255,17 @@ std::string Membership::name_of(int node) const {
 }
 
 bool asks_for_several_nodes(const LaunchOptions& options) {
-  return split_list(options.ips.value).size() > 1 || options.nnodes.value.value_or(1) > 1;
+  return split_list(options.ips.value).size() > 1 || options.nnodes.value.value_or(NodeRange()).most > 1;
+}
+
+bool is_elastic(const LaunchOptions& options) {
+  const NodeRange nodes = options.nnodes.value.value_or(NodeRange());
+  return asks_for_several_nodes(options) && (nodes.least < nodes.most || options.spares.value > 0);
+}
+
+int most_restarts(const LaunchOptions& options) {
+  const bool chosen = options.max_restart.origin != Origin::fallback;
+  return is_elastic(options) && !chosen ? kElasticRestarts : options.max_restart.value;
 }
 
 std::vector<NamedNode> resolve_names(const LaunchOptions& options) {

@@ -13,7 +13,9 @@
 namespace fleetrun::launch {
 
 struct Membership {
-  int nodes = 2;
+  int nodes = 2;                 // that may join
+  int least = 2;                 // that a part of the run needs
+  int spares = 0;                // of `nodes`, those that stand by without ranks
   std::optional<int> node_rank;  // none: the first node assigns ranks in order of arrival
   std::string host;  // this node's address as the user wrote it; "": the one that reaches the meeting point
   std::string address;             // the same as a numeric address
@@ -23,6 +25,11 @@ struct Membership {
 
   std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
 };
+
+// Whether nodes may come and go during the run.
+bool is_elastic(const LaunchOptions& options);
+// --max_restart. An elastic run for which the user gave no number may start again as often as with PaddlePaddle.
+int most_restarts(const LaunchOptions& options);
 
 // Whether the options ask for more than one node.
 bool asks_for_several_nodes(const LaunchOptions& options);

@@ -94,8 +94,8 @@ TorchNames torch_names(const PlanRequest& request, int local_rank) {
   const LaunchOptions& options = request.options;
   TorchNames names = {.run_id = options.rdzv_id.value.value_or(request.run_id),
                       .error_file = fmt::format("{}/error.{}.json", request.absolute_log_dir, local_rank),
-                      .attempt = request.attempt,
-                      .max_restarts = options.max_restart.value,
+                      .restarts = request.restarts,
+                      .max_restarts = most_restarts(options),
                       .role = options.role.value};
   if (options.signals_to_handle.value) names.signals = options.signals_to_handle.value->text;
   names.virtual_local_rank = options.virtual_local_rank.value;

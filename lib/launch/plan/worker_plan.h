@@ -50,6 +50,7 @@ struct PlanRequest {
   std::string absolute_log_dir;    // folder that has endpoints.log
   std::string run_id;
   int attempt = 0;
+  int restarts = 0;  // before this attempt; fewer than attempts when nodes joined during the run
   std::optional<EmbeddedPlan> embedded;
 };
 

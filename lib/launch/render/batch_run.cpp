@@ -181,7 +181,7 @@ BatchRun plan_batch_run(const Target& target, const RenderFlags& own, const Word
   BatchRun run = {.own = own,
                   .made_by = {"fleetrun", "render", std::string(target.name)},
                   .name = name_of(options),
-                  .nodes = options.nnodes.value.value_or(1),
+                  .nodes = options.nnodes.value.value_or(NodeRange()).most,
                   .gpus = number_of_gpus(target, options, job),
                   .cores = number_of_cores(options, job),
                   .flags = flags_of_fleetrun(target, table, found, options),

@@ -70,6 +70,22 @@ JsonValue attempts_json(const std::vector<AttemptRecord>& attempts) {
   return json;
 }
 
+JsonValue stand_stills_json(const std::vector<StandStillRecord>& records) {
+  JsonValue json = JsonValue::list({});
+  for (const StandStillRecord& record : records) {
+    JsonValue one =
+        JsonValue::object({{"attempt", record.attempt}, {"why", record.why}, {"nodes", record.nodes}});
+    double sum = 0;
+    for (const auto& [part, seconds] : record.seconds) {
+      one.add(part + "_s", seconds);
+      sum += seconds;
+    }
+    one.add("seconds", sum);
+    json.items.push_back(std::move(one));
+  }
+  return json;
+}
+
 // A job's own program may have written it.
 JsonValue train_json(const std::string& text) {
   const JsonDocument document = read_json(text);
@@ -259,6 +275,7 @@ std::string report_json(const ExitReport& report) {
       {"log_disk_full", report.log_disk_full},
       {"crash_loop", verdict.crash_loop},
       {"earlier_attempts", attempts_json(report.attempts)},
+      {"stand_stills", stand_stills_json(report.stand_stills)},
       {"survivors", report.survivors},
   });
   if (!report.train.empty()) json.add("train", train_json(report.train));

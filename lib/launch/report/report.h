@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json/json_value.h"
@@ -17,10 +18,19 @@ namespace fleetrun::launch {
 
 // An attempt that was followed by another one.
 struct AttemptRecord {
+  int number = 0;
   std::string message;
   int exit_code = 0;
   std::string logs;  // folder
   std::chrono::system_clock::time_point ended;
+};
+
+// On the first node of several: how long no rank worked between two attempts.
+struct StandStillRecord {
+  int attempt = 0;  // that began after it
+  std::string why;
+  int nodes = 0;                                        // of that attempt
+  std::vector<std::pair<std::string, double>> seconds;  // of each part, in their order
 };
 
 // Over several nodes: how the whole run ended, as the first node decided.
@@ -52,6 +62,7 @@ struct ExitReport {
   CollectiveRecords collectives;        // of the embedded runtime: as the roll was called, or at the end
   std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
   bool log_disk_full = false;           // during the run: lines of logs are missing
+  std::vector<StandStillRecord> stand_stills;
   std::vector<AttemptRecord> attempts;  // before the one that the rest describes
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none

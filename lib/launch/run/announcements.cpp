@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text/name_ranks.h"
+#include "base/text/plural.h"
 #include "base/text/printable.h"
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
@@ -87,6 +88,19 @@ void announce_restart(int attempt, int most, Clock::duration delay, const Attemp
                       Console& console) {
   console.say(fmt::format("restart {} of at most {} in {:.3g} s; the logs before it are in {}/", attempt,
                           most, std::chrono::duration<double>(delay).count(), before.logs));
+}
+
+void announce_regrouping(const AttemptRecord& before, Console& console) {
+  console.say(
+      fmt::format("the ranks start again with more nodes; the logs before it are in {}/", before.logs));
+}
+
+void announce_places(const ClusterSpec& cluster, Console& console) {
+  const int first = cluster.first_rank(), last = first + cluster.local_size() - 1;
+  console.say(fmt::format(
+      "the run goes on with {} and {}; this is node {} with {}", plural(cluster.node_count(), "node"),
+      plural(cluster.world_size(), "rank"), cluster.node_rank,
+      first == last ? fmt::format("rank {}", first) : fmt::format("ranks {}-{}", first, last)));
 }
 
 }  // namespace fleetrun::launch

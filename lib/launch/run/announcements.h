@@ -27,4 +27,10 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
 void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
                       Console& console);
 
+// `before` has ended, because a node has joined; another attempt begins at once.
+void announce_regrouping(const AttemptRecord& before, Console& console);
+
+// Nodes have come or gone: which ranks are here now.
+void announce_places(const ClusterSpec& cluster, Console& console);
+
 }  // namespace fleetrun::launch

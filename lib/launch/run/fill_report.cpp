@@ -119,7 +119,8 @@ void fill_limit(const Environment& environment, ExitReport& report) {
 }
 
 void archive_attempt(const LogFolder& logs, ExitReport& report) {
-  report.attempts.push_back({.message = describe_failure(report),
+  report.attempts.push_back({.number = report.verdict.attempt,
+                             .message = describe_failure(report),
                              .exit_code = report.verdict.exit_code,
                              .logs = logs.file(fmt::format("attempt-{}", report.verdict.attempt)),
                              .ended = WallClock::now()});
@@ -128,13 +129,26 @@ void archive_attempt(const LogFolder& logs, ExitReport& report) {
     log = fmt::format("{}/{}", report.attempts.back().logs, std::filesystem::path(log).filename().string());
 }
 
-bool is_archived(int attempt, const ExitReport& report) { return std::ssize(report.attempts) > attempt; }
+bool is_archived(int attempt, const ExitReport& report) {
+  return !report.attempts.empty() && report.attempts.back().number >= attempt;
+}
 
 void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
   report.verdict = verdict;
   report.evidence = {};
   report.last_lines.clear();
   report.step.reset();
+}
+
+void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report) {
+  for (const StandStill& one : stand_stills)
+    report.stand_stills.push_back({.attempt = one.attempt,
+                                   .why = one.why,
+                                   .nodes = one.nodes,
+                                   .seconds = {{"detection", in_seconds(one.detection)},
+                                               {"stop", in_seconds(one.stop)},
+                                               {"pause", in_seconds(one.pause)},
+                                               {"join", in_seconds(one.join)}}});
 }
 
 void end_report(const LogFolder& logs, ExitReport& report) {

@@ -6,6 +6,7 @@
 #include "base/error/error.h"
 #include "base/system/environment.h"
 #include "launch/logs/log_folder.h"
+#include "launch/nodes/coordinator.h"
 #include "launch/report/collective_records.h"
 #include "launch/report/report.h"
 #include "launch/run/run_plan.h"
@@ -32,6 +33,8 @@ bool is_archived(int attempt, const ExitReport& report);
 // The run ended in the pause after an archived attempt. Evidence of that attempt's failure does not explain this end,
 // so it is removed.
 void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
+
+void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report);
 
 void end_report(const LogFolder& logs, ExitReport& report);
 

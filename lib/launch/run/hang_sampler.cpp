@@ -68,6 +68,7 @@ std::optional<Clock::duration> HangSampler::interval() const {
 void HangSampler::follow_new_logs() {
   if (!options_.any()) return;
   rules_.forgive();
+  rules_.count_from(plan_.cluster.first_rank());
   for (std::size_t i = 0; i < tails_.size(); ++i) {
     const int rank = static_cast<int>(i);
     tails_[i].clear();

@@ -39,7 +39,9 @@ NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, cons
           .run_id = report.run_id,
           .command = command_of_all(members),
           .join_timeout = options.join_timeout.value,
-          .restart = {.most = options.max_restart.value, .first_delay = options.restart_delay.value}};
+          .elastic_timeout = options.elastic_timeout.value,
+          .takes_in_while_running = plan.saves_when_stopped,
+          .restart = {.most = most_restarts(options), .first_delay = options.restart_delay.value}};
 }
 
 ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed) {
@@ -48,7 +50,10 @@ ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const
   cluster.node_rank = placed.node_rank;
   cluster.host = placed.nodes.at(static_cast<std::size_t>(placed.node_rank)).address;
   if (cluster.interface.empty()) cluster.interface = interface_of(probe_host(), cluster.host);
-  cluster.console = plan_console(options, {cluster.first_rank(), cluster.local_size(), cluster.world_size()});
+  cluster.console = plan_console(options, {.first = cluster.first_rank(),
+                                           .local_size = cluster.local_size(),
+                                           .world = cluster.world_size(),
+                                           .elastic = is_elastic(options)});
   return cluster;
 }
 

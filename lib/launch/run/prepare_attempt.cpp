@@ -36,6 +36,7 @@ std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, c
                        .absolute_log_dir = std::filesystem::absolute(log_dir).lexically_normal(),
                        .run_id = id.run_id,
                        .attempt = id.number,
+                       .restarts = id.restarts,
                        .embedded = std::move(embedded)});
 }
 

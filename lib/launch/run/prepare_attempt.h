@@ -14,6 +14,7 @@ namespace fleetrun::launch {
 struct AttemptId {
   std::string run_id;
   int number = 0;
+  int restarts = 0;  // before it
 };
 
 // Plans the workers of one attempt, and starts nothing.

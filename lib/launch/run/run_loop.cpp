@@ -42,11 +42,11 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .pid = ::getppid(),  // the front process, as in `fleetrun ps`
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
-          .may_start_again = plan.options.max_restart.value > 0};
+          .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options)};
 }
 
 // Over several nodes the Coordinator of the first one decides about restarts (launch/nodes/coordinator.h).
-SupervisorOptions supervisor_options(const RunPlan& plan) {
+SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
   const LaunchOptions& options = plan.options;
   const auto& signals = options.signals_to_handle.value;
   return {.stop_signals = signals ? signals->numbers : std::vector<int>(),
@@ -56,7 +56,8 @@ SupervisorOptions supervisor_options(const RunPlan& plan) {
           .early_exit_wait = options.early_exit_wait.value,
           .restart = {.most = plan.members ? 0 : options.max_restart.value,
                       .first_delay = options.restart_delay.value},
-          .span = RankSpan{plan.cluster.first_rank(), plan.cluster.world_size()}};
+          .span = RankSpan{plan.cluster.first_rank(), plan.cluster.world_size()},
+          .first_attempt = first_attempt};
 }
 
 ProcessGroupOptions group_options(const RunPlan& plan) {
@@ -64,6 +65,8 @@ ProcessGroupOptions group_options(const RunPlan& plan) {
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
           .kill_wait = plan.options.kill_wait.value};
 }
+
+int first_attempt_of(const NodeSession* nodes) { return nodes == nullptr ? 0 : nodes->placed().attempt; }
 
 RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const std::string& run_id) {
   const ClusterSpec& cluster = plan.cluster;
@@ -76,6 +79,7 @@ RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const 
   ranks.address = plan.members->meeting.host;
   ranks.key = derive_rank_key(nodes->key(), run_id);
   ranks.serves_store = nodes->is_first();
+  ranks.may_grow = is_elastic(plan.options);
   return ranks;
 }
 
@@ -118,6 +122,15 @@ ClusterSpec number_ranks(const RunPlan& plan, const NodeSession& nodes, const Lo
   throw Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
 }
 
+// The run is over, and never needed this node.
+int end_spare(const std::function<void(std::string_view line)>& say, const LogFolder& logs,
+              ExitReport& report) {
+  say("the run is over; it did not need this node");
+  report.ended = Moment::now();
+  try_to_write(logs, report);
+  return 0;
+}
+
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
                     ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
@@ -127,12 +140,13 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
                         [&joining](const std::string& request, const std::string&,
                                    const ControlServer::Reply& reply) { reply(joining.answer(request)); });
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
+  if (nodes.was_spare()) return end_spare(say, logs, report);
   report.run_id = nodes.placed().run_id;
-  const ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
+  ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
   const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
                                cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
   RunLoop run = make_or_leave(nodes, [&] {
-    return RunLoop(placed_plan, {loop, control, front_fd, &nodes}, logs, report);
+    return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &cluster}, logs, report);
   });
   run.run();
   return report.verdict.exit_code;
@@ -184,10 +198,12 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
     : plan_(plan),
       logs_(logs),
       report_(report),
+      world_(world),
+      restarts_(world.nodes == nullptr ? 0 : world.nodes->placed().restarts),
       loop_(world.loop),
       console_(loop_, plan.options.log_level.value),
       support_(loop_, runtime_ranks(plan, world.nodes, report.run_id), say()),
-      supervisor_(plan.cluster.local_size(), supervisor_options(plan)),
+      supervisor_(plan.cluster.local_size(), supervisor_options(plan, first_attempt_of(world.nodes))),
       group_(loop_, events_, group_options(plan)),
       signals_(loop_, events_, group_.records()),
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
@@ -235,8 +251,9 @@ std::function<void(std::string_view line)> RunLoop::say() {
 
 void RunLoop::run() {
   try {
-    if (shared_) get_ready(0);
-    perform(supervisor_.start(Clock::now()));
+    const int first = state_.verdict.attempt;
+    const int ready = shared_ ? get_ready(first) : first;
+    perform(supervisor_.start(Clock::now(), ready, own_span()));
     attend();
     while (start_again_with_others()) attend();
     end();
@@ -305,17 +322,39 @@ void RunLoop::perform(const Actions& actions) {
 }
 
 // Over several nodes this waits for all of them. Until then the Supervisor, and all who ask, stay with the attempt before.
-void RunLoop::get_ready(int number) {
-  if (number > 0) support_.begin_attempt(number);
-  attempt_ = {};  // releases its ports first: one that the user named is taken again
-  ports_ = hold_ports(plan_.cluster);
-  if (shared_) shared_->begin_attempt(number, ports_, report_);
+int RunLoop::get_ready(int number) {
+  while (true) {
+    take_places();
+    if (number > 0) support_.begin_attempt(number, plan_.cluster.world_size());
+    attempt_ = {};  // releases its ports first: one that the user named is taken again
+    ports_ = hold_ports(plan_.cluster);
+    const auto instead = shared_ ? shared_->begin_attempt(number, ports_, report_) : std::nullopt;
+    if (!instead) return number;
+    console_.say("a node was lost before the ranks started");
+    number = *instead;
+  }
 }
 
+void RunLoop::take_places() {
+  if (!shared_ || !world_.nodes->take_places()) return;
+  const Placed& placed = world_.nodes->placed();
+  const RankSpan before = own_span();
+  write_places(logs_, placed);
+  *world_.cluster = with_others(*world_.cluster, plan_.options, placed);
+  restarts_ = placed.restarts;
+  others_.renumber();
+  if (own_span() != before) announce_places(plan_.cluster, console_);
+}
+
+RankSpan RunLoop::own_span() const { return {plan_.cluster.first_rank(), plan_.cluster.world_size()}; }
+
 void RunLoop::begin_attempt(int number) {
-  if (!shared_) get_ready(number);
-  attempt_ = prepare_attempt(plan_, {report_.run_id, number}, std::move(ports_), logs_, support_);
-  if (number == 0) display_.begin_run(attempt_.workers);
+  if (!shared_) {
+    get_ready(number);
+    restarts_ = number;
+  }
+  attempt_ = prepare_attempt(plan_, {report_.run_id, number, restarts_}, std::move(ports_), logs_, support_);
+  if (!std::exchange(has_begun_, true)) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
   roll_call_.forget();
@@ -327,14 +366,16 @@ void RunLoop::begin_attempt(int number) {
 void RunLoop::end_attempt(Clock::duration delay) {
   group_.end();
   report_attempt();
-  archive_and_announce(delay);
+  archive_and_announce(delay, state_.verdict.attempt + 1);
 }
 
-void RunLoop::archive_and_announce(Clock::duration delay) {
+void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
   display_.show_end(report_, patience());
   archive_attempt(logs_, report_);
-  announce_restart(state_.verdict.attempt + 1, plan_.options.max_restart.value, delay,
-                   report_.attempts.back(), console_);
+  if (shared_ && restarts == restarts_)
+    announce_regrouping(report_.attempts.back(), console_);
+  else
+    announce_restart(restarts, most_restarts(plan_.options), delay, report_.attempts.back(), console_);
 }
 
 // Over several nodes: asks the Coordinator for another attempt, and begins it when all nodes may. The Coordinator waits for the delay.
@@ -343,11 +384,12 @@ bool RunLoop::start_again_with_others() {
   if (!shared_) return false;
   group_.end();
   report_attempt();
-  const auto delay = shared_->end_attempt(report_);
-  if (!delay) return false;
-  archive_and_announce(*delay);
-  get_ready(state_.verdict.attempt + 1);
-  perform(supervisor_.start_again(Clock::now()));
+  const auto again = shared_->end_attempt(report_);
+  if (!again) return false;
+  archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
+  restarts_ = again->restarts;
+  const int number = get_ready(again->attempt);
+  perform(supervisor_.start_again(number, own_span(), Clock::now()));
   return true;
 }
 
@@ -361,6 +403,7 @@ void RunLoop::end() {
     fill_end_before_restart(state_.verdict, report_);
   else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
+  if (shared_) fill_stand_stills(world_.nodes->stand_stills(), report_);
   end_report(logs_, report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time

@@ -44,7 +44,8 @@ struct RunWorld {
   EventLoop& loop;
   ControlServer& control;
   int front_fd = -1;
-  NodeSession* nodes = nullptr;  // null: this node is alone
+  NodeSession* nodes = nullptr;    // null: this node is alone
+  ClusterSpec* cluster = nullptr;  // that of the plan, which changes when nodes come or go; null: it does not
 };
 
 // Many members, because all parts of a run meet here. Each part lives as long as the run, knows at most the parts above
@@ -67,13 +68,16 @@ class RunLoop {
   void look_for_hang();
 
   void perform(const Actions& actions);
-  void get_ready(int number);  // for this attempt
+  int get_ready(int number);  // for this attempt, or a later one if nodes were lost meanwhile; returns which
+  void take_places();         // the numbers of nodes and ranks in the next attempt
+  RankSpan own_span() const;
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);
   void end();
 
   bool start_again_with_others();
-  void archive_and_announce(Clock::duration delay);  // this attempt, and the next one after the delay
+  // This attempt, and the next one after the delay, before which there were so many restarts.
+  void archive_and_announce(Clock::duration delay, int restarts);
 
   void report_attempt();
   void try_to_write_report();
@@ -82,6 +86,9 @@ class RunLoop {
   const RunPlan& plan_;
   const LogFolder& logs_;
   ExitReport& report_;
+  const RunWorld world_;
+  int restarts_ = 0;  // before the present attempt
+  bool has_begun_ = false;
 
   EventLoop& loop_;
   EventQueue events_{loop_};

@@ -26,6 +26,7 @@ struct RunPlan {
   bool quiet = false;                                // no banner
   std::optional<Membership> members = std::nullopt;  // none: this node is alone
   Terms terms = {};                                  // what must be equal on the other nodes
+  bool saves_when_stopped = true;                    // SIGTERM loses no work of the ranks, as far as we know
 };
 
 }  // namespace fleetrun::launch

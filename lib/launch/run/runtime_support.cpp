@@ -6,12 +6,11 @@
 namespace fleetrun::launch {
 
 RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
-                               std::function<void(std::string_view line)> say)
-    : world_(ranks.world) {
+                               std::function<void(std::string_view line)> say) {
   make_pages(ranks.here);
   for (const ProgressPagePtr& page : pages_)
     page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  if (ranks.here == 0 || ranks.world <= 1) return;
+  if (ranks.here == 0 || (ranks.world <= 1 && !ranks.may_grow)) return;
   StoreServerOptions options;
   if (ranks.address != "localhost") options.address = ranks.address;
   options.key = ranks.key ? *ranks.key : make_run_key();
@@ -33,12 +32,12 @@ void RuntimeSupport::make_pages(int ranks) {
   }
 }
 
-void RuntimeSupport::begin_attempt(int attempt) {
+void RuntimeSupport::begin_attempt(int attempt, int world) {
   const int ranks = static_cast<int>(pages_.size());
   const std::vector<ProgressPagePtr> before = std::exchange(pages_, {});
   make_pages(ranks);
   for (std::size_t i = 0; i < before.size(); ++i) before[i]->carry_over_to(*pages_[i]);
-  if (store_) store_->begin_attempt(attempt, world_);
+  if (store_) store_->begin_attempt(attempt, world);
 }
 
 EmbeddedPlan RuntimeSupport::plan(const EmbeddedRuntime& embedded) const {

@@ -26,6 +26,7 @@ struct RuntimeRanks {
   std::string address;        // address at which ranks reach the store
   std::optional<RunKey> key;  // none: make a new key
   bool serves_store = true;   // false: the store of another node serves these ranks
+  bool may_grow = false;      // ranks of other nodes may come
 };
 
 class RuntimeSupport {
@@ -33,7 +34,8 @@ class RuntimeSupport {
   // A single rank has nobody to meet, so it gets no store and no key. `say` gets lines for the user.
   RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks, std::function<void(std::string_view line)> say);
 
-  void begin_attempt(int attempt);  // makes new pages; the store now admits only ranks of this attempt
+  // Makes new pages. The store now admits only ranks of this attempt, and there are `world` of them.
+  void begin_attempt(int attempt, int world);
   const Endpoint& store() const { return store_endpoint_; }  // port 0: none
   void meet_at(const Endpoint& store) { store_endpoint_ = store; }
   EmbeddedPlan plan(const EmbeddedRuntime& embedded) const;
@@ -42,7 +44,6 @@ class RuntimeSupport {
  private:
   void make_pages(int ranks);
 
-  int world_ = 0;
   Endpoint store_endpoint_;
   UniqueFd key_fd_;
   std::unique_ptr<StoreServer> store_;

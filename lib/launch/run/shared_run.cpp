@@ -27,7 +27,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   return whole;
 }
 
-void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
+std::optional<int> SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
   Ready ready = {.attempt = attempt,
@@ -41,9 +41,11 @@ void SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report)
     report.whole = whole_run(*over, sources_.nodes);
     throw Error(static_cast<ErrorKind>(report.whole->exit_code), report.whole->message);
   }
+  if (const auto* again = std::get_if<Again>(&answer)) return again->attempt;
   const auto& start = std::get<Start>(answer);
   ports.endpoints = {start.ranks, start.master};
   sources_.support.meet_at(start.store);
+  return std::nullopt;
 }
 
 FromFirst SharedRun::wait() {
@@ -129,13 +131,14 @@ void SharedRun::tell_finish(const Event& event) {
   sources_.nodes.send(Finished{attempt_, verdict.number_of(exited->rank)});
 }
 
-std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
+std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   const Verdict& verdict = sources_.state.verdict;
   Ended ended = {.attempt = attempt_,
                  .failure = {},
                  .ranks = ranks_json(report),
                  .roll_call = report.roll_call,
-                 .no_restart = sources_.supervisor.must_not_restart(Clock::now())};
+                 .no_restart = sources_.supervisor.must_not_restart(Clock::now()),
+                 .finished = verdict.cause == Cause::finished};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);
@@ -144,7 +147,7 @@ std::optional<Clock::duration> SharedRun::end_attempt(ExitReport& report) {
   }
   sources_.nodes.send(ended);
   const FromFirst answer = wait();
-  if (const auto* again = std::get_if<Again>(&answer)) return std::chrono::nanoseconds(again->delay);
+  if (const auto* again = std::get_if<Again>(&answer)) return *again;
   const auto& over = std::get<Over>(answer);
   report.whole = whole_run(over, sources_.nodes);
   report.verdict.exit_code = report.whole->exit_code;

@@ -35,8 +35,9 @@ class SharedRun {
   explicit SharedRun(const Sources& sources) : sources_(sources) {}
 
   // Sends the ports that this node holds, waits for all nodes, and fills in the endpoints of all nodes. Throws Error
-  // when a node cannot start; then `report` says how the run ended.
-  void begin_attempt(int attempt, HeldPorts& ports, ExitReport& report);
+  // when a node cannot start; then `report` says how the run ended. Returns the number of another attempt for which
+  // this node must get ready instead, because a node was lost meanwhile.
+  std::optional<int> begin_attempt(int attempt, HeldPorts& ports, ExitReport& report);
 
   // Call it after the Supervisor has handled an event. Reports a failure here to the first node, which ends the ranks
   // of all nodes.
@@ -46,9 +47,9 @@ class SharedRun {
   void tell_signs(const SignsOfLife& signs) { sources_.nodes.tell_signs(signs); }
   const SignsOfLife& signs_elsewhere() const { return sources_.nodes.signs_elsewhere(); }
 
-  // The ranks here have ended, and `report` describes that. Returns the pause before the next attempt of all nodes.
-  // None: the run is over, and `report` now describes the end of the whole run.
-  std::optional<Clock::duration> end_attempt(ExitReport& report);
+  // The ranks here have ended, and `report` describes that. Returns the next attempt of all nodes. None: the run is
+  // over, and `report` now describes the end of the whole run.
+  std::optional<Again> end_attempt(ExitReport& report);
 
   void leave(const Error& error);             // this node cannot go on
   void finish() { sources_.nodes.finish(); }  // call it when the run is over

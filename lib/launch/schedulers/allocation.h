@@ -45,12 +45,13 @@ struct Task {
 
 struct Allocation {
   Scheduler scheduler = Scheduler::slurm;
-  std::string found_in;          // the variable or file with the nodes, for messages: "SLURM_STEP_NODELIST"
-  int node_count = 1;            // size of `nodes`, unless that is empty; 0: unknown, --nnodes must tell
-  std::vector<NodeSlots> nodes;  // in the order of node ranks; empty: only their number is known
-  std::optional<int> this_node;  // place of this host in `nodes`; none: its addresses tell
-  std::string this_node_source;  // "SLURM_NODEID"
-  std::optional<Task> task;      // none: no launcher around us, as in a batch script
+  std::string found_in;            // the variable or file with the nodes, for messages: "SLURM_STEP_NODELIST"
+  int node_count = 1;              // size of `nodes`, unless that is empty; 0: unknown, --nnodes must tell
+  std::optional<int> least_nodes;  // that the run needs; none: all of them
+  std::vector<NodeSlots> nodes;    // in the order of node ranks; empty: only their number is known
+  std::optional<int> this_node;    // place of this host in `nodes`; none: its addresses tell
+  std::string this_node_source;    // "SLURM_NODEID"
+  std::optional<Task> task;        // none: no launcher around us, as in a batch script
   // Whether the command line runs on every node already, as under srun. If not, this process is on one node and somebody must start
   // the others.
   bool started_on_every_node = false;

@@ -49,7 +49,9 @@ std::optional<Allocation> from_kubeflow_trainer(const SchedulerFacts& facts) {
   const auto master = first_set(environment, {"PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"});
   if (nodes.empty() || !master) return std::nullopt;
   Allocation allocation = {.scheduler = Scheduler::kubeflow_trainer, .found_in = "PET_NNODES"};
-  allocation.node_count = *parse_nodes("PET_NNODES", nodes);
+  const NodeRange range = *parse_nodes("PET_NNODES", nodes);
+  allocation.node_count = range.most;
+  if (range.least < range.most) allocation.least_nodes = range.least;
   allocation.this_node = number_in(environment, "PET_NODE_RANK");
   allocation.this_node_source = "PET_NODE_RANK";
   check_place("PET_NODE_RANK", allocation);

@@ -6,6 +6,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/split_list.h"
+#include "launch/cli/flag_values.h"
 #include "launch/schedulers/host_file.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/recognise.h"
@@ -59,7 +60,7 @@ std::optional<Allocation> from_host_list(LaunchOptions& options) {
 
 bool names_nodes(const LaunchOptions& options) {
   return is_given(options.ips) || is_given(options.node_rank) || options.standalone.value ||
-         (options.nnodes.value == 1);
+         (options.nnodes.value == NodeRange());
 }
 
 bool names_meeting(const LaunchOptions& options) {
@@ -69,12 +70,12 @@ bool names_meeting(const LaunchOptions& options) {
 // --nnodes is the only way to know how many pods of a Job or StatefulSet there are.
 void check_number(const LaunchOptions& options, Allocation& allocation) {
   if (!options.nnodes.value) return;
-  if (allocation.node_count > 0 && *options.nnodes.value != allocation.node_count)
+  if (allocation.node_count > 0 && options.nnodes.value->most != allocation.node_count)
     throw bad_allocation(
-        fmt::format("{} is {}, but {} gives {}", options.nnodes.source, *options.nnodes.value,
+        fmt::format("{} is {}, but {} gives {}", options.nnodes.source, show_value(*options.nnodes.value),
                     allocation.found_in, plural(allocation.node_count, "node")),
         "--scheduler=none ignores what the scheduler says");
-  allocation.node_count = *options.nnodes.value;
+  allocation.node_count = options.nnodes.value->most;
   if (allocation.this_node && *allocation.this_node >= allocation.node_count)
     throw bad_allocation(fmt::format("{} is {}, but {} is {}", allocation.this_node_source,
                                      *allocation.this_node, options.nnodes.source, allocation.node_count));
@@ -91,7 +92,8 @@ void fill_meeting(LaunchOptions& options, const Allocation& allocation) {
 
 void apply(LaunchOptions& options, const Allocation& allocation) {
   if (allocation.nodes.empty() || names_meeting(options)) {
-    fill(options.nnodes, allocation.node_count, allocation.found_in);
+    const int most = allocation.node_count;
+    fill(options.nnodes, NodeRange{allocation.least_nodes.value_or(most), most}, allocation.found_in);
   } else {
     std::string list;
     for (const NodeSlots& node : allocation.nodes) list += (list.empty() ? "" : ",") + node.host;
@@ -109,7 +111,7 @@ std::optional<Allocation> find_allocation(const LaunchOptions& options, const Sc
   const std::string& word = options.scheduler.value;
   std::optional<Allocation> found = recognise(facts, word);
   const bool may_be_set = word == "auto" || word == word_of(Scheduler::kubernetes);
-  if (!found && may_be_set && options.nnodes.value.value_or(1) > 1 && !names_meeting(options))
+  if (!found && may_be_set && options.nnodes.value.value_or(NodeRange()).most > 1 && !names_meeting(options))
     found = from_stateful_set(facts);
   if (!found && word != "auto" && word != "none")
     throw bad_allocation(

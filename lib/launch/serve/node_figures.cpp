@@ -15,11 +15,14 @@ constexpr auto kLastState = std::chrono::seconds(1);
 
 }  // namespace
 
-NodeFigures::NodeFigures(EventLoop& loop, NodeSession* nodes) : loop_(loop), nodes_(nodes) {
+NodeFigures::NodeFigures(EventLoop& loop, NodeSession* nodes) : loop_(loop), nodes_(nodes) { renumber(); }
+
+void NodeFigures::renumber() {
   if (nodes_ == nullptr || !nodes_->is_first()) return;
   const Placed& placed = nodes_->placed();
-  ranks_.resize(static_cast<std::size_t>(world_of(placed) - ranks_of_node(placed, 0).count));
-  asked_.resize(placed.nodes.size());
+  ranks_.assign(static_cast<std::size_t>(world_of(placed) - ranks_of_node(placed, 0).count), {});
+  asked_.assign(placed.nodes.size(), false);
+  ++generation_;
 }
 
 void NodeFigures::begin() {
@@ -45,7 +48,9 @@ void NodeFigures::ask_all() {
     asked_[node] = true;
     const int number = static_cast<int>(node);
     nodes_->ask(number, request, "fleetrun",
-                [this, number](const std::optional<std::string>& answer) { take(number, answer); });
+                [this, number, generation = generation_](const std::optional<std::string>& answer) {
+                  if (generation == generation_) take(number, answer);
+                });
   }
 }
 

@@ -16,8 +16,9 @@ class NodeFigures {
   NodeFigures(const NodeFigures&) = delete;
   NodeFigures& operator=(const NodeFigures&) = delete;
 
-  void begin();   // somebody wants them
-  void finish();  // asks once more, and waits a moment for the answers
+  void begin();     // somebody wants them
+  void renumber();  // nodes have come or gone: forgets the figures
+  void finish();    // asks once more, and waits a moment for the answers
   // In rank order, starting after this node's last rank. The ranks of a lost or silent node count as down.
   const std::vector<RankMetrics>& ranks() const { return ranks_; }
 
@@ -29,6 +30,7 @@ class NodeFigures {
   NodeSession* const nodes_;
   std::vector<RankMetrics> ranks_;
   std::vector<bool> asked_;  // by node: whether it still owes an answer
+  int generation_ = 0;       // of the numbers of the nodes
   bool begun_ = false;
 };
 

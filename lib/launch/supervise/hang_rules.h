@@ -64,7 +64,8 @@ class HangRules {
   // Why the run hangs; none: it does not hang so far.
   std::optional<std::string> look(const HangSample& sample, TimePoint now);
   void forgive() { last_look_.reset(); }  // all clocks start anew with the next look
-  SignsOfLife signs() const;              // as of the last look
+  void count_from(int first_rank) { options_.first_rank = first_rank; }  // nodes have come or gone
+  SignsOfLife signs() const;                                             // as of the last look
 
  private:
   struct RankMemory {

@@ -30,4 +30,10 @@ std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::durat
   return std::min(delay, policy_.longest_delay);
 }
 
+bool RestartCounter::after_loss() {
+  if (forbidden_ || restarts_ >= policy_.most) return false;
+  ++restarts_;
+  return true;
+}
+
 }  // namespace fleetrun::launch

@@ -22,6 +22,9 @@ class RestartCounter {
 
   // An attempt that ran for `lived` has failed. Returns the delay until the next one; none: there is no next one.
   std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
+  // A node was lost, which says nothing about the program: the next attempt need not wait. False: there is no next one.
+  bool after_loss();
+  int restarts() const { return restarts_; }
   void forbid() { forbidden_ = true; }  // we were asked to end
   bool forbidden() const { return forbidden_; }
   // There were restarts, and the last attempt made no progress either.

@@ -45,6 +45,7 @@ Supervisor::Supervisor(int ranks, SupervisorOptions options)
     : options_(std::move(options)), restarts_(options_.restart) {
   verdict_.ranks.resize(static_cast<std::size_t>(ranks));
   verdict_.span = options_.span.value_or(RankSpan{0, ranks});
+  verdict_.attempt = options_.first_attempt;
 }
 
 Actions Supervisor::start(TimePoint now) {
@@ -52,8 +53,21 @@ Actions Supervisor::start(TimePoint now) {
   return begin_attempt(now);
 }
 
+Actions Supervisor::start(TimePoint now, int attempt, const RankSpan& span) {
+  verdict_.attempt = attempt;
+  verdict_.span = span;
+  return start(now);
+}
+
 Actions Supervisor::start_again(TimePoint now) {
   forget_attempt();
+  return begin_attempt(now);
+}
+
+Actions Supervisor::start_again(int attempt, const RankSpan& span, TimePoint now) {
+  forget_attempt();
+  verdict_.attempt = attempt;
+  verdict_.span = span;
   return begin_attempt(now);
 }
 

@@ -51,6 +51,8 @@ struct RankVerdict {
 struct RankSpan {
   int first = 0;  // the number of this node's first rank
   int world = 0;  // of all nodes
+
+  bool operator==(const RankSpan&) const = default;
 };
 
 // Why the attempt ended, as this node sees it. `rank` is set for exited, killed and spawn, and for early_exit if that
@@ -85,6 +87,7 @@ struct SupervisorOptions {
   std::optional<Clock::duration> early_exit_wait;             // how long ranks may run when one has finished
   RestartPolicy restart;
   std::optional<RankSpan> span;  // none: this node has all ranks
+  int first_attempt = 0;         // of this node, which may have joined during the run
 };
 
 // One more than ten members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end.
@@ -93,7 +96,10 @@ class Supervisor {
   Supervisor(int ranks, SupervisorOptions options);
 
   Actions start(TimePoint now);
-  Actions start_again(TimePoint now);  // call it when all nodes have agreed on a restart
+  Actions start(TimePoint now, int attempt, const RankSpan& span);  // of several nodes
+  Actions start_again(TimePoint now);
+  // Several nodes have agreed on an attempt and on the numbers of their ranks.
+  Actions start_again(int attempt, const RankSpan& span, TimePoint now);
   Actions on(const Event& event, TimePoint now);
   // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);

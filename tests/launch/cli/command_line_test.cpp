@@ -1,6 +1,7 @@
 #include "launch/cli/command_line.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "support/temporary_folder.h"
@@ -118,7 +119,7 @@ TEST_CASE("unknown flags are refused with what was probably meant") {
   CHECK(error_of({"--gpu=0", "x"}) == "unknown flag --gpu; did you mean --gpus?");
   CHECK(error_of({"--zzzzzzzz", "x"}) == "unknown flag --zzzzzzzz");
   CHECK(error_of({"-y", "x"}) == "unknown flag -y");
-  CHECK(error_of({"--elastic_server=e:1", "x"}) == "unknown flag --elastic_server");
+  CHECK(error_of({"--elastic_pre_hook=x", "x"}) == "unknown flag --elastic_pre_hook");
   CHECK(error_of({"--elastic_levle=1", "x"}) ==
         "unknown flag --elastic_levle");  // a hidden one is not offered
 }
@@ -148,14 +149,24 @@ TEST_CASE("hunt 18: a name of a run, or of its folder of logs, has no line break
   CHECK(error_of({"--job_id=r\xc3\xa9sum\xc3\xa9 7", "x"}) == "no error");
 }
 
-TEST_CASE("what needs a number of nodes that changes is refused by name, and its harmless values are taken") {
-  CHECK(error_of({"x"}, with("PADDLE_NNODES", "2:4")) ==
-        "PADDLE_NNODES is \"2:4\": a changing number of nodes is not supported yet");
-  CHECK(error_of({"--nnodes=0", "x"}) == "--nnodes is \"0\", must be a whole number between 1 and 65536");
-  CHECK(error_of({"--elastic_level=1", "x"}) ==
-        "--elastic_level is \"1\": elastic training is not supported by this build");
+TEST_CASE("the number of nodes may be a range, which makes a run elastic") {
+  CHECK(*parse({"x"}, with("PADDLE_NNODES", "2:4")).nnodes.value == NodeRange{2, 4});
+  for (const char* text : {"0", "4:2", "2:", ":4", "2:4:6", "two"})
+    CHECK(
+        error_of({"--nnodes=" + std::string(text), "x"}) ==
+        fmt::format("--nnodes is \"{}\", must be a whole number between 1 and 65536, or MIN:MAX such as 2:4",
+                    text));
+  CHECK(parse({"--elastic_timeout=5", "--spares=1", "x"}).spares.value == 1);
+  CHECK(parse({"--elastic_timeout=5", "x"}).elastic_timeout.value == std::chrono::seconds(5));
+  CHECK(parse({"x"}).elastic_timeout.value == std::chrono::seconds(30));
+}
+
+TEST_CASE("PaddlePaddle's flags for elastic runs name what stands for them, and harmless values are taken") {
+  CHECK(parse({"--elastic_level=1", "x"}).notes ==
+        std::vector<std::string>{"--elastic_level has no effect: --nnodes=MIN:MAX makes a run elastic, and "
+                                 "--max_restart says how often it may start again"});
   CHECK(parse({"--elastic_level=-1", "--legacy=False", "--sort_ip=True", "x"}).program == "x");
-  CHECK(*parse({"--nnodes=3:3", "x"}).nnodes.value == 3);
+  CHECK(*parse({"--nnodes=3:3", "x"}).nnodes.value == NodeRange{3, 3});
   CHECK(*parse({"--rank=2", "x"}).node_rank.value == 2);
   CHECK_FALSE(parse({"--rank=-1", "x"}).node_rank.value);  // as PaddlePaddle writes "not given"
   CHECK(parse({"--nnodes=1", "--rank=0", "--max_restart=0", "--run_mode=collective", "x"}).program == "x");
@@ -175,7 +186,7 @@ TEST_CASE("what a launcher was told about its nodes is not meant for a run that 
       CHECK(options.ips.value == "127.0.0.1");
       CHECK(options.job_id.value == "mine");
     }
-    CHECK(*parse({"--nnodes=3", "x"}, environment).nnodes.value == 3);
+    CHECK(*parse({"--nnodes=3", "x"}, environment).nnodes.value == NodeRange{3, 3});
   }
 }
 

@@ -105,6 +105,14 @@ TEST_CASE("torch elastic's meeting point is as good as a master") {
   CHECK_FALSE(found.this_node);
 }
 
+TEST_CASE("an elastic job has a range of nodes") {
+  const Allocation found = from_kubeflow_trainer(facts_of({{"PET_NNODES", "2:4"},
+                                                           {"PET_RDZV_ENDPOINT", "elastic-worker-0:23456"}}))
+                               .value();
+  CHECK(found.node_count == 4);
+  CHECK(found.least_nodes == 2);
+}
+
 Texts pytorch_job(const Texts& others) {
   Texts variables = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}, {"MASTER_PORT", "23456"}, {"WORLD_SIZE", "3"}};
   for (const auto& [name, value] : others) variables[name] = value;

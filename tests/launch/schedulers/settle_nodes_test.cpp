@@ -128,7 +128,7 @@ TEST_CASE("MPI without a batch system needs the host of the first task") {
       start_error({}, mpi) ==
       "Open MPI started 2 tasks, but does not say on which hosts | --master=HOST:PORT names the host of task 0; inside a job of Slurm, PBS or LSF it is known");
   const LaunchOptions options = settle({"--master=n1:7000"}, mpi).options;
-  CHECK(options.nnodes.value == 2);
+  CHECK(options.nnodes.value == NodeRange{2, 2});
   CHECK(options.node_rank.value == 1);
   CHECK(start_error({"--master=n1:7000"}, mpi) == "no error");
 }
@@ -140,7 +140,7 @@ TEST_CASE("pods with an index need the number of pods") {
   Texts counted = pod;
   counted["PADDLE_NNODES"] = "4";
   const LaunchOptions options = settle({}, counted).options;
-  CHECK(options.nnodes.value == 4);
+  CHECK(options.nnodes.value == NodeRange{4, 4});
   CHECK(options.node_rank.value == 1);
   CHECK(options.master_addr.value == "train-0");
   CHECK(start_error({}, counted) == "no error");

@@ -1,0 +1,321 @@
+// The Coordinator's decisions about which nodes take part in an attempt, and which wait.
+#include <csignal>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error/error.h"
+#include "base/error/exit_codes.h"
+#include "base/text/plural.h"
+#include "launch/nodes/coordinator.h"
+#include "launch/nodes/rank_order.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr std::size_t kMostDifferences = 20;  // shown
+// An attempt that has run this long has probably left its start behind, which would be lost.
+constexpr auto kBeforeTakingIn = std::chrono::seconds(5);
+
+std::string value_of(const Terms& terms, const std::string& name) {
+  for (const auto& [each, value] : terms)
+    if (each == name) return value.empty() ? "nothing" : value;
+  return "nothing";
+}
+
+// Lines "--timeout: 5 on node 0, 6 on node 1".
+void compare(const Terms& wanted, const std::string& here, const Terms& found, const std::string& there,
+             std::vector<std::string>& lines) {
+  std::set<std::string> names;
+  for (const Terms* const terms : {&wanted, &found})
+    for (const auto& [name, value] : *terms) names.insert(name);
+  for (const std::string& name : names) {
+    const std::string want = value_of(wanted, name), have = value_of(found, name);
+    if (want != have) lines.push_back(fmt::format("  {}: {} on {}, {} on {}", name, want, here, have, there));
+  }
+}
+
+std::optional<std::string> as_objection(std::vector<std::string> lines) {
+  if (lines.empty()) return std::nullopt;
+  const std::size_t more = lines.size() > kMostDifferences ? lines.size() - kMostDifferences : 0;
+  lines.resize(lines.size() - more);
+  if (more > 0) lines.push_back(fmt::format("  and {} more", plural(more, "difference")));
+  return fmt::format("the nodes do not agree:\n{}", fmt::join(lines, "\n"));
+}
+
+}  // namespace
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoint now) {
+  if (not_begun_) return {Tell{{peer}, Over{not_begun_, std::nullopt}}, Drop{peer, not_begun_->line}};
+  if (const auto why = objection_to(peer, join))
+    return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
+  waiting_.push_back(
+      {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
+  if (phase_ == Phase::joining) {
+    Actions begin = begin_if_enough(now);
+    if (phase_ == Phase::joining) begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
+    return begin;
+  }
+  Actions actions = {note_for_waiting(waiting_.back())};
+  if (phase_ != Phase::gathering) return actions;
+  for (auto& action : go_on_if_enough(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& join) const {
+  const bool may_join = phase_ == Phase::joining || (options_.elastic() && phase_ != Phase::over);
+  if (!may_join) return "all nodes of this run have joined already";
+  const auto is_peer = [&](const Node& node) { return node.peer == peer; };
+  if (std::ranges::any_of(nodes_, is_peer) || std::ranges::any_of(waiting_, is_peer))
+    return "it has joined already";
+  if (phase_ != Phase::joining) {
+    std::vector<std::string> lines;
+    compare(terms_, name_of(nodes_.front()), join.terms, fmt::format("{}, {}", join.address, join.host),
+            lines);
+    if (const auto why = as_objection(std::move(lines))) return why;
+  }
+  return objection_to_place(join);
+}
+
+// During the run a node may claim the place of one that is lost, before the loss is known.
+std::optional<std::string> Coordinator::objection_to_place(const Join& join) const {
+  if (!join.node_rank) return std::nullopt;
+  if (*join.node_rank < 0 || *join.node_rank >= options_.nodes)
+    return fmt::format("there is no node {}: the run has {} nodes", *join.node_rank, options_.nodes);
+  for (const Node& node : waiting_)
+    if (node.join.node_rank == join.node_rank)
+      return fmt::format("{} and {} both say that they are node {}", node.join.host, join.host,
+                         *join.node_rank);
+  return std::nullopt;
+}
+
+bool Coordinator::is_first_waiting(PeerId peer) const {
+  return std::ranges::any_of(waiting_,
+                             [&](const Node& node) { return node.peer == peer && node.join.node_rank == 0; });
+}
+
+// ---- Joining.
+
+Coordinator::Actions Coordinator::begin_if_enough(TimePoint now) {
+  if (!options_.elastic()) return std::ssize(waiting_) == options_.nodes ? place(now) : Actions();
+  const bool has_first =
+      std::ranges::any_of(waiting_, [](const Node& node) { return node.join.node_rank == 0; });
+  if (!has_first || std::ssize(waiting_) < options_.least_running()) {
+    begin_by_.reset();
+    return {};
+  }
+  if (std::ssize(waiting_) >= options_.most_running()) return place(now);
+  if (!begin_by_) begin_by_ = now + options_.elastic_timeout;
+  return now >= *begin_by_ ? place(now) : Actions();
+}
+
+Coordinator::Actions Coordinator::place(TimePoint now) {
+  std::ranges::stable_partition(waiting_, [](const Node& node) { return node.join.node_rank == 0; });
+  take_places();
+  begin_by_.reset();
+  if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);
+  terms_ = nodes_.front().join.terms;
+  phase_ = Phase::preparing;
+  start_at_ = now;
+  Actions actions = tell_places();
+  for (const Node& node : waiting_) actions.push_back(note_for_waiting(node));
+  return actions;
+}
+
+// Every node is compared with the first one.
+std::optional<std::string> Coordinator::differences() const {
+  std::vector<std::string> lines;
+  for (const Node& node : nodes_)
+    compare(nodes_.front().join.terms, name_of(nodes_.front()), node.join.terms, name_of(node), lines);
+  for (const Node& node : waiting_)
+    compare(nodes_.front().join.terms, name_of(nodes_.front()), node.join.terms, address_of(node), lines);
+  return as_objection(std::move(lines));
+}
+
+std::string Coordinator::missing() const {
+  std::vector<std::string> names;
+  std::set<int> here;
+  for (const Node& node : waiting_)
+    if (node.join.node_rank) here.insert(*node.join.node_rank);
+  for (int rank = 1; rank < std::ssize(options_.names); ++rank)  // this is node 0
+    if (!here.contains(rank))
+      names.push_back(fmt::format("node {} ({})", rank, options_.names[static_cast<std::size_t>(rank)]));
+  if (options_.elastic()) {
+    const auto more = options_.least_running() - std::ssize(waiting_);
+    return fmt::format("{} of at least {}", plural(std::max(more, std::ptrdiff_t{1}), "node"),
+                       options_.least_running());
+  }
+  if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} of {}", plural(options_.nodes - std::ssize(waiting_), "node"), options_.nodes);
+}
+
+Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
+  if (begin_by_ && now >= *begin_by_) return begin_if_enough(now);
+  const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();
+  if (now >= began_ + options_.join_timeout && !begin_by_)
+    return end(
+        failure_of_nodes(ErrorKind::temporary,
+                         fmt::format("{} did not join within {} s (--join_timeout)", missing(), waited)),
+        std::nullopt);
+  if (now < next_note_) return {};
+  next_note_ = now + options_.note_every;
+  if (begin_by_)
+    return tell_everybody(
+        Note{fmt::format("{} have joined; waiting for more until {:g} s have passed "
+                         "(--elastic_timeout)",
+                         plural(waiting_.size(), "node"), in_seconds(options_.elastic_timeout)),
+             missing()});
+  return tell_everybody(Note{fmt::format("waiting for {} ({} s)", missing(), waited), missing()});
+}
+
+// ---- Places.
+
+bool Coordinator::has_room_for(const Node& node) const {
+  return !node.join.node_rank || std::ranges::none_of(nodes_, [&](const Node& one) {
+    return one.state != State::lost && one.join.node_rank == node.join.node_rank;
+  });
+}
+
+int Coordinator::candidates() const {
+  return static_cast<int>(
+      std::ranges::count_if(waiting_, [this](const Node& node) { return has_room_for(node); }));
+}
+
+// The nodes of the next attempt: those that are left of this one, then those that wait, while there is room.
+void Coordinator::take_places() {
+  std::erase_if(nodes_, [](const Node& node) { return node.state == State::lost; });
+  for (auto node = waiting_.begin();
+       node != waiting_.end() && std::ssize(nodes_) < options_.most_running();) {
+    if (!has_room_for(*node)) {
+      ++node;
+      continue;
+    }
+    nodes_.push_back(std::move(*node));
+    node = waiting_.erase(node);
+  }
+  std::vector<std::optional<int>> claims;
+  for (const Node& node : nodes_) claims.push_back(node.join.node_rank);
+  std::vector<Node> placed;
+  for (const std::size_t node : rank_order(claims)) placed.push_back(std::move(nodes_[node]));
+  nodes_ = std::move(placed);
+}
+
+Coordinator::Actions Coordinator::tell_places() const {
+  Places all = {
+      .run_id = options_.run_id, .nodes = {}, .attempt = attempt_, .restarts = restarts_.restarts()};
+  Actions actions;
+  for (const Node& node : nodes_) {
+    actions.push_back(Tell{{node.peer}, Place{static_cast<int>(all.nodes.size())}});
+    all.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
+  }
+  actions.push_back(tell_members(all).front());
+  return actions;
+}
+
+Coordinator::Tell Coordinator::note_for_waiting(const Node& node) const {
+  const bool full = std::ssize(nodes_) >= options_.most_running();
+  return {{node.peer},
+          Note{fmt::format("joined a run that has its {}; this node {}", plural(nodes_.size(), "node"),
+                           full || !options_.takes_in_while_running
+                               ? "waits until a node is lost or the ranks start again"
+                               : "gets ranks when the ranks start again, which is in some seconds")}};
+}
+
+// ---- Nodes that come during the run.
+
+std::optional<TimePoint> Coordinator::take_in_at() const {
+  const bool may = phase_ == Phase::running && options_.takes_in_while_running && !finished_ && !suspended_;
+  if (!may || std::ssize(nodes_) >= options_.most_running() || candidates() == 0) return std::nullopt;
+  return started_ + kBeforeTakingIn;
+}
+
+Coordinator::Actions Coordinator::take_in(TimePoint now) {
+  std::vector<std::string> names;
+  for (const Node& node : waiting_)
+    if (has_room_for(node)) names.push_back(address_of(node));
+  taking_in_ = true;
+  phase_ = Phase::stopping;
+  stop_began_ = now;
+  standing_.why = fmt::format("the ranks start again to take in {}", fmt::join(names, "; "));
+  return tell_members(Stop{standing_.why, static_cast<int>(ErrorKind::temporary), false});
+}
+
+// ---- Going on with other nodes.
+
+Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::duration delay, TimePoint now) {
+  standing_.why = failure.line;
+  const TimePoint happened{std::chrono::nanoseconds(failure.at)};
+  standing_.detection = std::max(stop_began_ - happened, Clock::duration());
+  std::vector<std::string> lost;
+  for (const Node& node : nodes_)
+    if (node.state == State::lost) lost.push_back(name_of(node));
+  std::erase_if(nodes_, [](const Node& node) { return node.state == State::lost; });
+  const int missing = options_.least_running() - static_cast<int>(nodes_.size()) - candidates();
+  if (missing <= 0) return begin_next(delay, now);
+  phase_ = Phase::gathering;
+  lost_ = failure;
+  begin_by_ = now + options_.elastic_timeout;
+  return tell_members(
+      Note{fmt::format("{} lost; waiting {:g} s for {} to join (--elastic_timeout)", fmt::join(lost, ", "),
+                       in_seconds(options_.elastic_timeout), plural(missing, "node"))});
+}
+
+Coordinator::Actions Coordinator::go_on_if_enough(TimePoint now) {
+  if (std::ssize(nodes_) + candidates() < options_.least_running()) return {};
+  return begin_next({}, now);
+}
+
+Coordinator::Actions Coordinator::give_up_gathering() {
+  NodeFailure failure = *lost_;
+  failure.block += fmt::format("fleetrun: {} left, and the run needs {} (--nnodes)\n",
+                               nodes_.size() == 1 ? "1 node is" : fmt::format("{} nodes are", nodes_.size()),
+                               options_.least_running());
+  return end(failure, std::nullopt);
+}
+
+// Somebody asked the run to end while the ranks ended so that a node could be taken in.
+Coordinator::Actions Coordinator::end_taking_in() {
+  const std::string line = "somebody asked the run to end while the ranks were starting again";
+  return end(NodeFailure{.cause = "stopped",
+                         .line = line,
+                         .block = fmt::format("fleetrun: {}\n", line),
+                         .exit_code = kSignalExitCode + SIGTERM},
+             std::nullopt);
+}
+
+// Nodes that were in the last attempt are told so; for the others the places say which attempt it is.
+Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint now) {
+  const int left = static_cast<int>(
+      std::ranges::count_if(nodes_, [](const Node& node) { return node.state != State::lost; }));
+  if (left + candidates() < options_.least_running())  // a node was lost after its ranks had ended
+    return end(
+        failure_of_nodes(ErrorKind::temporary, fmt::format("{} left, and the run needs {} (--nnodes)",
+                                                           plural(left, "node"), options_.least_running())),
+        std::nullopt);
+  ++attempt_;
+  phase_ = Phase::preparing;
+  start_at_ = now + delay;
+  standing_.pause = delay;
+  standing_.stop = ended_ - stop_began_;
+  taking_in_ = false;
+  begin_by_.reset();
+  Tell again = {.to = {},
+                .message = Again{attempt_, std::chrono::nanoseconds(delay).count(), restarts_.restarts()}};
+  for (const Node& node : nodes_)
+    if (node.state != State::lost) again.to.push_back(node.peer);
+  Actions actions;
+  if (options_.elastic()) {
+    take_places();
+    actions = tell_places();
+  }
+  for (Node& node : nodes_) {
+    node.state = State::joined;
+    node.failure.reset();
+    node.finished = false;
+  }
+  actions.emplace_back(std::move(again));
+  return actions;
+}
+
+}  // namespace fleetrun::launch
