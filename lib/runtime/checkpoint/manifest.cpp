@@ -40,6 +40,7 @@ JsonValue content_of(const Manifest& manifest) {
   content.add("model", state.model);
   content.add("optimizer", state.optimizer);
   if (state.samples > 0) content.add("samples", state.samples);
+  if (state.shift != 0) content.add("shift", state.shift);
   content.add("files", std::move(files));
   return content;
 }
@@ -88,6 +89,8 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
                     .optimizer = reader.text(content, "optimizer")};
   if (content.find("samples") != nullptr)
     manifest.state.samples = count("samples", 1);  // older ones have none
+  if (content.find("shift") != nullptr)
+    manifest.state.shift = reader.number(content, "shift", -INT64_MAX, INT64_MAX);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)
     manifest.files[file.key] = {.bytes = reader.number(file.value, "bytes", 0, INT64_MAX),
                                 .checksum = reader.text(file.value, kChecksum)};

@@ -6,18 +6,41 @@
 
 namespace fleetrun::runtime {
 
-ResumePoint plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length) {
-  const std::int64_t then_in_step = std::int64_t{saved.world_size} * saved.batch_size;
-  const std::int64_t now_in_step = std::int64_t{now.world_size} * now.batch_size;
-  const std::int64_t samples = saved.batch * then_in_step;
-  ResumePoint point = {.state = now};
-  point.state.epoch = saved.epoch;
-  point.state.batch = static_cast<int>(std::min<std::int64_t>(batches, samples / now_in_step));
-  point.state.steps =
-      length == Length::steps ? saved.steps : std::int64_t{saved.epoch} * batches + point.state.batch;
-  point.repeated = samples - point.state.batch * now_in_step;
-  if (point.state.batch == batches) point.repeated = 0;
-  return point;
+namespace {
+
+std::int64_t samples_in_step(const TrainingState& state) {
+  return std::int64_t{state.world_size} * state.batch_size;
+}
+
+// Steps that this many samples make.
+std::int64_t steps_for(std::int64_t samples, std::int64_t in_step, job::Uneven uneven) {
+  if (samples <= 0) return 0;
+  return uneven == job::Uneven::drop ? samples / in_step : (samples + in_step - 1) / in_step;
+}
+
+// Samples of the epoch that are done.
+std::int64_t samples_done(const TrainingState& state) {
+  return state.batch * samples_in_step(state) + state.shift;
+}
+
+bool had_ended_its_epoch(const TrainingState& saved, const TrainingState& now, job::Uneven uneven) {
+  const std::int64_t samples = saved.samples > 0 ? saved.samples : now.samples;
+  return steps_for(samples - samples_done(saved), samples_in_step(saved), uneven) == 0;
+}
+
+}  // namespace
+
+TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length,
+                          job::Uneven uneven) {
+  const std::int64_t in_step = samples_in_step(now), done = samples_done(saved);
+  std::int64_t left = steps_for(now.samples - done, in_step, uneven);
+  if (had_ended_its_epoch(saved, now, uneven)) left = 0;
+  TrainingState state = now;
+  state.epoch = saved.epoch;
+  state.batch = static_cast<int>(std::max<std::int64_t>(0, batches - left));
+  state.shift = left == 0 ? 0 : done - state.batch * in_step;
+  state.steps = length == Length::steps ? saved.steps : std::int64_t{saved.epoch} * batches + state.batch;
+  return state;
 }
 
 std::string describe(const TrainingState& state) {

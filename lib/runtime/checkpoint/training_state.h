@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "job/job_spec.h"
+
 namespace fleetrun::runtime {
 
 // Steps and batches are those of each rank. Schedules, the order of the samples, augmentation and dropout are functions
@@ -17,20 +19,21 @@ struct TrainingState {
   std::string model;      // "resnet50"
   std::string optimizer;  // "momentum"
   int samples = 0;        // of data.train; 0: not known
+  // Batch k of the epoch under way begins at sample k * world_size * batch_size + shift of the epoch's order. Not 0 when the
+  // number of ranks or the batch size has changed within the epoch.
+  std::int64_t shift = 0;
 
   bool operator==(const TrainingState&) const = default;
 };
 
 // Where a training of `now` (world size, batch size) goes on from `saved`, when an epoch has `batches` batches now.
-// With another number of samples in a step the place in the epoch is rounded down to a whole step, so that samples are
-// trained twice rather than never. The steps of a training whose length is given in steps stay those that were done; where it
-// is given in epochs, they are those that lead to this place now, and so schedules go on where they were.
+// With another number of samples in a step the rest of the epoch is dealt anew: no sample is trained twice, and none is left
+// out but the last ones that do not fill a step (Uneven::drop). The steps of a training whose length is given in steps stay
+// those that were done; where it is given in epochs, they are those that lead to this place now, and so schedules go on where
+// they were.
 enum class Length { steps, epochs };
-struct ResumePoint {
-  TrainingState state;
-  std::int64_t repeated = 0;  // samples of the epoch that are trained twice
-};
-ResumePoint plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length);
+TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length,
+                          job::Uneven uneven);
 
 // "epoch 3, batch 20 (step 1193)"
 std::string describe(const TrainingState& state);

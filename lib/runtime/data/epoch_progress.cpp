@@ -9,13 +9,13 @@ constexpr int kPieceSamples = 8;  // enough to make the lock cheap, few enough f
 
 }  // namespace
 
-EpochProgress begin_epoch(const ShardSpec& shard, int epoch, int first_batch) {
+EpochProgress begin_epoch(const ShardSpec& shard, const EpochStart& start) {
   EpochProgress progress;
-  progress.epoch = epoch;
+  progress.epoch = start.epoch;
   progress.batch = shard.batch;
   progress.batches = batches_per_epoch(shard);
-  progress.samples = plan_epoch(shard, epoch);
-  progress.taken_batch = progress.released = progress.delivered = std::min(first_batch, progress.batches);
+  progress.samples = plan_epoch(shard, start);
+  progress.taken_batch = progress.released = progress.delivered = std::min(start.batch, progress.batches);
   return progress;
 }
 

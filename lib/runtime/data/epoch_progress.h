@@ -31,7 +31,7 @@ struct EpochProgress {
   void give_up() { taken_batch = batches = 0; }
 };
 
-// An epoch about to begin at `first_batch`, or at its end where it has fewer batches.
-EpochProgress begin_epoch(const ShardSpec& shard, int epoch, int first_batch);
+// An epoch about to begin at batch `start.batch`, or at its end where it has fewer batches.
+EpochProgress begin_epoch(const ShardSpec& shard, const EpochStart& start);
 
 }  // namespace fleetrun::runtime

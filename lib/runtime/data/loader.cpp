@@ -93,12 +93,12 @@ std::unique_ptr<Loader::Workspace> Loader::make_workspace() const {
   return workspace;
 }
 
-void Loader::start_epoch(int epoch, int first_batch) {
+void Loader::start_epoch(const EpochStart& start) {
   std::unique_lock lock(mutex_);
   epoch_.give_up();
   progress_.wait(lock, [this] { return busy_ == 0; });
   batches_.clear();
-  epoch_ = begin_epoch(recipe_.shard, epoch, first_batch);
+  epoch_ = begin_epoch(recipe_.shard, start);
   work_.notify_all();
 }
 

@@ -50,8 +50,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Begins an epoch, at its batch `first_batch`, whether or not the last one was read to its end.
-  void start_epoch(int epoch, int first_batch = 0);
+  // Begins an epoch, at its batch `start.batch`, whether or not the last one was read to its end.
+  void start_epoch(const EpochStart& start);
+  void start_epoch(int epoch, int first_batch = 0) {
+    start_epoch(EpochStart{.epoch = epoch, .batch = first_batch});
+  }
 
   // The next batch in order, or nullptr after the last; while it waits, `arrived` is called whenever some samples have been read.
   // Allocates nothing. Rethrows the Error of the first

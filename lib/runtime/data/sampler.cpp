@@ -33,11 +33,13 @@ int batches_per_epoch(const ShardSpec& spec) {
   return static_cast<int>((spec.samples + (drop ? 0 : round - 1)) / round);
 }
 
-std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, int epoch) {
+std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, const EpochStart& start) {
+  const int epoch = start.epoch;
   const bool shuffle = spec.shuffle && !spec.evaluation;
   const std::vector<std::int32_t> order =
       shuffle ? shuffled_order(spec.samples, spec.seed, epoch) : plain_order(spec.samples);
   const auto at = [&](std::int64_t place) -> std::int32_t {
+    if (place < 0) return kNoSample;
     if (place < spec.samples) return order[static_cast<std::size_t>(place)];
     if (spec.evaluation) return kNoSample;
     SampleRandom random(RandomUse::pad, {spec.seed, epoch, place});
@@ -48,7 +50,7 @@ std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, int epoch) {
   mine.reserve(static_cast<std::size_t>(batches) * static_cast<std::size_t>(spec.batch));
   for (std::int64_t k = 0; k < batches; ++k)
     for (std::int64_t i = 0; i < spec.batch; ++i)
-      mine.push_back(at(k * round_size(spec) + std::int64_t{spec.rank} * spec.batch + i));
+      mine.push_back(at(k * round_size(spec) + std::int64_t{spec.rank} * spec.batch + i + start.shift));
   return mine;
 }
 

@@ -20,15 +20,22 @@ struct ShardSpec {
   bool evaluation = false;  // every sample once, in order, the rest of the last batches kNoSample
 };
 
+// Where an epoch begins.
+struct EpochStart {
+  int epoch = 0;
+  int batch = 0;           // the first that is read
+  std::int64_t shift = 0;  // of the places of all samples in the epoch's order: TrainingState::shift
+};
+
 // All samples, in the order of (seed, epoch).
 std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epoch);
 
 // The same for all ranks.
 int batches_per_epoch(const ShardSpec& spec);
 
-// This rank's samples, batch after batch: sample k*B*N + r*B + i of the epoch's order is at position i of
+// This rank's samples, batch after batch: sample k*B*N + r*B + i + shift of the epoch's order is at position i of
 // batch k of rank r. Beyond the end stand random samples of the epoch (pad), or the last, incomplete round is
-// left out (drop).
-std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, int epoch);
+// left out (drop). Before the beginning, which only batches before `start.batch` can reach, stands kNoSample.
+std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, const EpochStart& start);
 
 }  // namespace fleetrun::runtime

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/plural.h"
 #include "job/effective_values.h"
 #include "runtime/checkpoint/snapshot.h"
 
@@ -80,17 +81,18 @@ void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
               kStartAnew);
 }
 
-void warn_of_differences(const TrainingState& saved, const TrainingState& now, std::int64_t repeated,
-                         std::ostream& out) {
+void tell_differences(const TrainingState& saved, const TrainingState& now, const TrainingState& point,
+                      std::ostream& out) {
   if (saved.samples > 0 && saved.samples != now.samples)
     out << fmt::format(
                "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest of its epoch is drawn from another order",
                now.samples, saved.samples)
         << std::endl;
-  if (repeated > 0)
+  if (point.shift != saved.shift)
     out << fmt::format(
-               "warning: {} ranks with batches of {} saved it; {} samples of that epoch are trained twice",
-               saved.world_size, saved.batch_size, repeated)
+               "the rest of the epoch is dealt anew: {} with batches of {} saved it, now there are {}",
+               plural(saved.world_size, "rank"), saved.batch_size, now.world_size)
+        << (now.batch_size == saved.batch_size ? "" : fmt::format(" with batches of {}", now.batch_size))
         << std::endl;
 }
 
@@ -101,11 +103,11 @@ TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int 
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
-  const ResumePoint point = plan_resume(checkpoint.state, anew, batches, length);
-  training.out << fmt::format("resuming from {}: {}", checkpoint.path, describe(point.state)) << std::endl;
+  const TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
+  training.out << fmt::format("resuming from {}: {}", checkpoint.path, describe(point)) << std::endl;
   if (!note.empty()) training.out << note << std::endl;
-  warn_of_differences(checkpoint.state, anew, point.repeated, training.out);
-  return point.state;
+  tell_differences(checkpoint.state, anew, point, training.out);
+  return point;
 }
 
 // Rank 0's state to everybody, and optimizer states to their owners when there is a checkpoint.
@@ -113,7 +115,8 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
                     const CheckpointedTraining& training) {
   comm::Communicator& communicator = *training.world.communicator;
   Trainer& trainer = training.trainer;
-  std::array<std::int64_t, 4> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch};
+  std::array<std::int64_t, 5> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch,
+                                      start.shift};
   communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
   TrainingState state = anew;
   if (told[0] == 0) return state;
@@ -121,6 +124,7 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
+  state.shift = told[4];
   trainer.start_at(state.steps);
   return state;
 }

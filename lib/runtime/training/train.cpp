@@ -52,7 +52,8 @@ void train_epoch(Run& run) {
   Progress& progress = run.progress;
   run.page.phase = Phase::training;
   run.page.epoch = static_cast<std::uint32_t>(progress.state.epoch);
-  run.loaders.train.start_epoch(progress.state.epoch, progress.state.batch);
+  run.loaders.train.start_epoch(
+      {.epoch = progress.state.epoch, .batch = progress.state.batch, .shift = progress.state.shift});
   const std::int64_t start = monotonic_ns();
   while (!progress.finished() && !progress.stopped) {
     run.observers.trace.before_step(progress.state.steps + 1, run.observers.spans_of_step);
@@ -75,6 +76,7 @@ void end_epoch(Run& run) {
   if (state.batch == run.progress.steps_per_epoch) {
     ++state.epoch;
     state.batch = 0;
+    state.shift = 0;
   }
   book_checkpointing(
       run, [&](Checkpointing& checkpoints) { checkpoints.after_epoch(state, run.progress.finished()); });

@@ -2,62 +2,128 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <random>
+
+#include "runtime/data/sampler.h"
+
 namespace fleetrun::runtime::training_state_test {
 namespace {
 
+using job::Uneven;
+
+constexpr int kSamples = 240;
+
 TrainingState state(int world_size, int batch_size, std::int64_t steps = 0, int epoch = 0, int batch = 0) {
-  return {.steps = steps, .epoch = epoch, .batch = batch, .world_size = world_size, .batch_size = batch_size};
+  return {.steps = steps,
+          .epoch = epoch,
+          .batch = batch,
+          .world_size = world_size,
+          .batch_size = batch_size,
+          .samples = kSamples};
+}
+
+// Of data.train with `samples` samples.
+TrainingState resume(const TrainingState& saved, TrainingState now, int samples = kSamples,
+                     Length length = Length::epochs, Uneven uneven = Uneven::pad) {
+  now.samples = samples;
+  const int batches = batches_per_epoch(
+      {.samples = samples, .batch = now.batch_size, .world = now.world_size, .uneven = uneven});
+  return plan_resume(saved, now, batches, length, uneven);
 }
 
 TEST_CASE("a training of as many samples a step goes on exactly where it was") {
-  const ResumePoint point = plan_resume(state(2, 8, 57, 3, 12), state(4, 4), 15, Length::epochs);
-  CHECK(point.state.steps == 57);
-  CHECK(point.state.epoch == 3);
-  CHECK(point.state.batch == 12);
-  CHECK(point.state.world_size == 4);
-  CHECK(point.repeated == 0);
+  const TrainingState point = resume(state(2, 8, 57, 3, 12), state(4, 4));
+  CHECK(point.steps == 57);
+  CHECK(point.epoch == 3);
+  CHECK(point.batch == 12);
+  CHECK(point.world_size == 4);
+  CHECK(point.shift == 0);
 }
 
 TEST_CASE(
-    "with other samples a step the place in the epoch is rounded down, and the repeated samples are counted") {
-  const ResumePoint point =
-      plan_resume(state(2, 8, 57, 3, 12), state(5, 8), 6, Length::epochs);  // 192 samples are done
-  CHECK(point.state.batch == 4);                                            // of 40 samples each
-  CHECK(point.state.steps == 3 * 6 + 4);
-  CHECK(point.repeated == 32);
+    "with other samples a step the rest of the epoch is dealt anew, from the first sample that is not done") {
+  const TrainingState point =
+      resume(state(2, 8, 57, 3, 12), state(5, 8));  // 192 samples are done, 48 are left
+  CHECK(point.batch == 4);                          // of 6; the last one is padded
+  CHECK(point.batch * 40 + point.shift == 192);
+  CHECK(point.steps == 3 * 6 + 4);
+  CHECK(resume(state(2, 8, 57, 3, 12), state(5, 8), kSamples, Length::epochs, Uneven::drop).batch == 5);
 }
 
-TEST_CASE("where an epoch has fewer batches than it had, or more, steps are counted as it has them now") {
-  const ResumePoint fewer = plan_resume(state(2, 8, 57, 3, 12), state(2, 8), 10, Length::epochs);
-  CHECK(fewer.state.batch == 10);
-  CHECK(fewer.state.steps == 3 * 10 + 10);
-  CHECK(fewer.repeated == 0);
-  const ResumePoint more = plan_resume(state(2, 8, 57, 3, 12), state(2, 8), 20, Length::epochs);
-  CHECK(more.state.batch == 12);
-  CHECK(more.state.steps == 3 * 20 + 12);
+TEST_CASE(
+    "where the data has fewer samples than it had, or more, steps are counted as an epoch has them now") {
+  const TrainingState fewer = resume(state(2, 8, 57, 3, 12), state(2, 8), 160);
+  CHECK(fewer.batch == 10);
+  CHECK(fewer.steps == 3 * 10 + 10);
+  CHECK(fewer.shift == 0);
+  const TrainingState more = resume(state(2, 8, 57, 3, 12), state(2, 8), 320);
+  CHECK(more.batch == 12);
+  CHECK(more.steps == 3 * 20 + 12);
 }
 
 TEST_CASE("row 7: steps that a training is measured by stay those that were done, with any number of ranks") {
   for (const int ranks : {1, 2, 4}) {
-    const ResumePoint point = plan_resume(state(2, 8, 57, 3, 12), state(ranks, 8), 30 / ranks, Length::steps);
-    CHECK(point.state.steps == 57);
-    CHECK(point.state.epoch == 3);
-    CHECK(point.state.batch == 24 / ranks);
+    const TrainingState point = resume(state(2, 8, 57, 3, 12), state(ranks, 8), kSamples, Length::steps);
+    CHECK(point.steps == 57);
+    CHECK(point.epoch == 3);
+    CHECK(point.batch == 24 / ranks);
   }
 }
 
-TEST_CASE("an epoch that was done stays done, though its last step was padded") {
-  const ResumePoint point = plan_resume(state(2, 8, 60, 3, 15), state(3, 8), 10, Length::epochs);
-  CHECK(point.state.batch == 10);
-  CHECK(point.repeated == 0);
+TEST_CASE("an epoch that was done stays done, though its last step was padded or samples were dropped") {
+  const TrainingState padded = resume(state(2, 7, 60, 3, 18), state(3, 8));  // 18 * 14 = 252
+  CHECK(padded.batch == 10);
+  CHECK(padded.shift == 0);
+  const TrainingState dropped = resume(state(2, 7, 60, 3, 17), state(1, 2), kSamples, Length::epochs,
+                                       Uneven::drop);  // 2 samples were dropped
+  CHECK(dropped.batch == 120);
+  CHECK(dropped.shift == 0);
 }
 
 TEST_CASE("the first batch of an epoch is the first batch with any number of ranks") {
-  const ResumePoint point = plan_resume(state(2, 8, 45, 3, 0), state(1, 8), 30, Length::epochs);
-  CHECK(point.state.epoch == 3);
-  CHECK(point.state.batch == 0);
-  CHECK(point.state.steps == 90);
-  CHECK(point.repeated == 0);
+  const TrainingState point = resume(state(2, 8, 45, 3, 0), state(1, 8));
+  CHECK(point.epoch == 3);
+  CHECK(point.batch == 0);
+  CHECK(point.steps == 90);
+  CHECK(point.shift == 0);
+}
+
+// How often each sample is trained in epoch 3 when the number of ranks changes again and again.
+std::map<std::int32_t, int> train_epoch(std::mt19937& random, int samples, Uneven uneven) {
+  const auto pick = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  std::map<std::int32_t, int> trained;
+  TrainingState now = {.epoch = 3, .world_size = pick(1, 8), .batch_size = pick(1, 9), .samples = samples};
+  while (true) {
+    ShardSpec spec = {.samples = samples, .batch = now.batch_size, .world = now.world_size, .uneven = uneven};
+    const int batches = batches_per_epoch(spec);
+    const int until = pick(0, 3) == 0 ? batches : std::min(batches, now.batch + pick(0, 5));
+    for (spec.rank = 0; spec.rank < spec.world; ++spec.rank) {
+      const auto plan = plan_epoch(spec, {now.epoch, now.batch, now.shift});
+      for (int i = now.batch * spec.batch; i < until * spec.batch; ++i)
+        ++trained[plan[static_cast<std::size_t>(i)]];
+    }
+    now.batch = until;
+    if (until == batches) return trained;
+    const TrainingState next = {.world_size = pick(1, 8), .batch_size = now.batch_size, .samples = samples};
+    now = resume(now, next, samples, Length::epochs, uneven);
+  }
+}
+
+TEST_CASE("elastic: when the number of ranks changes within an epoch, no sample is trained twice or never") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const int samples = 80 + round;
+    const auto dropped = train_epoch(random, samples, Uneven::drop);
+    for (const auto& [sample, times] : dropped) CHECK((sample >= 0 && times == 1));
+    CHECK(std::ssize(dropped) > samples - 8 * 9);  // fewer are left out than one step has
+    const auto padded = train_epoch(random, samples, Uneven::pad);
+    CHECK(padded.begin()->first == 0);
+    CHECK(std::ssize(padded) == samples);
+  }
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST_CASE("batches come in the order of the plan, image beside label") {
   options.seed = 9;
   Loader loader(set, options);
   const Epoch epoch = read_epoch(loader, set, 8, 4);
-  const std::vector<std::int32_t> plan = plan_epoch({.samples = 50, .batch = 8, .seed = 9}, 4);
+  const std::vector<std::int32_t> plan = plan_epoch({.samples = 50, .batch = 8, .seed = 9}, {4});
   CHECK(epoch.labels == plan);
   CHECK(epoch.samples == std::vector<int>(7, 8));
   CHECK(loader.batches_per_epoch() == 7);
@@ -158,7 +158,7 @@ TEST_CASE("a sample looks the same on whichever rank it is read") {
       Loader loader(*set, options);
       const Epoch epoch = read_epoch(loader, *set, options.batch, 2);
       const std::vector<std::int32_t> plan = plan_epoch(
-          {.samples = 75, .batch = options.batch, .rank = rank, .world = world, .seed = options.seed}, 2);
+          {.samples = 75, .batch = options.batch, .rank = rank, .world = world, .seed = options.seed}, {2});
       const std::size_t elements = set->shape().elements();
       for (std::size_t i = 0; i < plan.size(); ++i)
         images[plan[i]] = {epoch.images.begin() + static_cast<std::ptrdiff_t>(i * elements),
@@ -263,7 +263,7 @@ TEST_CASE("an epoch can be given up for the next, and an error with it") {
     other.start_epoch(epoch);
     for (int i = 0; i < epoch % 5; ++i) CHECK(other.next() != nullptr);
   }
-  CHECK(read_epoch(other, whole, 4, 7).labels == plan_epoch({.samples = 400, .batch = 4, .seed = 1}, 7));
+  CHECK(read_epoch(other, whole, 4, 7).labels == plan_epoch({.samples = 400, .batch = 4, .seed = 1}, {7}));
 }
 
 TEST_CASE("a loader that nobody reads from ends at once") {

@@ -46,7 +46,7 @@ TEST_CASE("sample k*B*N + r*B + i of the order goes to rank r, batch k, position
         for (const job::Uneven uneven : {job::Uneven::pad, job::Uneven::drop})
           for (int rank = 0; rank < world; ++rank) {
             const ShardSpec spec{samples, batch, rank, world, 7, true, uneven};
-            const std::vector<std::int32_t> mine = plan_epoch(spec, 2);
+            const std::vector<std::int32_t> mine = plan_epoch(spec, {2});
             const int batches = batches_per_epoch(spec);
             const int round = batch * world;
             CHECK(batches == (uneven == job::Uneven::pad ? (samples + round - 1) / round : samples / round));
@@ -67,7 +67,7 @@ TEST_CASE("sample k*B*N + r*B + i of the order goes to rank r, batch k, position
 TEST_CASE("padding repeats random samples, other ones in each epoch") {
   const ShardSpec spec{.samples = 101, .batch = 100, .seed = 1};
   const auto padding = [&](int epoch) {
-    const std::vector<std::int32_t> plan = plan_epoch(spec, epoch);
+    const std::vector<std::int32_t> plan = plan_epoch(spec, {epoch});
     return std::vector<std::int32_t>(plan.begin() + 101, plan.end());
   };
   CHECK(padding(0) == padding(0));
@@ -79,7 +79,7 @@ TEST_CASE("padding repeats random samples, other ones in each epoch") {
 TEST_CASE("without shuffling samples come in order") {
   CHECK(plan_epoch(
             {.samples = 6, .batch = 2, .rank = 1, .world = 2, .shuffle = false, .uneven = job::Uneven::drop},
-            4) == std::vector<std::int32_t>{2, 3});
+            {4}) == std::vector<std::int32_t>{2, 3});
 }
 
 TEST_CASE("an evaluation sees every sample exactly once over all ranks, in the same number of batches") {
@@ -94,7 +94,7 @@ TEST_CASE("an evaluation sees every sample exactly once over all ranks, in the s
                                .world = world,
                                .uneven = job::Uneven::drop,
                                .evaluation = true};
-          const std::vector<std::int32_t> plan = plan_epoch(spec, 3);
+          const std::vector<std::int32_t> plan = plan_epoch(spec, {3});
           CHECK(plan.size() ==
                 static_cast<std::size_t>(((samples + batch * world - 1) / (batch * world)) * batch));
           for (const std::int32_t sample : plan)
@@ -107,7 +107,7 @@ TEST_CASE("an evaluation sees every sample exactly once over all ranks, in the s
 }
 
 TEST_CASE("the last batches of an evaluation mark the places that hold no sample") {
-  CHECK(plan_epoch({.samples = 5, .batch = 2, .rank = 1, .world = 2, .evaluation = true}, 0) ==
+  CHECK(plan_epoch({.samples = 5, .batch = 2, .rank = 1, .world = 2, .evaluation = true}, {}) ==
         std::vector<std::int32_t>{2, 3, kNoSample, kNoSample});
 }
 
