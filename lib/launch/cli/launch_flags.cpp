@@ -166,7 +166,8 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
            .argument = "SECONDS",
            .help =
                "With --nnodes=MIN:MAX, seconds to wait for more nodes once MIN have joined, and for a node to "
-               "come back when fewer than MIN are left"}),
+               "come back when fewer than MIN are left",
+           .variable = "PADDLE_ELASTIC_TIMEOUT"}),
       value(
           options.spares, parse_restarts,
           {.names = {"--spares"},

@@ -126,9 +126,10 @@ TEST_CASE("when fewer nodes than MIN are left and none comes, the run ends with 
   Cluster cluster(2);
   for (const int node : {0, 1}) {
     cluster.set(node, "SHARED", cluster.shared() / "");
-    cluster.start_exactly(
-        node, {"--nnodes=2:3", "--master=127.0.0.1:" + std::to_string(cluster.port()), "--elastic_timeout=1",
-               "--nproc_per_node=2", "--", "/bin/sh", "-c", kScript});
+    cluster.start_exactly(node,
+                          {"--nnodes=2:3", "--node_rank=" + std::to_string(node),
+                           "--master=127.0.0.1:" + std::to_string(cluster.port()), "--elastic_timeout=1",
+                           "--nproc_per_node=2", "--", "/bin/sh", "-c", kScript});
   }
   REQUIRE(all_run(cluster, 0, 4));
   kill_node(cluster, 1);
@@ -136,6 +137,42 @@ TEST_CASE("when fewer nodes than MIN are left and none comes, the run ends with 
   CHECK(end.code == 75);
   CHECK_MESSAGE(contains(end.err, "lost; waiting 1 s for 1 node to join (--elastic_timeout)"), end.err);
   CHECK_MESSAGE(contains(end.err, "fleetrun: 1 node is left, and the run needs 2 (--nnodes)"), end.err);
+}
+
+const char* const kJob = R"({
+  "model": {"name": "mlp", "hidden": [256]},
+  "data": {"train": {"format": "synthetic", "samples": 960, "shape": [1, 16, 16], "classes": 4}, "batch_size": 16, "uneven": "drop"},
+  "optimizer": {"name": "momentum", "learning_rate": 0.001},
+  "train": {"epochs": 300, "log_every": 100000, "threads": 1},
+  "checkpoint": {"dir": "checkpoints", "every_steps": 100}
+})";
+
+bool has_checkpoint(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (contains(entry.path().filename(), "-step-") &&
+        std::filesystem::exists(entry.path() / "manifest.json"))
+      return true;
+  return false;
+}
+
+TEST_CASE("a training goes on from its last checkpoint with fewer ranks, and does all its epochs") {
+  Cluster cluster(3);
+  for (int node = 0; node < 3; ++node) std::ofstream(cluster.folder(node) + "/job.json") << kJob;
+  cluster.start({"--nnodes=2:3", "--nproc_per_node=1", "--device=cpu", "job.json"});
+  const std::string checkpoints = cluster.folder(0) + "/output/checkpoints";
+  REQUIRE(comes_true([&] { return has_checkpoint(checkpoints); }, within(Cluster::kLimit)));
+  kill_node(cluster, 1);
+  for (const int node : {0, 2}) {
+    const ChildResult end = cluster.end_of(node);
+    CHECK_MESSAGE(end.code == 0, end.err);
+  }
+  CHECK_MESSAGE(contains(cluster.log(0, 0), "resuming from " + checkpoints), cluster.log(0, 0));
+  const auto report = cluster.report(0);
+  CHECK(report["train"]["world_size"] == 2);
+  CHECK(report["train"]["epochs"] == 300);
+  CHECK(report["train"]["steps"] == 300 * (960 / 32));
+  CHECK(cluster.nothing_left());
 }
 
 TEST_CASE("a node without a network is lost after 4 s; it ends its own ranks, and the others go on") {
