@@ -29,7 +29,7 @@
 #include "launch/process/exit_status.h"
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
-#include "launch/run/run_loop.h"
+#include "launch/run/run_until_done.h"
 #include "launch/schedulers/settle_nodes.h"
 
 namespace fleetrun::launch {

@@ -29,16 +29,6 @@
 
 namespace fleetrun::launch {
 
-// A run has three layers of processes. The user starts the front process. It guards the middle process, which runs this
-// loop and starts the ranks (launch/process/guardian.h).
-
-// Runs the workers until the run is over, writes the report, and returns the exit code. `front_fd` reaches its end when
-// the front process is gone. Throws Error when fleetrun cannot go on in the first attempt.
-int run_until_done(const RunPlan& plan, int front_fd);
-
-// For the front process: writes the report when a signal ended the middle process.
-void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle);
-
 // The surroundings of a run: the loop, the control socket, the front process, the other nodes.
 struct RunWorld {
   EventLoop& loop;

@@ -1,0 +1,279 @@
+// The other direction of node_messages.cpp: from JSON to messages.
+#include <limits>
+#include <utility>
+
+#include "base/json/json_reader.h"
+#include "launch/nodes/node_messages.h"
+
+namespace fleetrun::launch {
+namespace {
+
+using Kind = JsonValue::Kind;
+
+// A field that is missing or of another kind makes the whole message bad.
+
+struct Fields {
+  const JsonValue& object;
+  bool good = true;
+
+  const JsonValue* find(const char* key, Kind kind) {
+    const JsonValue* const value = object.find(key, kind);
+    good = good && value != nullptr;
+    return value;
+  }
+  std::string text(const char* key) {
+    const JsonValue* const value = find(key, Kind::text);
+    return value == nullptr ? "" : value->text;
+  }
+  template <typename Number>
+  Number number(const char* key) {
+    const JsonValue* const value = find(key, Kind::integer);
+    if (value == nullptr) return 0;
+    good = good && std::in_range<Number>(value->integer);
+    return static_cast<Number>(value->integer);
+  }
+  bool yes(const char* key) {
+    const JsonValue* const value = find(key, Kind::boolean);
+    return value != nullptr && value->boolean;
+  }
+  std::string text_if_any(const char* key) { return object.find(key) == nullptr ? "" : text(key); }
+  std::optional<int> maybe_number(const char* key) {
+    const JsonMember* const member = object.find(key);
+    if (member == nullptr || member->value.is(Kind::null)) return std::nullopt;
+    return number<int>(key);
+  }
+};
+
+template <typename Number>
+std::vector<Number> numbers(const JsonValue& list, bool& good) {
+  std::vector<Number> values;
+  for (const JsonValue& item : list.items) {
+    good = good && item.is(Kind::integer) && std::in_range<Number>(item.integer);
+    values.push_back(static_cast<Number>(item.integer));
+  }
+  return values;
+}
+
+std::vector<std::vector<int>> device_ids(Fields& fields) {
+  std::vector<std::vector<int>> ranks;
+  const JsonValue* const list = fields.find("device_ids", Kind::list);
+  if (list == nullptr) return ranks;
+  for (const JsonValue& item : list->items) {
+    fields.good = fields.good && item.is(Kind::list);
+    ranks.push_back(numbers<int>(item, fields.good));
+  }
+  return ranks;
+}
+
+Endpoint endpoint(Fields fields, bool& good) {
+  Endpoint endpoint = {fields.text("host"), fields.number<std::uint16_t>("port")};
+  good = good && fields.good;
+  return endpoint;
+}
+
+Endpoint endpoint(Fields& fields, const char* key) {
+  const JsonValue* const value = fields.find(key, Kind::object);
+  return value == nullptr ? Endpoint() : endpoint({*value}, fields.good);
+}
+
+Terms terms(Fields& fields) {
+  Terms terms;
+  const JsonValue* const list = fields.find("terms", Kind::list);
+  if (list == nullptr) return terms;
+  for (const JsonValue& item : list->items) {
+    const bool pair = item.is(Kind::list) && item.items.size() == 2;
+    fields.good = fields.good && pair;
+    if (pair) terms.emplace_back(item.items[0].text, item.items[1].text);
+  }
+  return terms;
+}
+
+std::optional<NodeFailure> failure(Fields& outer) {
+  const JsonMember* const member = outer.object.find("failure");
+  if (member == nullptr || !member->value.is(Kind::object)) return std::nullopt;
+  Fields fields = {member->value};
+  NodeFailure failure = {.at = fields.number<std::int64_t>("at"),
+                         .error = fields.number<std::int64_t>("error"),
+                         .cause = fields.text("cause"),
+                         .line = fields.text("line"),
+                         .block = fields.text("block"),
+                         .exit_code = fields.number<int>("exit_code"),
+                         .signal = fields.maybe_number("signal").value_or(0),
+                         .rank = fields.maybe_number("rank")};
+  if (const JsonValue* const evidence = fields.object.find("evidence", Kind::object))
+    failure.evidence = *evidence;
+  outer.good = outer.good && fields.good;
+  return failure;
+}
+
+std::optional<Join> read_join(Fields fields) {
+  Join join = {.address = fields.text("address"),
+               .host = fields.text("host"),
+               .logs = fields.text("logs"),
+               .node_rank = fields.maybe_number("node_rank"),
+               .device_ids = device_ids(fields),
+               .terms = terms(fields)};
+  return fields.good && !join.device_ids.empty() ? std::optional(join) : std::nullopt;
+}
+
+std::optional<Ready> read_ready(Fields fields) {
+  Ready ready = {.attempt = fields.number<int>("attempt"),
+                 .ports = {},
+                 .master_port = fields.number<std::uint16_t>("master_port"),
+                 .store = endpoint(fields, "store")};
+  if (const JsonValue* const ports = fields.find("ports", Kind::list))
+    ready.ports = numbers<std::uint16_t>(*ports, fields.good);
+  return fields.good ? std::optional(ready) : std::nullopt;
+}
+
+std::optional<Failed> read_failed(Fields fields) {
+  const int attempt = fields.number<int>("attempt");
+  const auto what = failure(fields);
+  if (!fields.good || !what) return std::nullopt;
+  return Failed{attempt, *what};
+}
+
+std::optional<Ended> read_ended(Fields fields) {
+  Ended ended = {
+      .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
+  if (fields.object.find("no_restart") != nullptr) ended.no_restart = fields.yes("no_restart");
+  if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
+  if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;
+  if (const JsonValue* const lines = fields.find("roll_call", Kind::list))
+    for (const JsonValue& line : lines->items) {
+      fields.good = fields.good && line.is(Kind::text);
+      ended.roll_call.push_back(line.text);
+    }
+  return fields.good ? std::optional(ended) : std::nullopt;
+}
+
+std::optional<Signs> read_signs(Fields fields) {
+  Signs signs = {.attempt = fields.number<int>("attempt"),
+                 .of = {.excuses_steps = fields.yes("excuses_steps")}};
+  if (const JsonMember* const silent = fields.object.find("silent");
+      silent != nullptr && !silent->value.is(Kind::null))
+    signs.of.silent = std::chrono::nanoseconds(fields.number<std::int64_t>("silent"));
+  if (const JsonValue* const times = fields.find("unmatched", Kind::list))
+    for (const std::int64_t time : numbers<std::int64_t>(*times, fields.good))
+      signs.of.unmatched.emplace_back(std::chrono::nanoseconds(time));
+  return fields.good ? std::optional(signs) : std::nullopt;
+}
+
+std::optional<Places> read_places(Fields fields) {
+  Places places = {.run_id = fields.text("run_id"),
+                   .nodes = {},
+                   .attempt = fields.number<int>("attempt"),
+                   .restarts = fields.number<int>("restarts")};
+  const JsonValue* const nodes = fields.find("nodes", Kind::list);
+  if (nodes == nullptr) return std::nullopt;
+  for (const JsonValue& item : nodes->items) {
+    Fields node = {item};
+    places.nodes.push_back({node.text("address"), node.text("host"), node.text("logs"), device_ids(node)});
+    fields.good = fields.good && node.good;
+  }
+  return fields.good ? std::optional(places) : std::nullopt;
+}
+
+std::optional<Start> read_start(Fields fields) {
+  Start start = {.attempt = fields.number<int>("attempt"),
+                 .ranks = {},
+                 .master = endpoint(fields, "master"),
+                 .store = endpoint(fields, "store")};
+  if (const JsonValue* const ranks = fields.find("ranks", Kind::list))
+    for (const JsonValue& item : ranks->items) start.ranks.push_back(endpoint({item}, fields.good));
+  return fields.good ? std::optional(start) : std::nullopt;
+}
+
+template <typename Message, typename... Members>
+std::optional<Message> if_good(const Fields& fields, Message message) {
+  return fields.good ? std::optional(std::move(message)) : std::nullopt;
+}
+
+template <typename Variant, typename Message>
+std::optional<Variant> widen(std::optional<Message> message) {
+  if (!message) return std::nullopt;
+  return Variant(std::move(*message));
+}
+
+// What nodes say to the first one, and it to the others.
+template <typename Either>
+std::optional<Either> read_either(const std::string& name, Fields fields) {
+  if (name == "signs") return widen<Either>(read_signs(fields));
+  const auto attempt = fields.number<int>("attempt");
+  if (name == "hurry") return widen<Either>(if_good(fields, Hurry{attempt}));
+  if (name == "finished") {
+    const Finished finished = {attempt, fields.number<int>("rank")};
+    return widen<Either>(if_good(fields, finished));
+  }
+  if (name != "signalled") return std::nullopt;
+  const Signalled signalled = {attempt, fields.number<int>("signal")};
+  return widen<Either>(if_good(fields, signalled));
+}
+
+}  // namespace
+
+std::optional<FromNode> decode_from_node(const store_protocol::Set& frame) {
+  const JsonDocument document = read_json(frame.value);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  if (frame.key == "join") return widen<FromNode>(read_join(fields));
+  if (frame.key == "ready") return widen<FromNode>(read_ready(fields));
+  if (frame.key == "failed") return widen<FromNode>(read_failed(fields));
+  if (frame.key == "ended") return widen<FromNode>(read_ended(fields));
+  if (frame.key == "answer") {
+    const Answer answer = {fields.number<std::int64_t>("id"), fields.text("text")};
+    return widen<FromNode>(if_good(fields, answer));
+  }
+  if (frame.key != "beat") return read_either<FromNode>(frame.key, fields);
+  const Beat beat = {fields.number<std::int64_t>("sent")};
+  return widen<FromNode>(if_good(fields, beat));
+}
+
+std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
+  const JsonDocument document = read_json(frame.value);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  if (frame.key == "place") {
+    const Place place = {fields.number<int>("node_rank")};
+    return widen<FromFirst>(if_good(fields, place));
+  }
+  if (frame.key == "places") return widen<FromFirst>(read_places(fields));
+  if (frame.key == "start") return widen<FromFirst>(read_start(fields));
+  if (frame.key == "echo") {
+    const Echo echo = {fields.number<std::int64_t>("sent"), fields.number<std::int64_t>("received")};
+    return widen<FromFirst>(if_good(fields, echo));
+  }
+  if (frame.key == "note") {
+    const Note note = {fields.text("line"), fields.text_if_any("missing")};
+    return widen<FromFirst>(if_good(fields, note));
+  }
+  if (frame.key == "stop") {
+    const Stop stop = {fields.text("why"), fields.number<int>("exit_code"), fields.yes("call_roll")};
+    return widen<FromFirst>(if_good(fields, stop));
+  }
+  if (frame.key == "again") {
+    const Again again = {fields.number<int>("attempt"), fields.number<std::int64_t>("delay"),
+                         fields.number<int>("restarts")};
+    return widen<FromFirst>(if_good(fields, again));
+  }
+  if (frame.key == "ask") {
+    const Ask ask = {fields.number<std::int64_t>("id"), fields.text("request"), fields.text("sender")};
+    return widen<FromFirst>(if_good(fields, ask));
+  }
+  if (frame.key != "over") return read_either<FromFirst>(frame.key, fields);
+  const Over over = {failure(fields), fields.maybe_number("node"), fields.yes("gave_up")};
+  return widen<FromFirst>(if_good(fields, over));
+}
+
+std::optional<Placed> parse_places(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  if (!document.problems.empty()) return std::nullopt;
+  Fields fields = {document.root};
+  const int node_rank = fields.number<int>("node_rank");
+  const auto places = read_places(fields);
+  if (!places || node_rank < 0 || std::cmp_greater_equal(node_rank, places->nodes.size()))
+    return std::nullopt;
+  return Placed{node_rank, places->run_id, places->nodes, places->attempt, places->restarts};
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,147 @@
+#include "launch/run/run_until_done.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "launch/host/limits.h"
+#include "launch/logs/log_folder.h"
+#include "launch/loop/event_loop.h"
+#include "launch/nodes/node_session.h"
+#include "launch/nodes/places.h"
+#include "launch/report/report.h"
+#include "launch/run/fill_report.h"
+#include "launch/run/join_nodes.h"
+#include "launch/run/run_loop.h"
+#include "launch/run/shared_run.h"
+#include "launch/serve/control_server.h"
+#include "launch/serve/joining_control.h"
+#include "launch/supervise/exit_cause.h"
+
+namespace fleetrun::launch {
+namespace {
+
+LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
+  return {.run_id = run_id,
+          .pid = ::getppid(),  // the front process, as in `fleetrun ps`
+          .ranks = plan.cluster.local_size(),
+          .has_train_report = plan.embedded.has_value(),
+          .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options)};
+}
+
+void write_to_stderr(const Error& error) {
+  const std::string text = error.describe("fleetrun");
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// That the report cannot be written does not hide why the run could not go on.
+void try_to_write(const LogFolder& logs, const ExitReport& report) {
+  try {
+    logs.release_reserve();
+    write_report(logs, report);
+  } catch (const Error& problem) {
+    write_to_stderr(problem);
+  }
+}
+
+// What make() returns. The other nodes hear of it when this one cannot go on.
+template <typename Make>
+auto make_or_leave(NodeSession& nodes, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    nodes.leave(cannot_go_on(nodes, error));
+    throw;
+  }
+}
+
+// Numbers this node's ranks among those of all nodes.
+ClusterSpec number_ranks(const RunPlan& plan, const NodeSession& nodes, const LogFolder& logs) {
+  write_places(logs, nodes.placed());
+  return with_others(plan.cluster, plan.options, nodes.placed());
+}
+
+// Nodes that do not fit together are an error in the report: no rank is the cause, and nobody stopped the run.
+[[noreturn]] void end_while_joining(const NodeFailure& failure, const NodeSession& nodes,
+                                    ExitReport& report) {
+  if (cause_called(failure.cause)) report.whole = whole_run({.failure = failure, .node = {}}, nodes);
+  throw Error(static_cast<ErrorKind>(failure.exit_code), failure.line);
+}
+
+// The run is over, and never needed this node.
+int end_spare(const std::function<void(std::string_view line)>& say, const LogFolder& logs,
+              ExitReport& report) {
+  say("the run is over; it did not need this node");
+  report.ended = Moment::now();
+  try_to_write(logs, report);
+  return 0;
+}
+
+int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
+                    ExitReport& report) {
+  const auto say = [](std::string_view line) { log_line("fleetrun", line); };
+  NodeSession nodes(loop, node_options(plan, logs, report), say);
+  const JoiningControl joining = {nodes, report};
+  ControlServer control(loop, logs,
+                        [&joining](const std::string& request, const std::string&,
+                                   const ControlServer::Reply& reply) { reply(joining.answer(request)); });
+  if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
+  if (nodes.was_spare()) return end_spare(say, logs, report);
+  report.run_id = nodes.placed().run_id;
+  ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
+  const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
+                               cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
+  RunLoop run = make_or_leave(nodes, [&] {
+    return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &cluster}, logs, report);
+  });
+  run.run();
+  return report.verdict.exit_code;
+}
+
+int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs, ExitReport& report) {
+  ControlServer control(loop, logs, nullptr);
+  RunLoop(plan, {loop, control, front_fd}, logs, report).run();
+  return report.verdict.exit_code;
+}
+
+}  // namespace
+
+int run_until_done(const RunPlan& plan, int front_fd) {
+  raise_descriptor_limit(plan.cluster.local_size());
+  ExitReport report = begin_report(plan);
+  const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
+  EventLoop loop;
+  try {
+    return plan.members ? run_with_others(plan, loop, front_fd, logs, report)
+                        : run_here(plan, loop, front_fd, logs, report);
+  } catch (const Error& error) {
+    if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
+    end_report(error, report);
+    if (report.whole) report.verdict.exit_code = report.whole->exit_code;
+    try_to_write(logs, report);
+    if (report.attempts.empty()) throw;
+    write_to_stderr(error.with("starting again after: " + report.attempts.back().message));
+  }
+  return report.verdict.exit_code;
+}
+
+void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatus& middle) {
+  ExitReport report = begin_report(plan);
+  report.started = started;
+  end_report(Error(ErrorKind::internal, "the supervising process " + middle.describe()), report);
+  report.verdict.exit_code = middle.exit_code();
+  try {
+    write_lost_report(plan.options.log_dir.value, [&](const std::string& run_id) {
+      report.run_id = run_id;
+      return report_json(report);
+    });
+  } catch (const Error& error) {
+    write_to_stderr(error);
+  }
+}
+
+}  // namespace fleetrun::launch
