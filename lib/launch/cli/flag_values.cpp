@@ -21,6 +21,7 @@ constexpr int kMostRanks = 65536;  // more processes than a kernel starts by def
 constexpr std::array<std::string_view, 5> kLogLevels = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"};
 constexpr int kMostSeconds = 10'000'000;  // far from the clock's own limit
 
+constexpr int kLargestExitCode = 255;    // wait(2) keeps the low byte
 constexpr unsigned char kDelete = 0x7f;  // the control character after the letters
 
 }  // namespace
@@ -41,6 +42,18 @@ int parse_restarts(const std::string& source, const std::string& text) {
   if (!parse_whole(text, count) || count < 0 || count > kMostRanks)
     throw bad_value(source, text, fmt::format("a whole number between 0 and {}", kMostRanks));
   return count;
+}
+
+std::vector<int> parse_exit_codes(const std::string& source, const std::string& text) {
+  std::vector<int> codes;
+  for (const std::string& item : split_list(text)) {
+    int code = 0;
+    if (!parse_whole(item, code) || code < 1 || code > kLargestExitCode)
+      throw bad_value(source, text,
+                      fmt::format("exit codes between 1 and {}, such as 3,137", kLargestExitCode));
+    codes.push_back(code);
+  }
+  return codes;
 }
 
 std::optional<NodeRange> parse_nodes(const std::string& source, const std::string& text) {
@@ -156,6 +169,7 @@ std::string show_value(LogLevel value) { return std::string(kLogLevels.at(static
 std::string show_value(const DebugRank& value) {
   return fmt::format("{}={}", value.rank, quote_words(value.wrapper));
 }
+std::string show_value(const std::vector<int>& values) { return fmt::format("{}", fmt::join(values, ",")); }
 std::string show_value(const std::vector<std::string>& values) { return quote_words(values); }
 std::string show_value(const std::vector<DebugRank>& values) {
   std::vector<std::string> texts;

@@ -29,11 +29,12 @@ bool parse_whole(const std::string& text, Number& number) {
 int parse_count(const std::string& source, const std::string& text);                       // 1 .. 65536
 std::optional<NodeRange> parse_nodes(const std::string& source, const std::string& text);  // 2, 2:4
 std::optional<int> parse_node_rank(const std::string& source,
-                                   const std::string& text);                   // 0 .. 65535; -1: none
-int parse_restarts(const std::string& source, const std::string& text);        // 0 .. 65536
-std::uint16_t parse_port(const std::string& source, const std::string& text);  // 1 .. 65535
-std::string parse_host(const std::string& source, const std::string& text);    // 10.0.0.1, node7, [fd00::1]
-std::string parse_hosts(const std::string& source, const std::string& text);   // 10.0.0.1, node7
+                                   const std::string& text);             // 0 .. 65535; -1: none
+int parse_restarts(const std::string& source, const std::string& text);  // 0 .. 65536
+std::vector<int> parse_exit_codes(const std::string& source, const std::string& text);  // 3,137
+std::uint16_t parse_port(const std::string& source, const std::string& text);           // 1 .. 65535
+std::string parse_host(const std::string& source, const std::string& text);   // 10.0.0.1, node7, [fd00::1]
+std::string parse_hosts(const std::string& source, const std::string& text);  // 10.0.0.1, node7
 Clock::duration parse_seconds(const std::string& source, const std::string& text);
 std::optional<Clock::duration> parse_deadline(const std::string& source, const std::string& text);  // 0: none
 DebugRank parse_debug_rank(const std::string& source, const std::string& text);      // 3=gdb --args
@@ -52,6 +53,7 @@ std::string show_value(int value);
 std::string show_value(Clock::duration value);  // in seconds
 std::string show_value(LogLevel value);
 std::string show_value(const DebugRank& value);
+std::string show_value(const std::vector<int>& values);
 std::string show_value(const std::vector<std::string>& values);
 std::string show_value(const std::vector<DebugRank>& values);
 std::string show_value(const LogRule& value);

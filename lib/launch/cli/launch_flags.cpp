@@ -305,6 +305,10 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
            .argument = "SECONDS",
            .help =
                "Seconds to wait before the first restart. The wait doubles after each attempt without progress, up to 60 s"}),
+      value(options.no_restart_on, parse_exit_codes,
+            {.names = {"--no_restart_on"},
+             .argument = "CODES",
+             .help = "Exit codes after which --max_restart starts no other attempt, such as 3,137"}),
       value(options.hang_timeout, parse_deadline,
             {.names = {"--hang_timeout"},
              .argument = "SECONDS",

@@ -90,6 +90,7 @@ struct LaunchOptions {
   Setting<std::optional<Clock::duration>> timeout;
   Setting<int> max_restart{0};
   Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
+  Setting<std::vector<int>> no_restart_on;               // exit codes
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
   Setting<std::optional<LogRule>> log_rule;
   Setting<std::optional<Clock::duration>> early_exit_wait;

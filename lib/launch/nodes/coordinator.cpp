@@ -206,6 +206,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
   node->finished = ended.finished;
+  node->step = ended.step;
   if (ended.no_restart && !(ended.failure && leaves(*node, *ended.failure))) restarts_.forbid();
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
@@ -269,6 +270,12 @@ std::optional<int> Coordinator::first_to_fail() const {
   return first;
 }
 
+std::optional<std::int64_t> Coordinator::highest_step() const {
+  std::optional<std::int64_t> highest;
+  for (const Node& node : nodes_) highest = std::max(highest, node.step);  // none is below all numbers
+  return highest;
+}
+
 Coordinator::Actions Coordinator::conclude(TimePoint now) {
   ended_ = now;
   const std::optional<int> first = first_to_fail();
@@ -285,11 +292,11 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
                     other->line, static_cast<double>(other->error + failure.error) / 1e6);
   }
   if (!may_start_again(failure)) return end(failure, first);
-  if (lost_any() && worth_restarting(failure.exit_code)) {
+  if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
     if (!restarts_.after_loss()) return end(failure, first);
     return go_on(failure, {}, now);
   }
-  const auto delay = restarts_.after(failure.exit_code, now - started_);
+  const auto delay = restarts_.after(failure.exit_code, now - started_, highest_step());
   if (delay) return go_on(failure, *delay, now);
   if (!restarts_.crash_loop()) return end(failure, first);
   failure.exit_code = static_cast<int>(ErrorKind::gave_up);

@@ -115,6 +115,7 @@ class Coordinator {
     std::vector<std::string> roll_call;
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
     bool finished = false;             // its ranks ended with 0 before they were asked to end
+    std::optional<std::int64_t> step;  // the highest of its ranks; none: it is not known
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);
@@ -161,6 +162,7 @@ class Coordinator {
   bool may_start_again(const NodeFailure& failure) const;
   bool lost_any() const;
   std::optional<int> first_to_fail() const;
+  std::optional<std::int64_t> highest_step() const;
   Actions end(std::optional<NodeFailure> failure, std::optional<int> node, bool gave_up = false);
   SignsOfLife signs_beside(PeerId peer) const;
   Actions tell_everybody(const FromFirst& message) const;  // also the nodes that wait

@@ -50,8 +50,14 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
   if (not_begun_) return {Tell{{peer}, Over{not_begun_, std::nullopt}}, Drop{peer, not_begun_->line}};
   if (const auto why = objection_to(peer, join))
     return {Tell{{peer}, Over{failure_of_nodes(ErrorKind::protocol, *why), std::nullopt}}, Drop{peer, *why}};
-  waiting_.push_back(
-      {.peer = peer, .join = join, .ready = {}, .failure = {}, .ranks = {}, .roll_call = {}, .signs = {}});
+  waiting_.push_back({.peer = peer,
+                      .join = join,
+                      .ready = {},
+                      .failure = {},
+                      .ranks = {},
+                      .roll_call = {},
+                      .signs = {},
+                      .step = {}});
   if (phase_ == Phase::joining) {
     Actions begin = begin_if_enough(now);
     if (phase_ == Phase::joining) begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
@@ -306,12 +312,15 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
     if (node.state != State::lost) again.to.push_back(node.peer);
   Actions actions;
   if (options_.elastic()) {
+    const std::size_t before = nodes_.size();
     take_places();
+    if (nodes_.size() != before) restarts_.forget_steps();
     actions = tell_places();
   }
   for (Node& node : nodes_) {
     node.state = State::joined;
     node.failure.reset();
+    node.step.reset();
     node.finished = false;
   }
   actions.emplace_back(std::move(again));

@@ -80,7 +80,8 @@ std::pair<const char*, JsonValue> to_message(const Ended& ended) {
                                       {"ranks", ended.ranks},
                                       {"roll_call", ended.roll_call},
                                       {"no_restart", ended.no_restart},
-                                      {"finished", ended.finished}})};
+                                      {"finished", ended.finished},
+                                      {"step", ended.step}})};
 }
 std::pair<const char*, JsonValue> to_message(const Signs& signs) {
   std::vector<std::int64_t> unmatched;

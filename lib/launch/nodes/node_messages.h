@@ -83,6 +83,7 @@ struct Ended {
   std::vector<std::string> roll_call;  // its lines
   bool no_restart = false;             // whatever ended the attempt: somebody has asked this node to end
   bool finished = false;               // all ranks of the node ended with 0 before they were asked to end
+  std::optional<std::int64_t> step;    // the highest that a rank of the node has done; none: it is not known
 };
 // What the ranks do. From a node: its own ranks; from the first node: the ranks of all other nodes.
 struct Signs {

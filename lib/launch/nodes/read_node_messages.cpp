@@ -37,10 +37,11 @@ struct Fields {
     return value != nullptr && value->boolean;
   }
   std::string text_if_any(const char* key) { return object.find(key) == nullptr ? "" : text(key); }
-  std::optional<int> maybe_number(const char* key) {
+  template <typename Number = int>
+  std::optional<Number> maybe_number(const char* key) {
     const JsonMember* const member = object.find(key);
     if (member == nullptr || member->value.is(Kind::null)) return std::nullopt;
-    return number<int>(key);
+    return number<Number>(key);
   }
 };
 
@@ -136,6 +137,7 @@ std::optional<Failed> read_failed(Fields fields) {
 std::optional<Ended> read_ended(Fields fields) {
   Ended ended = {
       .attempt = fields.number<int>("attempt"), .failure = failure(fields), .ranks = {}, .roll_call = {}};
+  ended.step = fields.maybe_number<std::int64_t>("step");
   if (fields.object.find("no_restart") != nullptr) ended.no_restart = fields.yes("no_restart");
   if (fields.object.find("finished") != nullptr) ended.finished = fields.yes("finished");
   if (const JsonValue* const ranks = fields.find("ranks", Kind::list)) ended.ranks = *ranks;

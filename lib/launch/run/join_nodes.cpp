@@ -41,7 +41,9 @@ NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, cons
           .join_timeout = options.join_timeout.value,
           .elastic_timeout = options.elastic_timeout.value,
           .takes_in_while_running = plan.saves_when_stopped,
-          .restart = {.most = most_restarts(options), .first_delay = options.restart_delay.value}};
+          .restart = {.most = most_restarts(options),
+                      .first_delay = options.restart_delay.value,
+                      .never_after = options.no_restart_on.value}};
 }
 
 ClusterSpec with_others(ClusterSpec cluster, const LaunchOptions& options, const Placed& placed) {

@@ -42,7 +42,8 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
           .timeout = options.timeout.value,
           .early_exit_wait = options.early_exit_wait.value,
           .restart = {.most = plan.members ? 0 : options.max_restart.value,
-                      .first_delay = options.restart_delay.value},
+                      .first_delay = options.restart_delay.value,
+                      .never_after = options.no_restart_on.value},
           .span = RankSpan{plan.cluster.first_rank(), plan.cluster.world_size()},
           .first_attempt = first_attempt};
 }
@@ -147,6 +148,7 @@ void RunLoop::attend() {
   while (!supervisor_.done()) {
     const Event event = events_.next();
     if (postpone_behind_deaths(event)) continue;
+    if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
     const Actions actions = supervisor_.on(event, Clock::now());
     display_.show(event);
     if (shared_) shared_->look_at(event);

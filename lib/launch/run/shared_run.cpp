@@ -138,7 +138,8 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
                  .ranks = ranks_json(report),
                  .roll_call = report.roll_call,
                  .no_restart = sources_.supervisor.must_not_restart(Clock::now()),
-                 .finished = verdict.cause == Cause::finished};
+                 .finished = verdict.cause == Cause::finished,
+                 .step = highest_step(sources_.state.pages)};
   if (told_failure_) ended.failure = failure_here(verdict, time_of_failure());
   if (told_failure_ && verdict.rank) {
     ended.failure->line = describe_failure(report);

@@ -11,15 +11,24 @@ constexpr int kMostFruitless = 3;  // attempts that fail at once: a fourth would
 
 }  // namespace
 
-bool worth_restarting(int exit_code) {
-  return std::ranges::none_of(exit_codes(),
-                              [&](const ExitCode& row) { return row.code == exit_code && row.repeats; });
+bool worth_restarting(const RestartPolicy& policy, int exit_code) {
+  const auto repeats = [&](const ExitCode& row) { return row.code == exit_code && row.repeats; };
+  return std::ranges::none_of(exit_codes(), repeats) &&
+         std::ranges::find(policy.never_after, exit_code) == policy.never_after.end();
 }
 
-std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived) {
+bool RestartCounter::made_progress(Clock::duration lived, std::optional<std::int64_t> step) {
+  if (!step) return lived >= policy_.settled;
+  const bool further = *step > best_step_.value_or(0);
+  best_step_ = std::max(*step, best_step_.value_or(0));
+  return further;
+}
+
+std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived,
+                                                     std::optional<std::int64_t> step) {
   if (forbidden_) return std::nullopt;
-  fruitless_ = lived < policy_.settled ? fruitless_ + 1 : 0;
-  if (!worth_restarting(exit_code)) return std::nullopt;
+  fruitless_ = made_progress(lived, step) ? 0 : fruitless_ + 1;
+  if (!worth_restarting(policy_, exit_code)) return std::nullopt;
   if (restarts_ >= policy_.most || fruitless_ >= kMostFruitless) {
     crash_loop_ = restarts_ > 0 && fruitless_ > 0;
     return std::nullopt;
@@ -33,6 +42,7 @@ std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::durat
 bool RestartCounter::after_loss() {
   if (forbidden_ || restarts_ >= policy_.most) return false;
   ++restarts_;
+  forget_steps();
   return true;
 }
 

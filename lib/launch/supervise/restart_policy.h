@@ -1,6 +1,9 @@
 // Whether and when to start all ranks again after a failure.
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "launch/loop/clock.h"
 
@@ -11,19 +14,24 @@ struct RestartPolicy {
   Clock::duration first_delay = std::chrono::seconds(1);  // doubled with each restart without progress
   Clock::duration longest_delay = std::chrono::seconds(60);
   Clock::duration settled = std::chrono::seconds(60);  // an attempt that ran this long has made progress
+  std::vector<int> never_after;                        // --no_restart_on: exit codes
 };
 
-// False for a failure that would repeat: base/error/exit_codes.def.
-bool worth_restarting(int exit_code);
+// False for a failure that would repeat: base/error/exit_codes.def, and the user's own codes.
+bool worth_restarting(const RestartPolicy& policy, int exit_code);
 
 class RestartCounter {
  public:
-  explicit RestartCounter(RestartPolicy policy) : policy_(policy) {}
+  explicit RestartCounter(RestartPolicy policy) : policy_(std::move(policy)) {}
 
-  // An attempt that ran for `lived` has failed. Returns the delay until the next one; none: there is no next one.
-  std::optional<Clock::duration> after(int exit_code, Clock::duration lived);
+  // An attempt that ran for `lived` has failed. `step` is the highest that a rank of ours has done; none: it is not
+  // known, and then the time counts. Returns the delay until the next attempt; none: there is no next one.
+  std::optional<Clock::duration> after(int exit_code, Clock::duration lived,
+                                       std::optional<std::int64_t> step = {});
   // A node was lost, which says nothing about the program: the next attempt need not wait. False: there is no next one.
   bool after_loss();
+  // With another number of ranks an epoch has another number of steps, so that steps cannot be compared.
+  void forget_steps() { best_step_.reset(); }
   int restarts() const { return restarts_; }
   void forbid() { forbidden_ = true; }  // we were asked to end
   bool forbidden() const { return forbidden_; }
@@ -31,9 +39,12 @@ class RestartCounter {
   bool crash_loop() const { return crash_loop_; }
 
  private:
+  bool made_progress(Clock::duration lived, std::optional<std::int64_t> step);
+
   RestartPolicy policy_;
   int restarts_ = 0;
-  int fruitless_ = 0;  // attempts in a row that made no progress
+  int fruitless_ = 0;                      // attempts in a row that made no progress
+  std::optional<std::int64_t> best_step_;  // of the attempts before
   bool crash_loop_ = false;
   bool forbidden_ = false;
 };

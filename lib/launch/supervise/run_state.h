@@ -2,6 +2,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/run/progress_page.h"
@@ -24,5 +26,8 @@ struct RunState {
   const std::vector<ProgressPagePtr>& pages;  // one per rank; none without the embedded runtime
   const std::vector<pid_t>& survivors;        // processes still there after SIGKILL
 };
+
+// The highest step that a rank has done; none: the ranks have no pages.
+std::optional<std::int64_t> highest_step(const std::vector<ProgressPagePtr>& pages);
 
 }  // namespace fleetrun::launch

@@ -90,7 +90,7 @@ struct SupervisorOptions {
   int first_attempt = 0;         // of this node, which may have joined during the run
 };
 
-// One more than ten members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end.
+// Two more than ten members: any event may come in any phase, so one state machine knows the attempt, its clocks and its end.
 class Supervisor {
  public:
   Supervisor(int ranks, SupervisorOptions options);
@@ -101,6 +101,8 @@ class Supervisor {
   // Several nodes have agreed on an attempt and on the numbers of their ranks.
   Actions start_again(int attempt, const RankSpan& span, TimePoint now);
   Actions on(const Event& event, TimePoint now);
+  // The highest step that a rank of this attempt has done, for the decision about a restart.
+  void saw_step(std::int64_t step) { step_ = step; }
   // Between two attempts over several nodes, while no rank runs here: how the event ends the run; none: it does not.
   std::optional<Verdict> end_between_attempts(const Event& event, TimePoint now);
   std::optional<TimePoint> timeout() const { return clocks_.timeout; }  // of the run; Ctrl-Z puts it off
@@ -165,6 +167,7 @@ class Supervisor {
   bool roll_called_ = false;                   // while suspended: stop() waits until the run goes on
   std::optional<TimePoint> hold_at_;           // in real time, not on these clocks
   std::optional<int> finished_elsewhere_;      // the first rank that finished, if on another node
+  std::optional<std::int64_t> step_;           // none: the ranks do not tell
   RunClocks clocks_;
   Verdict verdict_;
 };

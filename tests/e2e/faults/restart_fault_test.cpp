@@ -26,6 +26,13 @@ TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
     CHECK(launch.folder.read(log) == "start\n");
 }
 
+TEST_CASE("W20: after an exit code of --no_restart_on the run ends with that code") {
+  const Launch launch;
+  const ChildResult result = launch.run({"--max_restart=9", "--no_restart_on=4,5"}, {"exit", "5"});
+  CHECK(result.code == 5);
+  CHECK_FALSE(contains(result.err, "restart 1"));
+}
+
 TEST_CASE("W20: an attempt that goes well ends the restarts, with new ports and the counts of torchrun") {
   const ScriptLaunch launch;
   const ChildResult result =

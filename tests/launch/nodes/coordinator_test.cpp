@@ -297,6 +297,31 @@ TEST_CASE("with --max_restart all nodes start again together, after the pause") 
   CHECK(scene.last<Start>(1)->attempt == 1);
 }
 
+TEST_CASE("the highest step of all nodes says whether an attempt made progress") {
+  Scene scene(2, {.most = 9, .first_delay = 0s});
+  scene.run_two();
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    CAPTURE(attempt);
+    scene.now += 1h;
+    scene.say(2, Ended{.attempt = attempt, .failure = Scene::failure(100, "rank 2 failed"), .step = 7});
+    scene.say(1, Ended{.attempt = attempt, .step = 9 - attempt});
+    CHECK((scene.last<Over>(1) == nullptr) == (attempt < 3));
+    scene.now += 1min;
+    scene.say(1, Scene::ready({1, 2}, attempt + 1));
+    scene.say(2, Scene::ready({3}, attempt + 1));
+  }
+  CHECK(scene.last<Over>(1)->gave_up);
+}
+
+TEST_CASE("after an exit code of --no_restart_on no node starts again") {
+  Scene scene(2, {.most = 9, .never_after = {3}});
+  scene.run_two();
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3"), {}});
+  scene.say(1, Ended{});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK_FALSE(scene.last<Over>(1)->gave_up);
+}
+
 TEST_CASE("what does not help by starting again ends the run") {
   Scene scene(2, {.most = 1});
   scene.run_two();

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr RestartPolicy kPolicy = {.most = 10, .first_delay = 1s, .longest_delay = 60s, .settled = 60s};
+const RestartPolicy kPolicy = {.most = 10, .first_delay = 1s, .longest_delay = 60s, .settled = 60s};
 
 TEST_CASE("without restarts the first failure is the end, and no crash loop") {
   RestartCounter counter({});
@@ -47,12 +47,57 @@ TEST_CASE("the pause has a longest length") {
 
 TEST_CASE("what cannot get better is not tried again") {
   for (const int code : {2, 65, 66, 76, 77, 78, 80, 93, 126, 127}) {
-    CHECK_FALSE(worth_restarting(code));
+    CHECK_FALSE(worth_restarting(kPolicy, code));
     RestartCounter counter(kPolicy);
     CHECK_FALSE(counter.after(code, 1s));
     CHECK_FALSE(counter.crash_loop());
   }
-  for (const int code : {1, 3, 74, 75, 81, 101, 134, 137, 139}) CHECK(worth_restarting(code));
+  for (const int code : {1, 3, 74, 75, 81, 101, 134, 137, 139}) CHECK(worth_restarting(kPolicy, code));
+}
+
+TEST_CASE("--no_restart_on adds codes after which nothing starts again, and the others do") {
+  const RestartPolicy policy = {.most = 10, .never_after = {3, 137}};
+  for (const int code : {3, 137, 78}) {
+    RestartCounter counter(policy);
+    CHECK_FALSE(counter.after(code, 1h));
+    CHECK_FALSE(counter.crash_loop());
+  }
+  CHECK(RestartCounter(policy).after(4, 1s));
+}
+
+TEST_CASE("three attempts in a row without a new step are the last, however long they ran") {
+  RestartCounter counter(kPolicy);
+  CHECK(counter.after(1, 1s, 50) == Clock::duration(1s));
+  CHECK(counter.after(1, 1h, 50) == Clock::duration(1s));
+  CHECK(counter.after(1, 1h, 40) == Clock::duration(2s));
+  CHECK_FALSE(counter.after(1, 1h, 50));
+  CHECK(counter.crash_loop());
+}
+
+TEST_CASE("short attempts that each do new steps may start again as often as --max_restart allows") {
+  RestartCounter counter(kPolicy);
+  for (int step = 1; step <= 10; ++step) CHECK(counter.after(1, 1s, step) == Clock::duration(1s));
+  CHECK_FALSE(counter.after(1, 1s, 11));
+  CHECK_FALSE(counter.crash_loop());
+}
+
+TEST_CASE("attempts that never reach their first step are a crash loop") {
+  RestartCounter counter(kPolicy);
+  CHECK(counter.after(1, 1h, 0));
+  CHECK(counter.after(1, 1h, 0));
+  CHECK_FALSE(counter.after(1, 1h, 0));
+  CHECK(counter.crash_loop());
+}
+
+TEST_CASE("with other nodes a lower step is progress, since the steps of an epoch have changed") {
+  RestartCounter counter(kPolicy);
+  counter.after(1, 1s, 100);
+  CHECK(counter.after_loss());
+  CHECK(counter.after(1, 1s, 80) == Clock::duration(1s));
+  counter.forget_steps();
+  CHECK(counter.after(1, 1s, 60) == Clock::duration(1s));
+  CHECK(counter.after(1, 1s, 60) == Clock::duration(1s));
+  CHECK(counter.after(1, 1s, 60) == Clock::duration(2s));
 }
 
 }  // namespace

@@ -44,6 +44,19 @@ TEST_CASE("an attempt that fails like those before is a crash loop in the end") 
   CHECK(supervisor.verdict().exit_code == 93);
 }
 
+TEST_CASE("an attempt of seconds with a new step is no part of a crash loop") {
+  Supervisor supervisor(1, {.restart = {.most = 1, .first_delay = 1s}});
+  supervisor.start(at(0s));
+  supervisor.saw_step(3);
+  supervisor.on(exit_of(0, exited(1)), at(1s));
+  CHECK(supervisor.on(Woke{}, at(2s)) == Actions{StartAttempt{1}});
+  supervisor.saw_step(4);
+  supervisor.on(exit_of(0, exited(1)), at(3s));
+  CHECK(supervisor.done());
+  CHECK_FALSE(supervisor.verdict().crash_loop);
+  CHECK(supervisor.verdict().exit_code == 1);
+}
+
 TEST_CASE(
     "a run that is asked to end in the pause before a restart was stopped: the failure is that of an attempt") {
   for (const int signal : {SIGTERM, SIGINT}) {
