@@ -96,6 +96,7 @@ class Namespaces {
 
   // The node loses its network: nobody hears of it.
   void pull_cable(int node) const { ip({"-n", switch_name(), "link", "set", port(node), "down"}); }
+  void plug_cable(int node) const { ip({"-n", switch_name(), "link", "set", port(node), "up"}); }
   void drop_all(int node) const {
     rule(node, "input", "drop");
     rule(node, "output", "drop");

@@ -115,6 +115,13 @@ class Cluster {
   void send(int node, int signal) const { processes_.at(node)->send(signal); }
   pid_t front(int node) const { return processes_.at(node)->pid(); }
 
+  // Kills all processes of the node, fleetrun first.
+  void kill(int node) const {
+    std::vector<pid_t> pids = {front(node)};
+    for (const pid_t pid : left_on(node)) pids.push_back(pid);
+    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+  }
+
   std::string read(int node, const std::string& file) const { return read_all(folder(node) + "/" + file); }
   std::string errors(int node) const { return read(node, "err"); }
   std::string log(int node, int local_rank) const {

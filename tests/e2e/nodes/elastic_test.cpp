@@ -35,13 +35,6 @@ bool all_run(const Cluster& cluster, int restarts, int world,
       within(limit));
 }
 
-// fleetrun first.
-void kill_node(const Cluster& cluster, int node) {
-  std::vector<pid_t> pids = {cluster.front(node)};
-  for (const pid_t pid : cluster.left_on(node)) pids.push_back(pid);
-  for (const pid_t pid : pids) ::kill(pid, SIGKILL);
-}
-
 void finish(Cluster& cluster, const std::vector<int>& nodes) {
   cluster.shared().write("go", "");
   for (const int node : nodes) {
@@ -57,7 +50,7 @@ TEST_CASE("when all processes of a node are killed, the others go on with new nu
     Cluster cluster(3);
     start(cluster, {"--nnodes=2:3"});
     REQUIRE(all_run(cluster, 0, 6));
-    kill_node(cluster, lost);
+    cluster.kill(lost);
     REQUIRE(all_run(cluster, 1, 4));
     finish(cluster, {0, 3 - lost});
     CHECK(cluster.end_of(lost).code == 137);
@@ -94,7 +87,7 @@ TEST_CASE("a node that was killed and starts again gets its number back") {
   Cluster cluster(3);
   start(cluster, {"--nnodes=2:3"});
   REQUIRE(all_run(cluster, 0, 6));
-  kill_node(cluster, 1);
+  cluster.kill(1);
   REQUIRE(all_run(cluster, 1, 4));
   start(cluster, 1, {"--nnodes=2:3", "--log_dir=again"});
   REQUIRE(all_run(cluster, 1, 6));
@@ -111,7 +104,7 @@ TEST_CASE("a spare node stands by, takes the place of a lost node, and ends with
     start(cluster, 2, {"--spares=1"});
     REQUIRE(cluster.says(2, "joined a run that has its 2 nodes; this node waits until a node is lost"));
     if (needed) {
-      kill_node(cluster, 1);
+      cluster.kill(1);
       REQUIRE(all_run(cluster, 1, 4));
       finish(cluster, {0, 2});
     } else {
@@ -132,47 +125,11 @@ TEST_CASE("when fewer nodes than MIN are left and none comes, the run ends with 
                            "--nproc_per_node=2", "--", "/bin/sh", "-c", kScript});
   }
   REQUIRE(all_run(cluster, 0, 4));
-  kill_node(cluster, 1);
+  cluster.kill(1);
   const ChildResult end = cluster.end_of(0);
   CHECK(end.code == 75);
   CHECK_MESSAGE(contains(end.err, "lost; waiting 1 s for 1 node to join (--elastic_timeout)"), end.err);
   CHECK_MESSAGE(contains(end.err, "fleetrun: 1 node is left, and the run needs 2 (--nnodes)"), end.err);
-}
-
-const char* const kJob = R"({
-  "model": {"name": "mlp", "hidden": [256]},
-  "data": {"train": {"format": "synthetic", "samples": 960, "shape": [1, 16, 16], "classes": 4}, "batch_size": 16, "uneven": "drop"},
-  "optimizer": {"name": "momentum", "learning_rate": 0.001},
-  "train": {"epochs": 300, "log_every": 100000, "threads": 1},
-  "checkpoint": {"dir": "checkpoints", "every_steps": 100}
-})";
-
-bool has_checkpoint(const std::string& folder) {
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (contains(entry.path().filename(), "-step-") &&
-        std::filesystem::exists(entry.path() / "manifest.json"))
-      return true;
-  return false;
-}
-
-TEST_CASE("a training goes on from its last checkpoint with fewer ranks, and does all its epochs") {
-  Cluster cluster(3);
-  for (int node = 0; node < 3; ++node) std::ofstream(cluster.folder(node) + "/job.json") << kJob;
-  cluster.start({"--nnodes=2:3", "--nproc_per_node=1", "--device=cpu", "job.json"});
-  const std::string checkpoints = cluster.folder(0) + "/output/checkpoints";
-  REQUIRE(comes_true([&] { return has_checkpoint(checkpoints); }, within(Cluster::kLimit)));
-  kill_node(cluster, 1);
-  for (const int node : {0, 2}) {
-    const ChildResult end = cluster.end_of(node);
-    CHECK_MESSAGE(end.code == 0, end.err);
-  }
-  CHECK_MESSAGE(contains(cluster.log(0, 0), "resuming from " + checkpoints), cluster.log(0, 0));
-  const auto report = cluster.report(0);
-  CHECK(report["train"]["world_size"] == 2);
-  CHECK(report["train"]["epochs"] == 300);
-  CHECK(report["train"]["steps"] == 300 * (960 / 32));
-  CHECK(cluster.nothing_left());
 }
 
 TEST_CASE("a node without a network is lost after 4 s; it ends its own ranks, and the others go on") {

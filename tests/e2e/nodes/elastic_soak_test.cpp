@@ -1,0 +1,150 @@
+// Random schedules of faults of an elastic training in four network namespaces: scripts/soak elastic runs many.
+#include <random>
+
+#include "e2e/nodes/cluster.h"
+#include "support/soak.h"
+
+namespace fleetrun::elastic_soak_test {
+namespace {
+
+constexpr int kNodes = 4, kLeast = 2, kEpochs = 1200, kSamples = 960, kBatch = 16;
+
+const std::string kJob = R"({
+  "model": {"name": "mlp", "hidden": [64]},
+  "data": {"train": {"format": "synthetic", "samples": 960, "shape": [1, 16, 16], "classes": 4}, "batch_size": 16, "uneven": "drop"},
+  "optimizer": {"name": "momentum", "learning_rate": 0.001},
+  "train": {"epochs": 1200, "log_every": 100000, "threads": 1},
+  "checkpoint": {"dir": "checkpoints", "every_steps": 500}
+})";
+
+class Schedule {
+ public:
+  Schedule(const Namespaces& network, unsigned seed)
+      : network_(network), random_(seed), cluster_(kNodes, &network), spares_(pick(0, 1)) {}
+
+  void play() {
+    for (int node = 0; node < kNodes; ++node) start(node);
+    REQUIRE(comes_true([&] { return has_checkpoint(); }, within(Cluster::kLimit)));
+    for (int faults = pick(1, 3); faults > 0 && !is_over(); --faults) {
+      wait(pick(100, 2500));
+      fault();
+    }
+    check_end();
+  }
+
+  const std::string& story() const { return story_; }
+  // Of each stand-still after which fewer nodes went on, or a spare took over.
+  const std::vector<nlohmann::json>& stand_stills() const { return stand_stills_; }
+
+ private:
+  int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool is_over() const { return std::filesystem::exists(cluster_.folder(0) + "/log/report.json"); }
+  bool has_checkpoint() const {
+    std::error_code none;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(cluster_.folder(0) + "/output/checkpoints", none))
+      if (contains(entry.path().filename(), "-step-")) return true;
+    return false;
+  }
+  // Random moments are what this test is about.
+  void wait(int milliseconds) const {
+    (void)comes_true([&] { return is_over(); }, within(std::chrono::milliseconds(milliseconds)));
+  }
+
+  void start(int node) {
+    std::ofstream(cluster_.folder(node) + "/job.json") << kJob;
+    const std::string logs = life_[node]++ == 0 ? "log" : "log-" + std::to_string(life_[node]);
+    Words words = {"--nproc_per_node=1", "--device=cpu", "--max_restart=50",
+                   "--join_timeout=20",  "--grace=2",    "--log_dir=" + logs};
+    words.push_back("--nnodes=" + std::to_string(kLeast) + ":4");
+    if (spares_ > 0) words.emplace_back("--spares=1");
+    words.emplace_back("job.json");
+    cluster_.start(node, words);
+    runs_[node] = true;
+  }
+
+  // The first node coordinates the run and stays, and with it at least another one.
+  void fault() {
+    std::vector<int> candidates;
+    for (int node = 1; node < kNodes; ++node)
+      if (runs_[node]) candidates.push_back(node);
+    if (std::ssize(candidates) < kLeast) return;
+    const int node = candidates[static_cast<std::size_t>(pick(0, static_cast<int>(candidates.size()) - 1))];
+    pick(0, 1) == 0 ? kill(node) : cut_off(node);
+    runs_[node] = false;
+    if (pick(0, 2) == 0) return;
+    wait(pick(0, 2000));
+    if (is_over()) return;
+    story_ += "; node " + std::to_string(node) + " starts again";
+    start(node);
+  }
+
+  void kill(int node) {
+    story_ += "; node " + std::to_string(node) + " is killed";
+    cluster_.kill(node);
+    CHECK(cluster_.end_of(node).code == 137);
+  }
+
+  void cut_off(int node) {
+    story_ += "; node " + std::to_string(node) + " loses its link";
+    network_.pull_cable(node);
+    CHECK(cluster_.end_of(node, 15s).code == 75);
+    network_.plug_cable(node);
+  }
+
+  void check_end() {
+    for (int node = 0; node < kNodes; ++node) {
+      if (!runs_[node]) continue;
+      const ChildResult end = cluster_.end_of(node);
+      const bool came_too_late = node > 0 && life_[node] > 1 && end.code != 0 &&
+                                 (contains(end.err, "did not answer") || contains(end.err, "joined already"));
+      CHECK_MESSAGE((end.code == 0 || came_too_late), "node " << node << ":\n" << end.err);
+    }
+    const auto report = cluster_.report(0);
+    const int world = report["train"]["world_size"];
+    CHECK(report["cause"] == "finished");
+    CHECK(report["train"]["epochs"] == kEpochs);
+    CHECK(report["train"]["steps"] == kEpochs * (kSamples / (kBatch * world)));
+    CHECK(cluster_.nothing_left());
+    for (const auto& one : report["stand_stills"])
+      if (one["detection_s"] > 0) stand_stills_.push_back(one);
+  }
+
+  const Namespaces& network_;
+  std::mt19937 random_;
+  Cluster cluster_;
+  const int spares_;
+  std::map<int, bool> runs_;
+  std::map<int, int> life_;
+  std::string story_;
+  std::vector<nlohmann::json> stand_stills_;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+TEST_CASE("an elastic training under random faults of its nodes does all its epochs") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  std::vector<double> detections, rest;
+  const int schedules = testing::soak_count(1);
+  for (int seed = 1; seed <= schedules; ++seed) {
+    CAPTURE(seed);
+    Schedule schedule(network, static_cast<unsigned>(seed));
+    schedule.play();
+    if (schedules > 1) MESSAGE("schedule ", seed, schedule.story());
+    for (const auto& one : schedule.stand_stills()) {
+      const double detection = one["detection_s"], all = one["seconds"];
+      CHECK(detection < 6);
+      detections.push_back(detection);
+      rest.push_back(all - detection);
+    }
+  }
+  MESSAGE(detections.size(), " lost nodes: detection in ", median(detections),
+          " s (median), then the ranks stood still for ", median(rest), " s (median)");
+}
+
+}  // namespace
+}  // namespace fleetrun::elastic_soak_test
