@@ -35,7 +35,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x35656761506e7552;  // "RunPage5"
+  static constexpr std::uint64_t kMagic = 0x36656761506e7552;  // "RunPage6"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -54,6 +54,9 @@ struct ProgressPage {
   std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
   std::atomic<std::int64_t> first_own_checkpoint{
       0};  // least number of those that this run writes, whichever attempt; 0: not known
+
+  // CLOCK_MONOTONIC; 0: not yet. When the rank looked for a checkpoint to go on from, had loaded it, and had done a step.
+  std::atomic<std::int64_t> load_began_ns{0}, load_ended_ns{0}, first_step_ns{0};
 
   void beat();  // heartbeat_ns = now
 

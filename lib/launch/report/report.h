@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,10 @@ struct StandStillRecord {
   std::vector<std::pair<std::string, double>> seconds;  // of each part, in their order
 };
 
+// How long the ranks of a job needed until they worked again: seconds of each part, in their order; fewer parts when the
+// attempt ended before.
+using AttemptStart = std::vector<std::pair<std::string, double>>;
+
 // Over several nodes: how the whole run ended, as the first node decided.
 struct WholeRun {
   std::string cause;    // as in report.json
@@ -63,6 +68,7 @@ struct ExitReport {
   std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
   bool log_disk_full = false;           // during the run: lines of logs are missing
   std::vector<StandStillRecord> stand_stills;
+  std::map<int, AttemptStart> starts;   // of the attempts of a job
   std::vector<AttemptRecord> attempts;  // before the one that the rest describes
   std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
   std::string train;                    // text of log/train.json, "" when there is none

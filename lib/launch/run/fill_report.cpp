@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -47,6 +50,27 @@ LogFile log_of_end(const Attempt& attempt, const LogFolder& logs, int rank) {
   return file_behind(attempt.logs.at(static_cast<std::size_t>(rank)), logs.find_worker_log(rank));
 }
 
+// The slowest rank counts in each part.
+AttemptStart start_of_attempt(const RunState& state) {
+  using Reached = std::atomic<std::int64_t> ProgressPage::*;
+  std::vector<std::int64_t> before;
+  for (std::size_t rank = 0; rank < state.pages.size(); ++rank)
+    before.push_back(state.workers.at(rank).started.steady.time_since_epoch() / std::chrono::nanoseconds(1));
+  AttemptStart parts;
+  for (const auto& [name, reached] : {std::pair<const char*, Reached>("start", &ProgressPage::load_began_ns),
+                                      {"load", &ProgressPage::load_ended_ns},
+                                      {"first_step", &ProgressPage::first_step_ns}}) {
+    std::int64_t longest = 0;
+    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+      const std::int64_t time = (*state.pages[rank].*reached).load();
+      if (time == 0) return parts;
+      longest = std::max(longest, time - std::exchange(before[rank], time));
+    }
+    parts.emplace_back(name, static_cast<double>(longest) / 1e9);
+  }
+  return parts;
+}
+
 }  // namespace
 
 ExitReport begin_report(const RunPlan& plan) {
@@ -62,6 +86,7 @@ ExitReport begin_report(const RunPlan& plan) {
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report) {
   report.verdict = state.verdict;
   report.workers = state.workers;
+  if (!state.pages.empty()) report.starts[state.verdict.attempt] = start_of_attempt(state);
   report.survivors.clear();
   for (const pid_t pid : state.survivors) report.survivors.push_back(describe_stuck(pid));
   report.last_lines.clear();
@@ -141,7 +166,7 @@ void fill_end_before_restart(const Verdict& verdict, ExitReport& report) {
 }
 
 void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report) {
-  for (const StandStill& one : stand_stills)
+  for (const StandStill& one : stand_stills) {
     report.stand_stills.push_back({.attempt = one.attempt,
                                    .why = one.why,
                                    .nodes = one.nodes,
@@ -149,6 +174,11 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
                                                {"stop", in_seconds(one.stop)},
                                                {"pause", in_seconds(one.pause)},
                                                {"join", in_seconds(one.join)}}});
+    const auto start = report.starts.find(one.attempt);
+    if (start == report.starts.end()) continue;
+    auto& seconds = report.stand_stills.back().seconds;
+    seconds.insert(seconds.end(), start->second.begin(), start->second.end());
+  }
 }
 
 void end_report(const LogFolder& logs, ExitReport& report) {

@@ -34,6 +34,7 @@ bool is_archived(int attempt, const ExitReport& report);
 // so it is removed.
 void fill_end_before_restart(const Verdict& verdict, ExitReport& report);
 
+// Adds to what the first node measured how long its own ranks took to start.
 void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& report);
 
 void end_report(const LogFolder& logs, ExitReport& report);

@@ -96,6 +96,7 @@ void advance(Run& run, double speed) {
   run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
   run.page.images_per_second = speed;
   run.page.beat();
+  if (run.page.first_step_ns == 0) run.page.first_step_ns = run.page.heartbeat_ns.load();
 }
 
 void compare_weights(Run& run) {

@@ -40,6 +40,16 @@ TEST_CASE("a training goes on from its last checkpoint with fewer ranks, and doe
   CHECK(report["train"]["world_size"] == 2);
   CHECK(report["train"]["epochs"] == 300);
   CHECK(report["train"]["steps"] == 300 * (960 / 32));
+  const auto stand_still = report["stand_stills"].at(0);
+  double sum = 0;
+  for (const char* part :
+       {"detection_s", "stop_s", "pause_s", "join_s", "start_s", "load_s", "first_step_s"}) {
+    CHECK(stand_still[part] >= 0);
+    sum += stand_still[part].get<double>();
+  }
+  CHECK(stand_still["load_s"] > 0);
+  CHECK(stand_still["first_step_s"] > 0);
+  CHECK(stand_still["seconds"] == doctest::Approx(sum));
   CHECK(cluster.nothing_left());
 }
 

@@ -1,8 +1,12 @@
 #include "launch/run/fill_report.h"
 
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -79,6 +83,51 @@ TEST_CASE("hunt 10: the end of a log that was renamed, removed or replaced meanw
     CHECK(report.logs == Words{log});
     std::filesystem::remove_all(folder / "log");
   }
+}
+
+// Two ranks of a job, whose process started after 1 s and 2 s.
+struct TwoRanks {
+  TwoRanks() {
+    for (int rank = 0; rank < 2; ++rank) {
+      pages.push_back(map_inherited_progress_page(-1));
+      workers[static_cast<std::size_t>(rank)].started.steady = TimePoint(std::chrono::seconds(rank + 1));
+    }
+    verdict.attempt = 1;
+    verdict.ranks.resize(2);
+  }
+  void reach(std::atomic<std::int64_t> ProgressPage::*point, std::array<double, 2> seconds) {
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      (*pages[rank].*point) = static_cast<std::int64_t>(seconds[rank] * 1e9);
+  }
+  ExitReport report() {
+    const TemporaryFolder folder;
+    const LogFolder logs(folder / "log");
+    ExitReport report;
+    fill_attempt({verdict, workers, pages, {}}, {}, logs, report);
+    fill_stand_stills(
+        {{.attempt = 1, .why = "lost node 2", .nodes = 2, .detection = std::chrono::seconds(4)}}, report);
+    return report;
+  }
+
+  std::vector<ProgressPagePtr> pages;
+  std::vector<WorkerRecord> workers{2};
+  Verdict verdict;
+};
+
+TEST_CASE("a stand-still ends with the first step, and in each part the slowest rank counts") {
+  using Parts = std::vector<std::pair<std::string, double>>;
+  TwoRanks ranks;
+  const Parts measured = {{"detection", 4}, {"stop", 0}, {"pause", 0}, {"join", 0}};
+  CHECK(ranks.report().stand_stills.at(0).seconds == measured);
+  ranks.reach(&ProgressPage::load_began_ns, {2.5, 3});
+  ranks.reach(&ProgressPage::load_ended_ns, {2.75, 4});
+  Parts until_load = measured;
+  until_load.emplace_back("start", 1.5);
+  until_load.emplace_back("load", 1);
+  CHECK(ranks.report().stand_stills.at(0).seconds == until_load);
+  ranks.reach(&ProgressPage::first_step_ns, {4.75, 5});
+  until_load.emplace_back("first_step", 2);
+  CHECK(ranks.report().stand_stills.at(0).seconds == until_load);
 }
 
 TEST_CASE("a run that ends in a pause has its own cause, and none of what made the attempt fail") {
