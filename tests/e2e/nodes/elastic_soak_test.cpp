@@ -1,4 +1,6 @@
 // Random schedules of faults of an elastic training in four network namespaces: scripts/soak elastic runs many.
+#include <cstdlib>
+#include <functional>
 #include <random>
 
 #include "e2e/nodes/cluster.h"
@@ -147,6 +149,77 @@ TEST_CASE("an elastic training under random faults of its nodes does all its epo
   }
   MESSAGE("medians of ", seconds["load_s"].size(), " stand-stills after the loss of a node");
   for (const auto& [part, values] : seconds) MESSAGE(part, ": ", median(values));
+}
+
+// A rank of a script, which fails, as ranks of a training do, when another one is gone.
+const char* const kScript =
+    "touch $SHARED/$WORLD_SIZE.$RANK; while [ ! -e $SHARED/go ]; do "
+    "[ $WORLD_SIZE = 4 ] && [ -e $SHARED/lost ] && exit 1; sleep 0.05; done";
+
+bool all_run(const Cluster& cluster, int world, std::chrono::milliseconds limit) {
+  return comes_true(
+      [&] {
+        for (int rank = 0; rank < world; ++rank)
+          if (!cluster.shared().has(std::to_string(world) + "." + std::to_string(rank))) return false;
+        return true;
+      },
+      within(limit));
+}
+
+// From the death of one of four nodes until the ranks of the others run again.
+double seconds_after_a_death(Cluster& cluster, const std::function<Words(int node)>& launcher_words) {
+  for (int node = 0; node < kNodes; ++node) {
+    cluster.set(node, "SHARED", cluster.shared() / "");
+    Words words = launcher_words(node);
+    for (const char* word : {"/bin/sh", "-c", kScript}) words.emplace_back(word);
+    cluster.start_exactly(node, words);
+  }
+  REQUIRE(all_run(cluster, kNodes, 60s));
+  const auto start = std::chrono::steady_clock::now();
+  cluster.kill(3);
+  cluster.shared().write("lost", "");
+  CHECK(all_run(cluster, kNodes - 1, 120s));
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  cluster.shared().write("go", "");
+  for (int node = 0; node < kNodes - 1; ++node) CHECK(cluster.end_of(node).code == 0);
+  return time.count();
+}
+
+std::string torchrun() {
+  const char* const named = std::getenv("FLEETRUN_PEERS_TORCH");
+  const char* const home = std::getenv("HOME");
+  return (named != nullptr ? named
+                           : std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers-torch") +
+         "/bin/torchrun";
+}
+
+TEST_CASE("after the death of a node fleetrun starts the ranks of the others again before torchrun does") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  if (testing::soak_count(0) == 0) LEAVE_OUT("scripts/soak elastic runs it: torchrun takes a minute");
+  if (!std::filesystem::exists(torchrun())) LEAVE_OUT("scripts/setup --peers installs torchrun");
+  const Namespaces network(kNodes);
+  Cluster ours(kNodes, &network), theirs(kNodes, &network);
+  const double fleetrun = seconds_after_a_death(ours, [&](int node) {
+    Words words = ours.by_list(node);
+    for (const char* word : {"--nnodes=2:4", "--nproc_per_node=1", "--"}) words.emplace_back(word);
+    return words;
+  });
+  for (int node = 0; node < kNodes; ++node) theirs.use(node, torchrun());
+  const double torch = seconds_after_a_death(theirs, [&](int node) -> Words {
+    return {
+        "--nnodes=2:4",
+        "--nproc-per-node=1",
+        "--rdzv-backend=c10d",
+        "--rdzv-endpoint=" + theirs.address(0) + ":29400",
+        std::string("--rdzv-conf=is_host=") + (node == 0 ? "1" : "0"),  // no name leads to these addresses
+        "--local-addr=" + theirs.address(node),
+        "--max-restarts=3",
+        "--no-python"};
+  });
+  MESSAGE("the ranks of three nodes run again after ", fleetrun, " s with fleetrun, ", torch,
+          " s with torchrun");
+  CHECK(fleetrun < 2);
+  CHECK(fleetrun < torch);
 }
 
 }  // namespace
