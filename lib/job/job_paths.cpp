@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/system/file.h"
+
 namespace fleetrun::job {
 namespace {
 
@@ -58,7 +60,7 @@ std::optional<std::string> find_escape(const fs::path& path, const fs::path& fol
 }
 
 void resolve_paths(const Key& keys, Draft& draft) {
-  const fs::path folder = absolute_from(fs::current_path(), fs::path(draft.file).parent_path().string());
+  const fs::path folder = absolute_from(current_folder(), fs::path(draft.file).parent_path().string());
   const std::string written_output = draft.spec.output.dir;
   make_absolute(keys, "", folder, draft);
   const bool is_users_choice = draft.on_command_line("output.dir") && fs::path(written_output).is_absolute();

@@ -24,7 +24,8 @@ Key train_keys() {
                    {.range = Range::between(1, kMostThreads), .absent = "cores / local ranks"}),
           make_key("log_every", train(&TrainSpec::log_every), "steps between printed lines",
                    {.range = Range::from(1)}),
-          make_key("fetch_every", train(&TrainSpec::fetch_every), "steps between reads of loss and accuracy",
+          make_key("fetch_every", train(&TrainSpec::fetch_every),
+                   "steps between reads of loss and accuracy; a step that prints a line reads them, too",
                    {.range = Range::from(1)}),
           make_key(
               "print_format", train(&TrainSpec::print_format),

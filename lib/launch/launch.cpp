@@ -150,7 +150,7 @@ int launch(LaunchOptions options, const Environment& environment,
            const std::optional<Allocation>& allocation) {
   check_can_start(options, allocation);
   check_umask();
-  if (needs_current_folder(options)) check_current_folder();
+  if (needs_current_folder(options)) current_folder();
   const bool temporary = options.log_dir.value.empty();
   if (temporary) options.log_dir.value = temporary_folder(environment);
   check_metrics_file(options);

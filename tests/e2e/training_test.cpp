@@ -174,6 +174,22 @@ TEST_CASE("every rank prints its own steps in the worker format") {
         std::regex("worker_index: " + rank + R"(, step4 cost = \d+\.\d{6}, speed: \d+\.\d{6}\n)")));
 }
 
+TEST_CASE("a printed step has its own loss, however seldom train.fetch_every reads it") {
+  const auto lines_with = [](const std::string& fetch_every) {
+    const Launch launch;
+    const ChildResult result =
+        launch.run_words({"--nproc_per_node=1", "--device=cpu", kQuickstart, output_in(launch),
+                          "train.max_steps=12", "train.log_every=5", "train.fetch_every=" + fetch_every});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const std::string log = launch.folder.read("log/workerlog.0");
+    const std::size_t first = log.find("[Epoch 0, batch 0]");
+    return log.substr(first, log.find('\n', log.find("[Epoch 0, batch 10]")) - first);
+  };
+  const std::string lines = lines_with("1");
+  CHECK(contains(lines, "[Epoch 0, batch 10] loss: "));
+  CHECK(lines_with("20") == lines);
+}
+
 TEST_CASE("SIGKILL of one rank in mid-training ends the run with 137 within a second, and names the rank") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
@@ -271,8 +287,9 @@ TEST_CASE("a loss that is not a number ends the run with 80 and says at which st
 TEST_CASE("numbers that are lost are found at the end of a training that hardly looks at its loss") {
   const Launch launch;
   launch.folder.write("job.json", kLongJob);
-  const ChildResult result = launch.run_words(
-      {"job.json", "optimizer.learning_rate=1e30", "train.max_steps=5", "train.fetch_every=1000"});
+  const ChildResult result =
+      launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.max_steps=5",
+                        "train.fetch_every=1000", "train.log_every=1000"});
   CHECK(result.code == 80);
   CHECK_FALSE(launch.folder.has("output/model.safetensors"));
 }

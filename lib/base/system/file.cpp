@@ -129,4 +129,13 @@ void make_directories(const std::string& path) {
               fmt::format("creating folder {}: {}", path, describe_errno(problem.value())));
 }
 
+std::string current_folder() {
+  std::error_code problem;
+  std::string current = std::filesystem::current_path(problem);
+  if (!problem && !current.empty()) return current;
+  throw Error(ErrorKind::missing,
+              fmt::format("the current folder cannot be used: {}", describe_errno(problem.value())),
+              "it was removed or belongs to somebody else; start from another one");
+}
+
 }  // namespace fleetrun

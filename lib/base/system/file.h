@@ -32,4 +32,7 @@ std::vector<std::string> names_in(int folder);
 // Creates the folder and its parents. Throws Error(create) that names the folder.
 void make_directories(const std::string& path);
 
+// Throws Error(missing) when somebody removed it.
+std::string current_folder();
+
 }  // namespace fleetrun

@@ -2,9 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <system_error>
-
 #include <fmt/format.h>
 
 #include "base/error/error.h"
@@ -15,15 +12,6 @@ namespace {
 constexpr mode_t kOwner = 0700;
 
 }  // namespace
-
-void check_current_folder() {
-  std::error_code problem;
-  const std::filesystem::path current = std::filesystem::current_path(problem);
-  if (!problem && !current.empty()) return;
-  throw Error(ErrorKind::missing,
-              fmt::format("the current folder cannot be used: {}", describe_errno(problem.value())),
-              "it was removed or belongs to somebody else; start from another one");
-}
 
 void check_umask() {
   const mode_t mask = ::umask(0);

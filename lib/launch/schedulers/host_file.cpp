@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -23,16 +24,41 @@ int parse_slots(const std::string& source, const std::string& text) {
   return slots;
 }
 
-// The value after one of `names` in a word such as "slots=4". Nothing if the word has none of them.
-std::optional<int> slots_in(const std::string& source, const std::string& word,
-                            const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (word.starts_with(name)) return parse_slots(source, word.substr(name.size()));
-  return std::nullopt;
+const std::set<std::string> kSlots = {"slots", "cpu", "cpus", "count"};
+const std::set<std::string> kMostSlots = {"max_slots", "max-slots", "slots_max", "slots-max"};
+// How to reach a host or bind its processes: nothing here depends on it.
+const std::set<std::string> kOtherSettings = {"user",   "username", "user_name", "user-name",
+                                              "port",   "rack",     "binding",   "map",
+                                              "ifname", "boards",   "sockets"};
+
+// "a slots = 4" -> "a slots=4"
+std::string without_blanks_at_equals(const std::string& line) {
+  std::string text;
+  for (const char letter : line) {
+    if (letter == '=') text.erase(text.find_last_not_of(" \t") + 1);
+    if (!text.empty() && text.back() == '=' && (letter == ' ' || letter == '\t')) continue;
+    text += letter;
+  }
+  return text;
+}
+
+// A word such as "slots=4" after the host.
+void read_setting(const std::string& source, const std::string& word, NodeSlots& node,
+                  std::optional<int>& most) {
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  if (equals != std::string::npos && kSlots.contains(name)) {
+    node.slots = parse_slots(source, word.substr(equals + 1));
+  } else if (equals != std::string::npos && kMostSlots.contains(name)) {
+    most = parse_slots(source, word.substr(equals + 1));
+  } else if (equals == std::string::npos || !kOtherSettings.contains(name)) {
+    throw bad_allocation(
+        fmt::format("{} has \"{}\" after the host, wanted slots=N or max_slots=N", source, shortened(word)));
+  }
 }
 
 NodeSlots parse_line(const std::string& source, const std::string& line) {
-  std::istringstream words(line);
+  std::istringstream words(without_blanks_at_equals(line));
   std::string word;
   words >> word;
   const HostAndPort parts = split_host_and_port(word);
@@ -40,11 +66,7 @@ NodeSlots parse_line(const std::string& source, const std::string& line) {
   check_host(source, node.host);
   if (parts.port) node.slots = parse_slots(source, *parts.port);
   std::optional<int> limit;
-  while (words >> word) {
-    if (const auto slots = slots_in(source, word, {"slots=", "cpu=", "cpus=", "count="})) node.slots = slots;
-    if (const auto most = slots_in(source, word, {"max_slots=", "max-slots=", "slots_max=", "slots-max="}))
-      limit = most;
-  }
+  while (words >> word) read_setting(source, word, node, limit);
   if (!node.slots) node.slots = limit;  // as Open MPI has it
   return node;
 }

@@ -19,7 +19,8 @@ constexpr std::uint64_t kFirstSpecialStep = 0xfffffff0;
 // A batch script inherits the variables of the shell in which sbatch was typed. If that was inside a step, the step is of another job,
 // mostly on other nodes.
 bool is_of_this_job(const std::string& step_list, const Environment& environment) {
-  const std::string job_list = environment.get_or("SLURM_JOB_NODELIST", step_list);
+  const std::string job_list = environment.get_or("SLURM_JOB_NODELIST", "");
+  if (job_list.empty()) return true;
   const std::vector<std::string> of_job = expand_hosts("SLURM_JOB_NODELIST", job_list);
   const std::set<std::string> known(of_job.begin(), of_job.end());
   const std::vector<std::string> of_step = expand_hosts("SLURM_STEP_NODELIST", step_list);

@@ -80,9 +80,9 @@ void print_step(Run& run, double speed) {
 void fetch_and_log(Run& run, bool group_ends, double speed, double rate) {
   const Progress& progress = run.progress;
   Scores& scores = run.scores;
-  scores.fetch_is_due |= progress.state.steps % run.job.train.fetch_every == 0 ||
-                         progress.state.steps + 1 == progress.total_steps;
   scores.log_is_due |= progress.state.batch % run.job.train.log_every == 0;
+  scores.fetch_is_due |= scores.log_is_due || progress.state.steps % run.job.train.fetch_every == 0 ||
+                         progress.state.steps + 1 == progress.total_steps;
   if (!group_ends) return;
   if (std::exchange(scores.fetch_is_due, false)) book(run, TimeUse::compute, [&] { fetch(run); });
   if (!std::exchange(scores.log_is_due, false)) return;

@@ -82,7 +82,8 @@ TEST_CASE("the current folder was removed and is needed: said before anything is
   launch.folder.write("job.json", kEndlessJob);
   const Words relative = Launch::command({}, {"ready", "started"});
   const Words job = {FLEETRUN_BINARY, "--log_dir=" + launch.folder / "log", launch.folder / "job.json"};
-  for (const Words& command : {relative, job}) {
+  const Words config = {FLEETRUN_BINARY, "config", launch.folder / "job.json"};
+  for (const Words& command : {relative, job, config}) {
     const ChildResult result = launch.run_after("mkdir gone && cd gone && rmdir ../gone", command);
     CHECK(result.code == 66);
     CHECK(contains(

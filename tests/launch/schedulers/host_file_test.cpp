@@ -28,6 +28,7 @@ TEST_CASE("the files of mpirun, horovodrun and mpiexec are understood") {
   CHECK(read("host1 slots=2\nhost2 slots=2") == "host1:2 host2:2");
   CHECK(read("donner:2\nfoo:3 binding=user:0\n") == "donner:2 foo:3");
   CHECK(read("\n# two racks\r\n  x1  slots=4 # left\r\nx2\tcount=4\r\n") == "x1:4 x2:4");
+  CHECK(read("a slots = 4\nb max-slots =2 user=me\n") == "a:4 b:2");
   CHECK(read("[fd00::1]:2\nfd00::2\n") == "fd00::1:2 fd00::2");
 }
 
@@ -44,6 +45,9 @@ TEST_CASE("errors name the line") {
   CHECK(error_in("a\nb slots=0\n") ==
         "line 2 of hosts has \"0\" as the number of slots, must be between 1 and 65536");
   CHECK(error_in("a\n^b\n") == "line 2 of hosts has \"^b\", which is no host name");
+  for (const char* word : {"slot=3", "SLOTS=4", "4", "slots"})
+    CHECK(error_in(std::string("a\nb ") + word + "\n") ==
+          "line 2 of hosts has \"" + std::string(word) + "\" after the host, wanted slots=N or max_slots=N");
   CHECK(error_in("me@a\n") == "line 1 of hosts has \"me@a\", which is no host name");
   CHECK(error_in("a:99999999999\n").find("line 1 of hosts has \"99999999999\" as the number") == 0);
 }

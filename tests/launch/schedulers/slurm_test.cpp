@@ -122,7 +122,10 @@ TEST_CASE("variables that contradict each other are an error that shows both") {
         "SLURM_NODEID is 2, but SLURM_STEP_NODELIST lists 2 nodes (node2, node3)");
   CHECK(error({{"SLURM_NODEID", "-1"}}) ==
         "SLURM_NODEID is \"-1\", must be a whole number between 0 and 65536");
-  CHECK(error({{"SLURM_STEP_NODELIST", "node[2-"}}).find("SLURM_STEP_NODELIST is \"node[2-\"") == 0);
+  CHECK(error({{"SLURM_STEP_NODELIST", "node[2-"}}).starts_with("SLURM_STEP_NODELIST is \"node[2-\""));
+  CHECK(test::error_of([] {
+          allocation_of({{"SLURM_STEP_NODELIST", "n[1-2"}});
+        }).starts_with("SLURM_STEP_NODELIST is \"n[1-2\""));
 }
 
 }  // namespace
