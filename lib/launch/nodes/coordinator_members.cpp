@@ -79,7 +79,7 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
     std::vector<std::string> lines;
     compare(terms_, name_of(nodes_.front()), join.terms, fmt::format("{}, {}", join.address, join.host),
             lines);
-    if (const auto why = as_objection(std::move(lines))) return why;
+    if (auto why = as_objection(std::move(lines))) return why;
   }
   return objection_to_place(join);
 }
