@@ -175,6 +175,11 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
            .help =
                "Number of the nodes that stand by without ranks. When a node is lost, a spare node takes its "
                "place"}),
+  };
+}
+
+std::vector<Flag> joining_flags(LaunchOptions& options) {
+  return {
       value(
           options.key_file, as_text,
           {.names = {"--key_file"},
@@ -407,6 +412,7 @@ std::vector<Flag> launch_flags(LaunchOptions& options) {
   };
   add(in_section("Workers and devices", worker_flags(options)));
   add(in_section("Several nodes", node_flags(options)));
+  add(in_section("Several nodes", joining_flags(options)));
   add(in_section("Addresses and ports", address_flags(options)));
   add(in_section("Logs and console", log_flags(options)));
   add(in_section("Supervision", supervision_flags(options)));

@@ -1,4 +1,5 @@
 // The Coordinator's decisions about which nodes take part in an attempt, and which wait.
+#include <algorithm>
 #include <csignal>
 #include <set>
 
@@ -117,7 +118,8 @@ Coordinator::Actions Coordinator::begin_if_enough(TimePoint now) {
 }
 
 Coordinator::Actions Coordinator::place(TimePoint now) {
-  std::ranges::stable_partition(waiting_, [](const Node& node) { return node.join.node_rank == 0; });
+  std::stable_partition(waiting_.begin(), waiting_.end(),  // clang 14 cannot compile the one of std::ranges
+                        [](const Node& node) { return node.join.node_rank == 0; });
   take_places();
   begin_by_.reset();
   if (const auto why = differences()) return end(failure_of_nodes(ErrorKind::protocol, *why), std::nullopt);

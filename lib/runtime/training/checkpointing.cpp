@@ -51,7 +51,7 @@ Checkpointing::~Checkpointing() = default;
 TrainingState Checkpointing::resume(int batches, int samples) {
   batches_ = batches;
   training_.page.load_began_ns = monotonic_ns();
-  const TrainingState start = resume_training(training_, folder_.get(), {batches, samples});
+  TrainingState start = resume_training(training_, folder_.get(), {batches, samples});
   training_.page.load_ended_ns = monotonic_ns();
   looked_at_ = start.steps;
   if (training_.job.checkpoint.dir) listen_for_stop_requests();
