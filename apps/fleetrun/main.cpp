@@ -21,6 +21,7 @@
 #include "launch/process/signals.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/settle_nodes.h"
+#include "launch/starters/agent.h"
 #include "subcommands.h"
 
 namespace fleetrun {
@@ -46,27 +47,60 @@ int run_subcommand(const Subcommand& subcommand, const Words& words, const Envir
               error.hint());
 }
 
-int run(launch::CalledAs called_as, const Words& arguments) {
+// `agent`: this fleetrun was started by the one on the first node. Null: by the user.
+int run(launch::CalledAs called_as, const Words& arguments, const launch::Agent* agent = nullptr) {
   const Environment environment = Environment::of_this_process();
-  if (called_as == launch::CalledAs::fleetrun && !arguments.empty())
+  if (called_as == launch::CalledAs::fleetrun && !arguments.empty() && agent == nullptr)
     if (const Subcommand* subcommand = subcommand_called(subcommands(), arguments.front()))
       return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment);
   const launch::SchedulerFacts facts = {
       environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
   std::optional<launch::Allocation> allocation;
   const launch::CommandLine line = launch::parse_launch_options(
-      arguments, environment, called_as, subcommands(),
-      [&](launch::LaunchOptions& options) { allocation = settle_nodes(options, facts); });
+      arguments, environment, called_as, subcommands(), [&](launch::LaunchOptions& options) {
+        allocation = agent != nullptr ? agent->settle(options) : settle_nodes(options, facts);
+      });
   if (line.answer) {
     print_answer(*line.answer);
     return 0;
   }
   try {
-    return launch::launch(line.options, environment, allocation);
+    return launch::launch(line.options, environment, allocation, arguments);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw_not_found(error, arguments, line.options.program);
   }
+}
+
+// What `work` returns, or the exit code of the error that it throws, which is printed.
+template <typename Work>
+int code_of(const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    std::fputs(error.describe("fleetrun").c_str(), stderr);
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    log_line("fleetrun", std::string("internal error: ") + error.what());
+    return static_cast<int>(ErrorKind::internal);
+  }
+}
+
+int run_agent(const std::string& word, const Words& arguments) {
+  const launch::Agent agent(word);
+  if (agent.is_first()) return 0;
+  const int code = code_of([&] {
+    agent.enter();
+    return run(agent.called_as(), arguments, &agent);
+  });
+  agent.tell_end(code);
+  return code;
+}
+
+int run_words(const std::string& name, const Words& words) {
+  if (!words.empty() && launch::is_agent_word(words.front()))
+    return run_agent(words.front(), {words.begin() + 1, words.end()});
+  return run(launch::called_as(name), words);
 }
 
 }  // namespace
@@ -75,14 +109,7 @@ int run(launch::CalledAs called_as, const Words& arguments) {
 int main(int argc, char** argv) {
   fleetrun::open_standard_descriptors();
   fleetrun::launch::reset_inherited_signals();
-  try {
-    return fleetrun::run(fleetrun::launch::called_as(argc > 0 ? argv[0] : ""),
-                         {argv + std::min(argc, 1), argv + argc});
-  } catch (const fleetrun::Error& error) {
-    std::fputs(error.describe("fleetrun").c_str(), stderr);
-    return error.exit_code();
-  } catch (const std::exception& error) {
-    fleetrun::log_line("fleetrun", std::string("internal error: ") + error.what());
-    return static_cast<int>(fleetrun::ErrorKind::internal);
-  }
+  return fleetrun::code_of([&] {
+    return fleetrun::run_words(argc > 0 ? argv[0] : "", {argv + std::min(argc, 1), argv + argc});
+  });
 }

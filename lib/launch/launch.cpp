@@ -10,6 +10,7 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/json/json_reader.h"
+#include "base/run/run_key.h"
 #include "base/system/file.h"
 #include "base/system/standard_output.h"
 #include "job/check_inputs.h"
@@ -21,6 +22,7 @@
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
 #include "launch/loop/clock.h"
+#include "launch/nodes/node_key.h"
 #include "launch/nodes/terms.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/membership.h"
@@ -31,6 +33,7 @@
 #include "launch/run/dry_run.h"
 #include "launch/run/run_until_done.h"
 #include "launch/schedulers/settle_nodes.h"
+#include "launch/starters/other_nodes.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -138,6 +141,16 @@ int run_under_guard(const RunPlan& plan) {
                      [&](const ExitStatus& middle) { report_lost_run(plan, started, middle); });
 }
 
+// The key of this run needs no file, because it goes to the other nodes with the order to start.
+int start_others_and_run(LaunchOptions& options, RunPlan plan, const Allocation& allocation,
+                         const std::vector<std::string>& words) {
+  const bool chosen = !options.key_file.value.empty() || options.insecure.value;
+  options.given_key = chosen ? find_node_key(options, plan.environment) : make_run_key();
+  const OtherNodes others(plan_start(options, allocation, words, plan.environment));
+  plan.starter_news = others.news_fd();
+  return run_under_guard(plan);
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -146,8 +159,8 @@ HostFacts probe(const LaunchOptions& options) {
 
 }  // namespace
 
-int launch(LaunchOptions options, const Environment& environment,
-           const std::optional<Allocation>& allocation) {
+int launch(LaunchOptions options, const Environment& environment, const std::optional<Allocation>& allocation,
+           const std::vector<std::string>& words) {
   check_can_start(options, allocation);
   check_umask();
   if (needs_current_folder(options)) current_folder();
@@ -175,7 +188,9 @@ int launch(LaunchOptions options, const Environment& environment,
     return 0;
   }
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
-  const int code = run_under_guard(plan);
+  const int code = allocation && allocation->start_by != StartBy::none && !options.given_key
+                       ? start_others_and_run(options, plan, *allocation, words)
+                       : run_under_guard(plan);
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }

@@ -10,9 +10,11 @@
 
 namespace fleetrun::launch {
 
-// The exit code of the run. `allocation` is what settle_nodes() found. Throws Error when the run cannot begin.
+// The exit code of the run. `allocation` is what settle_nodes() found. `words` are those of our command line, which start the other nodes,
+// too. Throws Error when the run cannot begin.
 int launch(LaunchOptions options, const Environment& environment,
-           const std::optional<Allocation>& allocation = std::nullopt);
+           const std::optional<Allocation>& allocation = std::nullopt,
+           const std::vector<std::string>& words = {});
 
 // The same for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

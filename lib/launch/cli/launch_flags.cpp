@@ -51,6 +51,14 @@ Names<std::string> scheduler_names() {
   return names;
 }
 
+Names<StartBy> starter_names() {
+  Names<StartBy> names;
+  for (const StartBy starter : {StartBy::automatic, StartBy::none, StartBy::srun, StartBy::pbsdsh,
+                                StartBy::blaunch, StartBy::mpirun, StartBy::ssh})
+    names.emplace_back(name_of(starter), starter);
+  return names;
+}
+
 // No setting of a run: neither --show_config nor a file has it.
 Flag apart(Flag flag) {
   flag.show = nullptr;
@@ -195,6 +203,13 @@ std::vector<Flag> joining_flags(LaunchOptions& options) {
            .argument = "NAME",
            .help =
                "System that tells which nodes take part. auto recognises it; none ignores the variables of all of them"}),
+      choice(
+          options.start_by, starter_names(),
+          {.names = {"--start_by"},
+           .argument = "PROGRAM",
+           .help =
+               "Program that starts fleetrun on the other nodes. auto takes that of the batch system: srun, pbsdsh or blaunch. ssh also starts those of --hosts and --hostfile; mpirun is that of Open MPI; with none you start them",
+           .of_node = true}),
       on_or_off(options.insecure,
                 {.names = {"--insecure"},
                  .help = "Let nodes join without a shared secret. Everybody who reaches the first node can "

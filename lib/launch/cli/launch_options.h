@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/run/run_key.h"
 #include "base/system/endpoint.h"
 #include "job/job_spec.h"
 #include "launch/cli/flag.h"
@@ -13,6 +14,7 @@
 #include "launch/cli/log_rule.h"
 #include "launch/cli/peer_values.h"
 #include "launch/cli/rank_set.h"
+#include "launch/cli/start_by.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
@@ -44,6 +46,7 @@ struct LaunchOptions {
   Setting<std::optional<HostList>> hosts;
   Setting<std::string> hostfile;  // "": none
   Setting<std::string> scheduler{"auto"};
+  Setting<StartBy> start_by{StartBy::automatic};
   Setting<bool> module;
   Setting<bool> no_python;
   Setting<bool> run_path;
@@ -100,7 +103,8 @@ struct LaunchOptions {
   Setting<std::string> config;       // "": no file
 
   CalledAs called_as = CalledAs::fleetrun;
-  std::vector<std::string> notes;       // on flags that have no effect
+  std::optional<RunKey> given_key;  // of the nodes, from the fleetrun that starts them; it wins over a file
+  std::vector<std::string> notes;   // on flags that have no effect
   std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
   std::string program;                  // script, job file or program, as given
   std::vector<std::string> arguments;   // never interpreted

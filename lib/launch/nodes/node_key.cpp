@@ -74,6 +74,7 @@ void make_secret(const std::string& folder, const std::string& path) {
 }  // namespace
 
 RunKey find_node_key(const LaunchOptions& options, const Environment& environment) {
+  if (options.given_key) return *options.given_key;
   if (options.insecure.value) return key_of("insecure");
   std::string path = options.key_file.value;
   const bool named = !path.empty();

@@ -9,7 +9,7 @@
 namespace fleetrun::launch {
 
 // Reads the key from --key_file or ~/.fleetrun/key. Creates the latter if it does not exist, so nodes that share a home
-// share the key. With --insecure, returns a key that everybody knows. Throws Error(missing|permission|protocol).
+// share the key. The key that another fleetrun gave to this one comes first. With --insecure, returns a key that everybody knows. Throws Error(missing|permission|protocol).
 RunKey find_node_key(const LaunchOptions& options, const Environment& environment);
 
 // The key of the ranks of one run.

@@ -167,6 +167,11 @@ bool NodeSession::take_places() {
 
 void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal); }
 
+void NodeSession::stop_waiting(const std::string& why, int exit_code) {
+  interruption_ = {
+      .cause = "error", .line = why, .block = fmt::format("fleetrun: {}\n", why), .exit_code = exit_code};
+}
+
 std::string NodeSession::place_of_first() const {
   return fmt::format("{} at {}", name_of_first(), options_.members.meeting.describe());
 }

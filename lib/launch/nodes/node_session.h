@@ -49,6 +49,9 @@ class NodeSession {
   bool was_spare() const { return was_spare_; }
   // From a callback of the loop during join(): ends it as this signal does.
   void stop_waiting(int signal);
+  // The same for a node that could not be started.
+  void stop_waiting(const std::string& why, int exit_code);
+  bool is_over() const { return over_; }  // as the first node decided
   // "waiting for node 1 (10.0.0.2)". On another node than the first, nodes may have joined up to 10 s ago.
   std::string describe_wait() const;
 

@@ -11,6 +11,7 @@
 #include "launch/host/limits.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
+#include "launch/starters/start_problem.h"
 #include "launch/nodes/node_session.h"
 #include "launch/nodes/places.h"
 #include "launch/report/report.h"
@@ -20,6 +21,7 @@
 #include "launch/run/shared_run.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/joining_control.h"
+#include "launch/starters/start_problem.h"
 #include "launch/supervise/exit_cause.h"
 
 namespace fleetrun::launch {
@@ -89,7 +91,14 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   ControlServer control(loop, logs,
                         [&joining](const std::string& request, const std::string&,
                                    const ControlServer::Reply& reply) { reply(joining.answer(request)); });
+  bool joined = false;
+  const LineReader news(loop, plan.starter_news, [&](std::string_view line) {
+    const StartProblem problem = parse_start_problem(line);
+    if (!joined) return nodes.stop_waiting(problem.line, problem.exit_code);
+    if (!nodes.is_over()) say(problem.line);
+  });
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
+  joined = true;
   if (nodes.was_spare()) return end_spare(say, logs, report);
   report.run_id = nodes.placed().run_id;
   ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });

@@ -40,6 +40,8 @@ void read_host_file(LaunchOptions& options, const SchedulerFacts& facts) {
   options.hosts = {list, options.hostfile.origin, options.hostfile.source};
 }
 
+constexpr const char* kPlaceOfStarter = "the rank of the node that starts the others";
+
 // Several hosts in --hosts or --hostfile are what they would be in --ips. One is this host with its slots.
 std::optional<Allocation> from_host_list(LaunchOptions& options) {
   if (!options.hosts.value || options.hosts.value->hosts.size() < 2) return std::nullopt;
@@ -55,6 +57,12 @@ std::optional<Allocation> from_host_list(LaunchOptions& options) {
     throw bad_allocation(fmt::format("{} is {}, but {} lists {}", options.ips.source, options.ips.value,
                                      options.hosts.source, list_hosts(allocation.nodes)));
   if (!is_given(options.ips)) options.ips = {list, options.hosts.origin, options.hosts.source};
+  const StartBy starter = options.start_by.value;
+  if (starter == StartBy::automatic || starter == StartBy::none || is_given(options.node_rank))
+    return allocation;
+  allocation.started_on_every_node = false;
+  allocation.start_by = starter;
+  fill(options.node_rank, std::optional(0), kPlaceOfStarter);
   return allocation;
 }
 
@@ -88,6 +96,31 @@ void fill_meeting(LaunchOptions& options, const Allocation& allocation) {
     fill(options.master_port, *allocation.master_port, allocation.master_source);
   else if (const auto port = port_of_job(allocation.job_id))
     fill(options.master_port, *port, allocation.job_id_source);
+}
+
+// In the batch script of a job of Slurm, and in the shell that salloc opens on its first node. Elsewhere srun would start a fleetrun
+// beside this one.
+bool is_on_first_node(const Allocation& allocation, const Environment& environment) {
+  return allocation.scheduler != Scheduler::slurm ||
+         environment.get_or("SLURMD_NODENAME", "") == allocation.nodes.front().host;
+}
+
+// What starts the other nodes, where nobody has.
+StartBy starter_of(const LaunchOptions& options, const Allocation& allocation,
+                   const Environment& environment) {
+  if (allocation.started_on_every_node || allocation.nodes.size() < 2) return StartBy::none;
+  if (options.start_by.value != StartBy::automatic) return options.start_by.value;
+  if (!is_on_first_node(allocation, environment)) return StartBy::none;
+  switch (allocation.scheduler) {
+    case Scheduler::slurm:
+      return StartBy::srun;
+    case Scheduler::pbs:
+      return StartBy::pbsdsh;
+    case Scheduler::lsf:
+      return StartBy::blaunch;
+    default:
+      return StartBy::none;
+  }
 }
 
 void apply(LaunchOptions& options, const Allocation& allocation) {
@@ -153,7 +186,7 @@ void check_node_count(const Allocation& allocation) {
 }
 
 void check_is_everywhere(const Allocation& allocation) {
-  if (!allocation.started_on_every_node)
+  if (!allocation.started_on_every_node && allocation.start_by == StartBy::none)
     throw bad_allocation(
         fmt::format("{} lists {} ({}), but nothing started this fleetrun on all of them", allocation.found_in,
                     plural(allocation.node_count, "node"), list_hosts(allocation.nodes)),
@@ -170,9 +203,22 @@ std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFa
   std::optional<Allocation> found = find_allocation(options, facts);
   if (!found) return std::nullopt;
   check_number(options, *found);
+  found->start_by = starter_of(options, *found, facts.environment);
+  const bool starts_others = found->start_by != StartBy::none;
+  if (starts_others) {
+    found->this_node = 0;
+    found->this_node_source = kPlaceOfStarter;
+  }
   options.scheduler = {word_of(found->scheduler), Origin::environment, found->describe()};
-  if (found->node_count > 1 && found->started_on_every_node && !found->is_one_rank()) apply(options, *found);
+  if (found->node_count > 1 && (found->started_on_every_node || starts_others) && !found->is_one_rank())
+    apply(options, *found);
   return found;
+}
+
+void take_nodes(LaunchOptions& options, const Allocation& allocation) {
+  if (allocation.scheduler != Scheduler::host_list)
+    options.scheduler = {word_of(allocation.scheduler), Origin::environment, allocation.describe()};
+  apply(options, allocation);
 }
 
 void check_can_start(const LaunchOptions& options, const std::optional<Allocation>& allocation) {

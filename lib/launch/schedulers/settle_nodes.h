@@ -13,6 +13,9 @@ namespace fleetrun::launch {
 // take part. Throws Error(usage) when the sources contradict each other or make no sense.
 std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts);
 
+// Takes the nodes of `allocation`, and the place of this node among them, for each flag that the user left out.
+void take_nodes(LaunchOptions& options, const Allocation& allocation);
+
 // Throws Error(usage) when a run cannot start from here: as one of several tasks of a node, or in a batch script on one of several nodes.
 void check_can_start(const LaunchOptions& options, const std::optional<Allocation>& allocation);
 

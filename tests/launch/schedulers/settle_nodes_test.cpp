@@ -113,6 +113,58 @@ TEST_CASE("a batch script on several nodes says how to start the others") {
   CHECK(start_error({"--nnodes=1"}, {{"SLURM_JOB_NODELIST", "n[1-3]"}}) == "no error");
 }
 
+TEST_CASE("in the batch script of Slurm srun starts the other nodes, and this one is node 0") {
+  const Texts script = {
+      {"SLURM_JOB_ID", "4242"}, {"SLURM_JOB_NODELIST", "n[1-3]"}, {"SLURMD_NODENAME", "n1"}};
+  const Settled settled = settle({}, script);
+  CHECK(settled.allocation->start_by == StartBy::srun);
+  CHECK(settled.options.ips.value == "n1,n2,n3");
+  CHECK(settled.options.node_rank.value == 0);
+  CHECK(settled.options.master_port.value == 19242);
+  CHECK(settled.options.log_dir.value == "log");
+  CHECK(start_error({}, script) == "no error");
+  CHECK(settle({"--start_by=ssh"}, script).allocation->start_by == StartBy::ssh);
+  CHECK(start_error({"--start_by=none"}, script) != "no error");
+  CHECK(settle({}, slurm_step()).allocation->start_by == StartBy::none);
+}
+
+TEST_CASE("in a shell of salloc that is on no node of the job nothing starts the nodes") {
+  const Texts shell = {{"SLURM_JOB_ID", "1"}, {"SLURM_JOB_NODELIST", "n[1-3]"}};
+  CHECK(settle({}, shell).allocation->start_by == StartBy::none);
+}
+
+TEST_CASE("in jobs of PBS and LSF their own programs start the other nodes") {
+  const Texts pbs = {{"PBS_NODEFILE", "nodes"}, {"PBS_JOBID", "7.server"}};
+  CHECK(settle({}, pbs, {{"nodes", "n1\nn2\n"}}).allocation->start_by == StartBy::pbsdsh);
+  const Settled lsf = settle({}, {{"LSB_MCPU_HOSTS", "n1 4 n2 4"}, {"LSB_JOBID", "8"}});
+  CHECK(lsf.allocation->start_by == StartBy::blaunch);
+  CHECK(lsf.options.ips.value == "n1,n2");
+}
+
+TEST_CASE("the user starts the hosts of a list unless --start_by names a program") {
+  CHECK(settle({"--hosts=a,b"}, {}).allocation->start_by == StartBy::none);
+  CHECK_FALSE(settle({"--hosts=a,b"}, {}).options.node_rank.value);
+  const Settled by_ssh = settle({"--hosts=a,b", "--start_by=ssh"}, {});
+  CHECK(by_ssh.allocation->start_by == StartBy::ssh);
+  CHECK(by_ssh.options.node_rank.value == 0);
+  CHECK(by_ssh.options.ips.value == "a,b");
+}
+
+TEST_CASE("an agent takes the same nodes as the fleetrun that starts it") {
+  const Settled first =
+      settle({"--start_by=ssh"},
+             {{"SLURM_JOB_ID", "4242"}, {"SLURM_JOB_NODELIST", "n[1-3]"}, {"SLURMD_NODENAME", "n1"}});
+  Allocation allocation = *first.allocation;
+  allocation.this_node = 2;
+  LaunchOptions options;
+  take_nodes(options, allocation);
+  CHECK(options.ips.value == first.options.ips.value);
+  CHECK(options.master_port.value == first.options.master_port.value);
+  CHECK(options.scheduler.value == first.options.scheduler.value);
+  CHECK(options.node_rank.value == 2);
+  CHECK(options.log_dir.value == "log.node2");
+}
+
 TEST_CASE("one of several tasks of a node is told to be the only one") {
   CHECK(
       start_error({}, slurm_step({{"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
