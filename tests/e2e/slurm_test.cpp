@@ -74,14 +74,98 @@ TEST_CASE("S5: when a rank fails all nodes end with its code, also where srun wo
   CHECK_MESSAGE(contains(end.err, "rank 1 exited with code 7"), end.err);
 }
 
-TEST_CASE("a batch script without srun says which line starts all nodes") {
+TEST_CASE("in a batch script fleetrun starts the other nodes through srun, and its output comes once") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Site site;
+  site.folder.write(
+      "script.sh",
+      "#!/bin/bash\nexport OF_THE_SCRIPT=yes\n\"$fleetrun\" --nproc_per_node=2 --console=all --cgroup=none "
+      "-- sh -c 'echo \"rank $RANK of $WORLD_SIZE, $OF_THE_SCRIPT\"'\n");
   const ChildResult end = site.run(
-      "job=$(sbatch --parsable -N2 --output=out --wrap=\"$fleetrun -- /bin/true\"); await $job FAILED; "
+      "job=$(sbatch --parsable -N2 --output=out script.sh); await $job COMPLETED; cat out; ls home -A");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  for (const char* line : {"rank 0 of 4, yes", "rank 1 of 4, yes", "rank 2 of 4, yes", "rank 3 of 4, yes"})
+    CHECK_MESSAGE(contains(end.out, line), end.out, end.err);
+  const std::string banner = "Configuration Arguments";
+  CHECK_MESSAGE(contains(end.out, banner), end.out);
+  CHECK_MESSAGE(end.out.find(banner) == end.out.rfind(banner), end.out);
+  CHECK_FALSE(contains(end.out, ".fleetrun"));  // the key goes over standard input
+}
+
+TEST_CASE("in a batch script the exit code is that of the rank that failed on another node") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("script.sh",
+                    "#!/bin/bash\nexec \"$fleetrun\" --nproc_per_node=1 --cgroup=none -- sh -c "
+                    "'[ $RANK = 1 ] && exit 7; exec sleep 60'\n");
+  const ChildResult end = site.run(
+      "job=$(sbatch --parsable -N2 --output=out script.sh); await $job FAILED; "
       "scontrol show job $job | grep -o ' ExitCode=[0-9:]*'; cat out");
-  CHECK_MESSAGE(contains(end.out, " ExitCode=2:0"), end.out, end.err);
-  CHECK_MESSAGE(contains(end.out, "srun --ntasks-per-node=1 fleetrun"), end.out);
+  CHECK_MESSAGE(contains(end.out, " ExitCode=7:0"), end.out, end.err);
+  CHECK_MESSAGE(contains(end.out, "rank 1 exited with code 7"), end.out);
+}
+
+TEST_CASE("in a batch script a node that cannot start ends the job at once, with its reason") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("log.node1", "a file of mine");
+  const ChildResult end = site.run(
+      "job=$(sbatch --parsable -N2 --output=out --wrap='\"$fleetrun\" --cgroup=none -- sleep 60')\n"
+      "await $job FAILED; scontrol show job $job | grep -o ' ExitCode=[0-9:]*'; cat out");
+  CHECK_MESSAGE(contains(end.out, " ExitCode=73:0"), end.out, end.err);
+  CHECK_MESSAGE(contains(end.out, "node 1 (n2): "), end.out);
+  CHECK_MESSAGE(contains(end.out, "log.node1"), end.out);
+}
+
+TEST_CASE("scancel of a batch script with a plain fleetrun ends both nodes with 143, and leaves no process") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("script.sh",
+                    "#!/bin/bash\nexec \"$fleetrun\" --nproc_per_node=1 --cgroup=none -- sh -c "
+                    "': > up$RANK; exec sleep 77'\n");
+  const ChildResult end = site.run(
+      "job=$(sbatch --parsable -N2 --output=out script.sh)\n"
+      "until_true '[ -e up0 ] && [ -e up1 ]'\n"
+      "scancel $job; await $job CANCELLED\n"
+      "until_true '! pgrep -f \"sleep 77\" >/dev/null && ! pgrep -x fleetrun >/dev/null && ! pgrep -x srun'\n"
+      "grep -o '\"exit_code\": *[0-9]*' log/report.json log.node1/report.json");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  for (const char* folder : {"log/", "log.node1/"})
+    CHECK_MESSAGE(contains(end.out, std::string(folder) + "report.json:\"exit_code\": 143"), end.out,
+                  end.err);
+}
+
+TEST_CASE("SIGKILL of the fleetrun in a batch script ends the other node, too") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("script.sh",
+                    "#!/bin/bash\n\"$fleetrun\" --nproc_per_node=1 --cgroup=none -- sh -c "
+                    "': > up$RANK; exec sleep 77' & echo $! > front; wait; sleep 60\n");
+  const ChildResult end = site.run(
+      "job=$(sbatch --parsable -N2 --output=out script.sh)\n"
+      "until_true '[ -e up0 ] && [ -e up1 ]'; kill -9 $(cat front)\n"
+      "until_true '! pgrep -f \"sleep 77\" >/dev/null && ! pgrep -x fleetrun >/dev/null && ! pgrep -x srun'\n"
+      "state $job; scancel $job");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  CHECK(contains(end.out, "RUNNING"));  // the nodes ended because of fleetrun, not of Slurm
+}
+
+TEST_CASE("S3: when Slurm's daemons of a node are killed the run ends, and no rank is left there") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("script.sh",
+                    "#!/bin/bash\nexec \"$fleetrun\" --nproc_per_node=1 --cgroup=none -- sh -c "
+                    "': > up$RANK; exec sleep 77'\n");
+  const ChildResult end = site.run(
+      "job=$(sbatch --parsable -N2 --no-requeue --output=out script.sh)\n"
+      "until_true '[ -e up0 ] && [ -e up1 ]'\n"
+      "kill -9 $(pgrep -f 'slurmd -N n2'); kill -9 $(pgrep -f 'slurmstepd: .*\\.0\\]')\n"
+      "until_true '! pgrep -f \"sleep 77\" >/dev/null && ! pgrep -x fleetrun >/dev/null'\n"
+      "until_true 'state '$job' | grep -q -e FAILED -e NODE_FAIL'; state $job\n"
+      "grep -o '\"exit_code\": *[0-9]*' log/report.json; cat out");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  CHECK_MESSAGE(contains(end.out, "\"exit_code\": 75"), end.out, end.err);
+  CHECK_MESSAGE(contains(end.out, "lost node 1 (n2)"), end.out, end.err);
 }
 
 const std::string kBatch =

@@ -105,7 +105,8 @@ void RunLoop::join_others(NodeSession& nodes) {
   nodes.answer_with([own = run_control()](const std::string& request, const std::string& sender) {
     return own.answer(request, sender);
   });
-  shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv});
+  shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv,
+                                     plan_.options.given_key && !nodes.is_first()});
   shared_control_.emplace(loop_, nodes, run_control());
   const LaunchOptions& options = plan_.options;
   if (display_.draw_interval() || options.metrics_port.value || !options.metrics_file.value.empty())

@@ -74,7 +74,8 @@ void SharedRun::hurry(const Event& event) {
   if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
 }
 
-// What has no rank has a node. To the others a node whose front process is gone is a lost one.
+// What has no rank has a node. To the others a node whose front process is gone is a lost one, and so is one that lost its starter, of which
+// SIGHUP tells (launch/starters/agent.h).
 NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& time) const {
   NodeFailure failure = {.at = time.at,
                          .error = time.error,
@@ -88,6 +89,13 @@ NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& ti
     failure.rank = verdict.number_of(*verdict.rank);
   else if (!is_of_all_ranks(verdict.cause))
     failure.line += " on " + sources_.nodes.own_name();
+  if (sources_.is_agent && verdict.cause == Cause::stopped && verdict.signal == SIGHUP) {
+    failure.cause = facts_of(Cause::node_lost).name;
+    failure.line =
+        fmt::format("lost {}: the connection over which it was started has ended", sources_.nodes.own_name());
+    failure.exit_code = static_cast<int>(ErrorKind::temporary);
+    failure.signal = 0;
+  }
   failure.block = fmt::format("fleetrun: {}\n", failure.line);
   return failure;
 }

@@ -31,6 +31,7 @@ class SharedRun {
     RunState state;
     RuntimeSupport& support;
     const std::vector<std::string>& command;  // of a worker
+    bool is_agent = false;                    // another fleetrun started this one
   };
   explicit SharedRun(const Sources& sources) : sources_(sources) {}
 

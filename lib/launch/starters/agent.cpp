@@ -54,7 +54,7 @@ void end_with(const UniqueFd& input) {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   if (::getppid() == us) {
     wait_for_end(input.get());
-    if (::getppid() == us) ::kill(us, SIGTERM);
+    if (::getppid() == us) ::kill(us, SIGHUP);
   }
   ::_exit(0);
 }
@@ -93,6 +93,7 @@ void Agent::take_descriptors(bool by_input) {
   if (::dup2(nothing.get(), STDIN_FILENO) < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     throw Error(ErrorKind::os, fmt::format("dup2: {}", describe_errno(errno)));
   if (!by_input) return;
+  ::signal(SIGHUP, SIG_DFL);  // also under nohup
   end_with(input_);
   input_.reset();
 }

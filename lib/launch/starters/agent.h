@@ -19,7 +19,7 @@ bool is_agent_word(const std::string& word);
 class Agent {
  public:
   // Reads the order, and finds out which node this is. From now on the standard input of this process is empty, its standard output goes
-  // where the standard error goes, and it gets SIGTERM when the starter closes what was its standard input. Throws Error.
+  // where the standard error goes, and it gets SIGHUP when the starter closes what was its standard input. Throws Error.
   explicit Agent(const std::string& word);
 
   bool is_first() const {
