@@ -55,7 +55,9 @@ class Hosts {
     words.insert(words.end(), program.begin(), program.end());
     return std::make_unique<ChildProcess>(
         words, ChildOptions{.folder = folder_ / "work",
-                            .environment = {{"PATH", (folder_ / "bin") + ":" + std::getenv("PATH")},
+                            .environment = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                            {"PATH", (folder_ / "bin") + ":" + std::getenv("PATH")},
                                             {"HOME", folder_ / "home"},
                                             {"OF_THE_FRONT", "a 'b'\n\"c\""}}});
   }
@@ -227,6 +229,27 @@ TEST_CASE("a host that loses power ends the run, and its loss is the cause") {
   const ChildResult end = run->wait();
   CHECK(end.code == 75);
   CHECK_MESSAGE(contains(end.err, "lost node 1 (127.0.0.2"), end.err);
+  CHECK(hosts.nothing_left());
+}
+
+TEST_CASE("--start_by=mpirun starts the run on all hosts, and a rank that fails there ends it") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  if (!contains(run_child({"/bin/sh", "-c", "mpirun --version"}).out, "Open MPI"))
+    LEAVE_OUT("there is no Open MPI");
+  Hosts hosts;
+  const Words by_mpirun = {"--start_by=mpirun", "--console=all"};
+  const ChildResult good =
+      hosts.run(by_mpirun, {"sh", "-c", "echo \"rank $RANK of $WORLD_SIZE: $OF_THE_FRONT\""});
+  CHECK_MESSAGE(good.code == 0, good.out, good.err);
+  for (const char* rank : {"rank 0 of 3: a 'b'", "rank 1 of 3: a 'b'", "rank 2 of 3: a 'b'"})
+    CHECK_MESSAGE(contains(good.out, rank), good.out, good.err);
+  const ChildResult bad = hosts.run(by_mpirun, {"sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 60"});
+  CHECK(bad.code == 7);
+  CHECK_MESSAGE(contains(bad.err, "rank 2 exited with code 7"), bad.err);
+  hosts.folder().write("work/log.node2", "a file of mine");
+  const ChildResult none = hosts.run(by_mpirun, {"sleep", "60"});
+  CHECK(none.code == 73);
+  CHECK_MESSAGE(contains(none.err, "node 2 (127.0.0.3): its fleetrun ended with code 73"), none.err);
   CHECK(hosts.nothing_left());
 }
 

@@ -18,7 +18,7 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kShownLines = 5;
+constexpr std::size_t kShownLines = 30;  // mpirun explains a lot after the line that matters
 constexpr std::size_t kLongestLine = 64 << 10;
 
 bool is_ours(int code) {

@@ -1,0 +1,151 @@
+// fleetrun starts itself on other nodes through programs of batch systems. Scripts that behave as the manuals of these programs say play them.
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "e2e/launcher.h"
+#include "e2e/nodes/cluster.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::starters_test {
+namespace {
+
+std::optional<std::string> missing() {
+  if (::geteuid() != 0 || run_child({"/bin/sh", "-c", "unshare -m -u true"}).code != 0)
+    return "there are no namespaces for hosts with names of their own";
+  return std::nullopt;
+}
+
+// Runs its words as the host $node, with nothing of our environment but a few variables, in /.
+constexpr const char* kAsHost = R"sh(
+as_host() {
+  node=$1; shift
+  cd /; exec env -i PATH="$PATH" HOME="$HOME" "PBS_NODEFILE=$PBS_NODEFILE" PBS_JOBID=7.server PBS_TASKNUM=9 \
+    unshare -u sh -c 'hostname "$0"; exec "$@"' "$node" "$@"
+}
+)sh";
+
+// OpenPBS: once on each node with -u; what it starts reads /dev/null and writes into the files of the job.
+constexpr const char* kPbsdsh = R"sh(
+[ "$1 $2" = "-u --" ] || { echo "pbsdsh: $*" >&2; exit 9; }
+shift 2
+for node in n1 n2 n3; do (as_host $node "$@") </dev/null >>"$JOB_OUTPUT" 2>&1 & tasks="$tasks $!"; done
+for task in $tasks; do wait $task || code=$?; done
+exit ${code:-0}
+)sh";
+
+// Spectrum LSF: one host, like rsh, with the standard input; without a shell between.
+constexpr const char* kBlaunch = R"sh(
+[ "$1" = -no-shell ] || { echo "blaunch: $*" >&2; exit 9; }
+node=$2
+shift 2
+[ ! -e "$JOB_OUTPUT.without_$node" ] || { echo "blaunch: $node does not answer" >&2; exit 5; }
+as_host $node "$@"
+)sh";
+
+// A job with the nodes n1, n2 and n3, in a mount namespace where these names are loopback addresses.
+class Job {
+ public:
+  Job() {
+    for (const char* name : {"bin", "home", "work"}) std::filesystem::create_directory(folder_ / name);
+    program("pbsdsh", kPbsdsh);
+    program("blaunch", kBlaunch);
+    folder_.write("names", "127.0.0.1 localhost n1\n127.0.0.2 n2\n127.0.0.3 n3\n");
+    folder_.write("nodes", "n1\nn1\nn2\nn2\nn3\nn3\n");
+  }
+
+  ChildResult run(const Words& flags, const Words& program,
+                  std::map<std::string, std::string> variables) const {
+    Words words = {"/usr/bin/env",
+                   "unshare",
+                   "-m",
+                   "/bin/sh",
+                   "-c",
+                   "mount --bind \"$0\" /etc/hosts; exec \"$@\"",
+                   folder_ / "names",
+                   FLEETRUN_BINARY,
+                   "--cgroup=none",
+                   "--nproc_per_node=1",
+                   "--master_port=" + std::to_string(meeting_)};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.emplace_back("--");
+    words.insert(words.end(), program.begin(), program.end());
+    variables.insert({{"PATH", (folder_ / "bin") + ":" + std::getenv("PATH")},
+                      {"HOME", folder_ / "home"},
+                      {"JOB_OUTPUT", folder_ / "output"},
+                      {"OF_THE_SCRIPT", "yes"}});
+    return ChildProcess(words, {.folder = folder_ / "work", .environment = variables}).wait();
+  }
+  ChildResult run_pbs(const Words& flags, const Words& program) const {
+    return run(flags, program, {{"PBS_NODEFILE", folder_ / "nodes"}, {"PBS_JOBID", "7.server"}});
+  }
+  ChildResult run_lsf(const Words& flags, const Words& program) const {
+    return run(flags, program, {{"LSB_MCPU_HOSTS", "n1 2 n2 2 n3 2"}, {"LSB_JOBID", "7"}});
+  }
+  const TemporaryFolder& folder() const { return folder_; }
+
+ private:
+  void program(const std::string& name, const std::string& script) const {
+    folder_.write("bin/" + name, "#!/bin/sh\n" + std::string(kAsHost) + script);
+    std::filesystem::permissions(folder_ / ("bin/" + name), std::filesystem::perms::owner_all);
+  }
+
+  const TemporaryFolder folder_;
+  const int meeting_ = free_port();
+};
+
+const Words kTellPlace = {"sh", "-c", "echo \"rank $RANK of $WORLD_SIZE in $PWD, $OF_THE_SCRIPT\""};
+const Words kRank2Fails = {"sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 60"};
+
+void check_places(const ChildResult& end, const Job& job) {
+  CHECK_MESSAGE(end.code == 0, end.out, end.err, job.folder().read("output"));
+  for (const char* rank : {"rank 0", "rank 1", "rank 2"})
+    CHECK_MESSAGE(contains(end.out, rank + (" of 3 in " + (job.folder() / "work")) + ", yes"), end.out,
+                  end.err);
+  const std::string banner = "Configuration Arguments";
+  CHECK(end.out.find(banner) == end.out.rfind(banner));
+}
+
+TEST_CASE("in a job of PBS pbsdsh starts the other nodes") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  check_places(job.run_pbs({"--console=all"}, kTellPlace), job);
+  const ChildResult bad = job.run_pbs({}, kRank2Fails);
+  CHECK(bad.code == 7);
+  CHECK_MESSAGE(contains(bad.err, "rank 2 exited with code 7"), bad.err);
+}
+
+TEST_CASE("the file with the key for pbsdsh is private and goes with the run") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  const ChildResult end = job.run_pbs({}, {"sh", "-c", "stat -c '%a %n' \"$HOME\"/.fleetrun/* > files$RANK"});
+  CHECK_MESSAGE(end.code == 0, end.err);
+  const std::string files = job.folder().read("work/files1");
+  CHECK_MESSAGE(files.starts_with("600 "), files);
+  CHECK(files.find('\n') == files.size() - 1);
+  CHECK(std::filesystem::is_empty(job.folder() / "home/.fleetrun"));
+}
+
+TEST_CASE("in a job of LSF blaunch starts the other nodes") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  check_places(job.run_lsf({"--console=all"}, kTellPlace), job);
+  CHECK_FALSE(job.folder().has("home/.fleetrun"));
+  const ChildResult bad = job.run_lsf({}, kRank2Fails);
+  CHECK(bad.code == 7);
+  CHECK_MESSAGE(contains(bad.err, "rank 2 exited with code 7"), bad.err);
+}
+
+TEST_CASE("a node that blaunch cannot reach ends the run at once, with what blaunch says") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  job.folder().write("output.without_n3", "");
+  const ChildResult end = job.run_lsf({}, {"sleep", "60"});
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err, "node 2 (n3): blaunch exited with code 5: blaunch: n3 does not answer"),
+                end.err);
+}
+
+}  // namespace
+}  // namespace fleetrun::starters_test
