@@ -246,6 +246,7 @@ TEST_CASE("--start_by=mpirun starts the run on all hosts, and a rank that fails 
   const ChildResult bad = hosts.run(by_mpirun, {"sh", "-c", "[ $RANK = 2 ] && exit 7; exec sleep 60"});
   CHECK(bad.code == 7);
   CHECK_MESSAGE(contains(bad.err, "rank 2 exited with code 7"), bad.err);
+  std::filesystem::remove_all(hosts.folder() / "work/log.node2");
   hosts.folder().write("work/log.node2", "a file of mine");
   const ChildResult none = hosts.run(by_mpirun, {"sleep", "60"});
   CHECK(none.code == 73);
