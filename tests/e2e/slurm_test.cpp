@@ -237,5 +237,24 @@ TEST_CASE(
   CHECK((weights_of(true) == wanted));
 }
 
+// As Kubernetes and Docker end a container.
+TEST_CASE("S6: SIGTERM to fleetrun as process 1 of a container ends the ranks in their own way, with 143") {
+  if (::geteuid() != 0 || run_child({"/bin/sh", "-c", "unshare -m -p -f --mount-proc true"}).code != 0)
+    LEAVE_OUT("there are no namespaces");
+  const TemporaryFolder folder;
+  const ChildResult end = run_child(
+      {"/usr/bin/timeout", "50", "bash", "-c",
+       kFunctions +
+           std::string(
+               "unshare -m -p -f --mount-proc " FLEETRUN_BINARY " --nproc_per_node=2 --cgroup=none -- sh -c "
+               "'trap \": > saved$RANK; exit 0\" TERM; : > up$RANK; while :; do sleep 0.05; done' & outer=$!\n"
+               "until_true '[ -e up0 ] && [ -e up1 ]'; kill -TERM $(pgrep -P $outer)\n"
+               "wait $outer; echo \"code $?\"; ls")},
+      {.folder = folder.path()});
+  CHECK_MESSAGE(contains(end.out, "code 143"), end.out, end.err);
+  CHECK(folder.has("saved0"));
+  CHECK(folder.has("saved1"));
+}
+
 }  // namespace
 }  // namespace fleetrun::slurm_test

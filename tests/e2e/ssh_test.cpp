@@ -145,6 +145,17 @@ TEST_CASE("a rank that fails on another host ends the run everywhere with its co
   CHECK(hosts.nothing_left());
 }
 
+TEST_CASE("--max_restart restarts the ranks of all hosts without starting the hosts again") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  Hosts hosts;
+  const ChildResult end = hosts.run(
+      {"--max_restart=1", "--restart_delay=0"},
+      {"sh", "-c", "[ $RANK = 2 ] && [ ! -e failed ] && : > failed && exit 7; : > again$RANK; sleep 0.2"});
+  CHECK_MESSAGE(end.code == 0, end.err);
+  for (const char* file : {"work/again0", "work/again1", "work/again2"}) CHECK(hosts.folder().has(file));
+  CHECK_MESSAGE(!contains(end.err, "ssh exited"), end.err);
+}
+
 TEST_CASE("a host that ssh cannot reach ends the run at once, with its name and what ssh says") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   Hosts hosts;
