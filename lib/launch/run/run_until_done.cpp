@@ -11,7 +11,6 @@
 #include "launch/host/limits.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
-#include "launch/starters/start_problem.h"
 #include "launch/nodes/node_session.h"
 #include "launch/nodes/places.h"
 #include "launch/report/report.h"

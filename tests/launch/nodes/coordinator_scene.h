@@ -16,8 +16,9 @@ inline const TimePoint kStart = TimePoint() + std::chrono::hours(1);
 struct Scene {
   explicit Scene(const CoordinatorOptions& options) : coordinator(options, kStart) {}
   explicit Scene(int nodes, RestartPolicy restart = {.most = 0}, std::vector<std::string> names = {})
-      : coordinator({.nodes = nodes, .run_id = "run", .names = std::move(names), .restart = std::move(restart)},
-                    kStart) {}
+      : coordinator(
+            {.nodes = nodes, .run_id = "run", .names = std::move(names), .restart = std::move(restart)},
+            kStart) {}
 
   void take(const Coordinator::Actions& actions) {
     for (const auto& action : actions) {
