@@ -231,6 +231,21 @@ TEST_CASE("when fleetrun is killed the other hosts end what it started there") {
   CHECK(hosts.nothing_left());
 }
 
+TEST_CASE("when the process that started the other hosts is killed the run ends with 75") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  Hosts hosts;
+  const auto run = hosts.start_run({}, {"sh", "-c", ": > up$RANK; exec sleep 60"});
+  REQUIRE(comes_true([&] { return hosts.folder().has("work/up1") && hosts.folder().has("work/up2"); }, 30s));
+  // fleetrun starts it before the process that runs the ranks.
+  const ChildResult first = run_child({"/usr/bin/env", "pgrep", "-o", "-P", std::to_string(run->pid())});
+  REQUIRE(first.code == 0);
+  ::kill(std::stoi(first.out), SIGKILL);
+  const ChildResult end = run->wait();
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err, "the connection over which it was started has ended"), end.err);
+  CHECK(hosts.nothing_left());
+}
+
 TEST_CASE("a host that loses power ends the run, and its loss is the cause") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   Hosts hosts;
