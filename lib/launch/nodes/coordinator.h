@@ -3,7 +3,7 @@
 // decides for the ranks there.
 //
 //   joining   --all have joined and fit together-----> preparing: each node holds its ports and names them
-//   joining   --they do not fit, or --join_timeout---> over
+//   joining   --they do not fit, or --join_timeout---> over; with `without_missing`, preparing without the missing nodes
 //   preparing --all are ready------------------------> running
 //   preparing --a node fails or is lost--------------> over
 //   running   --a node fails or is lost--------------> stopping: the other nodes end their ranks
@@ -51,6 +51,7 @@ struct CoordinatorOptions {
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration note_every = std::chrono::seconds(10);       // pause between notes on missing nodes
   Clock::duration elastic_timeout = std::chrono::seconds(30);  // wait for more nodes when enough are there
+  bool without_missing = false;  // after join_timeout, go on with the nodes that have joined
   RestartPolicy restart;
 
   int most_running() const { return nodes - spares; }
@@ -139,6 +140,7 @@ class Coordinator {
   bool has_room_for(const Node& node) const;
   int candidates() const;
   void take_places();
+  void add_missing();
   Actions tell_places() const;
   Tell note_for_waiting(const Node& node) const;
   std::optional<TimePoint> take_in_at() const;

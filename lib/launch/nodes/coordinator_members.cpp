@@ -135,7 +135,8 @@ Coordinator::Actions Coordinator::place(TimePoint now) {
 std::optional<std::string> Coordinator::differences() const {
   std::vector<std::string> lines;
   for (const Node& node : nodes_)
-    compare(nodes_.front().join.terms, name_of(nodes_.front()), node.join.terms, name_of(node), lines);
+    if (node.state != State::lost)
+      compare(nodes_.front().join.terms, name_of(nodes_.front()), node.join.terms, name_of(node), lines);
   for (const Node& node : waiting_)
     compare(nodes_.front().join.terms, name_of(nodes_.front()), node.join.terms, address_of(node), lines);
   return as_objection(std::move(lines));
@@ -161,6 +162,8 @@ std::string Coordinator::missing() const {
 Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
   if (begin_by_ && now >= *begin_by_) return begin_if_enough(now);
   const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();
+  if (now >= began_ + options_.join_timeout && options_.without_missing && !waiting_.empty())
+    return place(now);
   if (now >= began_ + options_.join_timeout && !begin_by_)
     return end(
         failure_of_nodes(ErrorKind::temporary,
@@ -207,6 +210,18 @@ void Coordinator::take_places() {
   std::vector<Node> placed;
   for (const std::size_t node : rank_order(claims)) placed.push_back(std::move(nodes_[node]));
   nodes_ = std::move(placed);
+  if (options_.without_missing) add_missing();
+}
+
+// A node that has not joined counts as lost, and its place has no host name.
+void Coordinator::add_missing() {
+  for (int place = 0; place < options_.nodes; ++place) {
+    if (place < std::ssize(nodes_) && nodes_[place].join.node_rank.value_or(place) <= place) continue;
+    Node missing;
+    missing.state = State::lost;
+    if (place < std::ssize(options_.names)) missing.join.address = options_.names[place];
+    nodes_.insert(nodes_.begin() + place, std::move(missing));
+  }
 }
 
 Coordinator::Actions Coordinator::tell_places() const {

@@ -6,10 +6,10 @@
 
 namespace fleetrun::launch {
 
-void NodeQuestions::ask(PeerId node, Ask ask, Done done, TimePoint now) {
+void NodeQuestions::ask(PeerId node, Ask ask, Done done, TimePoint now, Clock::duration patience) {
   ask.id = ++last_id_;
   Line& line = lines_[node];
-  line.waiting.push_back({std::move(ask), std::move(done), now + kPatience});
+  line.waiting.push_back({std::move(ask), std::move(done), now + patience});
   if (line.sent == 0) send_next(node);
 }
 

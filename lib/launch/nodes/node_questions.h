@@ -17,7 +17,7 @@ namespace fleetrun::launch {
 
 class NodeQuestions {
  public:
-  static constexpr auto kPatience = std::chrono::seconds(2);  // time for each answer, from ask() on
+  static constexpr Clock::duration kPatience = std::chrono::seconds(2);  // for each answer, from ask() on
 
   using Send = std::function<void(PeerId node, const Ask& ask)>;
   // Called once per question. No answer: the node is lost, or did not answer in time.
@@ -26,7 +26,7 @@ class NodeQuestions {
   explicit NodeQuestions(Send send) : send_(std::move(send)) {}
 
   // Chooses `ask.id`.
-  void ask(PeerId node, Ask ask, Done done, TimePoint now);
+  void ask(PeerId node, Ask ask, Done done, TimePoint now, Clock::duration patience = kPatience);
   void heard(PeerId node, const Answer& answer);  // ignores a late answer, but the node can be asked again
   void lost(PeerId node);
   void woke(TimePoint now);  // at wake_at()

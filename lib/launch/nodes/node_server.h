@@ -36,8 +36,9 @@ class NodeServer {
   std::uint64_t dropped() const { return dropped_; }  // connections without a valid handshake
 
   // Calls `done` at once when the node is lost.
-  void ask(int node, Ask ask, NodeQuestions::Done done);
+  void ask(int node, Ask ask, NodeQuestions::Done done, Clock::duration patience = NodeQuestions::kPatience);
 
+  void stop_listening() { peers_.stop_listening(); }
   // The run is over: waits until each node has read that, or a deadline has passed.
   void finish();
 

@@ -114,6 +114,7 @@ void NodeSession::serve() {
                          .join_timeout = options_.join_timeout,
                          .note_every = kNoteEvery,
                          .elastic_timeout = options_.elastic_timeout,
+                         .without_missing = options_.without_missing,
                          .restart = options_.restart});
   if (!options_.command.empty())
     say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
@@ -266,9 +267,9 @@ void NodeSession::reply_to(const Ask& ask) {
 }
 
 void NodeSession::ask(int node, const std::string& request, const std::string& sender,
-                      NodeQuestions::Done done) {
+                      NodeQuestions::Done done, Clock::duration patience) {
   server_->ask(node, {.id = 0, .request = request, .sender = fmt::format("{} on {}", sender, own_name())},
-               std::move(done));
+               std::move(done), patience);
 }
 
 JsonValue NodeSession::ranks() const { return server_ ? server_->coordinator().ranks() : JsonValue(); }

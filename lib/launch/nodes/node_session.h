@@ -27,7 +27,9 @@ struct NodeSessionOptions {
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration elastic_timeout = std::chrono::seconds(30);
   bool takes_in_while_running = true;  // nodes that join during an attempt
-  RestartPolicy restart;               // of the run
+  bool without_missing =
+      false;              // after join_timeout, go on with those that have joined: their places have a host
+  RestartPolicy restart;  // of the run
 };
 
 // More than 10 members: options and callbacks, and the answers of the first node.
@@ -78,8 +80,13 @@ class NodeSession {
   // Answers the questions of the first node to this node.
   using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
   void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }
-  // On the first node: asks another node.
-  void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done);
+  // On the first node: asks a node, also this one.
+  void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done,
+           Clock::duration patience = NodeQuestions::kPatience);
+
+  // On the first node: later nodes find nobody at the meeting point, and try again.
+  void stop_listening() { server_->stop_listening(); }
+  bool is_connected() const { return link_->is_open(); }  // to the first node
 
   // On the first node: those of all nodes, for report.json.
   JsonValue ranks() const;

@@ -48,6 +48,27 @@ TEST_CASE("nodes without a rank get the free ones in the order in which they cam
   CHECK(scene.rank_of(9) == 2);
 }
 
+TEST_CASE(
+    "without_missing, the nodes that have joined go on after the time limit, and the others have no host") {
+  Scene scene(CoordinatorOptions{.nodes = 3,
+                                 .run_id = "run",
+                                 .names = {"a", "b", "c"},
+                                 .join_timeout = 5s,
+                                 .without_missing = true,
+                                 .restart = {}});
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, Scene::join(1, 2));
+  scene.take(scene.coordinator.woke(kStart + 5s));
+  REQUIRE(scene.last<Places>(2) != nullptr);
+  const auto& nodes = scene.last<Places>(2)->nodes;
+  REQUIRE(nodes.size() == 3);
+  CHECK(nodes[1].address == "b");
+  CHECK(nodes[1].host.empty());
+  CHECK(nodes[2].host == "host");
+  CHECK(scene.coordinator.peer_of(1) == std::nullopt);
+  CHECK(scene.coordinator.peer_of(2) == PeerId{2});
+}
+
 TEST_CASE("two nodes that claim one place: the second one is refused") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
