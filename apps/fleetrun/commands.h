@@ -9,6 +9,7 @@ namespace fleetrun {
 using launch::FoundFlags;
 
 int run_config_command(const FoundFlags& found, const Environment& environment);
+int run_doctor_command(const FoundFlags& found, const Environment& environment);
 int run_export_command(const FoundFlags& found, const Environment& environment);
 int run_bench_command(const FoundFlags& found, const Environment& environment);
 int run_logs_command(const FoundFlags& found, const Environment& environment);

@@ -1,9 +1,12 @@
 #include "subcommands.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "launch/cli/bench_table.h"
+#include "launch/cli/launch_flags.h"
 #include "launch/cli/launch_options.h"
 #include "launch/render/target.h"
 
@@ -28,6 +31,26 @@ Flag log_dir_flag() {
 
 Flag ranks_flag(const char* help) { return {.names = {"--rank"}, .argument = "RANKS", .help = help}; }
 
+// All flags of a run, so that the line of a run becomes one of the doctor by one word more. Its --help shows those that say where the
+// nodes are.
+std::vector<Flag> doctor_flags() {
+  static launch::LaunchOptions options;  // the rows refer to it
+  const std::vector<std::string> shown = {
+      "--ips",          "--hosts",       "--hostfile",       "--nnodes",        "--master",
+      "--node_rank",    "--master_addr", "--master_port",    "--rdzv_endpoint", "--scheduler",
+      "--join_timeout", "--key_file",    "--nproc_per_node", "--start_port",    "--log_dir"};
+  std::vector<Flag> flags = {json_flag()};
+  for (Flag& flag : launch::launch_flags(options)) {
+    if (flag.name() == "--help") continue;
+    if (std::find(shown.begin(), shown.end(), flag.name()) == shown.end()) flag.help.clear();
+    if (flag.name() == "--join_timeout")
+      flag.help =
+          "Seconds to wait until all nodes have joined; then the examination begins without the missing ones. By default 5";
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
 // The targets of render, for its --help.
 std::string describe_targets() {
   std::string text = "TARGET is one of these: ";
@@ -51,6 +74,17 @@ std::vector<Subcommand> make_subcommands() {
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_config_command},
+      {.name = "doctor",
+       .arguments = "[--json] [flags of the run] [script.py|program|job.json]",
+       .summary = "Examine the nodes of a run before its start: network, clocks, CPUs, disks, programs",
+       .details =
+           "Start it on every node with the flags of the run. The first node prints a table within about 10 s, and names each node that "
+           "differs or is slow. The exit code is 0, or 75 if something is wrong.",
+       .flags = doctor_flags(),
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .ends_flags = true,
+       .run = run_doctor_command},
       {.name = "export",
        .arguments = "JOB.json [KEY.PATH=VALUE...] OUT.safetensors",
        .summary = "Write the weights with which a job starts",

@@ -16,6 +16,7 @@
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
+#include "launch/doctor/doctor.h"
 #include "launch/host/core_binding.h"
 #include "launch/host/host_facts.h"
 #include "launch/host/surroundings.h"
@@ -151,6 +152,56 @@ int start_others_and_run(LaunchOptions& options, RunPlan plan, const Allocation&
   return run_under_guard(plan);
 }
 
+// ---- fleetrun doctor.
+
+constexpr int kFirstUsualPort = 6070;                       // of PaddlePaddle's ranks
+constexpr auto kDoctorsPatience = std::chrono::seconds(5);  // the whole examination takes 10 s
+
+std::vector<std::string> data_lists_of(const job::JobSpec& spec) {
+  std::vector<std::string> lists;
+  const auto add = [&](const job::DataSetSpec& data) {
+    for (const std::string* path : {&data.path, &data.list, &data.images, &data.labels})
+      if (!path->empty()) lists.push_back(*path);
+  };
+  add(spec.data.train);
+  if (spec.data.test) add(*spec.data.test);
+  return lists;
+}
+
+// A job that cannot run here is something to report.
+std::optional<job::ParsedJob> try_to_read_job(const LaunchOptions& options, const Environment& environment,
+                                              std::string& problem) {
+  if (options.program.empty()) return std::nullopt;
+  try {
+    std::optional<job::ParsedJob> job = read_job(options);
+    if (!job) find_program(requested_program(options), environment);
+    return job;
+  } catch (const Error& error) {
+    problem = error.message();
+    return std::nullopt;
+  }
+}
+
+void add_ports(const ClusterSpec& cluster, bool alone, ExaminedRun& run) {
+  const int first = cluster.start_port ? *cluster.start_port : kFirstUsualPort;
+  if (!cluster.start_port && alone) return;  // then the kernel chooses
+  for (int port = first; port < first + cluster.local_size(); ++port)
+    (cluster.start_port ? run.required_ports : run.usual_ports).push_back(port);
+}
+
+ExaminedRun examined_run(const LaunchOptions& options, const ClusterSpec& cluster,
+                         const std::optional<Membership>& members, const std::optional<job::ParsedJob>& job) {
+  ExaminedRun run;
+  if (members) run.address = members->address;
+  run.folders = {{"--log_dir", options.log_dir.value}};
+  add_ports(cluster, !members, run);
+  if (!job) return run;
+  run.folders.emplace_back("output.dir", job->spec.output.dir);
+  if (job->spec.checkpoint.dir) run.folders.emplace_back("checkpoint.dir", *job->spec.checkpoint.dir);
+  run.data_lists = data_lists_of(job->spec);
+  return run;
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -193,6 +244,33 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
                        : run_under_guard(plan);
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
+}
+
+int examine(LaunchOptions options, const Environment& environment,
+            const std::optional<Allocation>& allocation, DoctorOutput output) {
+  check_can_start(options, allocation);
+  if (options.log_dir.value.empty()) options.log_dir.value = environment.get_or("TMPDIR", "/tmp");
+  std::string problem;
+  const std::optional<job::ParsedJob> job = try_to_read_job(options, environment, problem);
+  const std::optional<EmbeddedRuntime> embedded = runtime_of(job);
+  const HostFacts host = probe(options);
+  const std::optional<Membership> members = find_members(options, host);
+  if (members) find_log_folder(options, *members, allocation);
+  const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
+  ExaminedRun run = examined_run(options, cluster, members, job);
+  run.job_problem = problem;
+  if (problem.empty()) run.terms = find_terms(options, cluster, job.has_value());
+  std::erase_if(run.terms, [](const auto& term) { return term.first == "fleetrun --version"; });
+  run.nccl = lint_nccl_variables({options, environment, embedded, cluster});
+  const bool patient = options.join_timeout.origin != Origin::fallback;
+  return run_doctor({.options = options,
+                     .environment = environment,
+                     .cluster = cluster,
+                     .members = members,
+                     .host = host.name,
+                     .run = run,
+                     .join_timeout = patient ? options.join_timeout.value : Clock::duration(kDoctorsPatience),
+                     .output = output});
 }
 
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,

@@ -6,6 +6,7 @@
 
 #include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
+#include "launch/doctor/doctor.h"
 #include "launch/schedulers/allocation.h"
 
 namespace fleetrun::launch {
@@ -16,7 +17,12 @@ int launch(LaunchOptions options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
 
-// The same for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
+// `fleetrun doctor`: examines the nodes on which launch() would start the run, and starts none. `options.program` may be empty. Returns
+// what run_doctor() returns.
+int examine(LaunchOptions options, const Environment& environment,
+            const std::optional<Allocation>& allocation, DoctorOutput output);
+
+// The same as launch() for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,
                           const Environment& environment);

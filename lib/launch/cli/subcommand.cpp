@@ -16,7 +16,8 @@ const Subcommand* subcommand_called(const std::vector<Subcommand>& subcommands, 
 
 FoundFlags read_flags(const Subcommand& subcommand, const std::vector<std::string>& words) {
   const std::string hint = fmt::format("fleetrun {} --help", subcommand.name);
-  FoundFlags found = read_flags(subcommand.flags, words, hint);
+  FoundFlags found = subcommand.ends_flags ? read_leading_flags(subcommand.flags, words)
+                                           : read_flags(subcommand.flags, words, hint);
   if (found.rest.size() > subcommand.most_words && !found.has("--help"))
     throw Error(ErrorKind::usage,
                 fmt::format("found {}, which is one word too many", found.rest[subcommand.most_words]), hint);

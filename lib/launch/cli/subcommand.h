@@ -16,9 +16,10 @@ struct Subcommand {
   std::string summary;       // begins with a verb and has no full stop
   std::string details = {};  // more sentences for its --help
   std::vector<Flag> flags = {};
-  std::vector<std::string> choices = {};                                          // for its first word
-  Completes completes = Completes::nothing;                                       // its words
-  std::size_t most_words = 0;                                                     // besides flags
+  std::vector<std::string> choices = {};     // for its first word
+  Completes completes = Completes::nothing;  // its words
+  std::size_t most_words = 0;                // besides flags
+  bool ends_flags = false;                   // its first word is a program, whose own flags follow
   int (*run)(const FoundFlags& found, const Environment& environment) = nullptr;  // returns the exit code
 };
 

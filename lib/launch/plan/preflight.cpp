@@ -76,6 +76,12 @@ void warn_of_overruled_variables(const PreflightRequest& request, std::vector<st
 
 }  // namespace
 
+std::vector<std::string> lint_nccl_variables(const PreflightRequest& request) {
+  const auto variables = nccl_variables(request);
+  if (variables.empty()) return {};
+  return lint_nccl(variables, probe_network(), request.cluster.node_count());
+}
+
 std::vector<std::string> preflight(const PreflightRequest& request) {
   std::vector<std::string> warnings;
   warn_of_overruled_variables(request, warnings);
@@ -85,9 +91,7 @@ std::vector<std::string> preflight(const PreflightRequest& request) {
   if (request.cluster.ipv6 && may_use_paddle(request.options))
     warnings.emplace_back(
         "PaddlePaddle splits PADDLE_TRAINER_ENDPOINTS at ':': its programs need IPv4 addresses of the nodes");
-  if (const auto variables = nccl_variables(request); !variables.empty())
-    for (std::string& warning : lint_nccl(variables, probe_network(), request.cluster.node_count()))
-      warnings.push_back(std::move(warning));
+  for (std::string& warning : lint_nccl_variables(request)) warnings.push_back(std::move(warning));
   if (request.cluster.device == DeviceKind::cuda)
     if (const auto gpus = probe_gpus(kNvmlLibrary, kDriverTime))
       for (std::string& warning : lint_gpus(*gpus, request.cluster.visible_gpus))

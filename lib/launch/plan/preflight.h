@@ -18,6 +18,9 @@ struct PreflightRequest {
   const ClusterSpec& cluster;
 };
 
+// What is probably wrong with the NCCL variables of the workers.
+std::vector<std::string> lint_nccl_variables(const PreflightRequest& request);
+
 // One warning per finding.
 std::vector<std::string> preflight(const PreflightRequest& request);
 

@@ -1,0 +1,38 @@
+#include "launch/doctor/device_facts.h"
+
+#include <fmt/format.h>
+
+#include "launch/host/gpu_facts.h"
+#include "launch/host/host_facts.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kDriverAnswer = std::chrono::milliseconds(2000);
+constexpr double kGiB = 1 << 30;
+
+std::string describe_gpu(const GpuFact& gpu) {
+  return fmt::format("{}, {:.0f} of {:.0f} GiB used", gpu.name, static_cast<double>(gpu.memory_used) / kGiB,
+                     static_cast<double>(gpu.memory_total) / kGiB);
+}
+
+}  // namespace
+
+void read_device_facts(NodeFacts& facts) {
+  const int files = probe_host().gpus;
+  if (files == 0) return;
+  const auto gpus = probe_gpus(kNvmlLibrary, kDriverAnswer);
+  if (!gpus) {
+    facts.gpu_problems.push_back(fmt::format("{} GPUs, and the driver does not answer within {:g} s", files,
+                                             in_seconds(kDriverAnswer)));
+    return;
+  }
+  std::vector<std::string> places;
+  for (const GpuFact& gpu : *gpus) {
+    places.push_back(std::to_string(places.size()));
+    facts.gpus.push_back(describe_gpu(gpu));
+  }
+  facts.gpu_problems = lint_gpus(*gpus, places);
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,41 @@
+// What is wrong with the nodes, from an examination. Decides, and touches nothing.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "launch/doctor/examination.h"
+
+namespace fleetrun::launch {
+
+struct DoctorFinding {
+  std::vector<int> nodes;  // the odd ones
+  std::string topic;       // "clock", "firewall", ...: one word for programs
+  std::string text;        // "node 2 (10.0.0.3, gamma): ..."
+  bool serious = true;     // the run would fail or be slow; otherwise a remark
+
+  bool operator==(const DoctorFinding&) const = default;
+};
+
+constexpr double kSlowShare = 0.9;  // of the median speed: a CPU below it is slow
+
+// All findings, the serious ones first.
+std::vector<DoctorFinding> judge(const Examination& examination);
+
+// What judge() consists of.
+std::vector<DoctorFinding> judge_presence(const Examination& examination);
+std::vector<DoctorFinding> judge_sameness(const Examination& examination);
+std::vector<DoctorFinding> judge_resources(const Examination& examination);
+std::vector<DoctorFinding> judge_devices(const Examination& examination);
+std::vector<DoctorFinding> judge_clocks(const Examination& examination);
+std::vector<DoctorFinding> judge_speeds(const Examination& examination);
+std::vector<DoctorFinding> judge_reach(const Examination& examination);
+std::vector<DoctorFinding> judge_links(const Examination& examination);
+
+// Whose speed a second measurement must confirm.
+std::vector<int> slow_nodes(const Examination& examination);
+// Whether a second measurement must confirm the loss or the stall of this link.
+bool is_suspicious(const LinkFacts& link);
+
+std::string name_of_node(const Examination& examination, int node);  // "node 2 (10.0.0.3, gamma)"
+
+}  // namespace fleetrun::launch
