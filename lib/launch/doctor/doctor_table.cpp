@@ -15,20 +15,25 @@ constexpr std::size_t kWidth = 80;
 constexpr int kMostInMatrix = 14;  // nodes: wider matrices show only rows with problems
 constexpr double kGiBOfTable = 1 << 30;
 
+std::string cell_text(const std::string& text, std::size_t width) {
+  constexpr std::size_t kDots = 3;
+  return text.size() <= width ? printable(text) : printable_start(text, width - kDots);
+}
+
 std::string nodes_table(const Examination& examination) {
   std::string text =
       fmt::format("{:>4}  {:<15} {:<14} {:>5} {:>8} {:>7} {:>7} {:>6} {:>4}\n", "NODE", "ADDRESS", "HOST",
                   "CORES", "GFLOP/s", "MEM GiB", "SHM GiB", "CLOCK", "GPUS");
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-    const std::string address = printable_start(one.address.empty() ? "-" : one.address, 15);
+    const std::string address = cell_text(one.address.empty() ? "-" : one.address, 15);
     if (!one.facts) {
       text += fmt::format("{:>4}  {:<15} {:<14}\n", node, address, "no answer");
       continue;
     }
     const NodeFacts& facts = *one.facts;
     text += fmt::format("{:>4}  {:<15} {:<14} {:>5} {:>8} {:>7.1f} {:>7.1f} {:>6} {:>4}\n", node, address,
-                        printable_start(facts.host, 14), facts.cores,
+                        cell_text(facts.host, 14), facts.cores,
                         one.speed ? fmt::format("{:.1f}", one.speed->gflops) : "-",
                         static_cast<double>(facts.memory_free) / kGiBOfTable,
                         static_cast<double>(facts.shm_free) / kGiBOfTable,

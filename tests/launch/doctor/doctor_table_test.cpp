@@ -37,7 +37,7 @@ TEST_CASE("the table says which node cannot connect to which, and what is wrong"
 TEST_CASE("the table says that nothing is wrong, and notes follow") {
   Examination examination = testing::healthy(2);
   CHECK(contains(doctor_table(examination, judge(examination)), "\nnothing wrong was found\n"));
-  examination.nodes[0].speed->share = 0.5;
+  examination.nodes[0].speed = CpuSpeed{10, 0.5};
   CHECK(contains(doctor_table(examination, judge(examination)),
                  "\nnothing wrong was found\n  note: node 0 (10.0.0.1, host0): other programs"));
 }
