@@ -103,6 +103,11 @@ class Namespaces {
   }
   void let_through(int node) const { nft(node, "delete table inet fault"); }
   void drop_one_way(int node) const { rule(node, "input", "drop"); }
+  // Nobody can connect to the node, and its own connections work.
+  void refuse_connections(int node) const { rule(node, "input", "tcp flags & (syn | ack) == syn drop"); }
+  void set_mtu(int node, int bytes) const {
+    ip({"-n", name(node), "link", "set", "eth0", "mtu", std::to_string(bytes)});
+  }
   // Packets to the node are answered with resets, as a firewall does that has forgotten its connections.
   void reset_all(int node) const { rule(node, "input", "meta l4proto tcp reject with tcp reset"); }
   void lose(int node, int percent) const {

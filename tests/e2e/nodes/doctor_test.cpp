@@ -1,0 +1,174 @@
+// fleetrun doctor on nodes that are network namespaces of this machine: one fault at a time, and none.
+#include "e2e/faults/test_cgroup.h"
+#include "e2e/nodes/cluster.h"
+#include "support/soak.h"
+
+namespace fleetrun::doctor_test {
+namespace {
+
+constexpr int kNodes = 4;
+constexpr int kOdd = 2;  // the node with the fault
+
+// The doctor's answer on the first node.
+struct Answer {
+  int code = 0;
+  nlohmann::json whole;
+  std::string all;  // for the message of a failed check
+
+  std::vector<std::string> topics() const {
+    std::vector<std::string> found;
+    for (const auto& finding : whole["findings"])
+      if (finding["serious"].get<bool>()) found.push_back(finding["topic"].get<std::string>());
+    return found;
+  }
+};
+
+Answer examine(Cluster& cluster, const Words& words = {}) {
+  Words all = {"doctor", "--json"};
+  for (int node = 0; node < cluster.nodes(); ++node) {
+    Words command = all;
+    for (const std::string& word : cluster.by_list(node)) command.push_back(word);
+    command.insert(command.end(), words.begin(), words.end());
+    cluster.start_exactly(node, command);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<ChildResult> ends = cluster.ends();
+  CHECK(std::chrono::steady_clock::now() - start < within(10s));
+  Answer answer = {.code = ends[0].code, .whole = {}, .all = ends[0].out + ends[0].err};
+  REQUIRE_MESSAGE(!ends[0].out.empty(), answer.all);
+  answer.whole = nlohmann::json::parse(ends[0].out);
+  for (const ChildResult& end : ends) CHECK_MESSAGE(end.code == answer.code, end.err);
+  return answer;
+}
+
+// The fault and nothing else is found, and its node is named.
+void check_found(const Answer& answer, const std::string& topic, const std::string& text) {
+  CHECK_MESSAGE(answer.code == 75, answer.all);
+  REQUIRE_MESSAGE(answer.topics() == std::vector<std::string>{topic}, answer.all);
+  const auto& finding = answer.whole["findings"][0];
+  CHECK(finding["nodes"] == nlohmann::json{kOdd});
+  CHECK_MESSAGE(contains(finding["text"].get<std::string>(), text), answer.all);
+}
+
+TEST_CASE("the doctor finds nothing on healthy nodes") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  for (int run = 0; run < testing::soak_count(1); ++run) {
+    CAPTURE(run);
+    Cluster cluster(kNodes, &network);
+    const Answer answer = examine(cluster);
+    CHECK_MESSAGE(answer.code == 0, answer.all);
+    CHECK_MESSAGE(answer.topics().empty(), answer.all);
+    CHECK(answer.whole["links"].size() == kNodes * (kNodes - 1));
+    CHECK(cluster.nothing_left());
+  }
+}
+
+TEST_CASE("the doctor names a slow node: a CPU quota of 50 %") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const auto group = TestCgroup::make("cpu");
+  if (!group || !(group->version() == 1 ? group->set("cpu.cfs_quota_us", "50000")
+                                        : group->set("cpu.max", "50000 100000")))
+    LEAVE_OUT("this process may not make a cgroup with a CPU quota");
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  cluster.start_after(kOdd, {"/bin/sh", "-c", group->enter() + "; exec \"$@\"", "sh"});
+  check_found(examine(cluster), "cpu", "its CPU is slow");
+}
+
+TEST_CASE("the doctor names a node that nobody can connect to, though it can connect to all") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  network.refuse_connections(kOdd);
+  Cluster cluster(kNodes, &network);
+  check_found(examine(cluster), "firewall", "nodes 0, 1, 3 cannot connect to it");
+}
+
+TEST_CASE("the doctor names a node to which 5 % of the packets are lost") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  network.lose(kOdd, 5);
+  Cluster cluster(kNodes, &network);
+  check_found(examine(cluster), "loss", "packets are lost");
+}
+
+TEST_CASE("the doctor names a node with an MTU of 576") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  network.set_mtu(kOdd, 576);
+  Cluster cluster(kNodes, &network);
+  check_found(examine(cluster), "mtu", "its packets may have 576 bytes");
+}
+
+TEST_CASE("the doctor names a node with another fleetrun") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  const std::string other = cluster.shared() / "fleetrun";
+  std::filesystem::copy_file(FLEETRUN_BINARY, other);
+  std::ofstream(other, std::ios::app) << "other";
+  cluster.use(kOdd, other);
+  check_found(examine(cluster), "fleetrun", "the hash of the program fleetrun");
+}
+
+TEST_CASE("the doctor names a node whose clock is 3 s ahead") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  if (testing::kSlowdown > 1) LEAVE_OUT("the address sanitizer allows no library before it");
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  cluster.shared().write("moved", "3");
+  cluster.set(kOdd, "LD_PRELOAD", MOVED_CLOCK);
+  cluster.set(kOdd, "FLEETRUN_TEST_MOVED", cluster.shared() / "moved");
+  check_found(examine(cluster), "clock", "s ahead of that of the other nodes");
+}
+
+TEST_CASE("the doctor names a node whose disk is full") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  if (!can_mount()) LEAVE_OUT("a full disk needs mount namespaces");
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  const std::string out = cluster.shared() / "out";
+  std::filesystem::create_directory(out);
+  cluster.start_after(kOdd, {"/usr/bin/unshare", "-m", "/bin/sh", "-c",
+                             "mount -t tmpfs -o size=1m tmpfs \"$0\" && exec \"$@\"", out});
+  check_found(examine(cluster, {"--log_dir=" + out}), "disk", "MiB free, wanted 256 MiB");
+}
+
+TEST_CASE("the doctor names a node on which another program has a port of the ranks") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(kNodes);
+  Cluster cluster(kNodes, &network);
+  UniqueFd taken;
+  network.run_in(kOdd, [&] {
+    taken = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(6171);
+    REQUIRE(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::listen(taken.get(), 1) == 0);
+  });
+  check_found(examine(cluster, {"--start_port=6170", "--nproc_per_node=2"}), "ports",
+              "port 6171 is taken by");
+}
+
+TEST_CASE("the doctor examines the nodes that came, and names the one that did not") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(3);
+  Cluster cluster(3, &network);
+  for (const int node : {0, 1}) {
+    Words words = {"doctor", "--join_timeout=1"};
+    for (const std::string& word : cluster.by_list(node)) words.push_back(word);
+    cluster.start_exactly(node, words);
+  }
+  const ChildResult first = cluster.end_of(0), second = cluster.end_of(1);
+  CHECK(first.code == 75);
+  CHECK_MESSAGE(contains(first.out, "* node 2 (10.77.0.3): it did not join within 1 s (--join_timeout)"),
+                (first.out + first.err));
+  CHECK(second.code == 75);
+  CHECK(contains(second.err, "node 2 (10.77.0.3): it did not join"));
+  std::istringstream lines(first.out);
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 80, line);
+}
+
+}  // namespace
+}  // namespace fleetrun::doctor_test
