@@ -43,9 +43,11 @@ std::vector<Flag> doctor_flags() {
   for (Flag& flag : launch::launch_flags(options)) {
     if (flag.name() == "--help") continue;
     if (std::find(shown.begin(), shown.end(), flag.name()) == shown.end()) flag.help.clear();
-    if (flag.name() == "--join_timeout")
-      flag.help =
-          "Seconds to wait until all nodes have joined; then the examination begins without the missing ones. By default 5";
+    flag.section.clear();
+    if (flag.name() == "--join_timeout") {
+      flag.help = "Seconds to wait for all nodes; then the examination begins without the missing ones (5)";
+      flag.show = nullptr;
+    }
     flags.push_back(std::move(flag));
   }
   return flags;

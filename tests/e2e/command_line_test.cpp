@@ -79,6 +79,8 @@ TEST_CASE("--help > /dev/full: what was asked for and could not be written is an
                                        {"render", "slurm", "--", "-n", "1", "train.py"},
                                        {"render", "--help"},
                                        {"bench", "--help"},
+                                       {"doctor"},
+                                       {"doctor", "--help"},
                                        {"bench", "all_reduce", "--sizes=8", "--iters=1"},
                                        {"logs"},
                                        {"logs", "--help"},
