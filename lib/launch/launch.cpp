@@ -189,17 +189,40 @@ void add_ports(const ClusterSpec& cluster, bool alone, ExaminedRun& run) {
     (cluster.start_port ? run.required_ports : run.usual_ports).push_back(port);
 }
 
-ExaminedRun examined_run(const LaunchOptions& options, const ClusterSpec& cluster,
-                         const std::optional<Membership>& members, const std::optional<job::ParsedJob>& job) {
+// The version is compared in any case, also if the job file cannot be read.
+Terms examined_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool is_job) {
+  Terms terms = find_terms(options, cluster, is_job);
+  std::erase_if(terms, [](const auto& term) { return term.first == "fleetrun --version"; });
+  return terms;
+}
+
+ExaminedRun examined_run(const PreflightRequest& request, const std::optional<Membership>& members,
+                         const std::optional<job::ParsedJob>& job) {
   ExaminedRun run;
   if (members) run.address = members->address;
-  run.folders = {{"--log_dir", options.log_dir.value}};
-  add_ports(cluster, !members, run);
+  run.folders = {{"--log_dir", request.options.log_dir.value}};
+  run.nccl = lint_nccl_variables(request);
+  add_ports(request.cluster, !members, run);
   if (!job) return run;
   run.folders.emplace_back("output.dir", job->spec.output.dir);
   if (job->spec.checkpoint.dir) run.folders.emplace_back("checkpoint.dir", *job->spec.checkpoint.dir);
   run.data_lists = data_lists_of(job->spec);
   return run;
+}
+
+// --preflight: all nodes wait for each other as long as for the run.
+int examine_before(const RunPlan& plan, const HostFacts& host, const std::optional<job::ParsedJob>& job) {
+  ExaminedRun run =
+      examined_run({plan.options, plan.environment, plan.embedded, plan.cluster}, plan.members, job);
+  run.terms = examined_terms(plan.options, plan.cluster, job.has_value());
+  return run_doctor({.options = plan.options,
+                     .environment = plan.environment,
+                     .cluster = plan.cluster,
+                     .members = plan.members,
+                     .host = host.name,
+                     .run = run,
+                     .join_timeout = plan.options.join_timeout.value,
+                     .output = DoctorOutput::findings});
 }
 
 HostFacts probe(const LaunchOptions& options) {
@@ -238,6 +261,8 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
     print_answer(dry_run(plan));
     return 0;
   }
+  if (options.preflight.value)
+    if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
   const int code = allocation && allocation->start_by != StartBy::none && !options.given_key
                        ? start_others_and_run(options, plan, *allocation, words)
@@ -257,11 +282,9 @@ int examine(LaunchOptions options, const Environment& environment,
   const std::optional<Membership> members = find_members(options, host);
   if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
-  ExaminedRun run = examined_run(options, cluster, members, job);
+  ExaminedRun run = examined_run({options, environment, embedded, cluster}, members, job);
   run.job_problem = problem;
-  if (problem.empty()) run.terms = find_terms(options, cluster, job.has_value());
-  std::erase_if(run.terms, [](const auto& term) { return term.first == "fleetrun --version"; });
-  run.nccl = lint_nccl_variables({options, environment, embedded, cluster});
+  if (problem.empty()) run.terms = examined_terms(options, cluster, job.has_value());
   const bool patient = options.join_timeout.origin != Origin::fallback;
   return run_doctor({.options = options,
                      .environment = environment,

@@ -1,5 +1,5 @@
 /* Stands in for NVIDIA's management library in tests: two GPUs, the second one cut into MIG devices and in use.
-   FAKE_NVML=hang never answers, FAKE_NVML=broken has a driver that does not work. FAKE_NVML_PID computes on GPU 1. */
+   FAKE_NVML=hang never answers, FAKE_NVML=broken has a driver that does not work, FAKE_NVML=sick a GPU. FAKE_NVML_PID computes on GPU 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +60,15 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device *device, unsigned *count, Pro
   const int busy = device->place == 1 && pid != NULL && *count > 0;
   *count = busy ? 1 : 0;
   if (busy) processes[0].pid = (unsigned)atoi(pid);
+  return SUCCESS;
+}
+/* GPU 1 is sick. */
+int nvmlDeviceGetTotalEccErrors(Device *device, unsigned type, unsigned counter, unsigned long long *errors) {
+  *errors = device->place == 1 && type == 1 && counter == 0 && is_asked_to("sick") ? 3 : 0;
+  return SUCCESS;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device *device, unsigned long long *reasons) {
+  *reasons = device->place == 1 && is_asked_to("sick") ? 0x41 : 1;
   return SUCCESS;
 }
 int nvmlDeviceGetMaxMigDeviceCount(Device *device, unsigned *count) {

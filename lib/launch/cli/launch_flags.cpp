@@ -188,6 +188,9 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
 
 std::vector<Flag> joining_flags(LaunchOptions& options) {
   return {
+      on_or_off(options.preflight,
+                {.names = {"--preflight"},
+                 .help = "Examine the nodes as fleetrun doctor does, and start only if nothing is wrong"}),
       value(
           options.key_file, as_text,
           {.names = {"--key_file"},

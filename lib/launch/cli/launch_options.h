@@ -58,6 +58,7 @@ struct LaunchOptions {
   Setting<Clock::duration> elastic_timeout{std::chrono::seconds(30)};
   Setting<std::optional<int>> node_rank;
   Setting<Clock::duration> join_timeout{std::chrono::minutes(10)};
+  Setting<bool> preflight;
   Setting<std::string> key_file;  // "": the one in the home folder
   Setting<bool> insecure;
   Setting<std::optional<Endpoint>> master;

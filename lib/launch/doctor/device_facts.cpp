@@ -4,6 +4,7 @@
 
 #include "launch/host/gpu_facts.h"
 #include "launch/host/host_facts.h"
+#include "launch/host/nccl_lint.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -19,6 +20,9 @@ std::string describe_gpu(const GpuFact& gpu) {
 }  // namespace
 
 void read_device_facts(NodeFacts& facts) {
+  const NetworkFacts network = probe_network();
+  facts.infiniband_ports = network.infiniband_ports;
+  facts.infiniband_active = network.infiniband_active;
   const int files = probe_host().gpus;
   if (files == 0) return;
   const auto gpus = probe_gpus(kNvmlLibrary, kDriverAnswer);
@@ -33,6 +37,7 @@ void read_device_facts(NodeFacts& facts) {
     facts.gpus.push_back(describe_gpu(gpu));
   }
   facts.gpu_problems = lint_gpus(*gpus, places);
+  for (std::string& problem : lint_gpu_health(*gpus)) facts.gpu_problems.push_back(std::move(problem));
 }
 
 }  // namespace fleetrun::launch

@@ -57,10 +57,19 @@ int code_for(const std::vector<DoctorFinding>& findings) {
   return bad ? static_cast<int>(ErrorKind::temporary) : 0;
 }
 
+void print_findings(const std::vector<DoctorFinding>& findings) {
+  for (const DoctorFinding& finding : findings) say((finding.serious ? "" : "note: ") + finding.text);
+  if (code_for(findings) == 0) say("nothing wrong was found");
+}
+
 int show(const DoctorRequest& request, const Examination& examination,
          const std::vector<DoctorFinding>& findings) {
-  print_answer(request.output == DoctorOutput::json ? doctor_json(examination, findings)
-                                                    : doctor_table(examination, findings));
+  if (request.output == DoctorOutput::findings)
+    print_findings(findings);
+  else if (request.output == DoctorOutput::json)
+    print_answer(doctor_json(examination, findings));
+  else
+    print_answer(doctor_table(examination, findings));
   return code_for(findings);
 }
 
@@ -91,7 +100,8 @@ int lead(const DoctorRequest& request, EventLoop& loop, NodeSession& session) {
 }
 
 // Answers until the first node has told the end.
-int follow(EventLoop& loop, NodeSession& session, const std::optional<DoctorsWord>& word) {
+int follow(const DoctorRequest& request, EventLoop& loop, NodeSession& session,
+           const std::optional<DoctorsWord>& word) {
   bool late = false;
   Timer timer(loop);
   timer.call_at(Clock::now() + kMostExamination, [&late] { late = true; });
@@ -100,9 +110,10 @@ int follow(EventLoop& loop, NodeSession& session, const std::optional<DoctorsWor
     throw Error(ErrorKind::temporary,
                 fmt::format("{} has not finished the examination", session.name_of_first()));
   for (const std::string& line : word->lines) say(line);
-  say(fmt::format("{}; {} shows the table",
-                  word->code == 0 ? "nothing wrong was found" : "something is wrong",
-                  session.name_of_first()));
+  const std::string table = request.output == DoctorOutput::findings
+                                ? ""
+                                : fmt::format("; {} shows the table", session.name_of_first());
+  say((word->code == 0 ? "nothing wrong was found" : "something is wrong") + table);
   return word->code;
 }
 
@@ -125,7 +136,7 @@ int examine_together(const DoctorRequest& request, NodeFacts facts) {
     log_line("fleetrun", failure->line);
     return failure->exit_code;
   }
-  return session.is_first() ? lead(request, loop, session) : follow(loop, session, word);
+  return session.is_first() ? lead(request, loop, session) : follow(request, loop, session, word);
 }
 
 }  // namespace

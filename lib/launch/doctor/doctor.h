@@ -11,7 +11,7 @@
 
 namespace fleetrun::launch {
 
-enum class DoctorOutput { table, json };
+enum class DoctorOutput { table, json, findings };  // findings: on stderr, each on a line
 
 struct DoctorRequest {
   const LaunchOptions& options;

@@ -15,6 +15,7 @@
 
 #include "base/json/json_reader.h"
 #include "base/system/unique_fd.h"
+#include "base/text/plural.h"
 #include "launch/host/nvml.h"
 #include "launch/process/proc_files.h"
 
@@ -33,7 +34,9 @@ JsonValue as_json(const std::vector<GpuFact>& gpus) {
                                             {"migs", gpu.migs},
                                             {"used", gpu.memory_used},
                                             {"total", gpu.memory_total},
-                                            {"holders", gpu.holders}}));
+                                            {"holders", gpu.holders},
+                                            {"ecc_errors", gpu.ecc_errors},
+                                            {"throttle", gpu.throttle}}));
   return json;
 }
 
@@ -49,6 +52,8 @@ std::vector<GpuFact> from_json(const JsonValue& json) {
     gpu.memory_total = static_cast<std::uint64_t>(one.find("total")->value.integer);
     for (const JsonValue& pid : one.find("holders")->value.items)
       gpu.holders.push_back(static_cast<pid_t>(pid.integer));
+    gpu.ecc_errors = static_cast<std::uint64_t>(one.find("ecc_errors")->value.integer);
+    gpu.throttle = static_cast<std::uint64_t>(one.find("throttle")->value.integer);
   }
   return gpus;
 }
@@ -81,8 +86,8 @@ std::string read_until(int fd, TimePoint deadline) {
 // The place of the GPU that is meant; `gpus.size()` when none is.
 std::size_t place_of(const std::vector<GpuFact>& gpus, const std::string& id) {
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const auto& [uuid, name, migs, used, total, holders] = gpus[i];
-    if (id == std::to_string(i) || (id.starts_with("GPU-") && uuid.starts_with(id))) return i;
+    const auto& migs = gpus[i].migs;
+    if (id == std::to_string(i) || (id.starts_with("GPU-") && gpus[i].uuid.starts_with(id))) return i;
     if (std::find(migs.begin(), migs.end(), id) != migs.end()) return i;
   }
   return gpus.size();
@@ -135,6 +140,29 @@ std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus,
     told.push_back(place);
     if (gpus[place].memory_used > kIdleBytes || !gpus[place].holders.empty())
       found.push_back(describe_use(place, gpus[place]));
+  }
+  return found;
+}
+
+std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus) {
+  // nvmlClocksThrottleReason... of nvml.h; idle clocks and the limit of the user are no faults.
+  static const std::vector<std::pair<std::uint64_t, const char*>> reasons = {
+      {0x08, "hardware slowdown"},
+      {0x20, "heat, seen by the driver"},
+      {0x40, "heat, seen by the hardware"},
+      {0x80, "power brake"}};
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const GpuFact& gpu = gpus[i];
+    const std::string name = fmt::format("GPU {} ({}, {})", i, gpu.name, gpu.uuid);
+    if (gpu.ecc_errors > 0)
+      found.push_back(fmt::format("{} has had {} since the driver was loaded", name,
+                                  plural(gpu.ecc_errors, "uncorrected memory error")));
+    std::vector<std::string> slow;
+    for (const auto& [bit, words] : reasons)
+      if ((gpu.throttle & bit) != 0) slow.emplace_back(words);
+    if (!slow.empty())
+      found.push_back(fmt::format("{} runs at a lower clock: {}", name, fmt::join(slow, ", ")));
   }
   return found;
 }

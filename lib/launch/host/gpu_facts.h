@@ -18,12 +18,17 @@ struct GpuFact {
   std::vector<std::string> migs;  // names of its MIG devices, as CUDA_VISIBLE_DEVICES takes them
   std::uint64_t memory_used = 0, memory_total = 0;  // bytes
   std::vector<pid_t> holders;                       // processes that compute on it
+  std::uint64_t ecc_errors = 0;                     // uncorrected, since the driver was loaded
+  std::uint64_t throttle = 0;                       // reasons, a set of bits of NVML
 };
 
 constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
 // In the driver's order, which is that of the PCI bus. Nothing without a driver, or when it takes longer than `limit`.
 std::optional<std::vector<GpuFact>> probe_gpus(const std::string& library, Clock::duration limit);
+
+// One text for each GPU with memory errors, or with a clock that heat or a lack of power slows down.
+std::vector<std::string> lint_gpu_health(const std::vector<GpuFact>& gpus);
 
 // One text for each chosen GPU that others use: `visible` are indexes, UUIDs or their beginnings, or MIG names.
 std::vector<std::string> lint_gpus(const std::vector<GpuFact>& gpus, const std::vector<std::string>& visible);

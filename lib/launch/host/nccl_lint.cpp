@@ -199,16 +199,16 @@ void lint_interfaces(const std::string& value, const NetworkFacts& network, int 
         fmt::format("NCCL_SOCKET_IFNAME is {}, the loopback interface, which reaches no other node", value));
 }
 
-bool has_active_port(const std::string& folder) {
+void count_infiniband(const std::string& folder, NetworkFacts& facts) {
   std::error_code problem;
   for (const auto& device : std::filesystem::directory_iterator(folder, problem))
     for (const auto& port : std::filesystem::directory_iterator(device.path() / "ports", problem)) {
       std::ifstream file(port.path() / "state");
       std::string state;
       std::getline(file, state);
-      if (state.find("ACTIVE") != std::string::npos) return true;
+      ++facts.infiniband_ports;
+      if (state.find("ACTIVE") != std::string::npos) ++facts.infiniband_active;
     }
-  return false;
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ NetworkFacts probe_network(const std::string& root) {
     facts.interfaces.assign(names.begin(), names.end());
     facts.loopbacks.assign(loopbacks.begin(), loopbacks.end());
   }
-  facts.infiniband_up = has_active_port(root + "/sys/class/infiniband");
+  count_infiniband(root + "/sys/class/infiniband", facts);
   return facts;
 }
 
@@ -245,7 +245,7 @@ std::vector<std::string> lint_nccl(const std::map<std::string, std::string>& var
       found.emplace_back(
           "NCCL_IB_CUDA_SUPPORT is obsolete since NCCL 2.4; NCCL_NET_GDR_LEVEL took its place");
     if (name == "NCCL_SOCKET_IFNAME" && !value.empty()) lint_interfaces(value, network, nodes, found);
-    if (name == "NCCL_IB_DISABLE" && means_on(value) && network.infiniband_up)
+    if (name == "NCCL_IB_DISABLE" && means_on(value) && network.infiniband_active > 0)
       found.push_back(
           fmt::format("NCCL_IB_DISABLE is {}, but this host has an active InfiniBand or RoCE port", value));
   }

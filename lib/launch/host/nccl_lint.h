@@ -9,7 +9,8 @@ namespace fleetrun::launch {
 struct NetworkFacts {
   std::vector<std::string> interfaces;  // "lo", "eth0", ...
   std::vector<std::string> loopbacks;   // those of them
-  bool infiniband_up = false;           // some port of an InfiniBand or RoCE device is active
+  int infiniband_ports = 0;             // of InfiniBand and RoCE devices
+  int infiniband_active = 0;            // those of them with a link
 };
 
 NetworkFacts probe_network(const std::string& root = "");  // `root` stands before /sys in tests

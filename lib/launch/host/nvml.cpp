@@ -35,6 +35,8 @@ class Nvml {
     find("nvmlDeviceGetName", name_);
     find("nvmlDeviceGetMemoryInfo", memory_);
     find("nvmlDeviceGetComputeRunningProcesses_v3", processes_);
+    find("nvmlDeviceGetTotalEccErrors", ecc_errors_);
+    find("nvmlDeviceGetCurrentClocksThrottleReasons", throttle_);
     find("nvmlDeviceGetMaxMigDeviceCount", most_migs_);
     find("nvmlDeviceGetMigDeviceHandleByIndex", mig_);
     ready_ = init_ != nullptr && count_ != nullptr && device_ != nullptr && uuid_ != nullptr &&
@@ -69,6 +71,15 @@ class Nvml {
     return function != nullptr && function(device, buffer.data(), kTextSize) == kSuccess ? buffer.data() : "";
   }
 
+  // A GPU without ECC has no errors.
+  void read_health(NvmlDevice device, GpuFact& gpu) const {
+    constexpr unsigned kUncorrected = 1, kSinceLoaded = 0;
+    unsigned long long errors = 0, reasons = 0;
+    if (ecc_errors_ != nullptr && ecc_errors_(device, kUncorrected, kSinceLoaded, &errors) == kSuccess)
+      gpu.ecc_errors = errors;
+    if (throttle_ != nullptr && throttle_(device, &reasons) == kSuccess) gpu.throttle = reasons;
+  }
+
   GpuFact read(NvmlDevice device) const {
     GpuFact gpu{.uuid = text(device, uuid_), .name = text(device, name_)};
     Memory memory{};
@@ -80,6 +91,7 @@ class Nvml {
     unsigned count = kMostProcesses;
     if (processes_ != nullptr && processes_(device, &count, processes.data()) == kSuccess)
       for (unsigned i = 0; i < count; ++i) gpu.holders.push_back(static_cast<pid_t>(processes.at(i).pid));
+    read_health(device, gpu);
     unsigned migs = 0;
     if (most_migs_ == nullptr || mig_ == nullptr || most_migs_(device, &migs) != kSuccess) return gpu;
     for (unsigned i = 0; i < migs; ++i) {
@@ -99,6 +111,8 @@ class Nvml {
   Result (*name_)(NvmlDevice, char*, unsigned) = nullptr;
   Result (*memory_)(NvmlDevice, Memory*) = nullptr;
   Result (*processes_)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
+  Result (*ecc_errors_)(NvmlDevice, unsigned, unsigned, unsigned long long*) = nullptr;
+  Result (*throttle_)(NvmlDevice, unsigned long long*) = nullptr;
   Result (*most_migs_)(NvmlDevice, unsigned*) = nullptr;
   Result (*mig_)(NvmlDevice, unsigned, NvmlDevice*) = nullptr;
 };

@@ -263,5 +263,10 @@ TEST_CASE("seconds may have a fraction") {
   CHECK(parse({"--grace=0", "x"}).grace.value == std::chrono::seconds(0));
 }
 
+TEST_CASE("the nodes are examined before a run only with --preflight") {
+  CHECK_FALSE(parse({"train.py"}).preflight.value);
+  CHECK(parse({"--preflight", "train.py"}).preflight.value);
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::command_line_test

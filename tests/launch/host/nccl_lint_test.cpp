@@ -11,8 +11,10 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const NetworkFacts kNetwork = {
-    .interfaces = {"lo", "eth0", "ib0", "docker0"}, .loopbacks = {"lo"}, .infiniband_up = true};
+const NetworkFacts kNetwork = {.interfaces = {"lo", "eth0", "ib0", "docker0"},
+                               .loopbacks = {"lo"},
+                               .infiniband_ports = 1,
+                               .infiniband_active = 1};
 
 Texts lint(const std::string& name, const std::string& value, int nodes = 1) {
   return lint_nccl({{name, value}}, kNetwork, nodes);
@@ -64,12 +66,12 @@ TEST_CASE("InfiniBand that is up and switched off is reported") {
 TEST_CASE("this host has a loopback interface, and InfiniBand when a port of sysfs is active") {
   const TemporaryFolder root;
   CHECK(probe_network(root.path()).loopbacks == Texts{"lo"});
-  CHECK_FALSE(probe_network(root.path()).infiniband_up);
+  CHECK(probe_network(root.path()).infiniband_active == 0);
   std::filesystem::create_directories(root / "sys/class/infiniband/mlx5_0/ports/1");
   root.write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-  CHECK(probe_network(root.path()).infiniband_up);
+  CHECK(probe_network(root.path()).infiniband_active == 1);
   root.write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
-  CHECK_FALSE(probe_network(root.path()).infiniband_up);
+  CHECK(probe_network(root.path()).infiniband_active == 0);
 }
 
 }  // namespace
