@@ -15,6 +15,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/run/job_text.h"
 #include "base/run/progress_page.h"
 #include "base/run/rank_env.h"
 #include "base/system/crash_trace.h"
@@ -22,6 +23,7 @@
 #include "base/system/file.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
+#include "base/system/unique_fd.h"
 #include "base/text/printable.h"
 #include "comm/make_communicator.h"
 #include "job/parse_job.h"
@@ -103,6 +105,14 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
   if (report.stopped) std::cout << "stopped by SIGTERM; the checkpoint is complete" << std::endl;
 }
 
+// As the launcher read it, if one started this rank.
+job::ParsedJob read_job(const RankEnv& env, const std::string& file,
+                        const std::vector<std::string>& overrides) {
+  if (env.job_fd < 0) return job::parse_job_file(file, overrides);
+  const UniqueFd fd(env.job_fd);
+  return job::parse_job_text(read_job_text(fd.get()), file, overrides);
+}
+
 // `world` is the caller's: an error leaves it connected.
 void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
@@ -111,7 +121,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
-  const job::ParsedJob job = job::parse_job_file(arguments.front(), {arguments.begin() + 1, arguments.end()});
+  const job::ParsedJob job = read_job(env, arguments.front(), {arguments.begin() + 1, arguments.end()});
 
   page->phase = Phase::joining;
   page->beat();

@@ -43,7 +43,7 @@ ParsedJob parse_job_text(std::string_view text, const std::string& name,
   find_contradictions(draft);
   resolve_paths(keys, draft);
   throw_problems(draft);
-  return {draft.spec, effective_values(keys, draft), draft.notes};
+  return {draft.spec, effective_values(keys, draft), std::string(text), draft.notes};
 }
 
 ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>& overrides) {

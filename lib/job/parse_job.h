@@ -20,6 +20,7 @@ struct KeyValue {
 struct ParsedJob {
   JobSpec spec;
   std::vector<KeyValue> values;    // of each key that this build supports, in the order of the table
+  std::string text;                // of the file, before the changes of the command line
   std::vector<std::string> notes;  // what a user should know but need not change
 };
 

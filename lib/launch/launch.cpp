@@ -60,14 +60,16 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
   return EmbeddedRuntime{.device = job->spec.device,
                          .environment = job->spec.env,
                          .threads = job->spec.train.threads,
-                         .notes = job->notes};
+                         .notes = job->notes,
+                         .job_text = job->text};
 }
 
 // Throws when the strategy cannot work on any device. Each rank settles it again for its own device, because the job file and its
-// environment are all that it gets from the launcher; rank 0 prints the result.
-void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster,
+// environment are all that it gets from the launcher; rank 0 prints the result. Over several nodes only the ranks check it: before the
+// nodes have joined, the number of ranks is unknown.
+void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster, bool alone,
                     const Environment& environment) {
-  if (!job) return;
+  if (!job || !alone) return;
   const auto variable = [&](const std::string& name) -> std::optional<std::string> {
     const auto of_job = job->spec.env.find(name);
     return of_job != job->spec.env.end() ? of_job->second : environment.get(name);
@@ -132,8 +134,9 @@ void find_log_folder(LaunchOptions& options, const Membership& members,
 }
 
 // What the other nodes compare with their own: the text of the job file, or the words of another program.
-Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool is_job) {
-  return terms_of(options, cluster, is_job ? read_file(options.program, kJsonBytesLimit) : "");
+Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster,
+                 const std::optional<job::ParsedJob>& job) {
+  return terms_of(options, cluster, job ? job->text : "");
 }
 
 int run_under_guard(const RunPlan& plan) {
@@ -190,8 +193,9 @@ void add_ports(const ClusterSpec& cluster, bool alone, ExaminedRun& run) {
 }
 
 // The version is compared in any case, also if the job file cannot be read.
-Terms examined_terms(const LaunchOptions& options, const ClusterSpec& cluster, bool is_job) {
-  Terms terms = find_terms(options, cluster, is_job);
+Terms examined_terms(const LaunchOptions& options, const ClusterSpec& cluster,
+                     const std::optional<job::ParsedJob>& job) {
+  Terms terms = find_terms(options, cluster, job);
   std::erase_if(terms, [](const auto& term) { return term.first == "fleetrun --version"; });
   return terms;
 }
@@ -214,7 +218,7 @@ ExaminedRun examined_run(const PreflightRequest& request, const std::optional<Me
 int examine_before(const RunPlan& plan, const HostFacts& host, const std::optional<job::ParsedJob>& job) {
   ExaminedRun run =
       examined_run({plan.options, plan.environment, plan.embedded, plan.cluster}, plan.members, job);
-  run.terms = examined_terms(plan.options, plan.cluster, job.has_value());
+  run.terms = examined_terms(plan.options, plan.cluster, job);
   return run_doctor({.options = plan.options,
                      .environment = plan.environment,
                      .cluster = plan.cluster,
@@ -249,13 +253,13 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   const std::optional<Membership> members = find_members(options, host);
   if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
-  check_strategy(job, cluster, environment);
+  check_strategy(job, cluster, !members, environment);
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded,
                   wrapped, cluster,     warnings};  // refers to them: log_dir may change below
   plan.members = members;
   plan.saves_when_stopped = !job || job->spec.checkpoint.dir.has_value();
-  if (members) plan.terms = find_terms(options, cluster, job.has_value());
+  if (members) plan.terms = find_terms(options, cluster, job);
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
     print_answer(dry_run(plan));
@@ -284,7 +288,7 @@ int examine(LaunchOptions options, const Environment& environment,
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
   ExaminedRun run = examined_run({options, environment, embedded, cluster}, members, job);
   run.job_problem = problem;
-  if (problem.empty()) run.terms = examined_terms(options, cluster, job.has_value());
+  if (problem.empty()) run.terms = examined_terms(options, cluster, job);
   const bool patient = options.join_timeout.origin != Origin::fallback;
   return run_doctor({.options = options,
                      .environment = environment,

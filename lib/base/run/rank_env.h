@@ -21,6 +21,7 @@ struct RankEnv {
   Endpoint store;              // the launcher's store; port 0 when there is none (one rank)
   int key_fd = -1;             // inherited descriptor with the run key, read once; -1: none
   int progress_fd = -1;        // inherited memfd of one ProgressPage; -1: none
+  int job_fd = -1;             // inherited memfd with the text of the job file; -1: read the file
   std::string log_dir;         // absolute
   std::string device = "cpu";  // "cpu" or "cuda:INDEX"
   std::string dump_dir;        // absolute: rank 0 writes its programs there; empty: nobody does

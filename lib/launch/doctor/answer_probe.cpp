@@ -9,7 +9,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kReachTime = std::chrono::milliseconds(1500);  // a lost SYN comes again after 1 s
+constexpr auto kReachTime =
+    std::chrono::milliseconds(2600);  // twice as long as a SYN that is lost once needs
 constexpr auto kTransferTime = std::chrono::milliseconds(250);
 constexpr auto kCpuTime = std::chrono::milliseconds(250);
 

@@ -120,18 +120,26 @@ void transfer(int fd, Clock::duration time, LinkFacts& link) {
         "small packets arrive, and full ones do not: is the MTU of the way smaller than that of the interface?";
 }
 
-}  // namespace
-
-std::vector<std::string> try_to_connect(const std::vector<Endpoint>& endpoints, Clock::duration limit) {
-  std::vector<std::string> problems(endpoints.size());
+// To those that have not answered yet, at the same time.
+void connect_to_silent(const std::vector<Endpoint>& endpoints, Clock::duration limit,
+                       std::vector<std::string>& problems) {
   std::vector<UniqueFd> sockets(endpoints.size());
   for (std::size_t i = 0; i < endpoints.size(); ++i)
-    if (endpoints[i].port != 0) sockets[i] = begin_to_connect(endpoints[i], problems[i]);
+    if (problems[i] == kNoAnswer) sockets[i] = begin_to_connect(endpoints[i], problems[i]);
   const TimePoint deadline = Clock::now() + limit;
   for (std::size_t i = 0; i < endpoints.size(); ++i)
     if (sockets[i])
       problems[i] =
           wait_for(sockets[i].get(), POLLOUT, deadline) ? result_of_connect(sockets[i].get()) : kNoAnswer;
+}
+
+}  // namespace
+
+// Twice: where packets get lost, a connection may fail, but hardly two.
+std::vector<std::string> try_to_connect(const std::vector<Endpoint>& endpoints, Clock::duration limit) {
+  std::vector<std::string> problems;
+  for (const Endpoint& endpoint : endpoints) problems.push_back(endpoint.port != 0 ? kNoAnswer : "");
+  for (int attempt = 0; attempt < 2; ++attempt) connect_to_silent(endpoints, limit / 2, problems);
   return problems;
 }
 

@@ -15,6 +15,7 @@ struct EmbeddedRuntime {
   std::map<std::string, std::string> environment;  // "env" of the job file
   std::optional<int> threads;                      // "train.threads"
   std::vector<std::string> notes;                  // about the job, for the user
+  std::string job_text = {};                       // of the job file; "": there is none
 };
 
 }  // namespace fleetrun::launch

@@ -42,6 +42,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .store = embedded.store,
                       .key_fd = embedded.key_fd,
                       .progress_fd = -1,
+                      .job_fd = embedded.job_fd,
                       .log_dir = request.absolute_log_dir,
                       .device = describe_device(cluster, local_rank),
                       .dump_dir = embedded.dump_dir,
@@ -49,7 +50,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .threads = threads_per_rank(request)};
   if (!embedded.progress_fds.empty())
     rank_env.progress_fd = embedded.progress_fds.at(static_cast<std::size_t>(local_rank));
-  for (const int fd : {rank_env.key_fd, rank_env.progress_fd})
+  for (const int fd : {rank_env.key_fd, rank_env.progress_fd, rank_env.job_fd})
     if (fd >= 0) worker.inherited_fds.push_back(fd);
   // Executor threads each have a team of their own: one that spins while it waits takes the others' cores.
   worker.environment.set_if_absent("OMP_WAIT_POLICY", "passive");

@@ -58,7 +58,8 @@ int first_attempt_of(const NodeSession* nodes) { return nodes == nullptr ? 0 : n
 
 RuntimeRanks runtime_ranks(const RunPlan& plan, const NodeSession* nodes, const std::string& run_id) {
   const ClusterSpec& cluster = plan.cluster;
-  RuntimeRanks ranks = {.here = plan.embedded ? cluster.local_size() : 0,
+  RuntimeRanks ranks = {.job_text = plan.embedded ? plan.embedded->job_text : "",
+                        .here = plan.embedded ? cluster.local_size() : 0,
                         .world = plan.embedded ? cluster.world_size() : 0,
                         .run_id = run_id,
                         .address = cluster.host,

@@ -3,10 +3,13 @@
 #include <chrono>
 #include <utility>
 
+#include "base/run/job_text.h"
+
 namespace fleetrun::launch {
 
 RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
                                std::function<void(std::string_view line)> say) {
+  if (!ranks.job_text.empty()) job_fd_ = put_job_text(ranks.job_text);
   make_pages(ranks.here);
   for (const ProgressPagePtr& page : pages_)
     page->run_start_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -45,6 +48,7 @@ EmbeddedPlan RuntimeSupport::plan(const EmbeddedRuntime& embedded) const {
                        .threads = embedded.threads,
                        .store = store_endpoint_,
                        .key_fd = key_fd_.get(),
+                       .job_fd = job_fd_.get(),
                        .progress_fds = {}};
   for (const UniqueFd& fd : page_fds_) plan.progress_fds.push_back(fd.get());
   return plan;

@@ -20,7 +20,8 @@
 namespace fleetrun::launch {
 
 struct RuntimeRanks {
-  int here = 0;  // ranks of the embedded runtime on this node; 0 for other programs
+  std::string job_text;  // of the job file; "": there is none
+  int here = 0;          // ranks of the embedded runtime on this node; 0 for other programs
   int world = 0;
   std::string run_id;
   std::string address;        // address at which ranks reach the store
@@ -45,7 +46,7 @@ class RuntimeSupport {
   void make_pages(int ranks);
 
   Endpoint store_endpoint_;
-  UniqueFd key_fd_;
+  UniqueFd job_fd_, key_fd_;
   std::unique_ptr<StoreServer> store_;
   std::vector<UniqueFd> page_fds_;
   std::vector<ProgressPagePtr> pages_;

@@ -99,6 +99,11 @@ void describe_arguments(const Program& program, const std::vector<ValueId>& ids,
                                       fmt::join(program.value(id).shape, ","));
 }
 
+// What was measured on one rank says nothing about another team or limit.
+std::string describe_circumstances(const SearchOptions& options) {
+  return fmt::format(" team={} scratch={}", options.team, options.scratch_limit);
+}
+
 std::string describe_problem(const OpView& op, const SearchOptions& options) {
   std::string text = op.def().name;
   describe_arguments(op.program(), op.op().inputs, text);
@@ -106,7 +111,7 @@ std::string describe_problem(const OpView& op, const SearchOptions& options) {
   describe_arguments(op.program(), op.op().outputs, text);
   for (const auto& [name, value] : op.op().attributes)
     if (name != kAlgorithm) text += fmt::format(" {}={}", name, describe(value));
-  return text + fmt::format(" team={} scratch={}", options.team, options.scratch_limit);
+  return text + describe_circumstances(options);
 }
 
 // Throws Error(config) when none is within the limit.
@@ -246,11 +251,12 @@ Choices known_or_measured(const Problems& problems, const OpTable& ops, Device& 
   return choices;
 }
 
-// Those of rank 0, on every rank.
-Choices agreed(const Choices& choices, comm::Communicator& communicator) {
+// Those of rank 0, on every rank, whatever its own circumstances.
+Choices agreed(const Choices& choices, comm::Communicator& communicator, const std::string& circumstances) {
   if (communicator.size() == 1) return choices;
   JsonValue object = JsonValue::object();
-  for (const auto& [problem, algorithm] : choices) object.add(problem, algorithm);
+  for (const auto& [problem, algorithm] : choices)
+    object.add(problem.substr(0, problem.size() - circumstances.size()), algorithm);
   std::string text = to_json(object);
   auto size = static_cast<std::int64_t>(text.size());
   communicator.broadcast({&size, 1, DType::i64}, 0);
@@ -258,7 +264,7 @@ Choices agreed(const Choices& choices, comm::Communicator& communicator) {
   communicator.broadcast({text.data(), text.size(), DType::u8}, 0);
   const JsonDocument document = read_json(text);
   Choices all;
-  for (const JsonMember& choice : document.root.members) all[choice.key] = choice.value.text;
+  for (const JsonMember& choice : document.root.members) all[choice.key + circumstances] = choice.value.text;
   return all;
 }
 
@@ -273,7 +279,7 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
   Choices choices;
   if (options.search && communicator.rank() == 0)
     choices = known_or_measured(problems, ops, device, options, search);
-  choices = agreed(choices, communicator);
+  choices = agreed(choices, communicator, describe_circumstances(options));
   for (const auto& [text, problem] : problems) {
     const auto chosen = choices.find(text);
     if (chosen == choices.end())

@@ -1,9 +1,15 @@
 #include "runtime/training/run_job.h"
 
 #include <ostream>
+#include <string>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/system/environment.h"
+#include "comm/rendezvous/exchange.h"
 #include "job/settle_strategy.h"
 #include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
@@ -22,8 +28,28 @@ namespace {
 constexpr std::size_t kSamplesOfASpan = 8;     // the least that a thread of the loader makes at once
 constexpr std::size_t kOtherSpansOfAStep = 8;  // waiting for data, snapshots
 
+// Groups of "the ranks of a node" have one size.
+void check_ranks_of_nodes(const job::StrategySpec& strategy, const comm::World& world) {
+  if (world.env.nodes == 1 || !strategy.use_hierarchical_allreduce.value_or(false) ||
+      strategy.hierarchical_allreduce_inter_nranks != 1)
+    return;
+  const std::vector<std::string> counts =
+      comm::exchange(world.party(), "ranks of a node", std::to_string(world.env.local_size),
+                     comm::Deadline(comm::kJoinDeadline));
+  for (std::size_t rank = 1; rank < counts.size(); ++rank)
+    if (counts[rank] != counts[0])
+      throw Error(
+          ErrorKind::config,
+          fmt::format(
+              "strategy.hierarchical_allreduce_inter_nranks is 1, which stands for the ranks of a node, "
+              "wanted the same number on each node: the node of rank 0 has {}, that of rank {} has {}",
+              counts[0], rank, counts[rank]),
+          "set it to a divisor of the number of all ranks");
+}
+
 job::JobSpec settle(job::JobSpec job, comm::World& world, ProgressPage& page) {
   const RankEnv& env = world.env;
+  check_ranks_of_nodes(job.strategy, world);
   const Environment environment = Environment::of_this_process();
   const job::SettledStrategy settled =
       job::settle_strategy(job.strategy, {env.world_size, env.local_size, env.device != "cpu"},

@@ -19,6 +19,7 @@ TEST_CASE("what the launcher writes is what the worker reads") {
                            .store = {"127.0.0.1", 6170},
                            .key_fd = 7,
                            .progress_fd = 9,
+                           .job_fd = 11,
                            .log_dir = "/tmp/log",
                            .device = "cuda:2",
                            .dump_dir = "/tmp/dump",

@@ -124,6 +124,22 @@ TEST_CASE(
   CHECK_FALSE(contains(hosts.cluster.log(1, 0), "an all-reduce of 1 MiB"));
 }
 
+TEST_CASE("groups of the ranks of a node need the same number on each node, which all nodes say") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) {
+    std::ofstream(cluster.folder(node) + "/job.json") << kJob;
+    cluster.start(node, {"--nproc_per_node=" + std::to_string(2 - node), "--device=cpu", "job.json",
+                         "strategy.use_hierarchical_allreduce=true"});
+  }
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK_MESSAGE(end.code == 78, end.err);
+    CHECK_MESSAGE(
+        contains(end.err,
+                 "wanted the same number on each node: the node of rank 0 has 2, that of rank 2 has 1"),
+        end.err);
+  }
+}
+
 TEST_CASE("nodes whose data differs end with 76, and name both nodes, the file and the sample") {
   Cluster cluster(2);
   const std::string job = R"({

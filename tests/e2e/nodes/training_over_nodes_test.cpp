@@ -36,6 +36,15 @@ TEST_CASE("the quickstart job trains on 2 hosts with 2 ranks each to accuracy 1.
   check_quickstart(cluster);
 }
 
+TEST_CASE("nodes may have different numbers of ranks, which have different numbers of threads") {
+  Cluster cluster(2);
+  give_quickstart(cluster);
+  for (const int node : {0, 1})
+    cluster.start(node, {"--nproc_per_node=" + std::to_string(1 + node), "--device=cpu", "quickstart.json",
+                         "train.epochs=1"});
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
 TEST_CASE("ranks on unlike processors use the instructions that all of them have, and rank 0 says which") {
   Cluster cluster(2);
   cluster.set(1, "ONEDNN_MAX_CPU_ISA", "SSE41");
@@ -68,6 +77,31 @@ TEST_CASE("4 ranks end with the same weights, bit by bit, on 2 nodes and on 4") 
   const std::string wanted = weights_of(two, "2");
   CHECK_FALSE(wanted.empty());
   CHECK(weights_of(four, "1") == wanted);
+}
+
+pid_t worker_on(const Cluster& cluster, int node) {
+  for (const pid_t pid : cluster.left_on(node))
+    if (read_all("/proc/" + std::to_string(pid) + "/comm") == "fleetrun-worker\n") return pid;
+  return 0;
+}
+
+TEST_CASE(
+    "a job file that is edited before a restart changes nothing: the ranks get what was read at the start") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) std::ofstream(cluster.folder(node) + "/job.json") << kShortJob;
+  cluster.start(
+      {"--max_restart=1", "--restart_delay=0.01", "--device=cpu", "job.json", "train.max_steps=100000000"});
+  const auto trains = [&](const std::string& log) {
+    return comes_true([&] { return contains(cluster.read(1, log), "[Epoch 0, batch 0]"); },
+                      within(Cluster::kLimit));
+  };
+  REQUIRE(trains("log/workerlog.0"));
+  std::ofstream(cluster.folder(1) + "/job.json") << "edited";
+  ::kill(worker_on(cluster, 1), SIGKILL);
+  REQUIRE(trains("log/attempt-0/workerlog.0"));
+  REQUIRE(trains("log/workerlog.0"));
+  cluster.send(0, SIGTERM);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 143, end.err);
 }
 
 TEST_CASE("the metrics of the first node have the steps and the speed of all ranks") {

@@ -76,11 +76,12 @@ TEST_CASE("only our own worker is told what is ours") {
                                .threads = {},
                                .store = {"127.0.0.1", 6000},
                                .key_fd = 20,
+                               .job_fd = 40,
                                .dump_dir = "/run/dump",
                                .passes_dir = "/run/passes",
                                .progress_fds = {30, 31}};
   const WorkerSpec worker = plan.workers()[1];
-  CHECK(worker.inherited_fds == std::vector<int>{20, 31});
+  CHECK(worker.inherited_fds == std::vector<int>{20, 31, 40});
   CHECK(worker.environment.get("OMP_WAIT_POLICY") == "passive");
   CHECK(read_rank_env(worker.environment) == RankEnv{.rank = 1,
                                                      .world_size = 2,
@@ -90,6 +91,7 @@ TEST_CASE("only our own worker is told what is ours") {
                                                      .store = {"127.0.0.1", 6000},
                                                      .key_fd = 20,
                                                      .progress_fd = 31,
+                                                     .job_fd = 40,
                                                      .log_dir = "/run/out",
                                                      .device = "cpu",
                                                      .dump_dir = "/run/dump",

@@ -181,6 +181,18 @@ TEST_CASE("without a search there is no attribute, no file, and nothing is timed
   CHECK(std::filesystem::is_empty(cache.folder().path()));
 }
 
+TEST_CASE("ranks do what rank 0 measured, also ranks with more threads for each op") {
+  const CacheHere cache;
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    TwoWays device;
+    Searched searched;
+    SearchOptions options = options_with(0.5);
+    options.team = 1 + communicator.rank();
+    searched.search = search_algorithms({&searched.program}, all_ops(), device, communicator, options);
+    CHECK(searched.algorithms() == Names{"winograd"});
+  });
+}
+
 TEST_CASE("ranks do what rank 0 measured, whatever they would have") {
   for (const double of_rank_0 : {0.5, 2.0}) {
     const CacheHere cache;
