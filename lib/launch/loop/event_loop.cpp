@@ -102,6 +102,7 @@ void EventLoop::run_one() {
   if (implementation_->context.run_one() == 0)
     throw Error(ErrorKind::internal, "the event loop has nothing left to wait for");
 }
+bool EventLoop::poll_one() { return implementation_->context.poll_one() > 0; }
 void EventLoop::run() { implementation_->context.run(); }
 void EventLoop::stop() { implementation_->context.stop(); }
 boost::asio::io_context& EventLoop::context() { return implementation_->context; }

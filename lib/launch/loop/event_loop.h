@@ -27,9 +27,10 @@ class EventLoop {
   void call_at(TimePoint time, Callback callback);
   void call_every(Clock::duration pause, const Callback& callback);  // the first call comes after one pause
 
-  void run_one();  // waits until a callback is due, and calls it
-  void run();      // until stop()
-  void stop();     // from a callback
+  void run_one();   // waits until a callback is due, and calls it
+  bool poll_one();  // calls one that is due already; false: none is
+  void run();       // until stop()
+  void stop();      // from a callback
   boost::asio::io_context& context();
 
  private:

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <utility>
 
 namespace fleetrun::launch {
 namespace {
@@ -29,14 +28,26 @@ Clock::duration read_waits(int fd) {
 }  // namespace
 
 Lateness::Lateness() : waits_(::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC)) {
-  last_look_ = look_before_ = spent();
+  found_nothing();
+  woke();
 }
 
 Clock::duration Lateness::spent() const { return processor_time() + read_waits(waits_.get()); }
 
-void Lateness::look() { look_before_ = std::exchange(last_look_, spent()); }
+void Lateness::found_nothing() {
+  before_wait_ = spent();
+  awake_.reset();
+}
 
-// The last look may have found the event already. The one before it did not.
-Clock::duration Lateness::now() const { return spent() - look_before_; }
+void Lateness::woke() {
+  if (awake_) return;
+  waking_ = spent() - before_wait_;
+  awake_ = Clock::now();
+}
+
+// While it is awake, waits for a disk count, too.
+Clock::duration Lateness::now() const {
+  return awake_ ? waking_ + (Clock::now() - *awake_) : spent() - before_wait_;
+}
 
 }  // namespace fleetrun::launch

@@ -1,6 +1,8 @@
-// How late this process may notice an event: the processor time that it used, and the time that it waited for a
-// processor, since the look for events before the last one.
+// How late this process may notice an event: the time since it found that nothing had happened, without its wait for
+// events.
 #pragma once
+#include <optional>
+
 #include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
 
@@ -10,7 +12,8 @@ class Lateness {
  public:
   Lateness();
 
-  void look();  // to be called before each wait for events
+  void found_nothing();  // to be called before each wait for events
+  void woke();           // after the first event that came then
   // An event noticed now happened at most this long ago. Without /proc/self/schedstat, waits for a processor are not
   // included.
   Clock::duration now() const;
@@ -19,7 +22,8 @@ class Lateness {
   Clock::duration spent() const;  // used or waited by this process so far, except waits for events
 
   UniqueFd waits_;
-  Clock::duration last_look_{}, look_before_{};
+  Clock::duration before_wait_{}, waking_{};
+  std::optional<TimePoint> awake_;
 };
 
 }  // namespace fleetrun::launch

@@ -22,8 +22,10 @@ void EventQueue::push_at(TimePoint time, const Event& event) {
 
 Event EventQueue::next() {
   while (events_.empty()) {
-    if (lateness_) lateness_->look();
+    if (loop_.poll_one()) continue;
+    if (lateness_) lateness_->found_nothing();
     loop_.run_one();
+    if (lateness_) lateness_->woke();
   }
   notice_standstill();
   Event first = std::move(events_.front());

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thread>
+
 namespace fleetrun::launch::lateness_test {
 namespace {
 
@@ -13,17 +15,25 @@ void work(Clock::duration time) {
   }
 }
 
-TEST_CASE("what a process did since the look before the last one counts, and what it did earlier does not") {
+TEST_CASE("what a process did since it found nothing counts, and what it did earlier does not") {
   Lateness lateness;
   work(300ms);
-  lateness.look();
-  lateness.look();
-  const Clock::duration at_once = lateness.now();
-  CHECK(at_once < 100ms);
+  CHECK(lateness.now() >= 300ms);
+  lateness.found_nothing();
+  CHECK(lateness.now() < 100ms);
   work(60ms);  // runs, or waits for a processor
-  CHECK(lateness.now() - at_once > 20ms);
-  lateness.look();
-  CHECK(lateness.now() > 20ms);  // the last look may have found the event already
+  CHECK(lateness.now() > 20ms);
+}
+
+TEST_CASE("a wait for events does not count, and a wait for something else does") {
+  Lateness lateness;
+  lateness.found_nothing();
+  std::this_thread::sleep_for(200ms);
+  CHECK(lateness.now() < 100ms);
+  lateness.woke();
+  std::this_thread::sleep_for(200ms);
+  lateness.woke();  // by an event that had come meanwhile
+  CHECK(lateness.now() >= 200ms);
 }
 
 }  // namespace
