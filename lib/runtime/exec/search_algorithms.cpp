@@ -88,8 +88,10 @@ struct Problem {
   std::vector<std::string> algorithms;  // that are allowed, the usual one first
   OpView example;
   std::vector<Op*> ops;
+  std::string name;  // without what may differ between ranks
 };
-// By describe_problem and the names of the algorithms: the file may be of a build that knew others.
+// By name, what a measurement depends on beside the device, and the names of the algorithms: the file may be of a build that
+// knew others.
 using Problems = std::map<std::string, Problem>;
 
 void describe_arguments(const Program& program, const std::vector<ValueId>& ids, std::string& text) {
@@ -99,19 +101,14 @@ void describe_arguments(const Program& program, const std::vector<ValueId>& ids,
                                       fmt::join(program.value(id).shape, ","));
 }
 
-// What was measured on one rank says nothing about another team or limit.
-std::string describe_circumstances(const SearchOptions& options) {
-  return fmt::format(" team={} scratch={}", options.team, options.scratch_limit);
-}
-
-std::string describe_problem(const OpView& op, const SearchOptions& options) {
+std::string describe_problem(const OpView& op) {
   std::string text = op.def().name;
   describe_arguments(op.program(), op.op().inputs, text);
   text += " ->";
   describe_arguments(op.program(), op.op().outputs, text);
   for (const auto& [name, value] : op.op().attributes)
     if (name != kAlgorithm) text += fmt::format(" {}={}", name, describe(value));
-  return text + describe_circumstances(options);
+  return text;
 }
 
 // Throws Error(config) when none is within the limit.
@@ -141,10 +138,12 @@ Problems find_problems(const std::vector<Program*>& programs, const OpTable& ops
       const auto kernel = device.kernels().find(op.type);
       if (kernel == device.kernels().end() || kernel->second.algorithms == nullptr) continue;
       const OpView view(find_op(ops, op.type), *program, op);
-      std::string& text = texts[describe_problem(view, options)];
+      const std::string name = describe_problem(view);
+      std::string& text = texts[name];
       if (text.empty()) {
-        Problem problem = {allowed_algorithms(view, ops, device, options), view, {}};
-        text = fmt::format("{} by {}", describe_problem(view, options), fmt::join(problem.algorithms, ","));
+        Problem problem = {allowed_algorithms(view, ops, device, options), view, {}, name};
+        text = fmt::format("{} team={} scratch={} by {}", name, options.team, options.scratch_limit,
+                           fmt::join(problem.algorithms, ","));
         problems.emplace(text, std::move(problem));
       }
       problems.at(text).ops.push_back(&op);
@@ -251,12 +250,13 @@ Choices known_or_measured(const Problems& problems, const OpTable& ops, Device& 
   return choices;
 }
 
-// Those of rank 0, on every rank, whatever its own circumstances.
-Choices agreed(const Choices& choices, comm::Communicator& communicator, const std::string& circumstances) {
-  if (communicator.size() == 1) return choices;
+// Those of rank 0, by the names of the problems, on every rank.
+Choices agreed(const Choices& choices, const Problems& problems, comm::Communicator& communicator) {
+  Choices of_names;
+  for (const auto& [text, algorithm] : choices) of_names[problems.at(text).name] = algorithm;
+  if (communicator.size() == 1) return of_names;
   JsonValue object = JsonValue::object();
-  for (const auto& [problem, algorithm] : choices)
-    object.add(problem.substr(0, problem.size() - circumstances.size()), algorithm);
+  for (const auto& [name, algorithm] : of_names) object.add(name, algorithm);
   std::string text = to_json(object);
   auto size = static_cast<std::int64_t>(text.size());
   communicator.broadcast({&size, 1, DType::i64}, 0);
@@ -264,7 +264,7 @@ Choices agreed(const Choices& choices, comm::Communicator& communicator, const s
   communicator.broadcast({text.data(), text.size(), DType::u8}, 0);
   const JsonDocument document = read_json(text);
   Choices all;
-  for (const JsonMember& choice : document.root.members) all[choice.key + circumstances] = choice.value.text;
+  for (const JsonMember& choice : document.root.members) all[choice.key] = choice.value.text;
   return all;
 }
 
@@ -279,9 +279,9 @@ AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const O
   Choices choices;
   if (options.search && communicator.rank() == 0)
     choices = known_or_measured(problems, ops, device, options, search);
-  choices = agreed(choices, communicator, describe_circumstances(options));
-  for (const auto& [text, problem] : problems) {
-    const auto chosen = choices.find(text);
+  choices = agreed(choices, problems, communicator);
+  for (const auto& [_, problem] : problems) {
+    const auto chosen = choices.find(problem.name);
     if (chosen == choices.end())
       continue;  // no search, no time for it, or ranks that differ, which agree_on_program tells
     for (Op* op : problem.ops) op->attributes[kAlgorithm] = chosen->second;
