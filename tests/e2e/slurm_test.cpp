@@ -216,7 +216,7 @@ TEST_CASE(
       "data": {"train": {"format": "synthetic", "samples": 8192, "shape": [1, 8, 8], "classes": 4}, "batch_size": 16},
       "optimizer": {"name": "momentum", "learning_rate": 0.001},
       "checkpoint": {"dir": "checkpoints", "every_steps": 200, "resume": "auto"},
-      "train": {"max_steps": 4000, "log_every": 1000}
+      "train": {"max_steps": 4000, "log_every": 1000, "threads": 1}
     })");
     const std::string notice =
         "until_true 'ls output/checkpoints/*-step-*'\n"
