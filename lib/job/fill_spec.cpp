@@ -142,7 +142,7 @@ void fill_object(const JsonValue& object, const Key& key, const std::string& pat
   }
 }
 
-// A known key whose value is null is as if it were not written.
+// A known key with the value null counts as absent.
 void drop_nulls(JsonValue& object, const Key& key) {
   std::erase_if(object.members, [&](const JsonMember& member) {
     return member.value.is(JsonValue::Kind::null) && key.find(member.key) != nullptr;

@@ -6,8 +6,8 @@
 
 namespace fleetrun::job {
 
-// `root` is the whole job: an object. A key whose value is null is as if it were not written. Problems of single keys and
-// of keys of one object go into the draft.
+// `root` is the whole job: an object. A key with the value null counts as absent. Problems of single keys and of keys of one
+// object go into the draft.
 void fill_spec(JsonValue root, const Key& keys, Draft& draft);
 
 }  // namespace fleetrun::job

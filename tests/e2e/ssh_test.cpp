@@ -64,6 +64,11 @@ class Hosts {
   ChildResult run(const Words& flags, const Words& program) { return start_run(flags, program)->wait(); }
 
   // Whether no fleetrun, rank or ssh of a run is left.
+  // Each of the three ranks has made its file up0, up1 or up2.
+  bool all_ranks_are_up() const {
+    const auto is_up = [&](const char* file) { return folder().has(file); };
+    return comes_true([&] { return is_up("work/up0") && is_up("work/up1") && is_up("work/up2"); }, 30s);
+  }
   bool nothing_left() const {
     return comes_true(
         [&] {
@@ -194,12 +199,7 @@ TEST_CASE("SIGTERM to fleetrun ends the ranks of all hosts, and leaves no proces
   Hosts hosts;
   const auto run = hosts.start_run(
       {}, {"sh", "-c", "trap 'echo term > got$RANK; exit 0' TERM; : > up$RANK; sleep 60 & wait"});
-  REQUIRE(comes_true(
-      [&] {
-        return hosts.folder().has("work/up0") && hosts.folder().has("work/up1") &&
-               hosts.folder().has("work/up2");
-      },
-      30s));
+  REQUIRE(hosts.all_ranks_are_up());
   run->send(SIGTERM);
   CHECK(run->wait().code == 143);
   for (const char* file : {"work/got0", "work/got1", "work/got2"}) CHECK(hosts.folder().has(file));
@@ -211,12 +211,7 @@ TEST_CASE("SIGUSR1 to fleetrun reaches the ranks of all hosts") {
   Hosts hosts;
   const auto run = hosts.start_run(
       {}, {"sh", "-c", "trap ': > got$RANK; exit 0' USR1; : > up$RANK; while :; do sleep 0.05; done"});
-  REQUIRE(comes_true(
-      [&] {
-        return hosts.folder().has("work/up0") && hosts.folder().has("work/up1") &&
-               hosts.folder().has("work/up2");
-      },
-      30s));
+  REQUIRE(hosts.all_ranks_are_up());
   run->send(SIGUSR1);
   CHECK(run->wait().code == 0);
   CHECK(hosts.folder().has("work/got2"));

@@ -55,7 +55,8 @@ struct ProgressPage {
   std::atomic<std::int64_t> first_own_checkpoint{
       0};  // least number of those that this run writes, whichever attempt; 0: not known
 
-  // CLOCK_MONOTONIC; 0: not yet. When the rank looked for a checkpoint to go on from, had loaded it, and had done a step.
+  // Times of CLOCK_MONOTONIC: the rank begins to look for a checkpoint, it has loaded the checkpoint, it has done its first
+  // step of this attempt. 0 means that this has not happened.
   std::atomic<std::int64_t> load_began_ns{0}, load_ended_ns{0}, first_step_ns{0};
 
   void beat();  // heartbeat_ns = now

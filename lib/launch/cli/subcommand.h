@@ -19,7 +19,8 @@ struct Subcommand {
   std::vector<std::string> choices = {};     // for its first word
   Completes completes = Completes::nothing;  // its words
   std::size_t most_words = 0;                // besides flags
-  bool ends_flags = false;                   // its first word is a program, whose own flags follow
+  bool ends_flags =
+      false;  // the first word that is no flag is a program, and the words after it are the program's
   int (*run)(const FoundFlags& found, const Environment& environment) = nullptr;  // returns the exit code
 };
 

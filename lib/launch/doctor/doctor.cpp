@@ -1,19 +1,14 @@
 #include "launch/doctor/doctor.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/system/pipe.h"
 #include "base/system/standard_output.h"
-#include "base/system/unique_fd.h"
 #include "launch/doctor/answer_probe.h"
 #include "launch/doctor/cpu_speed.h"
 #include "launch/doctor/doctor_table.h"
@@ -118,9 +113,7 @@ int follow(const DoctorRequest& request, EventLoop& loop, NodeSession& session,
 }
 
 int examine_together(const DoctorRequest& request, NodeFacts facts) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(ErrorKind::os, "pipe: " + describe_errno(errno));
-  const UniqueFd front(ends[0]), never_closed(ends[1]);  // here no front process is to be lost
+  const Pipe front = make_pipe();  // both ends stay open, because here no front process can be lost
   std::vector<int> ports = request.run.required_ports;
   ports.insert(ports.end(), request.run.usual_ports.begin(), request.run.usual_ports.end());
   const std::string any = request.cluster.ipv6 ? "::" : "0.0.0.0";
@@ -132,7 +125,7 @@ int examine_together(const DoctorRequest& request, NodeFacts facts) {
   std::optional<DoctorsWord> word;
   session.answer_with(
       [&](const std::string& question, const std::string&) { return answer_probe(question, facts, word); });
-  if (const auto failure = session.join(front.get())) {
+  if (const auto failure = session.join(front.read_end.get())) {
     log_line("fleetrun", failure->line);
     return failure->exit_code;
   }

@@ -80,11 +80,13 @@ struct ClockOffset {
 struct CpuSpeed {
   double gflops = 0;  // of one thread, in wall time
   double share = 1;   // of a core that the thread got
+  std::optional<double> beside =
+      std::nullopt;  // GFLOP/s of a usual node, measured right afterwards; none: measured once
 };
 
 struct NodeExamination {
   std::string address;  // as the user wrote it; "": unknown
-  std::string silent;   // why there are no facts: "did not join within 5 s"
+  std::string silent;   // the reason why this node sent no facts, such as "did not join within 5 s"
   std::optional<NodeFacts> facts;
   std::optional<ClockOffset> clock;
   std::optional<CpuSpeed> speed;

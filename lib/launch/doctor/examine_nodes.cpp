@@ -102,7 +102,7 @@ bool reaches(const Examination& examination, int from, int to) {
   });
 }
 
-// Measures these links, of which no two have a node in common, at the same time.
+// Measures these links at the same time. No node is part of two of them.
 std::vector<LinkFacts> ask_links(Examiner& examiner, const Examination& examination,
                                  const std::vector<Pair>& pairs) {
   Questions questions;
@@ -133,25 +133,38 @@ void play_tournament(Examiner& examiner, const DoctorSays& say, Examination& exa
   }
 }
 
-// A link is bad only if it is bad twice.
+// A link is bad only if it is bad twice, and cannot be used only if it fails twice.
 void repeat_bad_links(Examiner& examiner, TimePoint deadline, Examination& examination) {
   for (LinkFacts& link : examination.links) {
     if (!is_suspicious(link) || Clock::now() >= deadline) continue;
     for (const LinkFacts& again : ask_links(examiner, examination, {{link.from, link.to}}))
-      if (!is_suspicious(again)) link = again;
+      if (!is_suspicious(again) || again.problem.empty()) link = again;
   }
 }
 
-void ask_speed(Examiner& examiner, const std::vector<int>& nodes, Examination& examination) {
+std::map<int, CpuSpeed> ask_speed(Examiner& examiner, const std::vector<int>& nodes) {
+  std::map<int, CpuSpeed> speeds;
   Questions questions;
   for (const int node : nodes) questions[node] = question("cpu");
   for (const auto& [node, answer] : examiner.ask(questions)) {
     const JsonMember *gflops = answer.find("gflops"), *share = answer.find("share");
     if (gflops == nullptr || share == nullptr) continue;
-    auto& speed = examination.nodes[static_cast<std::size_t>(node)].speed;
-    const CpuSpeed now = {gflops->value.number, share->value.number};
-    if (!speed || now.gflops > speed->gflops) speed = now;
+    speeds[node] = {.gflops = gflops->value.number, .share = share->value.number, .beside = {}};
   }
+  return speeds;
+}
+
+// Measures a slow node and, right afterwards, a usual one: all nodes may share a machine whose speed changes with time.
+void repeat_slow_node(Examiner& examiner, int node, Examination& examination) {
+  const std::optional<int> usual = usual_node(examination, node);
+  if (!usual) return;
+  auto here = ask_speed(examiner, {node});
+  const auto there = ask_speed(examiner, {*usual});
+  if (here.empty() || there.empty()) return;
+  NodeExamination other = examination.nodes[static_cast<std::size_t>(*usual)];
+  other.speed = there.begin()->second;
+  here.begin()->second.beside = judged_speed(other);
+  examination.nodes[static_cast<std::size_t>(node)].speed = here.begin()->second;
 }
 
 // One node at a time, because nodes may share a machine; more at a time only if there are many.
@@ -159,13 +172,13 @@ void ask_speeds(Examiner& examiner, TimePoint deadline, Examination& examination
   const std::vector<int> nodes = nodes_with_facts(examination);
   const std::size_t together = (nodes.size() + kCpuTurns - 1) / kCpuTurns;
   for (std::size_t i = 0; i < nodes.size(); i += together)
-    ask_speed(examiner,
-              {nodes.begin() + static_cast<std::ptrdiff_t>(i),
-               nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), i + together))},
-              examination);
+    for (const auto& [node, speed] : ask_speed(
+             examiner, {nodes.begin() + static_cast<std::ptrdiff_t>(i),
+                        nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), i + together))}))
+      examination.nodes[static_cast<std::size_t>(node)].speed = speed;
   for (int i = 0; i < kCpuRepeats && Clock::now() < deadline; ++i)
     for (const int node : slow_nodes(examination))
-      if (Clock::now() < deadline) ask_speed(examiner, {node}, examination);
+      if (Clock::now() < deadline) repeat_slow_node(examiner, node, examination);
 }
 
 double seconds_of_day() {

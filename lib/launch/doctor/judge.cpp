@@ -62,6 +62,7 @@ void compare(const Examination& examination, const char* topic, const char* what
              Findings& found) {
   std::vector<std::string> values;
   const std::vector<int> nodes = examined(examination);
+  values.reserve(nodes.size());
   for (const int node : nodes) values.push_back(value(facts_of(examination, node)));
   if (values.empty()) return;
   const std::string usual = usual_value(values);
@@ -86,6 +87,7 @@ void compare_terms(const Examination& examination, Findings& found) {
   std::size_t differences = 0;
   for (const std::string& name : names) {
     std::vector<std::string> values;
+    values.reserve(nodes.size());
     for (const int node : nodes) values.push_back(term_called(facts_of(examination, node), name));
     const std::string usual = usual_value(values);
     for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -143,13 +145,6 @@ void judge_memory(int node, const NodeFacts& facts, Findings& found) {
 // A cgroup may stop the threads of the run, too.
 bool is_limited(const NodeExamination& node) { return node.facts && node.facts->cpu_limit > 0; }
 
-// Other programs may end before the run, so the time that they take does not count.
-double judged_speed(const NodeExamination& node) {
-  constexpr double kLeastShare = 0.01;
-  return is_limited(node) ? node.speed->gflops
-                          : node.speed->gflops / std::max(kLeastShare, node.speed->share);
-}
-
 double usual_speed(const Examination& examination) {
   std::vector<double> speeds;
   for (const NodeExamination& node : examination.nodes)
@@ -157,7 +152,19 @@ double usual_speed(const Examination& examination) {
   return upper_median(speeds);
 }
 
+// What a node should reach.
+double wanted_speed(const Examination& examination, const NodeExamination& node) {
+  return node.speed->beside.value_or(usual_speed(examination));
+}
+
 }  // namespace
+
+// Other programs may end before the run, so the time that they take does not count.
+double judged_speed(const NodeExamination& node) {
+  constexpr double kLeastShare = 0.01;
+  return is_limited(node) ? node.speed->gflops
+                          : node.speed->gflops / std::max(kLeastShare, node.speed->share);
+}
 
 std::string name_of_node(const Examination& examination, int node) {
   const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
@@ -250,13 +257,25 @@ std::vector<DoctorFinding> judge_clocks(const Examination& examination) {
 }
 
 std::vector<int> slow_nodes(const Examination& examination) {
-  const double usual = usual_speed(examination);
   std::vector<int> slow;
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-    if (one.speed && judged_speed(one) < kSlowShare * usual) slow.push_back(node);
+    if (one.speed && judged_speed(one) < kSlowShare * wanted_speed(examination, one)) slow.push_back(node);
   }
   return slow;
+}
+
+std::optional<int> usual_node(const Examination& examination, int except) {
+  std::optional<int> nearest;
+  const double usual = usual_speed(examination);
+  const auto distance = [&](int node) {
+    return std::abs(judged_speed(examination.nodes[static_cast<std::size_t>(node)]) - usual);
+  };
+  for (int node = 0; node < std::ssize(examination.nodes); ++node)
+    if (node != except && examination.nodes[static_cast<std::size_t>(node)].speed &&
+        (!nearest || distance(node) < distance(*nearest)))
+      nearest = node;
+  return nearest;
 }
 
 std::vector<DoctorFinding> judge_speeds(const Examination& examination) {
@@ -264,7 +283,7 @@ std::vector<DoctorFinding> judge_speeds(const Examination& examination) {
   for (const int node : slow_nodes(examination)) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
     std::string text = fmt::format("its CPU is slow: {:.1f} GFLOP/s, and {:.1f} on the median node",
-                                   judged_speed(one), usual_speed(examination));
+                                   judged_speed(one), wanted_speed(examination, one));
     if (is_limited(one)) text += fmt::format("; its cgroup allows {:g} cores", one.facts->cpu_limit);
     found.add(node, "cpu", text);
   }

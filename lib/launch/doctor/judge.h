@@ -1,5 +1,6 @@
 // What is wrong with the nodes, from an examination. Decides, and touches nothing.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,11 @@ std::vector<DoctorFinding> judge_speeds(const Examination& examination);
 std::vector<DoctorFinding> judge_reach(const Examination& examination);
 std::vector<DoctorFinding> judge_links(const Examination& examination);
 
-// Whose speed a second measurement must confirm.
+// Whose speed another measurement must confirm.
 std::vector<int> slow_nodes(const Examination& examination);
+// The other node whose speed is nearest to the median. Nothing if no other node has a speed.
+std::optional<int> usual_node(const Examination& examination, int except);
+double judged_speed(const NodeExamination& node);  // in GFLOP/s; the node has a speed
 // Whether a second measurement must confirm the loss or the stall of this link.
 bool is_suspicious(const LinkFacts& link);
 

@@ -57,6 +57,7 @@ const Reach* find_reach(const Examination& examination, int from, int to) {
 
 std::vector<std::pair<int, int>> ends_of(const std::vector<LinkFacts>& links) {
   std::vector<std::pair<int, int>> ends;
+  ends.reserve(links.size());
   for (const LinkFacts& link : links) ends.emplace_back(link.from, link.to);
   return ends;
 }
@@ -118,6 +119,7 @@ void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>&
   for (const LinkFacts& link : examination.links)
     for (const int node : {link.from, link.to}) best[node] = std::max(best[node], link.bytes_per_s);
   std::vector<double> all;
+  all.reserve(best.size());
   for (const auto& [node, bytes] : best) all.push_back(bytes);
   const double usual = upper_median(all);
   for (const auto& [node, bytes] : best) {

@@ -28,7 +28,7 @@ constexpr int kSendBuffer = 512 << 10;                 // bytes that may be unde
 UniqueFd begin_to_connect(const Endpoint& endpoint, std::string& problem) {
   const auto address = SocketAddress::from(endpoint);
   if (!address) {
-    problem = endpoint.describe() + " is no address";
+    problem = "found \"" + endpoint.describe() + "\", wanted an address and a port";
     return UniqueFd();
   }
   UniqueFd fd(::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -62,7 +62,7 @@ constexpr const char* kNoAnswer = "no answer: does a firewall drop the packets?"
 // Says what follows. The problem; "" when there is none.
 std::string open_probe(const UniqueFd& fd, char mode, TimePoint deadline) {
   if (!wait_for(fd.get(), POLLOUT, deadline)) return kNoAnswer;
-  const std::string problem = result_of_connect(fd.get());
+  std::string problem = result_of_connect(fd.get());
   if (!problem.empty()) return problem;
   return ::send(fd.get(), &mode, 1, MSG_NOSIGNAL) == 1 ? "" : describe_errno(errno);
 }
@@ -138,6 +138,7 @@ void connect_to_silent(const std::vector<Endpoint>& endpoints, Clock::duration l
 // Twice: where packets get lost, a connection may fail, but hardly two.
 std::vector<std::string> try_to_connect(const std::vector<Endpoint>& endpoints, Clock::duration limit) {
   std::vector<std::string> problems;
+  problems.reserve(endpoints.size());
   for (const Endpoint& endpoint : endpoints) problems.push_back(endpoint.port != 0 ? kNoAnswer : "");
   for (int attempt = 0; attempt < 2; ++attempt) connect_to_silent(endpoints, limit / 2, problems);
   return problems;

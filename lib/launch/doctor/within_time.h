@@ -1,4 +1,4 @@
-// A deadline for work that may never end, such as a look at a disk whose server is gone.
+// Gives work a deadline. The work may never end: a call that reads a disk of a dead server does not return.
 #pragma once
 #include <condition_variable>
 #include <functional>

@@ -15,6 +15,7 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/system/pipe.h"
 #include "base/system/unique_fd.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/orphans.h"
@@ -25,17 +26,6 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
-
-struct Pipe {
-  UniqueFd read_end, write_end;
-};
-
-Pipe make_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorKind::os, fmt::format("making a pipe: {}", describe_errno(errno)));
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 [[noreturn]] void run_middle(pid_t front, Pipe pipe, const std::function<int(int)>& middle) {
   pipe.write_end.reset();

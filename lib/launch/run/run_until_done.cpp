@@ -101,8 +101,18 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   if (nodes.was_spare()) return end_spare(say, logs, report);
   report.run_id = nodes.placed().run_id;
   ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
-  const RunPlan placed_plan = {plan.options, plan.environment, plan.program, plan.embedded, plan.wrapped,
-                               cluster,      plan.warnings,    plan.quiet,   plan.members,  plan.terms};
+  const RunPlan placed_plan = {plan.options,
+                               plan.environment,
+                               plan.program,
+                               plan.embedded,
+                               plan.wrapped,
+                               cluster,
+                               plan.warnings,
+                               plan.quiet,
+                               plan.members,
+                               plan.terms,
+                               plan.saves_when_stopped,
+                               plan.starter_news};
   RunLoop run = make_or_leave(nodes, [&] {
     return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &cluster}, logs, report);
   });

@@ -101,9 +101,10 @@ void Agent::take_descriptors(bool by_input) {
 void Agent::enter() const {
   if (::chdir(order_.folder.c_str()) != 0)
     throw file_error(errno, "entering the folder of the run on this node,", order_.folder);
-  ::setenv("PWD", order_.folder.c_str(), 1);
+  ::setenv("PWD", order_.folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before the first thread
   for (const std::string& line : order_.environment) {
     const std::size_t end = line.find('=');
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before the first thread
     ::setenv(line.substr(0, end).c_str(), line.substr(end + 1).c_str(), 1);
   }
 }

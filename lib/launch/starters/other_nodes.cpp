@@ -18,6 +18,7 @@
 #include "base/error/log.h"
 #include "base/run/run_key.h"
 #include "base/system/file.h"
+#include "base/system/pipe.h"
 #include "launch/plan/program.h"
 #include "launch/starters/agent.h"
 #include "launch/starters/started_nodes.h"
@@ -27,13 +28,6 @@ namespace {
 
 constexpr auto kOwnEnd = std::chrono::seconds(2);    // for nodes to end by themselves after the run
 constexpr auto kLastWay = std::chrono::seconds(10);  // for their end to reach us
-
-std::pair<UniqueFd, UniqueFd> make_news_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorKind::os, fmt::format("making a pipe: {}", describe_errno(errno)));
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 std::string name_of_file() {
   std::string name = "start.";
@@ -82,8 +76,10 @@ class Starting {
     for (const int node : command.nodes)
       names.push_back(
           fmt::format("node {} ({})", node, order.allocation.nodes[static_cast<std::size_t>(node)].host));
-    programs_.emplace_back(loop_, command, plan_.environment.lines(),
-                           plan_.order_file.empty() ? to_text(order) : "", names,
+    programs_.emplace_back(loop_, command,
+                           StarterInput{.environment = plan_.environment.lines(),
+                                        .text = plan_.order_file.empty() ? to_text(order) : "",
+                                        .nodes = names},
                            [this](const StartProblem& problem) { tell(problem); });
   }
 
@@ -167,18 +163,17 @@ StartPlan plan_start(const LaunchOptions& options, const Allocation& allocation,
 }
 
 OtherNodes::OtherNodes(const StartPlan& plan) {
-  auto [life_read, life_write] = make_news_pipe();
-  auto [news_read, news_write] = make_news_pipe();
+  Pipe life = make_pipe(), news = make_pipe();
   std::fflush(nullptr);  // or both processes would write it
   pid_ = ::fork();
   if (pid_ < 0) throw Error(ErrorKind::os, fmt::format("fork: {}", describe_errno(errno)));
   if (pid_ == 0) {
-    life_write.reset();
-    news_read.reset();
-    start_nodes(plan, life_read, news_write);
+    life.write_end.reset();
+    news.read_end.reset();
+    start_nodes(plan, life.read_end, news.write_end);
   }
-  life_ = std::move(life_write);
-  news_ = std::move(news_read);
+  life_ = std::move(life.write_end);
+  news_ = std::move(news.read_end);
 }
 
 OtherNodes::~OtherNodes() {

@@ -14,6 +14,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
+#include "base/system/pipe.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/pidfd.h"
 #include "launch/process/start_program.h"
@@ -25,17 +26,6 @@ constexpr std::size_t kKeptWords = 8 << 10;  // bytes of what a starter wrote
 constexpr auto kRestOfWords =
     std::chrono::milliseconds(300);  // for what was written before the end to arrive
 constexpr std::size_t kShownNodes = 4;
-
-struct PipeEnds {
-  UniqueFd read_end, write_end;
-};
-
-PipeEnds make_starter_pipe() {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(ErrorKind::os, fmt::format("making a pipe: {}", describe_errno(errno)));
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 void do_not_block(const UniqueFd& fd) { ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK); }
 
@@ -50,20 +40,18 @@ std::string end_of_agent(int node, int code) {
   return to_json(JsonValue::object({{"node", node}, {"code", code}})) + "\n";
 }
 
-StartedProgram::StartedProgram(EventLoop& loop, const StartCommand& command,
-                               const std::vector<std::string>& environment, std::string input,
-                               std::vector<std::string> nodes, Tell tell)
+StartedProgram::StartedProgram(EventLoop& loop, const StartCommand& command, StarterInput input, Tell tell)
     : loop_(loop),
       name_(command.words.front().substr(command.words.front().rfind('/') + 1)),
       ranks_(command.nodes),
-      nodes_(std::move(nodes)),
+      nodes_(std::move(input.nodes)),
       tell_(std::move(tell)),
-      input_(std::move(input)),
+      input_(std::move(input.text)),
       late_(loop) {
-  PipeEnds in = make_starter_pipe(), out = make_starter_pipe(), err = make_starter_pipe();
+  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
   if (input_.empty()) in.read_end.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   pid_ = start_program(loop_, {.command = command.words,
-                               .environment = environment,
+                               .environment = input.environment,
                                .input_fd = in.read_end.get(),
                                .output_fd = out.write_end.get(),
                                .error_fd = err.write_end.get()});

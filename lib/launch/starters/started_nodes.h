@@ -16,15 +16,20 @@
 
 namespace fleetrun::launch {
 
+// What a starter gets.
+struct StarterInput {
+  std::vector<std::string> environment;
+  std::string text;  // for its standard input, which stays open afterwards; "": it reads nothing
+  std::vector<std::string> nodes;  // names of what it starts, for messages
+};
+
 // More than 10 members: the descriptors and the end of one process.
 class StartedProgram {
  public:
   using Tell = std::function<void(const StartProblem&)>;
 
-  // `input` is what it reads; its standard input stays open after that. "": it reads nothing. `nodes`: what it starts, for messages.
   // `tell` is called when it ends, and when it says that a node has ended. Throws Error(os).
-  StartedProgram(EventLoop& loop, const StartCommand& command, const std::vector<std::string>& environment,
-                 std::string input, std::vector<std::string> nodes, Tell tell);
+  StartedProgram(EventLoop& loop, const StartCommand& command, StarterInput input, Tell tell);
   ~StartedProgram();
   StartedProgram(const StartedProgram&) = delete;
   StartedProgram& operator=(const StartedProgram&) = delete;

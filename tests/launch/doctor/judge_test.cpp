@@ -96,9 +96,19 @@ TEST_CASE("a CPU below 0.9 of the median is slow") {
   CHECK(slow_nodes(examination) == std::vector<int>{1});
 }
 
+TEST_CASE("a CPU that was measured again is compared with the node that was measured beside it") {
+  Examination examination = healthy(3);
+  examination.nodes[0].speed->gflops = 30;
+  CHECK(usual_node(examination, 1) == 2);
+  examination.nodes[1].speed = CpuSpeed{.gflops = 15, .share = 1, .beside = 16};
+  CHECK(slow_nodes(examination).empty());
+  examination.nodes[1].speed->beside = 17;
+  CHECK(slow_nodes(examination) == std::vector<int>{1});
+}
+
 TEST_CASE("time that a cgroup takes makes a node slow, and time that other programs take is a remark") {
   Examination examination = healthy(2);
-  examination.nodes[1].speed = CpuSpeed{10, 0.5};
+  examination.nodes[1].speed = CpuSpeed{.gflops = 10, .share = 0.5, .beside = {}};
   auto findings = judge(examination);
   CHECK(
       texts_of(findings) ==

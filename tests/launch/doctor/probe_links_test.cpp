@@ -26,8 +26,8 @@ TEST_CASE("a port where nobody listens, and one where somebody does") {
   { closed = ProbeServer("127.0.0.1", {}).port(); }
   const auto problems =
       try_to_connect({{"127.0.0.1", server.port()}, {"127.0.0.1", closed}, {"", 0}, {"nowhere", 1}}, 5s);
-  CHECK(problems ==
-        std::vector<std::string>{"", "Connection refused (errno 111)", "", "nowhere:1 is no address"});
+  CHECK(problems == std::vector<std::string>{"", "Connection refused (errno 111)", "",
+                                             "found \"nowhere:1\", wanted an address and a port"});
   CHECK(measure_link({"127.0.0.1", closed}, 20ms).problem == "Connection refused (errno 111)");
 }
 

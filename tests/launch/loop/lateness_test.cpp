@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <thread>
+#include "launch/loop/event_loop.h"
 
 namespace fleetrun::launch::lateness_test {
 namespace {
@@ -13,6 +13,12 @@ void work(Clock::duration time) {
   const TimePoint end = Clock::now() + time;
   while (Clock::now() < end) {
   }
+}
+
+void wait_for_event(Clock::duration time) {
+  EventLoop loop;
+  loop.call_at(Clock::now() + time, [] {});
+  loop.run_one();
 }
 
 TEST_CASE("what a process did since it found nothing counts, and what it did earlier does not") {
@@ -28,11 +34,11 @@ TEST_CASE("what a process did since it found nothing counts, and what it did ear
 TEST_CASE("a wait for events does not count, and a wait for something else does") {
   Lateness lateness;
   lateness.found_nothing();
-  std::this_thread::sleep_for(200ms);
+  wait_for_event(200ms);
   CHECK(lateness.now() < 100ms);
   lateness.woke();
-  std::this_thread::sleep_for(200ms);
-  lateness.woke();  // by an event that had come meanwhile
+  wait_for_event(200ms);  // of which it is not told
+  lateness.woke();        // by an event that had come meanwhile
   CHECK(lateness.now() >= 200ms);
 }
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <queue>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "launch/nodes/coordinator.h"
+#include "launch/nodes/virtual_time.h"
 #include "support/soak.h"
 
 namespace fleetrun::launch::coordinator_simulation_test {
@@ -39,7 +39,7 @@ class Simulation {
       : random_(seed),
         nodes_(static_cast<std::size_t>(nodes)),
         coordinator_({.nodes = nodes, .run_id = "run", .restart = {.most = restarts, .first_delay = 1s}},
-                     now_) {}
+                     time_.now()) {}
 
   void run() {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -47,12 +47,7 @@ class Simulation {
       after(milliseconds(0, 3000), [this, node] { join(node); });
     }
     watch_clock();
-    while (!events_.empty()) {
-      const Pending event = events_.top();
-      events_.pop();
-      now_ = event.time;
-      event.act();
-    }
+    time_.run();
   }
 
   const std::vector<SimulatedNode>& nodes() const { return nodes_; }
@@ -61,27 +56,16 @@ class Simulation {
   const std::optional<NodeFailure>& first_failure() const { return first_; }
 
  private:
-  struct Pending {
-    TimePoint time;
-    std::uint64_t number = 0;
-    std::function<void()> act;
-    bool operator<(const Pending& other) const {
-      return time != other.time ? time > other.time : number > other.number;
-    }
-  };
-
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   Clock::duration milliseconds(int least, int most) {
     return std::chrono::microseconds(1000 * pick(least, most) + pick(0, 999));
   }
-  void after(Clock::duration delay, std::function<void()> act) {
-    events_.push({now_ + delay, ++number_, std::move(act)});
-  }
+  void after(Clock::duration delay, std::function<void()> act) { time_.after(delay, std::move(act)); }
 
   // One connection delivers in order; `last` is the time of its latest message.
   void deliver(TimePoint& last, std::function<void()> act) {
-    last = std::max(last, now_ + milliseconds(0, 5));
-    events_.push({last, ++number_, std::move(act)});
+    last = std::max(last, time_.now() + milliseconds(0, 5));
+    time_.at(last, std::move(act));
   }
 
   static PeerId peer_of(std::size_t node) { return node + 1; }
@@ -89,7 +73,7 @@ class Simulation {
   void say(std::size_t node, FromNode message) {
     if (nodes_[node].lost) return;
     deliver(to_first_[node], [this, node, message = std::move(message)] {
-      if (!nodes_[node].lost) perform(coordinator_.on(peer_of(node), message, now_));
+      if (!nodes_[node].lost) perform(coordinator_.on(peer_of(node), message, time_.now()));
     });
   }
 
@@ -101,7 +85,8 @@ class Simulation {
   }
 
   void watch_clock() {
-    if (const auto time = coordinator_.wake_at(); time && *time <= now_) perform(coordinator_.woke(now_));
+    if (const auto time = coordinator_.wake_at(); time && *time <= time_.now())
+      perform(coordinator_.woke(time_.now()));
     if (!coordinator_.over()) after(50ms, [this] { watch_clock(); });
   }
 
@@ -161,21 +146,23 @@ class Simulation {
       node.lost = true;
       node.running = false;  // its own launcher ends its ranks
       note_failure("node_lost");
-      const TimePoint last_heard = now_;
+      const TimePoint last_heard = time_.now();
       return after(kSilence, [this, number, last_heard] {
-        perform(coordinator_.lost(peer_of(number), "no answer for 4 s", last_heard, now_));
+        perform(coordinator_.lost(peer_of(number), "no answer for 4 s", last_heard, time_.now()));
       });
     }
     node.stopping = true;
-    node.failure = NodeFailure{
-        .at = in_ns(now_), .cause = "exited", .line = fmt::format("node {} failed", number), .exit_code = 3};
+    node.failure = NodeFailure{.at = in_ns(time_.now()),
+                               .cause = "exited",
+                               .line = fmt::format("node {} failed", number),
+                               .exit_code = 3};
     note_failure("exited");
     say(number, Failed{attempt, *node.failure});
     after(milliseconds(0, 500), [this, number] { end(number); });
   }
 
   void note_failure(const std::string& cause) {
-    if (!first_) first_ = NodeFailure{.at = in_ns(now_), .cause = cause};
+    if (!first_) first_ = NodeFailure{.at = in_ns(time_.now()), .cause = cause};
   }
 
   void stop(std::size_t number) {
@@ -192,12 +179,10 @@ class Simulation {
   }
 
   std::mt19937 random_;
-  TimePoint now_ = TimePoint() + 1h;
+  VirtualTime time_;
   std::vector<SimulatedNode> nodes_;
   Coordinator coordinator_;
-  std::priority_queue<Pending> events_;
   std::map<std::size_t, TimePoint> to_first_, to_node_;
-  std::uint64_t number_ = 0;
   int attempt_ = 0;
   std::optional<NodeFailure> first_;
 };

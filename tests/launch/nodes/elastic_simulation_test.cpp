@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <queue>
 #include <random>
 
 #include <fmt/format.h>
 
 #include "launch/nodes/coordinator.h"
+#include "launch/nodes/virtual_time.h"
 #include "support/soak.h"
 
 namespace fleetrun::launch::elastic_simulation_test {
@@ -40,18 +40,13 @@ class ElasticSimulation {
                       .spares = run.spares,
                       .run_id = "run",
                       .restart = {.most = 20, .first_delay = 100ms}},
-                     now_) {}
+                     time_.now()) {}
 
   void play() {
     for (int number = 0; number < run_.most; ++number) after(pick(0, 3000), [this, number] { join(number); });
     for (int faults = pick(0, 6); faults > 0; --faults) after(pick(0, 40000), [this] { lose_one(); });
     watch_clock();
-    while (!events_.empty()) {
-      const Pending event = events_.top();
-      events_.pop();
-      now_ = event.time;
-      event.act();
-    }
+    time_.run();
   }
 
   const std::vector<Life>& lives() const { return lives_; }
@@ -59,23 +54,15 @@ class ElasticSimulation {
   int starts() const { return starts_; }
 
  private:
-  struct Pending {
-    TimePoint time;
-    std::uint64_t number = 0;
-    std::function<void()> act;
-    bool operator<(const Pending& other) const {
-      return time != other.time ? time > other.time : number > other.number;
-    }
-  };
-
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   void after(int milliseconds, std::function<void()> act) {
-    events_.push({now_ + std::chrono::milliseconds(milliseconds), ++count_, std::move(act)});
+    time_.after(std::chrono::milliseconds(milliseconds), std::move(act));
   }
   Life& life(PeerId peer) { return lives_[peer - 1]; }
 
   void watch_clock() {
-    if (const auto time = coordinator_.wake_at(); time && *time <= now_) perform(coordinator_.woke(now_));
+    if (const auto time = coordinator_.wake_at(); time && *time <= time_.now())
+      perform(coordinator_.woke(time_.now()));
     if (!coordinator_.over()) after(50, [this] { watch_clock(); });
   }
 
@@ -100,16 +87,16 @@ class ElasticSimulation {
         candidates[static_cast<std::size_t>(pick(0, static_cast<int>(candidates.size()) - 1))];
     life(peer).lost = true;
     const bool is_cut_off = pick(0, 1) == 0;
-    const TimePoint heard = now_;
+    const TimePoint heard = time_.now();
     after(is_cut_off ? 4000 : 1,
-          [this, peer, heard] { perform(coordinator_.lost(peer, "gone", heard, now_)); });
+          [this, peer, heard] { perform(coordinator_.lost(peer, "gone", heard, time_.now())); });
     if (pick(0, 2) > 0) after(pick(10, 8000), [this, number = life(peer).number] { join(number); });
   }
 
   // Each connection keeps its order: all messages take equally long.
   void say(PeerId peer, FromNode message) {
     after(1, [this, peer, message = std::move(message)] {
-      if (!life(peer).lost) perform(coordinator_.on(peer, message, now_));
+      if (!life(peer).lost) perform(coordinator_.on(peer, message, time_.now()));
     });
   }
   void perform(const Coordinator::Actions& actions) {
@@ -169,11 +156,9 @@ class ElasticSimulation {
 
   std::mt19937 random_;
   const ElasticRun run_;
-  TimePoint now_ = TimePoint() + 1h;
+  VirtualTime time_;
   Coordinator coordinator_;
-  std::priority_queue<Pending> events_;
   std::vector<Life> lives_;
-  std::uint64_t count_ = 0;
   int starts_ = 0;
 };
 
