@@ -152,6 +152,9 @@ double usual_speed(const Examination& examination) {
   return upper_median(speeds);
 }
 
+// Programs beside us also slow the caches and the other thread of a core, so a speed beside them proves nothing.
+bool is_disturbed(const NodeExamination& node) { return node.speed->share < kSlowShare && !is_limited(node); }
+
 // What a node should reach.
 double wanted_speed(const Examination& examination, const NodeExamination& node) {
   return node.speed->beside.value_or(usual_speed(examination));
@@ -260,7 +263,8 @@ std::vector<int> slow_nodes(const Examination& examination) {
   std::vector<int> slow;
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-    if (one.speed && judged_speed(one) < kSlowShare * wanted_speed(examination, one)) slow.push_back(node);
+    if (one.speed && !is_disturbed(one) && judged_speed(one) < kSlowShare * wanted_speed(examination, one))
+      slow.push_back(node);
   }
   return slow;
 }
@@ -289,7 +293,7 @@ std::vector<DoctorFinding> judge_speeds(const Examination& examination) {
   }
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-    if (one.speed && one.speed->share < kSlowShare && !is_limited(one))
+    if (one.speed && is_disturbed(one))
       found.add(node, "busy",
                 fmt::format("other programs use its CPUs: one thread got only {:.0f} % of a core",
                             100 * one.speed->share),

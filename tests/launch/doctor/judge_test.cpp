@@ -106,6 +106,12 @@ TEST_CASE("a CPU that was measured again is compared with the node that was meas
   CHECK(slow_nodes(examination) == std::vector<int>{1});
 }
 
+TEST_CASE("a CPU that other programs use is not called slow, however slow it is beside them") {
+  Examination examination = healthy(3);
+  examination.nodes[1].speed = CpuSpeed{.gflops = 5, .share = 0.6, .beside = {}};
+  CHECK(slow_nodes(examination).empty());
+}
+
 TEST_CASE("time that a cgroup takes makes a node slow, and time that other programs take is a remark") {
   Examination examination = healthy(2);
   examination.nodes[1].speed = CpuSpeed{.gflops = 10, .share = 0.5, .beside = {}};
