@@ -151,7 +151,7 @@ void RunLoop::attend() {
     const Event event = events_.next();
     if (postpone_behind_deaths(event)) continue;
     if (const auto step = highest_step(state_.pages)) supervisor_.saw_step(*step);
-    const Actions actions = supervisor_.on(event, Clock::now());
+    const Actions actions = supervisor_.on(event, events_.noticed_at());
     display_.show(event);
     if (shared_) shared_->look_at(event);
     perform(actions);

@@ -60,7 +60,7 @@ void SharedRun::pass_on(const Event& event) {
   if (std::holds_alternative<EndedElsewhere>(event)) ending_ = true;
   tell_signal(event);
   const auto timeout = sources_.supervisor.timeout();
-  const auto verdict = sources_.supervisor.end_between_attempts(event, Clock::now());
+  const auto verdict = sources_.supervisor.end_between_attempts(event, sources_.events.noticed_at());
   if (sources_.supervisor.timeout() != timeout)
     sources_.events.push_at(*sources_.supervisor.timeout(), Woke{});
   if (!verdict) return;

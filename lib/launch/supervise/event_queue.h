@@ -24,6 +24,9 @@ class EventQueue {
   // passed.
   Event next();
 
+  // The time at which next() returned. Decisions about its event use this time: a stop after it is noticed before the next event.
+  TimePoint noticed_at() const { return awake_at_; }
+
   // An event noticed now happened at most this long ago; 0 unless measure_lateness() was called.
   Clock::duration lateness() const { return lateness_ ? lateness_->now() : Clock::duration(); }
   void measure_lateness() { lateness_.emplace(); }

@@ -40,6 +40,7 @@ inline Examination healthy(int nodes) {
 
 inline std::vector<std::string> texts_of(const std::vector<DoctorFinding>& findings) {
   std::vector<std::string> texts;
+  texts.reserve(findings.size());
   for (const DoctorFinding& finding : findings) texts.push_back(finding.topic + ": " + finding.text);
   return texts;
 }
