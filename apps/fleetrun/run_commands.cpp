@@ -57,7 +57,7 @@ std::string text_of(const JsonValue& object, const std::string& key, std::size_t
 }
 
 // With one decimal.
-std::string number_of(const JsonValue& object, const std::string& key) {
+std::string decimal_of(const JsonValue& object, const std::string& key) {
   constexpr double kMost = 1e15;  // what fits into a cell
   const JsonMember* member = object.find(key);
   const bool fits = member != nullptr && std::abs(member->value.number) < kMost;
@@ -72,7 +72,7 @@ std::optional<std::string> wait_of(const JsonValue& answer) {
 
 std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
-                                 text_of(run, "pid"), text_of(run, "attempt"), number_of(run, "seconds"));
+                                 text_of(run, "pid"), text_of(run, "attempt"), decimal_of(run, "seconds"));
   const auto row = [&](const auto&... cells) {
     text += fmt::format("{:>4}  {:>7}  {:16}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {}", cells...);
     text.erase(text.find_last_not_of(' ') + 1);
@@ -87,8 +87,8 @@ std::string describe_run(const JsonValue& run) {
   for (const JsonValue& rank : ranks->value.items) {
     const std::string state = text_of(rank, "state");  // a letter while the process runs
     row(text_of(rank, "rank"), text_of(rank, "pid"), state.size() == 1 ? launch::name_state(state[0]) : state,
-        number_of(rank, "seconds"), number_of(rank, "cpu_seconds"), number_of(rank, "memory_mib"),
-        number_of(rank, "log_seconds_ago"), text_of(rank, "step"), has_hosts ? text_of(rank, "host") : "");
+        decimal_of(rank, "seconds"), decimal_of(rank, "cpu_seconds"), decimal_of(rank, "memory_mib"),
+        decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), has_hosts ? text_of(rank, "host") : "");
   }
   return text;
 }

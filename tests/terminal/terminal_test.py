@@ -14,7 +14,7 @@ from screen import PROMPT, Screen
 
 CTRL_C, CTRL_Z = "\x03", "\x1a"
 ERASE = "\x1b[K"
-DRAWN = r"training  epoch 0/\d+  step \d+/\d+  loss"
+DRAWN = r"(?:training|waiting for data)  epoch 0/\d+  step \d+/\d+  loss"
 BINARIES = ""
 
 
@@ -33,7 +33,7 @@ class TerminalTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         self.write("endless.json", json.dumps(job(samples=10**8, epochs=10**5)))
-        self.write("short.json", json.dumps(job(samples=8 * 10**6)))  # a few seconds
+        self.write("short.json", json.dumps(job(samples=2 * 10**6)))  # 2 to 5 s
 
     def write(self, name, text):
         with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:

@@ -11,6 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error/error.h"
+#include "base/text/plural.h"
+
 namespace fleetrun::launch {
 namespace {
 
@@ -20,6 +23,9 @@ bool has_room(int fd, int timeout_ms) {
   pollfd one{.fd = fd, .events = POLLOUT, .revents = 0};
   return ::poll(&one, 1, timeout_ms) > 0;
 }
+
+// A file on a full disk takes text again when there is room.
+bool may_pass(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
 
@@ -69,9 +75,21 @@ long OutputStream::try_write(std::string_view text) const {
 
 void OutputStream::write(std::string_view text) {
   if (broken_ || text.empty()) return;
+  if (lost_ > 0 && !say_what_was_lost()) {
+    lost_ += text.size();
+    return;
+  }
   if (before_write_ && !held_) before_write_();
   waiting_.append(text);
   if (waiting_.size() == text.size()) flush();  // else the loop is already waiting for room
+}
+
+bool OutputStream::say_what_was_lost() {
+  const std::string note = fmt::format("\n[fleetrun could not write {} of its output here: {}]\n",
+                                       plural(lost_, "byte"), describe_errno(problem_));
+  if (try_write(note) <= 0) return false;
+  lost_ = 0;
+  return true;
 }
 
 void OutputStream::release() {
@@ -85,12 +103,15 @@ void OutputStream::flush() {
   std::string_view left = waiting_;
   while (!left.empty()) {
     const long count = try_write(left);
-    broken_ = count < 0;
-    if (broken_) problem_ = errno;
-    if (count <= 0) break;
-    left.remove_prefix(static_cast<std::size_t>(count));
+    if (count == 0) break;
+    if (count < 0) {
+      problem_ = errno;
+      broken_ = !may_pass(problem_);
+      lost_ += left.size();
+    }
+    left.remove_prefix(count < 0 ? left.size() : static_cast<std::size_t>(count));
   }
-  waiting_ = broken_ ? "" : std::string(left);
+  waiting_ = std::string(left);
   if (!waiting_.empty())
     loop_.when_writable(fd_.get(), [this] { flush(); });
   else

@@ -1,5 +1,6 @@
 // Text for our stdout or stderr that never blocks us: a full pipe or a stopped terminal holds up the text,
-// not the supervision. What does not fit now waits; when the reader is gone it is dropped.
+// not the supervision. What does not fit now waits; when the reader is gone it is dropped. What a full disk does not take is dropped,
+// too; when the disk has room again, a line in its place says how much is missing.
 #pragma once
 #include <functional>
 #include <string>
@@ -28,7 +29,7 @@ class OutputStream {
 
   void write(std::string_view text);
   bool idle() const { return waiting_.empty(); }
-  int problem() const { return problem_; }  // errno of the write that nobody takes any more; 0: none
+  int problem() const { return problem_; }  // errno of the last write that failed; 0: none
   bool is_terminal() const { return terminal_; }
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }
@@ -47,6 +48,8 @@ class OutputStream {
 
   void open(int fd);
   void flush();
+  // False: the file takes nothing yet.
+  bool say_what_was_lost();
   // Bytes taken; 0: no room now; -1: nobody will ever read it.
   long try_write(std::string_view text) const;
 
@@ -57,6 +60,7 @@ class OutputStream {
   bool broken_ = false;
   bool held_ = false;
   int problem_ = 0;
+  std::size_t lost_ = 0;  // bytes that a full disk did not take
   std::string waiting_;
   std::function<void()> before_write_;
   std::vector<std::function<void()>> on_idle_;
