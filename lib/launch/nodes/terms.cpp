@@ -5,6 +5,7 @@
 
 #include "base/json/json_reader.h"
 #include "base/text/split_list.h"
+#include "launch/cli/flag_values.h"
 #include "launch/cli/launch_flags.h"
 #include "launch/cli/shell_words.h"
 
@@ -26,11 +27,17 @@ void add_values(const JsonValue& value, const std::string& path, Terms& terms) {
   terms.emplace_back(path + " of the job file", to_json(value));
 }
 
+// A node may learn it from --nnodes, from --ips, or from a batch system.
+std::string number_of_nodes(const LaunchOptions& options, const ClusterSpec& cluster) {
+  return options.nnodes.value ? show_value(*options.nnodes.value) : std::to_string(cluster.node_count());
+}
+
 }  // namespace
 
 Terms terms_of(const LaunchOptions& options, const ClusterSpec& cluster, const std::string& job_text) {
   Terms terms = {{"fleetrun --version", FLEETRUN_VERSION},
-                 {"the device", cluster.device == DeviceKind::cuda ? "cuda" : "cpu"}};
+                 {"the device", cluster.device == DeviceKind::cuda ? "cuda" : "cpu"},
+                 {"the number of nodes", number_of_nodes(options, cluster)}};
   LaunchOptions copy = options;
   for (const Flag& flag : launch_flags(copy))
     if (flag.show && !flag.of_node) terms.emplace_back(flag.name(), show(flag));

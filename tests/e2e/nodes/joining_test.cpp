@@ -44,6 +44,17 @@ TEST_CASE("flags that differ end the run with 76, and each node shows both value
   CHECK(cluster.log(0, 0).empty());
 }
 
+TEST_CASE("nodes that count different numbers of nodes end the run with 76") {
+  Cluster cluster(2);
+  cluster.start(0, {"--nnodes=1:2", FAKE_WORKER, "sleep", "100"});
+  cluster.start(1, {"--nnodes=2", FAKE_WORKER, "sleep", "100"});
+  for (const ChildResult& end : cluster.ends()) {
+    CHECK(end.code == 76);
+    CHECK_MESSAGE(contains(end.err, "  the number of nodes: 1:2 on node 0 (127.0.0.1, "), end.err);
+    CHECK_MESSAGE(contains(end.err, ", 2 on node 1 (127.0.0.2, "), end.err);
+  }
+}
+
 TEST_CASE("the program and its arguments must be the same") {
   Cluster cluster(2);
   cluster.start(0, {FAKE_WORKER, "print", "one"});
