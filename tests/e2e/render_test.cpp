@@ -182,6 +182,16 @@ TEST_CASE("bash and shellcheck find nothing wrong in the batch files, whatever t
   if (!has_shellcheck) LEAVE_OUT("shellcheck is not installed");
 }
 
+TEST_CASE("a script for ssh ends the run when ssh does not reach a host, however early it says so") {
+  const Site site;
+  site.render("ssh", {std::string("--fleetrun=") + FLEETRUN_BINARY},
+              {"--nproc_per_node=1", "--device=cpu", "--insecure", "--ips=127.0.0.1,127.0.0.9,127.0.0.2",
+               "--", "/bin/true"});
+  const ChildResult result = site.run();
+  CHECK(result.code == 143);
+  CHECK(result.seconds < 60);  // --join_timeout is 600 s
+}
+
 TEST_CASE("every word reaches the program as it was typed") {
   for (const std::string& target : kShellTargets) {
     INFO(target);

@@ -54,8 +54,9 @@ quoted() {
 
 pipes=$(mktemp -d) || exit 73
 trap 'rm -rf "$pipes"' EXIT
+mkfifo "$pipes/ended" || exit 73
+exec {ended}<>"$pipes/ended"
 inputs=()
-runs=()
 for rank in "${!hosts[@]}"; do
   command=$(quoted sh -c "$on_host" sh "$folder" "$fleetrun" <<node_flags>> "${arguments[@]}")
   mkfifo "$pipes/$rank" || exit 73
@@ -63,9 +64,9 @@ for rank in "${!hosts[@]}"; do
     # The signals of a terminal reach every process. They must not end the connection.
     trap '' INT QUIT HUP TERM USR1 USR2
     for input in ${inputs[@]+"${inputs[@]}"}; do exec {input}>&-; done
-    exec ssh -o BatchMode=yes -o ServerAliveInterval=10 "${hosts[rank]}" "$command" <"$pipes/$rank"
+    ssh -o BatchMode=yes -o ServerAliveInterval=10 "${hosts[rank]}" "$command" <"$pipes/$rank"
+    printf '%s %s\n' "$rank" "$?" >&"$ended"
   ) &
-  runs+=("$!")
   exec {input}>"$pipes/$rank"
   inputs+=("$input")
 done
@@ -77,17 +78,20 @@ for signal in INT TERM HUP QUIT USR1 USR2; do
   trap "printf '%s\\n' $signal >&${inputs[0]}" "$signal"
 done
 
-# Stops the run when ssh cannot reach a host (exit code 255). A signal interrupts wait.
-while [ -n "$(jobs -rp)" ]; do
-  wait -n
-  if [ "$?" = 255 ]; then
+# Stops the run when ssh cannot reach a host (exit code 255).
+codes=()
+while [ "${#codes[@]}" -lt "${#hosts[@]}" ]; do
+  if read -r -t 5 rank code <&"$ended"; then
+    codes[rank]=$code
+    [ "$code" = 255 ] || continue
     for input in "${inputs[@]}"; do printf 'TERM\n' >&"$input"; done
+  elif [ -z "$(jobs -rp)" ]; then
+    break # something killed the processes that wait for ssh
   fi
 done 2>/dev/null
 
 # All hosts end with the same exit code.
-wait "${runs[0]}"
-exit "$?"
+exit "${codes[0]:-255}"
 )sh";
 
 constexpr std::string_view kHowToRun =
