@@ -317,7 +317,7 @@ constexpr const char* kNoValidator =
     "no Python has the package kubernetes-validate; scripts/setup --peers installs it";
 const std::string kChecker = kSource + "/tests/e2e/render/check_manifests.py";
 
-TEST_CASE("Kubernetes' and Kubeflow's schemas accept the manifests") {
+TEST_CASE("the schemas of Kubernetes, Kubeflow, JobSet and Volcano accept the manifests") {
   const std::string python = python_for_manifests();
   if (python.empty()) LEAVE_OUT(kNoValidator);
   const Site site;
@@ -328,7 +328,7 @@ TEST_CASE("Kubernetes' and Kubeflow's schemas accept the manifests") {
   };
   for (const std::string& file : example_files())
     if (file.ends_with(".yaml")) check(file);
-  for (const char* target : {"k8s", "kubeflow"})
+  for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
     for (const char* nodes : {"--nnodes=1", "--nnodes=3"}) {
       Words words = {nodes, "--nproc_per_node=2", "--device=cpu", "--timeout=5", "--", "/bin/echo"};
       words.insert(words.end(), kOddWords.begin(), kOddWords.end());
@@ -341,10 +341,16 @@ TEST_CASE("the schemas refuse a manifest with a mistake") {
   const std::string python = python_for_manifests();
   if (python.empty()) LEAVE_OUT(kNoValidator);
   const TemporaryFolder folder;
-  for (const auto& [file, word] : {std::pair("resnet50.k8s.yaml", "completionMode"),
-                                   std::pair("resnet50.k8s.yaml", "terminationGracePeriodSeconds"),
-                                   std::pair("resnet50.kubeflow.yaml", "runPolicy"),
-                                   std::pair("resnet50.kubeflow.yaml", "terminationGracePeriodSeconds")}) {
+  for (const auto& [file, word] :
+       {std::pair("resnet50.k8s.yaml", "completionMode"),
+        std::pair("resnet50.k8s.yaml", "terminationGracePeriodSeconds"),
+        std::pair("resnet50.kubeflow.yaml", "runPolicy"),
+        std::pair("resnet50.kubeflow.yaml", "terminationGracePeriodSeconds"),
+        std::pair("resnet50.jobset.yaml", "failurePolicy"),
+        std::pair("resnet50.jobset.yaml", "completionMode"),
+        std::pair("resnet50.jobset.yaml", "terminationGracePeriodSeconds"),
+        std::pair("resnet50.volcano.yaml", "minAvailable"), std::pair("resnet50.volcano.yaml", "RestartJob"),
+        std::pair("resnet50.volcano.yaml", "terminationGracePeriodSeconds")}) {
     std::string text = content_of(kExamples + "/" + file);
     text.replace(text.find(word), 3, "bad");
     folder.write("bad.yaml", text);
@@ -356,7 +362,7 @@ TEST_CASE("the schemas refuse a manifest with a mistake") {
 TEST_CASE("Kubernetes passes every word as it was typed") {
   const std::string python = python_for_manifests();
   if (python.empty()) LEAVE_OUT(kNoValidator);
-  for (const char* target : {"k8s", "kubeflow"}) {
+  for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"}) {
     const Site site;
     Words words = {"--nproc_per_node=1", "--", "/bin/echo"};
     words.insert(words.end(), kOddWords.begin(), kOddWords.end());
@@ -410,7 +416,8 @@ TEST_CASE("a mistake in the command is reported, and nothing is printed") {
     CHECK(result.out.empty());
     CHECK_MESSAGE(contains(result.err, message), result.err);
   };
-  refused({"render"}, 2, "found no target, wanted slurm, pbs, lsf, k8s, kubeflow, systemd or ssh");
+  refused({"render"}, 2,
+          "found no target, wanted slurm, pbs, lsf, k8s, kubeflow, jobset, volcano, systemd or ssh");
   refused({"render", "slum", "--", "train.py"}, 2, "did you mean slurm?");
   refused({"render", "slurm", "--nnodes=2", "train.py"}, 2, "unknown flag --nnodes");
   refused({"render", "slurm", "--", "-n", "1", "missing.json"}, 66, "missing.json");

@@ -1,9 +1,7 @@
 // An Indexed Job of Kubernetes with a headless Service (kubernetes.io/docs/tasks/job/job-with-pod-to-pod-communication and
 // kubernetes.io/docs/tasks/job/pod-failure-policy).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "base/error/exit_codes.h"
 #include "base/text/plural.h"
 #include "launch/render/batch_text.h"
 #include "launch/render/pod_parts.h"
@@ -68,26 +66,10 @@ constexpr std::string_view kHowToApply =
     "See the ranks:       kubectl exec job/{0} -- {1}\n"
     "Stop and remove it:  kubectl delete -f {0}.k8s.yaml";
 
-std::string codes_that_repeat() {
-  std::vector<int> codes;
-  for (const ExitCode& row : exit_codes())
-    if (row.repeats) codes.push_back(row.code);
-  return fmt::format("{}", fmt::join(codes, ", "));
-}
-
-// fleetrun ends with code 2 when the first node's name does not resolve, so the pods wait for it.
 std::string extra_lines(const BatchRun& run, const std::string& first) {
   if (run.nodes == 1) return "restartPolicy: Never\n";
-  return fmt::format(R"(restartPolicy: Never
-# The pods' names belong to this service.
-subdomain: {}
-initContainers:
-  # The first pod has a name only after it has an address.
-  - name: wait-for-first-pod
-    image: {}
-    command: ["sh", "-c", "until getent hosts {}; do sleep 1; done"]
-)",
-                     run.name, image_of(run), first);
+  return fmt::format("restartPolicy: Never\n# The pods' names belong to this service.\nsubdomain: {}\n{}",
+                     run.name, wait_for_first_pod(run, first));
 }
 
 }  // namespace

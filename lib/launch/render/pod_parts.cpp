@@ -1,7 +1,9 @@
 #include "launch/render/pod_parts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/error/exit_codes.h"
 #include "launch/cli/launch_options.h"
 #include "launch/cli/shell_words.h"
 #include "launch/render/batch_text.h"
@@ -112,6 +114,23 @@ std::string pod_template(const BatchRun& run, const PodSpec& spec, std::size_t i
                               {"key_mount", key_mount(run)},
                               {"key_volume", key_volume(run)}}),
                   indent);
+}
+
+std::string wait_for_first_pod(const BatchRun& run, const std::string& first) {
+  return fmt::format(R"(initContainers:
+  # The first pod has a name only after it has an address.
+  - name: wait-for-first-pod
+    image: {}
+    command: ["sh", "-c", "until getent hosts {}; do sleep 1; done"]
+)",
+                     image_of(run), first);
+}
+
+std::string codes_that_repeat() {
+  std::vector<int> codes;
+  for (const ExitCode& row : exit_codes())
+    if (row.repeats) codes.push_back(row.code);
+  return fmt::format("{}", fmt::join(codes, ", "));
 }
 
 std::string how_to_make_secret(const BatchRun& run) {

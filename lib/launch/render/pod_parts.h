@@ -1,4 +1,4 @@
-// The parts of a pod that a Job of Kubernetes and a PyTorchJob of Kubeflow share.
+// The parts of a pod that the manifests for Kubernetes share.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -19,6 +19,13 @@ struct PodSpec {
   std::string extra;
 };
 std::string pod_template(const BatchRun& run, const PodSpec& spec, std::size_t indent);
+
+// Lines for the spec of a pod of a run on several nodes. fleetrun ends with code 2 when the name of the first node does not resolve, so the
+// pods wait for it.
+std::string wait_for_first_pod(const BatchRun& run, const std::string& first);
+
+// Exit codes of failures that another attempt would repeat: "2, 65, 66".
+std::string codes_that_repeat();
 
 // Every line that is not empty, moved to the right.
 std::string indented(const std::string& text, std::size_t spaces);

@@ -11,6 +11,8 @@ std::string write_pbs(const BatchRun& run);
 std::string write_lsf(const BatchRun& run);
 std::string write_kubernetes(const BatchRun& run);
 std::string write_kubeflow(const BatchRun& run);
+std::string write_jobset(const BatchRun& run);
+std::string write_volcano(const BatchRun& run);
 std::string write_systemd(const BatchRun& run);
 std::string write_ssh(const BatchRun& run);
 

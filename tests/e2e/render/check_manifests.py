@@ -12,28 +12,39 @@ import jsonschema
 import kubernetes_validate
 import yaml
 
-SCHEMAS = {"PyTorchJob": "pytorchjob.schema.json"}
+SCHEMAS = {
+    "kubeflow.org/v1": "pytorchjob.schema.json",
+    "jobset.x-k8s.io/v1alpha2": "jobset.schema.json",
+    "batch.volcano.sh/v1alpha1": "volcano.schema.json",
+}
 
 
 def pod_specs(value):
-    """Every pod template below a value, as a Pod."""
+    """Every pod template below a value, as a Pod. The template of a job contains another template, that of its pods."""
     if isinstance(value, dict):
-        if isinstance(value.get("template"), dict) and "spec" in value["template"]:
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": value["template"]["spec"]}
-            yield pod
-        for part in value.values():
-            yield from pod_specs(part)
+        spec = value["template"].get("spec") if isinstance(value.get("template"), dict) else None
+        if spec is not None and "template" not in spec:
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": spec}
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    for part in parts:
+        yield from pod_specs(part)
+
+
+def jobs(document):
+    """Every replicated job of a JobSet, as a Job."""
+    for job in document["spec"].get("replicatedJobs", []):
+        yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job["name"]}, "spec": job["template"]["spec"]}
 
 
 def mistakes(document):
     try:
-        if document["kind"] in SCHEMAS:
-            schema = json.loads((Path(__file__).parent / SCHEMAS[document["kind"]]).read_text())
+        if document["apiVersion"] in SCHEMAS:
+            schema = json.loads((Path(__file__).parent / SCHEMAS[document["apiVersion"]]).read_text())
             jsonschema.validate(document, schema)
         else:
             kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
-        for pod in pod_specs(document):
-            kubernetes_validate.validate(pod, kubernetes_validate.latest_version(), strict=True)
+        for part in [*jobs(document), *pod_specs(document)]:
+            kubernetes_validate.validate(part, kubernetes_validate.latest_version(), strict=True)
     except (jsonschema.ValidationError, kubernetes_validate.ValidationError) as error:
         yield f"{document['kind']}: {error.message} at {'/'.join(map(str, error.path))}"
 

@@ -152,12 +152,13 @@ TEST_CASE("flags of render that would break the file are refused") {
 TEST_CASE("an unknown target is refused with the one that was meant") {
   CHECK_THROWS_WITH_AS(
       find_target("slrum"),
-      "there is no target \"slrum\", wanted slurm, pbs, lsf, k8s, kubeflow, systemd or ssh; did you "
+      "there is no target \"slrum\", wanted slurm, pbs, lsf, k8s, kubeflow, jobset, volcano, systemd or ssh; did you "
       "mean slurm?",
       Error);
-  CHECK_THROWS_WITH_AS(find_target("x"),
-                       "there is no target \"x\", wanted slurm, pbs, lsf, k8s, kubeflow, systemd or ssh",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      find_target("x"),
+      "there is no target \"x\", wanted slurm, pbs, lsf, k8s, kubeflow, jobset, volcano, systemd or ssh",
+      Error);
 }
 
 }  // namespace

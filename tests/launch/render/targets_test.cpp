@@ -51,7 +51,7 @@ TEST_CASE("Slurm's notice leaves time for a long --grace") {
 }
 
 TEST_CASE("a run of one node has no meeting point") {
-  for (const char* target : {"slurm", "pbs", "lsf", "k8s", "kubeflow", "systemd"}) {
+  for (const char* target : {"slurm", "pbs", "lsf", "k8s", "kubeflow", "jobset", "volcano", "systemd"}) {
     const std::string text = file_for(target, {"-n", "1", "train.py"});
     INFO(target);
     CHECK_FALSE(has(text, "--master"));
@@ -103,7 +103,7 @@ TEST_CASE("Kubernetes gives fleetrun more time than --grace, and repeats no fail
 TEST_CASE("the key of a manifest comes from --key_file, and --insecure needs none") {
   CHECK(has(file_for("k8s", {"--nnodes=2", "-n", "1", "--key_file=my key", "t.py"}),
             "--from-file=key='my key'\n"));
-  for (const char* target : {"k8s", "kubeflow"})
+  for (const char* target : {"k8s", "kubeflow", "jobset", "volcano"})
     CHECK_FALSE(has(file_for(target, {"--nnodes=2", "-n", "1", "--insecure", "t.py"}), "key"));
 }
 
@@ -113,6 +113,33 @@ TEST_CASE("Kubeflow's master is node 0, and its workers are the others") {
   CHECK(has(text, "- \"--master=t-master-0:6069\""));
   CHECK(has(text, "image: \"me/img:1\""));
   CHECK_FALSE(has(file_for("kubeflow", {"-n", "1", "t.py"}), "Worker"));
+}
+
+TEST_CASE("a JobSet makes all pods again after a failure that another attempt may not repeat") {
+  const std::string text = file_for("jobset", {"--nnodes=3", "-n", "1", "--timeout=10", "t.py"});
+  for (const char* line :
+       {"    enableDNSHostnames: true", "          completions: 3", "          backoffLimit: 0",
+        "    maxRestarts: 3", "        onJobFailureReasons: [PodFailurePolicy, DeadlineExceeded]",
+        "          activeDeadlineSeconds: 10",
+        "                  values: [2, 65, 66, 76, 77, 78, 80, 93, 126, 127]",
+        "                    - \"--node_rank=$(JOB_COMPLETION_INDEX)\"",
+        "                    - \"--master=t-nodes-0-0.t:6069\""})
+    CHECK_MESSAGE(has_line(text, line), line);
+  const std::string single = file_for("jobset", {"-n", "1", "t.py"});
+  CHECK(has_line(single, "        onJobFailureReasons: [PodFailurePolicy]"));
+  CHECK_FALSE(has(single, "network:"));
+}
+
+TEST_CASE("Volcano starts all pods together, and all of them again after code 75") {
+  const std::string text =
+      file_for("volcano", {"--nnodes=3", "-n", "1", "--timeout=10", "t.py"}, {.queue = "gpu"});
+  for (const char* line :
+       {"  queue: \"gpu\"", "  minAvailable: 3", "    - exitCode: 75",
+        "    svc: [\"--publish-not-ready-addresses=true\"]", "      replicas: 3",
+        "                - \"--node_rank=$(VC_TASK_INDEX)\"",
+        "                - \"--master=t-node-0.t:6069\"", "                - \"--timeout=10\""})
+    CHECK_MESSAGE(has_line(text, line), line);
+  CHECK_FALSE(has(file_for("volcano", {"-n", "1", "t.py"}), "queue"));
 }
 
 TEST_CASE("a unit of systemd stops only fleetrun, and starts again only after code 75") {
