@@ -70,6 +70,17 @@ std::optional<std::string> wait_of(const JsonValue& answer) {
   return "no rank runs yet: " + text_of(answer, "waiting", kLongestMessage);
 }
 
+// A line for each rank that was found to be slow in the present attempt.
+std::string stragglers_in(const JsonValue& run) {
+  std::string text;
+  const JsonValue* const list = run.find("stragglers", Kind::list);
+  if (list == nullptr) return text;
+  for (const JsonValue& one : list->items)
+    if (text_of(one, "attempt") == text_of(run, "attempt"))
+      text += text_of(one, "message", kLongestMessage) + "\n";
+  return text;
+}
+
 std::string describe_run(const JsonValue& run) {
   std::string text = fmt::format("{}, fleetrun {}, attempt {}, {} s\n", text_of(run, "run_id", kLongestId),
                                  text_of(run, "pid"), text_of(run, "attempt"), decimal_of(run, "seconds"));
@@ -90,7 +101,7 @@ std::string describe_run(const JsonValue& run) {
         decimal_of(rank, "seconds"), decimal_of(rank, "cpu_seconds"), decimal_of(rank, "memory_mib"),
         decimal_of(rank, "log_seconds_ago"), text_of(rank, "step"), has_hosts ? text_of(rank, "host") : "");
   }
-  return text;
+  return text + stragglers_in(run);
 }
 
 // "USR1", "RTMIN+3"; "" for a number that has no name, as those that the C library keeps for itself.

@@ -344,6 +344,11 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
            .argument = "RULE",
            .help =
                "Treat the run as hung when no log line matches REGEX for S seconds. RULE is 'REGEX within Ss', such as 'loss: within 60s'"}),
+      value(options.straggler_after, parse_deadline,
+            {.names = {"--straggler_after"},
+             .argument = "SECONDS",
+             .help = "With a job.json, say which rank is slow when it has been slower than the others for "
+                     "this many seconds; 0 means never"}),
       value(
           options.early_exit_wait, parse_deadline,
           {.names = {"--early_exit_wait"},

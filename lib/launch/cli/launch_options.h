@@ -97,6 +97,7 @@ struct LaunchOptions {
   Setting<std::vector<int>> no_restart_on;               // exit codes
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
   Setting<std::optional<LogRule>> log_rule;
+  Setting<std::optional<Clock::duration>> straggler_after{std::chrono::seconds(20)};  // none: never
   Setting<std::optional<Clock::duration>> early_exit_wait;
   Setting<UseCgroup> cgroup{UseCgroup::automatic};
   Setting<std::string> dry_run;      // "text", "json"; "": off

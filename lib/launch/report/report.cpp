@@ -178,6 +178,30 @@ JsonValue ranks_json(const ExitReport& report) {
   return json;
 }
 
+JsonValue stragglers_json(const ExitReport& report) {
+  JsonValue json = JsonValue::list({});
+  for (const StragglerRecord& record : report.stragglers)
+    json.items.push_back(
+        JsonValue::object({{"rank", record.found.rank},
+                           {"host", record.host},
+                           {"phase", kTimeUseNames[static_cast<std::size_t>(record.found.phase)]},
+                           {"factor", record.found.factor()},
+                           {"own_ms_per_step", record.found.own_ms},
+                           {"median_ms_per_step", record.found.median_ms},
+                           {"attempt", record.attempt},
+                           {"step", record.step},
+                           {"message", record.describe()}}));
+  return json;
+}
+
+std::string StragglerRecord::describe() const {
+  return fmt::format(
+      "rank {} on {} is slow in {}: each step takes it {:.1f} ms without communication, {:.2f} times the "
+      "median of the ranks ({:.1f} ms)",
+      found.rank, host, kTimeUseNames[static_cast<std::size_t>(found.phase)], found.own_ms, found.factor(),
+      found.median_ms);
+}
+
 JsonValue evidence_json(const ExitReport& report) {
   const DeathEvidence& evidence = report.evidence;
   return JsonValue::object(
@@ -276,6 +300,7 @@ std::string report_json(const ExitReport& report) {
       {"crash_loop", verdict.crash_loop},
       {"earlier_attempts", attempts_json(report.attempts)},
       {"stand_stills", stand_stills_json(report.stand_stills)},
+      {"stragglers", stragglers_json(report)},
       {"survivors", report.survivors},
   });
   if (!report.train.empty()) json.add("train", train_json(report.train));

@@ -13,6 +13,7 @@
 #include "launch/report/collective_records.h"
 #include "launch/report/death_evidence.h"
 #include "launch/supervise/run_state.h"
+#include "launch/supervise/straggler_rules.h"
 #include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
@@ -32,6 +33,16 @@ struct StandStillRecord {
   std::string why;
   int nodes = 0;                                        // of that attempt
   std::vector<std::pair<std::string, double>> seconds;  // of each part, in their order
+};
+
+// A rank that was slower than the others (launch/supervise/straggler_rules.h).
+struct StragglerRecord {
+  int attempt = 0;
+  std::uint64_t step = 0;  // when it was found
+  std::string host;
+  Straggler found;
+
+  std::string describe() const;  // "rank 3 on beta is slow in compute: ..."
 };
 
 // How long the ranks of a job needed until they worked again: seconds of each part, in their order; fewer parts when the
@@ -68,10 +79,11 @@ struct ExitReport {
   std::optional<std::uint64_t> step;    // of the first failure, when the embedded runtime told
   bool log_disk_full = false;           // during the run: lines of logs are missing
   std::vector<StandStillRecord> stand_stills;
-  std::map<int, AttemptStart> starts;   // of the attempts of a job
-  std::vector<AttemptRecord> attempts;  // before the one that the rest describes
-  std::optional<std::string> error;     // why fleetrun itself could not go on; then there is no verdict
-  std::string train;                    // text of log/train.json, "" when there is none
+  std::vector<StragglerRecord> stragglers;  // on the first node of several: of all nodes; on the others: none
+  std::map<int, AttemptStart> starts;       // of the attempts of a job
+  std::vector<AttemptRecord> attempts;      // before the one that the rest describes
+  std::optional<std::string> error;         // why fleetrun itself could not go on; then there is no verdict
+  std::string train;                        // text of log/train.json, "" when there is none
   Moment started, ended;
   std::optional<WholeRun> whole;  // none: this node is alone
 };
@@ -89,6 +101,7 @@ std::string describe_failure(const ExitReport& report);
 std::string describe_end(const ExitReport& report);
 
 JsonValue ranks_json(const ExitReport& report);  // of this node
+JsonValue stragglers_json(const ExitReport& report);
 
 // What is known of the first failure here, as members of report.json: last_lines, exception, evidence.
 JsonValue evidence_json(const ExitReport& report);

@@ -90,6 +90,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       hangs_(plan, logs),
       roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),
       others_(loop_, world.nodes),
+      stragglers_({plan, state_, others_, world.nodes, say()}, report),
       display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
       control_(world.control),
@@ -110,7 +111,8 @@ void RunLoop::join_others(NodeSession& nodes) {
                                      plan_.options.given_key && !nodes.is_first()});
   shared_control_.emplace(loop_, nodes, run_control());
   const LaunchOptions& options = plan_.options;
-  if (display_.draw_interval() || options.metrics_port.value || !options.metrics_file.value.empty())
+  if (display_.draw_interval() || stragglers_.interval() || options.metrics_port.value ||
+      !options.metrics_file.value.empty())
     others_.begin();
 }
 
@@ -177,6 +179,8 @@ void RunLoop::begin_ticks() {
   if (const auto interval = hangs_.interval()) loop_.call_every(*interval, [this] { look_for_hang(); });
   if (const auto interval = display_.draw_interval())
     loop_.call_every(*interval, [this] { display_.draw(); });
+  if (const auto interval = stragglers_.interval())
+    loop_.call_every(*interval, [this] { stragglers_.look(Clock::now()); });
   loop_.call_every(EventQueue::kBeat, [this] { events_.notice_standstill(); });
   loop_.call_every(LogDisk::kInterval, [this] { disk_.look(); });
 }
@@ -239,6 +243,7 @@ void RunLoop::begin_attempt(int number) {
   if (!std::exchange(has_begun_, true)) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
   hangs_.follow_new_logs();
+  stragglers_.begin_attempt();
   roll_call_.forget();
   report_.memory_before = read_memory_cgroup();
   group_.start(attempt_);

@@ -18,6 +18,7 @@
 #include "launch/run/run_plan.h"
 #include "launch/run/runtime_support.h"
 #include "launch/run/shared_run.h"
+#include "launch/run/straggler_watch.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/node_figures.h"
 #include "launch/serve/prometheus_exporter.h"
@@ -95,6 +96,7 @@ class RunLoop {
   HangSampler hangs_;  // measures the ranks and asks the HangRules
   RollCall roll_call_;
   NodeFigures others_;  // figures of the ranks on other nodes
+  StragglerWatch stragglers_;
   RunDisplay display_;
   LogDisk disk_;
   ControlServer& control_;

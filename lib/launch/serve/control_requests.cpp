@@ -121,7 +121,8 @@ JsonValue run_json(const ExitReport& report, int attempt, const JsonValue& ranks
                             {"attempt", attempt},
                             {"seconds", seconds_since(report.started)},
                             {"command", report.command},
-                            {"ranks", ranks}});
+                            {"ranks", ranks},
+                            {"stragglers", stragglers_json(report)}});
 }
 
 JsonValue refusal(const std::string& why) { return JsonValue::object({{"error", why}}); }

@@ -43,6 +43,11 @@ RunMetrics measure_run(const MetricsSource& source) {
                     .exit_code = std::nullopt,
                     .first_rank = state.verdict.span.first,
                     .ranks = {}};
+  for (const StragglerRecord& one : report.stragglers)
+    if (one.attempt == state.verdict.attempt)
+      run.stragglers.push_back({one.found.rank, one.host,
+                                std::string(kTimeUseNames[static_cast<std::size_t>(one.found.phase)]),
+                                one.found.factor()});
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
     RankMetrics rank;
     const auto& verdicts = state.verdict.ranks;

@@ -112,6 +112,15 @@ void write_training(const RunMetrics& run, Writer& writer) {
                     fmt::format("{},use=\"{}\"", rank_label(run, rank), kTimeUseNames[use]));
 }
 
+void write_stragglers(const RunMetrics& run, Writer& writer) {
+  writer.family("straggler_ratio", "gauge",
+                "Time per step without communication of a rank that was found to be slow, divided by the "
+                "median of the ranks.");
+  for (const StragglerMetrics& one : run.stragglers)
+    writer.sample(one.factor, fmt::format("rank=\"{}\",{},{}", one.rank, label("host", one.host),
+                                          label("phase", one.phase)));
+}
+
 }  // namespace
 
 std::string escape_label(const std::string& text) {
@@ -130,6 +139,7 @@ std::string prometheus_text(const RunMetrics& run) {
   Writer writer;
   write_run(run, writer);
   if (!run.ranks.empty() && run.ranks.front().progress) write_training(run, writer);
+  if (!run.stragglers.empty()) write_stragglers(run, writer);
   return writer.take();
 }
 

@@ -20,6 +20,12 @@ struct RankMetrics {
   double heartbeat_age = 0;  // seconds
 };
 
+struct StragglerMetrics {
+  int rank = 0;
+  std::string host, phase;
+  double factor = 0;
+};
+
 struct RunMetrics {
   std::string run_id, job_id, host, version;
   double start_time = 0;  // seconds since 1970
@@ -27,6 +33,7 @@ struct RunMetrics {
   std::optional<int> exit_code;    // of fleetrun, once the run is over
   int first_rank = 0;              // the number of the first of `ranks`
   std::vector<RankMetrics> ranks;  // of this node; on the first node, of all
+  std::vector<StragglerMetrics> stragglers = {};
 };
 
 constexpr std::string_view kMetricsStart = "# HELP fleetrun_";  // marks a file as ours

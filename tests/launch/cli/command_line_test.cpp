@@ -191,14 +191,16 @@ TEST_CASE("what a launcher was told about its nodes is not meant for a run that 
 }
 
 TEST_CASE("what ends a run or starts it again has its times and counts") {
-  const LaunchOptions given =
-      parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60", "--hang_timeout=0",
-             "--early_exit_wait=5", "--log_rule=loss within 10s", "--cgroup=none", "x"});
+  const LaunchOptions given = parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60",
+                                     "--hang_timeout=0", "--straggler_after=0", "--early_exit_wait=5",
+                                     "--log_rule=loss within 10s", "--cgroup=none", "x"});
   CHECK(given.max_restart.value == 3);
   CHECK(given.restart_delay.value == std::chrono::milliseconds(500));
   CHECK(given.timeout.value == std::chrono::seconds(60));
   CHECK_FALSE(given.hang_timeout.value);
   CHECK(given.hang_timeout.origin == Origin::flag);
+  CHECK_FALSE(given.straggler_after.value);
+  CHECK(parse({"train.py"}).straggler_after.value == std::chrono::seconds(20));
   CHECK(given.early_exit_wait.value == std::chrono::seconds(5));
   CHECK(given.log_rule.value->within == std::chrono::seconds(10));
   CHECK(given.cgroup.value == UseCgroup::none);
