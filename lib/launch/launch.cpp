@@ -1,5 +1,6 @@
 #include "launch/launch.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -34,6 +35,7 @@
 #include "launch/run/dry_run.h"
 #include "launch/run/run_until_done.h"
 #include "launch/schedulers/settle_nodes.h"
+#include "launch/schedulers/topology.h"
 #include "launch/starters/other_nodes.h"
 
 namespace fleetrun::launch {
@@ -229,6 +231,24 @@ int examine_before(const RunPlan& plan, const HostFacts& host, const std::option
                      .output = DoctorOutput::findings});
 }
 
+// Something has started this fleetrun on a node that --exclude_hosts leaves out.
+bool is_left_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  if (allocation && allocation->is_left_out) return true;
+  if (options.left_out.empty() || options.given_key || options.node_rank.value) return false;
+  const HostFacts host = probe_host();
+  return std::any_of(options.left_out.begin(), options.left_out.end(), [&](const std::string& name) {
+    return is_same_host(name, host.name) ||
+           std::find(host.addresses.begin(), host.addresses.end(), name) != host.addresses.end();
+  });
+}
+
+bool stays_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  if (!is_left_out(options, allocation)) return false;
+  log_line("fleetrun",
+           fmt::format("{} leaves out this host, so nothing runs here", options.exclude_hosts.source));
+  return true;
+}
+
 HostFacts probe(const LaunchOptions& options) {
   HostFacts host = probe_host();
   if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
@@ -239,6 +259,7 @@ HostFacts probe(const LaunchOptions& options) {
 
 int launch(LaunchOptions options, const Environment& environment, const std::optional<Allocation>& allocation,
            const std::vector<std::string>& words) {
+  if (stays_out(options, allocation)) return 0;
   check_can_start(options, allocation);
   check_umask();
   if (needs_current_folder(options)) current_folder();
@@ -277,6 +298,7 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
 
 int examine(LaunchOptions options, const Environment& environment,
             const std::optional<Allocation>& allocation, DoctorOutput output) {
+  if (stays_out(options, allocation)) return 0;
   check_can_start(options, allocation);
   if (options.log_dir.value.empty()) options.log_dir.value = environment.get_or("TMPDIR", "/tmp");
   std::string problem;

@@ -213,6 +213,21 @@ std::vector<Flag> joining_flags(LaunchOptions& options) {
            .help =
                "Program that starts fleetrun on the other nodes. auto takes that of the batch system: srun, pbsdsh or blaunch. ssh also starts those of --hosts and --hostfile; mpirun is that of Open MPI; with none you start them",
            .of_node = true}),
+      value(
+          options.topology, as_text,
+          {.names = {"--topology"},
+           .argument = "FILE",
+           .help =
+               "File with the switches of the cluster, as in Slurm's topology.conf. Nodes of one switch then get ranks "
+               "that follow each other",
+           .completes = Completes::files}),
+      value(
+          options.exclude_hosts, as_text,
+          {.names = {"--exclude_hosts"},
+           .argument = "FILE",
+           .help =
+               "File with hosts that take no part in the run, although a scheduler, --hosts or --hostfile names them",
+           .completes = Completes::files}),
       on_or_off(options.insecure,
                 {.names = {"--insecure"},
                  .help = "Let nodes join without a shared secret. Everybody who reaches the first node can "

@@ -46,6 +46,8 @@ struct LaunchOptions {
   Setting<std::optional<HostList>> hosts;
   Setting<std::string> hostfile;  // "": none
   Setting<std::string> scheduler{"auto"};
+  Setting<std::string> topology;       // file; "": the order of the list
+  Setting<std::string> exclude_hosts;  // file; "": none
   Setting<StartBy> start_by{StartBy::automatic};
   Setting<bool> module;
   Setting<bool> no_python;
@@ -105,8 +107,9 @@ struct LaunchOptions {
   Setting<std::string> config;       // "": no file
 
   CalledAs called_as = CalledAs::fleetrun;
-  std::optional<RunKey> given_key;  // of the nodes, from the fleetrun that starts them; it wins over a file
-  std::vector<std::string> notes;   // on flags that have no effect
+  std::optional<RunKey> given_key;    // of the nodes, from the fleetrun that starts them; it wins over a file
+  std::vector<std::string> left_out;  // nodes that --exclude_hosts leaves out
+  std::vector<std::string> notes;     // on flags that have no effect
   std::vector<std::string> mode_flags;  // those of the original's "gpu arguments" that were given
   std::string program;                  // script, job file or program, as given
   std::vector<std::string> arguments;   // never interpreted

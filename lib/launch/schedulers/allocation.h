@@ -57,6 +57,7 @@ struct Allocation {
   // Whether the command line runs on every node already, as under srun. If not, this process is on one node and somebody must start
   // the others.
   bool started_on_every_node = false;
+  bool is_left_out = false;                  // this node, by --exclude_hosts
   StartBy start_by = StartBy::none;          // what this fleetrun starts the others with; none: it does not
   std::string master;                        // host of the first node where `nodes` is empty; "": unknown
   std::optional<std::uint16_t> master_port;  // none: derived from the id of the job

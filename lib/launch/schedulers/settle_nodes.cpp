@@ -7,6 +7,7 @@
 #include "base/text/plural.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flag_values.h"
+#include "launch/schedulers/arrange_nodes.h"
 #include "launch/schedulers/host_file.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/recognise.h"
@@ -152,6 +153,22 @@ std::optional<Allocation> find_allocation(const LaunchOptions& options, const Sc
   return found;
 }
 
+// No scheduler and no list of hosts.
+void arrange_unrecognised(LaunchOptions& options, const SchedulerFacts& facts) {
+  if (split_list(options.ips.value).size() > 1)
+    arrange_addresses(options, facts);
+  else if (options.left_out.empty())
+    arrange_unlisted(options);
+}
+
+void check_starter(const LaunchOptions& options, const Allocation& allocation) {
+  if (allocation.start_by != StartBy::pbsdsh || options.left_out.empty()) return;
+  throw bad_allocation(
+      fmt::format("pbsdsh starts fleetrun on every node of the job, so {} cannot leave out {}",
+                  options.exclude_hosts.source, options.left_out.front()),
+      "--start_by=ssh or --start_by=mpirun starts it on some of them");
+}
+
 // The line that starts fleetrun once on each node.
 std::string line_of(Scheduler scheduler, int nodes) {
   switch (scheduler) {
@@ -198,12 +215,18 @@ void check_is_everywhere(const Allocation& allocation) {
 
 std::optional<Allocation> settle_nodes(LaunchOptions& options, const SchedulerFacts& facts) {
   read_host_file(options, facts);
+  arrange_host_list(options, facts);
   if (auto listed = from_host_list(options)) return listed;
-  if (names_nodes(options)) return std::nullopt;
-  std::optional<Allocation> found = find_allocation(options, facts);
-  if (!found) return std::nullopt;
+  std::optional<Allocation> found;
+  if (!names_nodes(options)) found = find_allocation(options, facts);
+  if (!found) {
+    arrange_unrecognised(options, facts);
+    return std::nullopt;
+  }
+  arrange_nodes(options, facts, *found);
   check_number(options, *found);
   found->start_by = starter_of(options, *found, facts.environment);
+  check_starter(options, *found);
   const bool starts_others = found->start_by != StartBy::none;
   if (starts_others) {
     found->this_node = 0;
