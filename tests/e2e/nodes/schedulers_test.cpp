@@ -8,16 +8,17 @@ namespace {
 const Words kProgram = {"--nproc_per_node=2", "--", "/bin/sh", "-c",
                         "echo rank $PADDLE_TRAINER_ID of $PADDLE_TRAINERS_NUM"};
 
-// A step of srun with a task on each of two nodes. The number of the job chooses the port where the nodes meet, so each test has its own.
+// A step of srun with a task on each node. The number of the job chooses the port where the nodes meet, so each test has its own.
 void set_step(Cluster& cluster, const std::string& nodes) {
+  const std::string count = std::to_string(cluster.nodes());
   for (int node = 0; node < cluster.nodes(); ++node) {
     cluster.set(node, "SLURM_JOB_ID", std::to_string(cluster.port()));
     cluster.set(node, "SLURM_STEP_ID", "0");
     cluster.set(node, "SLURM_JOB_NODELIST", nodes);
     cluster.set(node, "SLURM_STEP_NODELIST", nodes);
-    cluster.set(node, "SLURM_STEP_NUM_NODES", "2");
-    cluster.set(node, "SLURM_STEP_NUM_TASKS", "2");
-    cluster.set(node, "SLURM_STEP_TASKS_PER_NODE", "1(x2)");
+    cluster.set(node, "SLURM_STEP_NUM_NODES", count);
+    cluster.set(node, "SLURM_STEP_NUM_TASKS", count);
+    cluster.set(node, "SLURM_STEP_TASKS_PER_NODE", "1(x" + count + ")");
     cluster.set(node, "SLURM_NODEID", std::to_string(node));
     cluster.set(node, "SLURM_PROCID", std::to_string(node));
     cluster.set(node, "SLURM_LOCALID", "0");
@@ -31,6 +32,40 @@ TEST_CASE("under srun, one run forms without a flag about nodes") {
   for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
   CHECK(cluster.log(0, 1) == "rank 1 of 4\n");
   CHECK(cluster.read(1, "log.node1/workerlog.1") == "rank 3 of 4\n");
+}
+
+// The program, with a flag that names a file with this text.
+Words with_file(const Cluster& cluster, const std::string& flag, const std::string& text) {
+  const std::string path = cluster.home() + "/file";
+  std::ofstream(path) << text;
+  Words words = kProgram;
+  words.insert(words.begin(), flag + "=" + path);
+  return words;
+}
+
+TEST_CASE("--exclude_hosts under srun: the node ends with 0, and the others form the run") {
+  Cluster cluster(3);
+  set_step(cluster, "127.0.0.[1-3]");
+  const Words words = with_file(cluster, "--exclude_hosts", "127.0.0.2\n");
+  for (int node = 0; node < 3; ++node) cluster.start_exactly(node, words);
+  const std::vector<ChildResult> ends = cluster.ends();
+  for (const ChildResult& end : ends) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(ends.at(1).err == "fleetrun: --exclude_hosts leaves out this host, so nothing runs here\n");
+  CHECK(contains(ends.at(0).err, "fleetrun: --exclude_hosts leaves out 1 node of 3: 127.0.0.2\n"));
+  CHECK(cluster.log(0, 1) == "rank 1 of 4\n");
+  CHECK(cluster.read(2, "log.node1/workerlog.0") == "rank 2 of 4\n");
+}
+
+TEST_CASE("--topology under srun: ranks follow each other on the nodes of a switch") {
+  Cluster cluster(3);
+  set_step(cluster, "127.0.0.[1-3]");
+  const Words words =
+      with_file(cluster, "--topology", "SwitchName=a Nodes=127.0.0.[1,3]\nSwitchName=b Nodes=127.0.0.2\n");
+  for (int node = 0; node < 3; ++node) cluster.start_exactly(node, words);
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+  CHECK(cluster.log(0, 0) == "rank 0 of 6\n");
+  CHECK(cluster.read(2, "log.node1/workerlog.0") == "rank 2 of 6\n");
+  CHECK(cluster.read(1, "log.node2/workerlog.0") == "rank 4 of 6\n");
 }
 
 TEST_CASE("mpirun in a job of PBS: the node file has the hosts, and each node finds its own address") {
