@@ -68,15 +68,18 @@ std::vector<ProcessLimit> read_process_limits() {
 
 }  // namespace
 
-void raise_descriptor_limit(int ranks) {
-  const rlim_t needed = kDescriptorsPerRank * static_cast<rlim_t>(ranks) + kOtherDescriptors;
-  const rlim_t most = kMostPerRank * static_cast<rlim_t>(ranks) + kOtherDescriptors;
+void raise_descriptor_limit(const DescriptorUsers& users) {
+  const auto ranks = static_cast<rlim_t>(users.ranks), nodes = static_cast<rlim_t>(users.nodes);
+  const rlim_t needed = kDescriptorsPerRank * ranks + nodes + kOtherDescriptors;
+  const rlim_t most =
+      kMostPerRank * ranks + nodes + static_cast<rlim_t>(users.ranks_elsewhere) + kOtherDescriptors;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= most) return;
   if (limit.rlim_max < needed)
     throw Error(
         ErrorKind::os,
-        fmt::format("{} ranks need {} open descriptors, the hard limit is {}", ranks, needed, limit.rlim_max),
+        fmt::format("{} ranks{} need {} open descriptors, the hard limit is {}", ranks,
+                    nodes == 0 ? "" : fmt::format(" here and {} nodes", nodes), needed, limit.rlim_max),
         "ulimit -Hn shows it; the administrator can raise it in limits.conf");
   limit.rlim_cur = std::min(most, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);

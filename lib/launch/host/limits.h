@@ -12,9 +12,16 @@
 
 namespace fleetrun::launch {
 
-// Raises our limit of open descriptors as far as a run of so many ranks needs it and the hard limit allows it.
-// Throws Error(os) when that is too little.
-void raise_descriptor_limit(int ranks);
+// What needs descriptors of this process.
+struct DescriptorUsers {
+  int ranks = 1;            // that it starts
+  int nodes = 0;            // that connect to it; only to the first node
+  int ranks_elsewhere = 0;  // that connect to its store, if the other nodes have as many as this one
+};
+
+// Raises our limit of open descriptors as far as the run needs it and the hard limit allows it. Throws Error(os) when that is too
+// little for the ranks here and the nodes.
+void raise_descriptor_limit(const DescriptorUsers& users);
 
 constexpr std::size_t kLongestString = 131071;  // MAX_ARG_STRLEN of Linux less the final NUL
 

@@ -126,10 +126,17 @@ int run_here(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder
   return report.verdict.exit_code;
 }
 
+DescriptorUsers descriptor_users(const RunPlan& plan) {
+  const int ranks = plan.cluster.local_size();
+  if (!plan.members || !plan.members->may_be_first) return {.ranks = ranks};
+  const int nodes = plan.members->nodes;
+  return {.ranks = ranks, .nodes = nodes, .ranks_elsewhere = plan.embedded ? (nodes - 1) * ranks : 0};
+}
+
 }  // namespace
 
 int run_until_done(const RunPlan& plan, int front_fd) {
-  raise_descriptor_limit(plan.cluster.local_size());
+  raise_descriptor_limit(descriptor_users(plan));
   ExitReport report = begin_report(plan);
   const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
   EventLoop loop;

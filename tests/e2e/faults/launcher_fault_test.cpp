@@ -123,6 +123,11 @@ TEST_CASE("L13: too low a limit of descriptors is raised, or refused with the nu
   CHECK(std::regex_search(
       result.err,
       std::regex("fleetrun: error: 32 ranks need \\d+ open descriptors, the hard limit is 64\n")));
+  const ChildResult first = launch.run_after(
+      "ulimit -n 64", {FLEETRUN_BINARY, "--nnodes=100", "--node_rank=0", "--master=127.0.0.1:6099",
+                       "--insecure", "--nproc_per_node=2", "/bin/true"});
+  CHECK(first.code == 71);
+  CHECK_MESSAGE(contains(first.err, "2 ranks here and 100 nodes need "), first.err);
 }
 
 TEST_CASE("L14: when a rank cannot be forked those before it are stopped, and the limit is named") {
