@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "launch/nodes/node_session.h"

@@ -197,6 +197,25 @@ TEST_CASE("earlier attempts and a crash loop are reported") {
   CHECK(json["earlier_attempts"][0]["logs"] == "log/attempt-0");
 }
 
+TEST_CASE("slow ranks are reported with their host, phase and factor") {
+  ExitReport report = report_of(2);
+  CHECK(nlohmann::json::parse(report_json(report))["stragglers"].empty());
+  report.stragglers = {{.attempt = 0,
+                        .step = 240,
+                        .host = "beta",
+                        .found = {.rank = 3, .phase = TimeUse::data, .own_ms = 31, .median_ms = 20}}};
+  const auto one = nlohmann::json::parse(report_json(report))["stragglers"][0];
+  CHECK(one["rank"] == 3);
+  CHECK(one["host"] == "beta");
+  CHECK(one["phase"] == "data");
+  CHECK(one["factor"] == 1.55);
+  CHECK(one["step"] == 240);
+  CHECK(
+      report.stragglers[0].describe() ==
+      "rank 3 on beta is slow in data: each step takes it 31.0 ms without communication, 1.55 times the median of "
+      "the ranks (20.0 ms)");
+}
+
 TEST_CASE("a hang is reported in the words of what was seen, with the roll call for programs") {
   ExitReport report = report_of(2);
   report.verdict.cause = Cause::hung;

@@ -76,6 +76,15 @@ TEST_CASE("a training is reported by rank") {
     CHECK_MESSAGE(contains(text, line), line);
 }
 
+TEST_CASE("a slow rank is reported with its host and its phase, and only then") {
+  RunMetrics run = script_run();
+  CHECK_FALSE(contains(prometheus_text(run), "straggler"));
+  run.stragglers = {{.rank = 3, .host = "beta", .phase = "data", .factor = 1.5}};
+  CHECK(contains(prometheus_text(run),
+                 "# TYPE fleetrun_straggler_ratio gauge\n"
+                 "fleetrun_straggler_ratio{rank=\"3\",host=\"beta\",phase=\"data\"} 1.5\n"));
+}
+
 TEST_CASE("numbers that are none are written as Prometheus has them") {
   RunMetrics run = script_run();
   run.ranks[0].progress = Progress{.loss = std::numeric_limits<double>::quiet_NaN()};

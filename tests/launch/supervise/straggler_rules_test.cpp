@@ -1,7 +1,9 @@
 #include "launch/supervise/straggler_rules.h"
 
+#include <algorithm>
 #include <functional>
 #include <random>
+#include <vector>
 
 #include <doctest/doctest.h>
 
