@@ -156,12 +156,14 @@ bool check_items(const Key& key, const JsonValue& list, const std::string& path,
   return good;
 }
 
-bool check_map(const JsonValue& map, const std::string& path, std::vector<JsonProblem>& problems) {
-  Key text;
-  text.kind = ValueKind::text;
+bool check_map(const Key& key, const JsonValue& map, const std::string& path,
+               std::vector<JsonProblem>& problems) {
+  Key item;
+  item.kind = key.kind == ValueKind::number_map ? ValueKind::number : ValueKind::text;
+  item.rules.range = key.rules.range;
   bool good = true;
   for (const JsonMember& member : map.members)
-    good = check_value(text, member.value, child_path(path, member.key), problems) && good;
+    good = check_value(item, member.value, child_path(path, member.key), problems) && good;
   return good;
 }
 
@@ -184,7 +186,8 @@ bool check_value(const Key& key, const JsonValue& value, const std::string& path
       return check_items(key, value, path, problems);
     }
     case ValueKind::text_map:
-      return report(unless(value.is(Kind::object), key, value)) && check_map(value, path, problems);
+    case ValueKind::number_map:
+      return report(unless(value.is(Kind::object), key, value)) && check_map(key, value, path, problems);
     case ValueKind::object:
       return report(unless(value.is(Kind::object), key, value));
     default:
@@ -239,6 +242,8 @@ std::string describe_wanted(const Key& key) {
       return describe_list(key);
     case ValueKind::text_map:
       return "an object of strings";
+    case ValueKind::number_map:
+      return "an object of numbers";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text/plural.h"
+#include "job/check_optimizer.h"
 #include "job/data_set_facts.h"
 
 namespace fleetrun::job {
@@ -198,6 +199,7 @@ void find_contradictions(Draft& draft) {
   check_test_set(sets, draft);
   check_env(draft);
   check_trace(draft);
+  check_optimizer(draft);
 }
 
 }  // namespace fleetrun::job

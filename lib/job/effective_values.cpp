@@ -43,7 +43,8 @@ void add_members(const Key& parent, const std::string& path, Draft& draft, std::
       values.push_back({below, "null", origin_of_nothing(key)});
     } else if (key.is_object()) {
       add_members(key, below, draft, values);
-    } else if (const JsonValue value = key.show(draft.spec); key.kind == ValueKind::text_map) {
+    } else if (const JsonValue value = key.show(draft.spec);
+               key.kind == ValueKind::text_map || key.kind == ValueKind::number_map) {
       add_map(value, below, draft, values);
     } else {
       const bool is_absent = value.is(JsonValue::Kind::null);

@@ -79,6 +79,12 @@ void add_type(JsonValue& schema, const Key& key) {
     case ValueKind::text_map:
       schema.add("type", text("object"));
       return schema.add("additionalProperties", single("type", text("string")));
+    case ValueKind::number_map: {
+      schema.add("type", text("object"));
+      JsonValue item = single("type", text("number"));
+      add_range(item, key.rules.range);
+      return schema.add("additionalProperties", std::move(item));
+    }
     case ValueKind::object:
       break;
   }

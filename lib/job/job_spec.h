@@ -78,7 +78,13 @@ struct ScheduleSpec {  // a plain number for learning_rate is a constant schedul
   double end = 0;
 };
 
-enum class OptimizerName { sgd, momentum, adam, lars, lamb };
+enum class OptimizerName { sgd, momentum, adam, adamw, lars, lamb };
+enum class ClipBy { none, value, norm, global_norm };
+
+struct GradientClipSpec {
+  ClipBy by = ClipBy::none;
+  double limit = 0;  // with any other than none
+};
 
 struct OptimizerSpec {
   OptimizerName name = OptimizerName::momentum;
@@ -86,7 +92,13 @@ struct OptimizerSpec {
   double momentum = 0.9;
   bool use_nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0;  // L2: g += weight_decay * p
+  double lars_coeff = 0.001;
+  double weight_decay = 0;  // L2: g += weight_decay * p; adamw, lars and lamb have their own form
+  std::vector<std::string> exclude_from_weight_decay;  // parts of names of parameters
+  GradientClipSpec gradient_clip;
+  std::map<std::string, double> learning_rate_factors;  // by the beginning of the names of parameters
+  double ema_decay = 0;                                 // 0: no averages
+  bool ema_evaluate = false;
 };
 
 enum class PrintFormat { epoch, worker };
@@ -127,6 +139,23 @@ struct AmpSpec {
 
 struct RecomputeSpec {
   std::vector<std::string> checkpoints;  // names of values; none: chosen by what they take
+};
+
+struct GradientMergeSpec {
+  int k_steps = 1;
+  bool avg = true;
+};
+
+struct LarsSpec {
+  double lars_coeff = 0.001;
+  double lars_weight_decay = 0.0005;
+  double epsilon = 0;
+  std::vector<std::string> exclude_from_weight_decay;
+};
+
+struct LambSpec {
+  double lamb_weight_decay = 0.01;
+  std::vector<std::string> exclude_from_weight_decay;
 };
 
 enum class ReduceStrategy { AllReduce, Reduce };
@@ -180,6 +209,13 @@ struct StrategySpec {
   AmpSpec amp_configs;
   bool recompute = false;
   RecomputeSpec recompute_configs;
+  bool gradient_merge = false;
+  GradientMergeSpec gradient_merge_configs;
+  bool lars = false;  // of momentum
+  LarsSpec lars_configs;
+  bool lamb = false;  // of adam
+  LambSpec lamb_configs;
+  bool fp16_allreduce = false;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

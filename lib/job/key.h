@@ -26,7 +26,8 @@ enum class ValueKind {
   integers,
   numbers,
   texts,
-  text_map
+  text_map,
+  number_map
 };
 
 // Elements of one dimension of an image or a layer: products of three stay far below 2^63.

@@ -112,6 +112,21 @@ struct FieldType<std::map<std::string, std::string>> {
   }
 };
 
+template <>
+struct FieldType<std::map<std::string, double>> {
+  static constexpr ValueKind kKind = ValueKind::number_map;
+  static std::map<std::string, double> read(const JsonValue& value) {
+    std::map<std::string, double> field;
+    for (const JsonMember& member : value.members) field.emplace(member.key, member.value.number);
+    return field;
+  }
+  static JsonValue show(const std::map<std::string, double>& field) {
+    JsonValue value = JsonValue::object();
+    for (const auto& [name, number] : field) value.add(name, number);
+    return value;
+  }
+};
+
 template <typename Field>
 struct FieldType<std::optional<Field>> {
   static constexpr ValueKind kKind = FieldType<Field>::kKind;

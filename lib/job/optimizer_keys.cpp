@@ -49,29 +49,47 @@ Key learning_rate_keys() {
       {.shorthand = "base"});
 }
 
+Key gradient_clip_keys() {
+  const Section<GradientClipSpec> clip{
+      [](JobSpec& spec) -> GradientClipSpec& { return spec.optimizer.gradient_clip; }};
+  return make_object_key(
+      "gradient_clip", "limit of the gradients that the optimizer reads",
+      {
+          make_key(
+              "by", clip(&GradientClipSpec::by),
+              "what to limit: each value, the norm of each gradient, or the norm of all gradients together",
+              {.choices = {choice("none", ClipBy::none), choice("value", ClipBy::value),
+                           choice("norm", ClipBy::norm), choice("global_norm", ClipBy::global_norm)}}),
+          make_key("limit", clip(&GradientClipSpec::limit), "largest value or norm",
+                   {.range = Range::above(0),
+                    .required = true,
+                    .only_with = Condition{"by", {"value", "norm", "global_norm"}}}),
+      });
+}
+
 }  // namespace
 
 Key optimizer_keys() {
   const Section<OptimizerSpec> optimizer{[](JobSpec& spec) -> OptimizerSpec& { return spec.optimizer; }};
   const Range below_one{.least = 0, .most = 1, .below_most = true};
   const Range beta = Range::between(0, kMostBeta);
-  const Condition with_velocity{"name", {"momentum"}};
-  const Condition with_moments{"name", {"adam"}};
+  const Condition with_velocity{"name", {"momentum", "lars"}};
+  const Condition with_nesterov{"name", {"momentum"}};
+  const Condition with_moments{"name", {"adam", "adamw", "lamb"}};
   return make_object_key(
       "optimizer", "how gradients update the parameters",
       {
           make_key(
               "name", optimizer(&OptimizerSpec::name), "update rule of the parameters",
               {.choices = {choice("sgd", OptimizerName::sgd), choice("momentum", OptimizerName::momentum),
-                           choice("adam", OptimizerName::adam),
-                           choice("lars", OptimizerName::lars, Support::later),
-                           choice("lamb", OptimizerName::lamb, Support::later)}}),
+                           choice("adam", OptimizerName::adam), choice("adamw", OptimizerName::adamw),
+                           choice("lars", OptimizerName::lars), choice("lamb", OptimizerName::lamb)}}),
           learning_rate_keys(),
           make_key("momentum", optimizer(&OptimizerSpec::momentum),
                    "momentum factor: v = momentum * v + g; p -= rate * v",
                    {.range = below_one, .only_with = with_velocity}),
           make_key("use_nesterov", optimizer(&OptimizerSpec::use_nesterov),
-                   "Nesterov update: p -= rate * (g + momentum * v)", {.only_with = with_velocity}),
+                   "Nesterov update: p -= rate * (g + momentum * v)", {.only_with = with_nesterov}),
           make_key("beta1", optimizer(&OptimizerSpec::beta1), "decay rate of Adam's first moment",
                    {.range = beta, .only_with = with_moments}),
           make_key("beta2", optimizer(&OptimizerSpec::beta2), "decay rate of Adam's second moment",
@@ -79,8 +97,21 @@ Key optimizer_keys() {
           make_key("epsilon", optimizer(&OptimizerSpec::epsilon),
                    "small number that keeps Adam's divisor above 0",
                    {.range = Range::from(kLeastEpsilon), .only_with = with_moments}),
+          make_key("lars_coeff", optimizer(&OptimizerSpec::lars_coeff), "LARS's trust coefficient",
+                   {.range = Range::above(0), .only_with = Condition{"name", {"lars"}}}),
           make_key("weight_decay", optimizer(&OptimizerSpec::weight_decay),
-                   "L2 penalty: g += weight_decay * p", {.range = Range::from(0)}),
+                   "L2 penalty: g += weight_decay * p; adamw, lars and lamb decay as their papers say",
+                   {.range = Range::from(0)}),
+          make_key("exclude_from_weight_decay", optimizer(&OptimizerSpec::exclude_from_weight_decay),
+                   "parts of names of parameters that do not decay; batch_norm and .b_0 work as in Fleet"),
+          gradient_clip_keys(),
+          make_key("learning_rate_factors", optimizer(&OptimizerSpec::learning_rate_factors),
+                   "factor of the learning rate by the beginning of parameter names; the longest one counts",
+                   {.range = Range::from(0)}),
+          make_key("ema_decay", optimizer(&OptimizerSpec::ema_decay),
+                   "decay of the moving averages of all weights; 0: no averages", {.range = below_one}),
+          make_key("ema_evaluate", optimizer(&OptimizerSpec::ema_evaluate),
+                   "evaluates and exports the moving averages instead of the weights"),
       });
 }
 

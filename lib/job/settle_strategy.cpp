@@ -116,6 +116,11 @@ void settle_fusion(const Ranks& ranks, const Variables& variables, SettledStrate
   settle_last_group(ranks, fuses, settled);
 }
 
+void settle_half_precision(const Ranks& ranks, SettledStrategy& settled) {
+  if (ranks.all == 1)
+    force("fp16_allreduce", settled.strategy.fp16_allreduce, false, "there is one rank", settled);
+}
+
 // Reduce and AllReduce each know fusions of their own.
 void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
   BuildStrategySpec& build = settled.strategy.build_strategy;
@@ -164,6 +169,7 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks
   settle_batch_norm(ranks, settled);
   settle_recompute(settled);
   settle_groups(ranks, settled);
+  settle_half_precision(ranks, settled);
   settle_reduction(ranks, settled);
   settle_fusion(ranks, variables, settled);
   settle_usual_threads(ranks, settled);

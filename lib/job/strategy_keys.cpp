@@ -161,6 +161,43 @@ std::vector<Key> memory_keys(const Section<StrategySpec>& strategy) {
                         "names of values to keep; none: fleetrun chooses values that keep memory small")})};
 }
 
+std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) {
+  const Section<GradientMergeSpec> merge{
+      [](JobSpec& spec) -> GradientMergeSpec& { return spec.strategy.gradient_merge_configs; }};
+  const Section<LarsSpec> lars{[](JobSpec& spec) -> LarsSpec& { return spec.strategy.lars_configs; }};
+  const Section<LambSpec> lamb{[](JobSpec& spec) -> LambSpec& { return spec.strategy.lamb_configs; }};
+  const std::string excluded =
+      "parts of names of parameters that do not decay; batch_norm and .b_0 work as in Fleet";
+  return {
+      make_key(
+          "gradient_merge", strategy(&StrategySpec::gradient_merge),
+          "adds up the gradients of k_steps batches before the ranks sum them and update the parameters"),
+      make_object_key("gradient_merge_configs", "settings of gradient_merge",
+                      {make_key("k_steps", merge(&GradientMergeSpec::k_steps), "batches per update",
+                                {.range = Range::between(1, kMostSteps)}),
+                       make_key("avg", merge(&GradientMergeSpec::avg),
+                                "true: updates by the mean of the batches' gradients; false: by their sum")}),
+      make_key("lars", strategy(&StrategySpec::lars), "makes LARS of the optimizer momentum"),
+      make_object_key(
+          "lars_configs", "settings of lars",
+          {make_key("lars_coeff", lars(&LarsSpec::lars_coeff), "trust coefficient",
+                    {.range = Range::above(0)}),
+           make_key("lars_weight_decay", lars(&LarsSpec::lars_weight_decay), "weight decay",
+                    {.range = Range::from(0)}),
+           make_key("epsilon", lars(&LarsSpec::epsilon), "small number that is added to the divisor",
+                    {.range = Range::from(0)}),
+           make_key("exclude_from_weight_decay", lars(&LarsSpec::exclude_from_weight_decay), excluded)}),
+      make_key("lamb", strategy(&StrategySpec::lamb), "makes LAMB of the optimizer adam"),
+      make_object_key(
+          "lamb_configs", "settings of lamb",
+          {make_key("lamb_weight_decay", lamb(&LambSpec::lamb_weight_decay), "weight decay",
+                    {.range = Range::from(0)}),
+           make_key("exclude_from_weight_decay", lamb(&LambSpec::exclude_from_weight_decay), excluded)}),
+      make_key("fp16_allreduce", strategy(&StrategySpec::fp16_allreduce),
+               "sums gradients in half precision (bf16 on the CPU), while everything else stays f32"),
+  };
+}
+
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
@@ -192,12 +229,11 @@ Key strategy_keys() {
   for (Key& key : kernel_keys(strategy)) members.push_back(std::move(key));
   members.push_back(make_key("amp", strategy(&StrategySpec::amp), "computes in mixed precision"));
   members.push_back(amp_keys());
-  for (const std::string name :
-       {"gradient_merge", "lars", "lamb", "localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
+  for (Key& key : optimizer_strategy_keys(strategy)) members.push_back(std::move(key));
+  for (const std::string name : {"localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
     members.push_back(make_later_key(name, "Fleet's strategy of this name"));
     members.push_back(make_later_key(name + "_configs", "settings of Fleet's " + name));
   }
-  members.push_back(make_later_key("fp16_allreduce", "sums gradients in half precision"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members));
 }
 

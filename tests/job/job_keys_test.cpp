@@ -37,6 +37,11 @@ JsonValue another_value(const Key& key) {
       return JsonValue::list({JsonValue(0.5)});
     case ValueKind::texts:
       return JsonValue::list({JsonValue("another")});
+    case ValueKind::number_map: {
+      JsonValue map = JsonValue::object();
+      map.add("A", 0.5);
+      return map;
+    }
     case ValueKind::text_map: {
       JsonValue map = JsonValue::object();
       map.add("A", "another");
@@ -113,11 +118,15 @@ TEST_CASE("every field of JobSpec has a key") {
       {"DataSpec", "data"},
       {"DataSetSpec", "data.train"},
       {"OptimizerSpec", "optimizer"},
+      {"GradientClipSpec", "optimizer.gradient_clip"},
       {"ScheduleSpec", "optimizer.learning_rate"},
       {"TrainSpec", "train"},
       {"CheckpointSpec", "checkpoint"},
       {"AmpSpec", "strategy.amp_configs"},
       {"RecomputeSpec", "strategy.recompute_configs"},
+      {"GradientMergeSpec", "strategy.gradient_merge_configs"},
+      {"LarsSpec", "strategy.lars_configs"},
+      {"LambSpec", "strategy.lamb_configs"},
       {"BuildStrategySpec", "strategy.build_strategy"},
       {"ExecutionStrategySpec", "strategy.execution_strategy"},
       {"StrategySpec", "strategy"},

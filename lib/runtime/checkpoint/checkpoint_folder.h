@@ -17,7 +17,8 @@
 namespace fleetrun::runtime {
 
 constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kRanksFile = "ranks.safetensors";  // only older checkpoints have one
+constexpr const char* kMergedFile = "merged_gradients.safetensors";  // between two updates of gradient_merge
+constexpr const char* kRanksFile = "ranks.safetensors";              // only older checkpoints have one
 
 // A training at one moment, in memory.
 struct Snapshot {

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/snapshot.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/optim/loss_scaling.h"
+#include "runtime/optim/merge_gradients.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -51,6 +53,60 @@ void gather_owned_states(const Program& program, const Storage& storage, comm::C
   }
 }
 
+std::string merged_name(const Value& value, int rank) { return fmt::format("{}.{}", value.name, rank); }
+
+// Every rank calls it; rank 0 gets the tensors.
+void gather_merged_gradients(const Program& program, const Storage& storage, comm::Communicator& of_host,
+                             PlainTensors& tensors) {
+  for (const ValueId id : merged_gradients_of(program)) {
+    const Value& value = program.value(id);
+    for (int rank = 0; rank < of_host.size(); ++rank) {
+      std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
+      if (of_host.rank() == rank) values = storage.read(value.name);
+      if (rank != 0) of_host.broadcast(view_of(values), rank);
+      if (of_host.rank() == 0) tensors[merged_name(value, rank)] = {value.shape, std::move(values)};
+    }
+  }
+}
+
+const Safetensors* merged_file_of(const Checkpoint* checkpoint) {
+  if (checkpoint == nullptr) return nullptr;
+  const auto found = checkpoint->files.find(kMergedFile);
+  return found == checkpoint->files.end() ? nullptr : &found->second;
+}
+
+// Ranks that saved their gradients. Throws Error(data) unless each of them saved all.
+int ranks_in(const Safetensors& file, const Program& program, const std::string& path) {
+  const std::vector<ValueId> merged = merged_gradients_of(program);
+  const int ranks = static_cast<int>(file.tensors.size() / std::max<std::size_t>(1, merged.size()));
+  for (const ValueId id : merged)
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string name = merged_name(program.value(id), rank);
+      const auto found = file.tensors.find(name);
+      if (found == file.tensors.end() || found->second.shape != program.value(id).shape)
+        throw Error(ErrorKind::data, fmt::format("{}/{} has no {} of the shape {}", path, kMergedFile, name,
+                                                 describe(program.value(id).shape)));
+    }
+  return ranks;
+}
+
+// Of one parameter: from rank 0 to the rank that saved it, or added up on rank 0.
+void share_merged(const Safetensors* file, const Value& value, int saved, Storage& storage,
+                  comm::Communicator& of_host) {
+  std::vector<float> sum(static_cast<std::size_t>(count_of(value.shape)));
+  for (int rank = 0; rank < saved; ++rank) {
+    std::vector<float> values(sum.size());
+    if (file != nullptr) values = to_floats(file->tensors.at(merged_name(value, rank)));
+    if (saved == of_host.size()) {
+      of_host.broadcast(view_of(values), 0);
+      if (of_host.rank() == rank) storage.write(value.name, values);
+    } else {
+      std::transform(sum.begin(), sum.end(), values.begin(), sum.begin(), std::plus<>());
+    }
+  }
+  if (saved != of_host.size() && of_host.rank() == 0) storage.write(value.name, sum);
+}
+
 std::vector<ValueId> states_on(const Program& program, int rank) {
   std::vector<ValueId> states = optimizer_states_of(program);
   std::erase_if(states, [&](ValueId id) {
@@ -83,9 +139,12 @@ std::string difference_of_scales(const Safetensors& saved, const Program& progra
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host) {
   Snapshot snapshot = {.state = state};
-  PlainTensors states;
+  PlainTensors states, merged;
   gather_owned_states(program, storage, of_host, states);
+  const bool between_updates = state.steps % steps_per_update(program) != 0;
+  if (between_updates) gather_merged_gradients(program, storage, of_host, merged);
   if (of_host.rank() != 0) return snapshot;
+  if (between_updates) snapshot.files[kMergedFile] = std::move(merged);
   snapshot.files[kModelFile] = read_tensors(weights_of(program), program, storage);
   check_finite(snapshot.files[kModelFile], state);
   states.merge(read_tensors(states_on(program, kNone), program, storage));
@@ -118,6 +177,22 @@ void share_owned_states(const Checkpoint* checkpoint, const Program& program, St
     of_host.broadcast(view_of(values), 0);
     if (of_host.rank() == owner) storage.write(value.name, values);
   }
+}
+
+std::string share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                                   comm::Communicator& of_host) {
+  const std::vector<ValueId> merged = merged_gradients_of(program);
+  const Safetensors* const file = merged_file_of(checkpoint);
+  if (merged.empty())
+    return file == nullptr
+               ? ""
+               : "the checkpoint's merged gradients are left out: strategy.gradient_merge is false";
+  std::int64_t saved = file == nullptr ? 0 : ranks_in(*file, program, checkpoint->path);
+  of_host.broadcast({&saved, 1, DType::i64}, 0);
+  for (const ValueId id : merged)
+    share_merged(file, program.value(id), static_cast<int>(saved), storage, of_host);
+  if (saved == 0 || saved == of_host.size()) return "";
+  return fmt::format("rank 0 goes on with the merged gradients of the {} ranks that saved them", saved);
 }
 
 }  // namespace fleetrun::runtime

@@ -1,5 +1,6 @@
 // A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all; the
 // running statistics of the model are rank 0's, too, those of other ranks have no effect (Trainer::share_statistics).
+// Merged gradients are each rank's own, and are in the checkpoint by rank.
 // Optimizer states are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of
 // them either way. `program` is that of all ranks (Trainer::whole_program).
 #pragma once
@@ -26,5 +27,11 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
 // the others.
 void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
                         comm::Communicator& of_host);
+
+// The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks; with
+// another number of ranks than saved them, rank 0 gets the sum. Every rank calls it; `checkpoint` is rank 0's, null on the others.
+// Returns what is to be said about it, on rank 0.
+std::string share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                                   comm::Communicator& of_host);
 
 }  // namespace fleetrun::runtime

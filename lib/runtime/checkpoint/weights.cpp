@@ -11,6 +11,8 @@
 #include "base/json/json_value.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
+#include "runtime/optim/average_weights.h"
+#include "runtime/optim/merge_gradients.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -130,7 +132,10 @@ std::vector<ValueId> running_statistics_of(const Program& program) {
 }
 
 std::vector<ValueId> optimizer_states_of(const Program& program) {
-  return values_where(program, [&](ValueId id) { return is_of_training(program, id); });
+  const std::vector<ValueId> merged = merged_gradients_of(program);
+  return values_where(program, [&](ValueId id) {
+    return is_of_training(program, id) && std::find(merged.begin(), merged.end(), id) == merged.end();
+  });
 }
 
 PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage) {
@@ -194,8 +199,13 @@ void require_own_weights(const std::string& path, const std::string& hint) {
   require_ours(path, {.text = header, .place = kBehindLength}, hint);
 }
 
-void save_weights(const std::string& path, const Program& program, const Storage& storage) {
-  const PlainTensors weights = read_tensors(weights_of(program), program, storage);
+void save_weights(const std::string& path, const Program& program, const Storage& storage, Weights which) {
+  PlainTensors weights = read_tensors(weights_of(program), program, storage);
+  if (which == Weights::averaged)
+    for (const ValueId id : program.of_kind(ValueKind::parameter)) {
+      const std::string& name = program.value(id).name;
+      weights[name].values = storage.read(average_name(name));
+    }
   if (const std::string name = first_not_finite(weights); !name.empty())
     throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
                 "a lower optimizer.learning_rate or a warm-up often helps");

@@ -16,6 +16,7 @@ namespace fleetrun::runtime {
 
 std::vector<ValueId> weights_of(const Program& program);
 std::vector<ValueId> running_statistics_of(const Program& program);  // those of the weights that are states
+// Without merged gradients, which are different on each rank (merge_gradients.h).
 std::vector<ValueId> optimizer_states_of(const Program& program);
 
 // A tensor by itself: f32, row-major.
@@ -47,8 +48,11 @@ void load_pretrained(const job::ModelSpec& model, const Program& program, Storag
 // The name of one that holds NaN or infinity, "" when none does.
 std::string first_not_finite(const PlainTensors& tensors);
 
+enum class Weights { trained, averaged };  // averaged: the moving averages, by the names of their parameters
+
 // f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
-void save_weights(const std::string& path, const Program& program, const Storage& storage);
+void save_weights(const std::string& path, const Program& program, const Storage& storage,
+                  Weights which = Weights::trained);
 
 // Throws Error(create) with the hint when a file is at `path` that save_weights did not write.
 void require_own_weights(const std::string& path, const std::string& hint);

@@ -1,12 +1,20 @@
 #include "runtime/compile/compile_passes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "job/settle_optimizer.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
 #include "runtime/optim/append_optimizer.h"
+#include "runtime/optim/average_weights.h"
+#include "runtime/optim/clip_gradients.h"
 #include "runtime/optim/loss_scaling.h"
+#include "runtime/optim/merge_gradients.h"
+#include "runtime/optim/narrow_gradients.h"
+#include "runtime/optim/parameter_rules.h"
 #include "runtime/passes/cast_forward.h"
 #include "runtime/passes/keep_own_updates.h"
 
@@ -20,6 +28,24 @@ GradientUse gradient_use(const PassContext& context) {
   const bool travel = context.world_size > 1;
   const bool of_some = context.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
   return {.one_by_one = travel, .zero_one_by_one = travel && of_some};
+}
+
+// What the strategy makes of the optimizer, and which parameters do not decay.
+void tell_optimizer(const Compilation& compilation, const job::OptimizerSpec& optimizer) {
+  const PassContext& context = compilation.context;
+  const Program& program = compilation.training;
+  if (context.strategy.lars) context.tell("strategy.lars: LARS instead of momentum updates the parameters");
+  if (context.strategy.lamb) context.tell("strategy.lamb: LAMB instead of Adam updates the parameters");
+  const std::vector<std::string>& excluded = optimizer.exclude_from_weight_decay;
+  if (excluded.empty()) return;
+  const std::vector<ValueId> parameters = program.of_kind(ValueKind::parameter);
+  const auto count = std::count_if(parameters.begin(), parameters.end(),
+                                   [&](ValueId id) { return is_excluded(program, id, excluded); });
+  context.tell(
+      fmt::format("exclude_from_weight_decay: {} of {} parameters do not decay", count, parameters.size()));
+  for (const std::string& entry : without_effect(program, excluded))
+    context.tell(fmt::format(
+        "warning: exclude_from_weight_decay has \"{}\", which is in the name of no parameter", entry));
 }
 
 }  // namespace
@@ -44,12 +70,21 @@ void append_gradients(Compilation& compilation) {
     append_backward(builder, compilation.loss);
     compilation.gradients = compilation.training.of_kind(ValueKind::gradient);
   }
+  if (strategy.gradient_merge) merge_gradients(builder, strategy.gradient_merge_configs);
+  if (strategy.fp16_allreduce && compilation.context.world_size > 1)
+    compilation.gradients = narrow_gradients(builder, compilation.narrow);
 }
 
 void append_updates(Compilation& compilation) {
   Builder builder = training_builder(compilation);
-  append_optimizer(builder, compilation.job.optimizer, compilation.gradients);
+  const job::OptimizerSpec optimizer = job::settle_optimizer(compilation.job);
+  tell_optimizer(compilation, optimizer);
+  append_clipping(builder, optimizer.gradient_clip, compilation.gradients,
+                  gradient_use(compilation.context).zero_one_by_one);
+  append_optimizer(builder, optimizer, compilation.gradients);
 }
+
+void evaluate_averages(Compilation& compilation) { read_averages(compilation.evaluation); }
 
 void choose_algorithms(Compilation& compilation) {
   const Target& target = *compilation.target;

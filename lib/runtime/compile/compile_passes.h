@@ -7,11 +7,11 @@ namespace fleetrun::runtime {
 // The forward part computes in the narrow type where strategy.amp_configs wants it (cast_forward.h).
 void cast_model(Compilation& compilation);
 
-// The backward part, with loss scaling where strategy.amp asks for it. From here on the gradients that optimizers read are
+// The backward part, with loss scaling where strategy.amp asks for it, with gradient_merge and fp16_allreduce. From here on the gradients that optimizers read are
 // ValueKind::gradient.
 void append_gradients(Compilation& compilation);
 
-// The optimizer's update of each parameter.
+// The clipping of gradients, the optimizer's update of each parameter, and the moving averages.
 void append_updates(Compilation& compilation);
 
 // The algorithm of each op that has a choice (search_algorithms.h).
@@ -19,6 +19,9 @@ void choose_algorithms(Compilation& compilation);
 
 // The layout of each value, the same for parameters in both programs (propagate_layouts.h).
 void place_in_layouts(Compilation& compilation);
+
+// The evaluation program reads the moving averages in place of the parameters.
+void evaluate_averages(Compilation& compilation);
 
 // Keeps the whole program, and in the training program the updates that this rank owns (keep_own_updates.h).
 void keep_own_part(Compilation& compilation);

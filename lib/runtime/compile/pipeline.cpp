@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "runtime/compile/compile_passes.h"
@@ -59,6 +62,10 @@ bool updates_come_last(const Compilation& compilation) {
          on<&job::BuildStrategySpec::enable_backward_optimizer_op_deps>(compilation);
 }
 
+bool merges_gradients(const Compilation& compilation) { return compilation.context.strategy.gradient_merge; }
+
+bool wants_averages(const Compilation& compilation) { return compilation.job.optimizer.ema_evaluate; }
+
 struct Pass {
   const char* name;
   bool (*wanted)(const Compilation&);
@@ -111,12 +118,16 @@ constexpr std::array kStrategy = {
     Pass{"backward_optimizer_deps", updates_come_last, training<backward_optimizer_deps>},
     // Needs every collective in its place.
     Pass{"assign_communicators", always, training<assign_communicators>},
+    // Needs every op of the optimizer and every collective.
+    Pass{"update_every_k_steps", merges_gradients, training<update_every_k_steps>},
 };
 
 // 3. For the device, with a target: both programs, since they share parameters.
 constexpr std::array kPlacing = {
     Pass{"search_algorithms", always, choose_algorithms},  // before layouts, which follow the algorithm
     Pass{"propagate_layouts", always, place_in_layouts},
+    Pass{"evaluate_averages", wants_averages,
+         evaluate_averages},                          // after it, which finds parameters by their names
     Pass{"keep_own_updates", always, keep_own_part},  // last: until here all ranks have the same program
 };
 
@@ -129,6 +140,18 @@ template <typename Passes>
 void run_wanted(const Passes& passes, Compilation& compilation) {
   for (const Pass& pass : passes)
     if (pass.wanted(compilation)) run(pass, compilation);
+}
+
+// Says which ops of the job this device lacks.
+void check_device(const Compilation& compilation) {
+  std::set<std::string> missing;
+  for (const Op& op : compilation.training.ops)
+    if (!compilation.context.device_has(op.type)) missing.insert(op.type);
+  if (missing.empty()) return;
+  throw Error(ErrorKind::config,
+              fmt::format("this device has no kernels in this build for ops of the job: {}",
+                          fmt::join(missing, ", ")),
+              "--device=cpu has kernels for all ops; docs/strategies.md says which keys need them");
 }
 
 void run_strategy(Compilation& compilation, const PassWatcher& watcher) {
@@ -150,6 +173,7 @@ bool is_named_by_passes(std::string_view name) {
 void run_passes(Compilation& compilation, const PassWatcher& watcher) {
   run_wanted(kBuilding, compilation);
   run_strategy(compilation, watcher);
+  check_device(compilation);
   if (compilation.target != nullptr) run_wanted(kPlacing, compilation);
 }
 

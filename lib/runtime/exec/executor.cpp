@@ -257,6 +257,7 @@ double Executor::seconds_alone(std::size_t id, int repeats) {
 void Executor::run_op(OpId id) {
   RunContext context = context_;
   const auto at = static_cast<std::size_t>(id);
+  if ((context.step + 1) % static_cast<std::uint64_t>(schedule_.every[at]) != 0) return;
   const int communicator = schedule_.graph.lane[at];
   if (communicator != TaskGraph::kNoLane)
     context.communicator = communicators_[static_cast<std::size_t>(communicator)];

@@ -5,6 +5,7 @@
 
 #include "runtime/exec/memory_plan.h"
 #include "runtime/graph/communicator_of.h"
+#include "runtime/graph/every_of.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -23,6 +24,7 @@ class Planner {
         last_use_(program.values.size(), kNone),
         tenant_of_value_(program.values.size(), kNone) {
     schedule_.graph = TaskGraph(program.ops.size());
+    for (const Op& op : program.ops) schedule_.every.push_back(every_of(op));
   }
 
   Schedule run() {

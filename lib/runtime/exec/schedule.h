@@ -23,6 +23,7 @@ struct Schedule {
   std::size_t arena_bytes = 0;
   std::size_t unshared_bytes = 0;  // what the arena would take if nothing shared memory
   int in_place_pairs = 0;          // outputs that took the place of an input
+  std::vector<int> every;          // by OpId: it runs in the steps of which this is a divisor
 };
 
 // An op waits for the writers of what it reads or is to come after, for the readers of what it overwrites (values and reused

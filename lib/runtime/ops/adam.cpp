@@ -13,35 +13,11 @@
 // With epsilon times s this is the paper's algorithm 1 with bias-corrected moments (and PyTorch's Adam), not
 // the paper's shorter form at the end of section 2, which adds epsilon as it is.
 // Throws Error(config) when the shapes differ, beta1 or beta2 is not in [0, 1), or epsilon is not above 0.
-#include <fmt/format.h>
-
 #include "runtime/graph/op_def.h"
 #include "runtime/ops/rules/updates.h"
 
 namespace fleetrun::runtime::ops {
-namespace {
 
-void infer_adam(Inference& op) {
-  for (const char* name : {"grad", "moment1", "moment2"}) expect_like_param(op, name);
-  for (const char* name : {"beta1_pow", "beta2_pow"})
-    for (const ValueId id : op.input_ids(name))
-      if (const Shape& shape = op.program().value(id).shape; shape != Shape{1})
-        op.fail(fmt::format("{} is {}, wanted [1]", name, describe(shape)));
-  expect_update_settings(op);
-  for (const char* name : {"beta1", "beta2"})
-    if (const double beta = op.number(name); !(beta >= 0 && beta < 1))
-      op.fail(fmt::format("{} is {}, must be at least 0 and below 1", name, beta));
-  if (const double epsilon = op.number("epsilon"); !(epsilon > 0))
-    op.fail(fmt::format("epsilon is {}, must be above 0", epsilon));
-}
-
-}  // namespace
-
-OpDef adam() {
-  return {.inputs = {"param*", "grad*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*", "learning_rate"},
-          .outputs = {"param*", "moment1*", "moment2*", "beta1_pow*", "beta2_pow*"},
-          .infer = infer_adam,
-          .in_place = {"param", "moment1", "moment2", "beta1_pow", "beta2_pow"}};
-}
+OpDef adam() { return update_by_moments(); }
 
 }  // namespace fleetrun::runtime::ops

@@ -1,6 +1,8 @@
 #include "runtime/optim/append_optimizer.h"
 
 #include "base/error/error.h"
+#include "runtime/optim/average_weights.h"
+#include "runtime/optim/parameter_rules.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -34,12 +36,14 @@ Builder::Request momentum(Builder& builder, const job::OptimizerSpec& optimizer,
           .role = Role::optimize};
 }
 
-Builder::Request adam(Builder& builder, const job::OptimizerSpec& optimizer, const Update& update) {
+// Of Adam and its kin.
+Builder::Request by_moments(Builder& builder, const std::string& type, const job::OptimizerSpec& optimizer,
+                            const Update& update) {
   const Value parameter = builder.program().value(update.parameter);
   const auto state = [&](const std::string& suffix, const Shape& shape, double start) {
     return builder.state(parameter.name + suffix, shape, {.value = start}, update.parameter);
   };
-  return {.type = "adam",
+  return {.type = type,
           .inputs = {{"param", update.parameter},
                      {"grad", update.gradient},
                      {"moment1", state(".moment1", parameter.shape, 0)},
@@ -54,6 +58,16 @@ Builder::Request adam(Builder& builder, const job::OptimizerSpec& optimizer, con
           .role = Role::optimize};
 }
 
+Builder::Request lars(Builder& builder, const job::OptimizerSpec& optimizer, const Update& update) {
+  Builder::Request request = momentum(builder, optimizer, update);
+  request.type = "lars";
+  request.attributes = {{"mu", optimizer.momentum},
+                        {"lars_coeff", optimizer.lars_coeff},
+                        {"weight_decay", optimizer.weight_decay},
+                        {"epsilon", optimizer.epsilon}};
+  return request;
+}
+
 Builder::Request request(Builder& builder, const job::OptimizerSpec& optimizer, const Update& update) {
   switch (optimizer.name) {
     case job::OptimizerName::sgd:
@@ -61,10 +75,15 @@ Builder::Request request(Builder& builder, const job::OptimizerSpec& optimizer, 
     case job::OptimizerName::momentum:
       return momentum(builder, optimizer, update);
     case job::OptimizerName::adam:
-      return adam(builder, optimizer, update);
-    default:
-      throw Error(ErrorKind::config, "optimizer.name: this optimizer is not supported by this build");
+      return by_moments(builder, "adam", optimizer, update);
+    case job::OptimizerName::adamw:
+      return by_moments(builder, "adamw", optimizer, update);
+    case job::OptimizerName::lars:
+      return lars(builder, optimizer, update);
+    case job::OptimizerName::lamb:
+      return by_moments(builder, "lamb", optimizer, update);
   }
+  throw Error(ErrorKind::internal, "optimizer.name has a value without a name");
 }
 
 }  // namespace
@@ -72,10 +91,15 @@ Builder::Request request(Builder& builder, const job::OptimizerSpec& optimizer, 
 void append_optimizer(Builder& builder, const job::OptimizerSpec& optimizer,
                       const std::vector<ValueId>& gradients) {
   const ValueId learning_rate = builder.feed("learning_rate", {1});
+  LearningRates rates(builder, optimizer, learning_rate);
   for (const ValueId gradient : gradients) {
     const ValueId parameter = builder.program().value(gradient).of;
-    builder.add(request(builder, optimizer, {parameter, gradient, learning_rate}));
+    job::OptimizerSpec of_parameter = optimizer;
+    if (is_excluded(builder.program(), parameter, optimizer.exclude_from_weight_decay))
+      of_parameter.weight_decay = 0;
+    builder.add(request(builder, of_parameter, {parameter, gradient, rates.of(parameter)}));
   }
+  if (optimizer.ema_decay > 0) append_averages(builder, optimizer.ema_decay);
 }
 
 }  // namespace fleetrun::runtime

@@ -1,4 +1,4 @@
-// All broadcasts of updated parameters become one op, which waits for all updates. The parameters of one owner are next
+// All broadcasts of updated parameters become one op, in the place of the last of them, which waits for all updates. The parameters of one owner are next
 // to each other in memory and travel as one message.
 //
 //   broadcast x=a -> x=a {roots=[1]}
@@ -16,13 +16,14 @@ namespace fleetrun::runtime {
 void fuse_broadcasts(Program& program, const PassContext& context) {
   std::map<std::int64_t, std::vector<ValueId>> parameters;  // by owner
   std::vector<Op> ops;
-  std::size_t before = 0;
+  std::size_t before = 0, place = 0;
   for (Op& op : program.ops) {
     if (op.type != "broadcast") {
       ops.push_back(std::move(op));
       continue;
     }
     ++before;
+    place = ops.size();
     const auto& roots = std::get<Shape>(op.attributes.at("roots"));
     for (std::size_t i = 0; i < op.inputs.size(); ++i) parameters[roots[i]].push_back(op.inputs[i]);
   }
@@ -35,7 +36,7 @@ void fuse_broadcasts(Program& program, const PassContext& context) {
   }
   fused.outputs = fused.inputs;
   fused.attributes["roots"] = roots;
-  ops.push_back(std::move(fused));
+  ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(place), std::move(fused));
   program.ops = std::move(ops);
   context.tell(fmt::format("Find broadcast operators: {}, fused into 1.", before));
 }

@@ -30,6 +30,12 @@ bool updates_parameters(const Program& program, const Op& op) {
   return op.role == Role::optimize && program.value(op.outputs.front()).kind == ValueKind::parameter;
 }
 
+bool reads_parameters(const Program& program, const Op& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+    return id != kNone && program.value(id).kind == ValueKind::parameter;
+  });
+}
+
 bool fit_together(const OpView& a, const OpView& b) {
   return a.op().type == b.op().type && a.op().attributes == b.op().attributes &&
          shared_inputs(a) == shared_inputs(b);
@@ -65,10 +71,10 @@ Op fused(const std::vector<OpView>& ops) {
 
 void fuse_optimizers(Program& program, const PassContext& context) {
   std::vector<std::vector<OpView>> groups;
-  std::vector<Op> ops;
+  std::vector<Op> ops, later;  // later: what reads updated parameters
   for (const Op& op : program.ops) {
     if (!updates_parameters(program, op)) {
-      ops.push_back(op);
+      (!groups.empty() && reads_parameters(program, op) ? later : ops).push_back(op);
       continue;
     }
     const OpView view(find_op(context.ops, op.type), program, op);
@@ -85,6 +91,7 @@ void fuse_optimizers(Program& program, const PassContext& context) {
         "Find {} operators : {}, and {} for dense gradients. To make the speed faster, those optimization are fused during training.",
         group.front().op().type, group.size(), group.size()));
   }
+  ops.insert(ops.end(), later.begin(), later.end());
   program.ops = std::move(ops);
 }
 

@@ -8,6 +8,7 @@
 // Each rank then keeps the updates that it owns (keep_own_updates.h).
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "runtime/graph/owner_of.h"
 #include "runtime/passes/passes.h"
@@ -31,18 +32,22 @@ std::map<ValueId, int> choose_owners(const Program& program, int ranks) {
 
 // What only the owner of a parameter does: its update, and what makes its gradient ready for that.
 int owner_by_output(const Program& program, const Op& op, const std::map<ValueId, int>& owners) {
-  const ValueId made = op.outputs.front();
+  const bool is_of_parameter = program.value(op.outputs.front()).kind == ValueKind::parameter ||
+                               program.value(op.outputs.front()).of != kNone || op.inputs.empty();
+  const ValueId made =
+      is_of_parameter ? op.outputs.front() : op.inputs.front();  // gradient_norms: by its gradient
   const Value& value = program.value(made);
   if (op.role != Role::optimize || value.kind == ValueKind::state) return kNone;
   const auto owner = owners.find(value.kind == ValueKind::parameter ? made : value.of);
   return owner == owners.end() ? kNone : owner->second;
 }
 
-// Whether gradients of any owner are infinite is for all to know before the loss scale follows it.
-Op sum_overflows(ValueId overflow) {
+// Whether gradients of any owner are infinite is for all to know before the loss scale follows it. And so are the norms of all
+// gradients: each owner has put its own into places that are 0 on the other ranks.
+Op sum_over_owners(ValueId value) {
   return {.type = "all_reduce",
-          .inputs = {overflow},
-          .outputs = {overflow},
+          .inputs = {value},
+          .outputs = {value},
           .attributes = {{"op", std::string("sum")}},
           .role = Role::communication};
 }
@@ -68,11 +73,14 @@ Op broadcast(ValueId parameter, int root) {
 void insert_reduce(Program& program, const PassContext& context) {
   const std::map<ValueId, int> owners = choose_owners(program, context.world_size);
   std::vector<Op> ops;
+  bool norms_are_summed = false;
   for (Op& op : program.ops) {
     const std::vector<ValueId> outputs = op.outputs;
     const Role role = op.role;
     if (const int owner = owner_by_output(program, op, owners); owner != kNone) set_owner(op, owner);
-    if (op.type == "update_loss_scaling") ops.push_back(sum_overflows(op.inputs.front()));
+    if (op.type == "update_loss_scaling") ops.push_back(sum_over_owners(op.inputs.front()));
+    if (op.type == "clip_by_global_norm" && !std::exchange(norms_are_summed, true))
+      ops.push_back(sum_over_owners(op.inputs.back()));
     ops.push_back(std::move(op));
     for (const ValueId id : outputs) {
       if (id == kNone) continue;

@@ -23,5 +23,6 @@ void recompute(Program&, const PassContext&);
 void scale_loss_gradient(Program&, const PassContext&);
 void sequential_execution(Program&, const PassContext&);
 void sync_batch_norm(Program&, const PassContext&);
+void update_every_k_steps(Program&, const PassContext&);
 
 }  // namespace fleetrun::runtime

@@ -87,7 +87,8 @@ TrainReport finish(Run& run) {
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
   if (complete && run.is_first_rank())
-    save_result(run.job.output, run.trainer.executor().program(), run.trainer.storage(), run.out);
+    save_result(run.job.output, run.trainer.executor().program(), run.trainer.storage(), run.out,
+                run.job.optimizer.ema_evaluate ? Weights::averaged : Weights::trained);
   if (complete) print_profile(run);
   return make_report(run, time, skipped);
 }

@@ -72,14 +72,14 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
 }
 
 void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
-                 std::ostream& out) {
+                 std::ostream& out, Weights which) {
   make_directories(output.dir);
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);
     out << "warning: " << printable(problem) << "; the weights go to " << path << std::endl;
   }
-  save_weights(path, program, storage);
+  save_weights(path, program, storage, which);
   out << "weights: " << path << std::endl;
 }
 

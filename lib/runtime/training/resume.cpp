@@ -11,6 +11,7 @@
 #include "base/error/error.h"
 #include "base/text/plural.h"
 #include "job/effective_values.h"
+#include "job/settle_optimizer.h"
 #include "runtime/checkpoint/snapshot.h"
 
 namespace fleetrun::runtime {
@@ -18,12 +19,19 @@ namespace {
 
 constexpr const char* kStartAnew = "checkpoint.resume=never after the job file starts anew";
 
+// "lars", also where strategy.lars makes it of momentum.
+std::string optimizer_name(const job::JobSpec& job) {
+  job::JobSpec settled = job;
+  settled.optimizer = job::settle_optimizer(job);
+  return job::value_text(std::move(settled), "optimizer.name");
+}
+
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = env.world_size,
           .batch_size = job.data.batch_size,
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),
-          .optimizer = job::value_text(job, "optimizer.name"),
+          .optimizer = optimizer_name(job),
           .samples = samples};
 }
 
@@ -121,6 +129,9 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
   TrainingState state = anew;
   if (told[0] == 0) return state;
   share_owned_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  const std::string note =
+      share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  if (!note.empty()) training.out << note << std::endl;
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/optim/average_weights.h"
 #include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
@@ -71,6 +72,14 @@ DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
                   : "strategy.amp_configs.dtype=auto takes what there is");
 }
 
+// Until the first update, the moving averages are the weights.
+void start_averages(const Program& program, Storage& storage) {
+  for (const ValueId id : program.of_kind(ValueKind::parameter)) {
+    const std::string& name = program.value(id).name;
+    storage.write(average_name(name), storage.read(name));
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
@@ -99,6 +108,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
   // and ranks whose files differ cannot start apart.
   if (communicator_.rank() == 0) load_pretrained(job.model, programs.training, *storage_);
+  if (job.optimizer.ema_decay > 0) start_averages(programs.training, *storage_);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
                                            std::vector<comm::Communicator*>(), options);
   options.timeline = timeline;

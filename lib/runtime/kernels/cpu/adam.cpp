@@ -51,6 +51,40 @@ FLEETRUN_VECTOR_LOOP void adam_range(const Pointers& p, const Settings& set, con
   }
 }
 
+// The weights decay by themselves: `keep` is 1 - learning_rate * weight_decay.
+FLEETRUN_VECTOR_LOOP void adamw_range(const Pointers& p, const Settings& set, const Step& step, float keep,
+                                      std::int64_t begin, std::int64_t end) {
+  float* const param = p.param;
+  const float* const grad = p.grad;
+  float* const moment1 = p.moment1;
+  float* const moment2 = p.moment2;
+  const Settings s = set;
+  const Step now = step;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float g = grad[i];
+    const float m1 = s.beta1 * moment1[i] + s.rest1 * g;
+    const float m2 = s.beta2 * moment2[i] + s.rest2 * g * g;
+    moment1[i] = m1;
+    moment2[i] = m2;
+    param[i] = keep * param[i] - now.rate * (m1 / (std::sqrt(m2) + now.epsilon));
+  }
+}
+
+using AdamRange = void (*)(const Pointers&, const Settings&, const Step&, float learning_rate,
+                           std::int64_t begin, std::int64_t end);
+
+void coupled(const Pointers& p, const Settings& set, const Step& step, float, std::int64_t begin,
+             std::int64_t end) {
+  vector_clones<adam_range>(p, set, step, begin, end);
+}
+
+void decoupled(const Pointers& p, const Settings& set, const Step& step, float learning_rate,
+               std::int64_t begin, std::int64_t end) {
+  const double keep = 1.0 - static_cast<double>(learning_rate) * static_cast<double>(set.decay);
+  vector_clones<adamw_range>(p, set, step, static_cast<float>(keep), begin, end);
+}
+
+template <AdamRange range>
 std::unique_ptr<Kernel> make_adam(const OpView& op, Device&) {
   const double beta1 = op.number("beta1"), beta2 = op.number("beta2");
   const Settings settings = {.beta1 = static_cast<float>(beta1),
@@ -68,9 +102,9 @@ std::unique_ptr<Kernel> make_adam(const OpView& op, Device&) {
                         rate = op.input_id("learning_rate")](const RunContext& context) {
     pieces.parallel(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
       const auto [param, grad, moment1, moment2] = data;
-      vector_clones<adam_range>(
-          {param, grad, moment1, moment2}, settings,
-          step_of(settings, *at(context, rate), *at(context, pow1[i]), *at(context, pow2[i])), begin, end);
+      range({param, grad, moment1, moment2}, settings,
+            step_of(settings, *at(context, rate), *at(context, pow1[i]), *at(context, pow2[i])),
+            *at(context, rate), begin, end);
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       *at(context, pow1[i]) *= settings.beta1;
@@ -81,6 +115,7 @@ std::unique_ptr<Kernel> make_adam(const OpView& op, Device&) {
 
 }  // namespace
 
-KernelDef adam_kernel() { return {.choose_layouts = as_they_lie, .make = make_adam}; }
+KernelDef adam_kernel() { return {.choose_layouts = as_they_lie, .make = make_adam<coupled>}; }
+KernelDef adamw_kernel() { return {.choose_layouts = as_they_lie, .make = make_adam<decoupled>}; }
 
 }  // namespace fleetrun::runtime::cpu

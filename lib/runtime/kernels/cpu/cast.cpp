@@ -69,11 +69,13 @@ CastRange fastest_range(DType from, DType to) {
   return range_of(from, to);
 }
 
+// Of the first input and the first output.
 std::unique_ptr<Kernel> make_cast(const OpView& op, Device&) {
-  const Value& x = op.input("x");
+  const ValueId from = op.op().inputs.front(), to = op.op().outputs.front();
+  const Value& x = op.program().value(from);
   const auto count = static_cast<std::int64_t>(x.bytes() / size_of(x.dtype));
-  return simple_kernel([range = fastest_range(x.dtype, op.output("y").dtype), count, from = op.input_id("x"),
-                        to = op.output_id("y")](const RunContext& context) {
+  return simple_kernel([range = fastest_range(x.dtype, op.program().value(to).dtype), count, from,
+                        to](const RunContext& context) {
     parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
       range(context.data[from], context.data[to], begin, end);
     });
@@ -87,7 +89,14 @@ LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
   return {{x.layout}, {layout_in(x, y.dtype)}};
 }
 
+LayoutChoice choose_cast_gradient(const LayoutQuery& query, Device&) {
+  const Value& param = query.op.input("param");
+  return {{param.layout, param.layout}, {layout_in(param, query.op.output("out").dtype)}};
+}
+
 }  // namespace
+
+KernelDef cast_gradient_kernel() { return {.choose_layouts = choose_cast_gradient, .make = make_cast}; }
 
 KernelDef cast_kernel() {
   return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};

@@ -1,0 +1,131 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "support/counting_communicator.h"
+#include "support/resumed_training.h"
+
+namespace fleetrun::runtime::gradient_merge_test {
+namespace {
+
+constexpr int kWholeBatch = 64;
+constexpr int kMerged = 4;
+constexpr int kUpdates = 5;
+constexpr double kRate = 0.05;
+
+double norm(const std::vector<float>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+double distance(const test::Weights& a, const test::Weights& b) {
+  double most = 0;
+  for (const auto& [name, values] : a) {
+    std::vector<float> difference(values.size());
+    std::transform(values.begin(), values.end(), b.at(name).begin(), difference.begin(), std::minus<>());
+    most = std::max(most, norm(difference) / norm(values));
+  }
+  return most;
+}
+
+job::JobSpec job_of(job::ModelName model, int batch, int k_steps) {
+  job::JobSpec job;
+  job.model.name = model;
+  job.model.hidden = {48, 32};
+  job.data.batch_size = batch;
+  job.strategy.gradient_merge = k_steps > 1;
+  job.strategy.gradient_merge_configs.k_steps = k_steps;
+  return job;
+}
+
+// After kUpdates updates, each from the same 64 samples however many ranks and steps they are spread over.
+test::Weights train(const job::JobSpec& job, int ranks) {
+  const int batch = job.data.batch_size, steps = kWholeBatch / batch / ranks;
+  test::Weights weights;
+  test::run_trainers(job, ranks, [&](test::TrainedRank& rank) {
+    rank.trainer.share_parameters();
+    for (int step = 0; step < kUpdates * steps; ++step) {
+      const test::StepSamples samples(step / steps, kWholeBatch);
+      rank.trainer.step(samples.part((step % steps * ranks + rank.communicator.rank()) * batch), kRate);
+    }
+    if (rank.communicator.rank() == 0) weights = test::weights_of(rank.trainer);
+  });
+  return weights;
+}
+
+TEST_CASE("4 batches of 16 that are merged train as one batch of 64, on one rank and on two") {
+  for (const job::ModelName model : {job::ModelName::mlp, job::ModelName::lenet}) {
+    const test::Weights whole = train(job_of(model, kWholeBatch, 1), 1);
+    CHECK(distance(whole, train(job_of(model, kWholeBatch / kMerged, kMerged), 1)) < 1e-6);
+    CHECK(distance(whole, train(job_of(model, kWholeBatch / kMerged / 2, kMerged), 2)) < 1e-6);
+  }
+}
+
+TEST_CASE("without avg, merged gradients are summed") {
+  job::JobSpec sum = job_of(job::ModelName::mlp, kWholeBatch / kMerged, kMerged);
+  sum.optimizer.name = job::OptimizerName::sgd;
+  job::JobSpec mean = sum;
+  sum.strategy.gradient_merge_configs.avg = false;
+  sum.optimizer.learning_rate_factors = {{"", 1.0 / kMerged}};
+  CHECK(distance(train(mean, 1), train(sum, 1)) < 1e-6);
+}
+
+TEST_CASE("ranks talk to each other in every k_steps-th step only, and weights move then") {
+  const job::JobSpec job = job_of(job::ModelName::mlp, 4, 3);
+  auto world = comm::make_thread_world(2);
+  std::vector<testing::CallLog> logs(2);
+  testing::run_ranks(2, [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    testing::CountingCommunicator communicator("flat", std::move(world[at]), logs[at]);
+    const auto device = make_cpu_device();
+    Trainer trainer(job, test::kTrainedFacts, *device, communicator, 1);
+    trainer.share_parameters();
+    logs[at].take();
+    const test::StepSamples samples(0, 8);
+    test::Weights before = test::weights_of(trainer);
+    for (int step = 1; step <= 6; ++step) {
+      trainer.step(samples.part(4 * rank), kRate);
+      test::Weights after = test::weights_of(trainer);
+      CHECK((step % 3 == 0) == !logs[at].take().empty());
+      CHECK((step % 3 == 0) == (before != after));
+      before = std::move(after);
+    }
+  });
+}
+
+TEST_CASE(
+    "a checkpoint between two updates has the merged gradients of each rank; other numbers of ranks go on with their sum") {
+  const job::JobSpec job = job_of(job::ModelName::mlp, 4, 3);
+  Snapshot saved;
+  std::vector<std::vector<float>> merged(2);
+  const std::string name = "f1.bias.merged";
+  test::run_trainers(job, 2, [&](test::TrainedRank& rank) {
+    rank.trainer.share_parameters();
+    test::train_steps(rank, 4, 0, 2, kRate);
+    merged[static_cast<std::size_t>(rank.communicator.rank())] = rank.trainer.storage().read(name);
+    Snapshot own = test::snapshot_after(rank, 2);
+    if (rank.communicator.rank() == 0) saved = std::move(own);
+  });
+  CHECK(merged[0] != merged[1]);
+  REQUIRE(saved.files.count(kMergedFile) == 1);
+  CHECK(saved.files.at(kMergedFile).at(name + ".0").values == merged[0]);
+  CHECK(saved.files.at(kMergedFile).at(name + ".1").values == merged[1]);
+  std::vector<float> sum(merged[0].size());
+  std::transform(merged[0].begin(), merged[0].end(), merged[1].begin(), sum.begin(), std::plus<>());
+  test::run_trainers(job, 1, [&](test::TrainedRank& rank) {
+    test::resume_from(saved, rank);
+    CHECK(rank.trainer.storage().read(name) == sum);
+  });
+}
+
+TEST_CASE("a checkpoint after an update has no merged gradients") {
+  test::run_trainers(job_of(job::ModelName::mlp, 4, 2), 1, [&](test::TrainedRank& rank) {
+    test::train_steps(rank, 4, 0, 2, kRate);
+    CHECK(test::snapshot_after(rank, 2).files.size() == 2);
+  });
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::gradient_merge_test

@@ -1,0 +1,180 @@
+// Every pair of strategies trains: with finite weights that are equal on both ranks, and to the same bits after a resume. Pairs that
+// exclude each other are refused when the job is read (check_optimizer_test).
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "support/resumed_training.h"
+#include "support/slowdown.h"
+
+namespace fleetrun::runtime::pairs_test {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kBatch = 2;  // of a rank
+constexpr int kSaved = 3;  // steps; between two updates of gradient_merge
+constexpr int kSteps = 6;
+
+struct Strategy {
+  const char* name;
+  void (*turn)(job::JobSpec&);
+  const char* group = "";  // of one group, there is one
+  bool needs_batch_norms = false;
+};
+
+const std::vector<Strategy>& strategies() {
+  using Spec = job::JobSpec;
+  static const std::vector<Strategy> all = {
+      {"amp", [](Spec& s) { s.strategy.amp = true; }, "half precision"},
+      {"fp16_allreduce", [](Spec& s) { s.strategy.fp16_allreduce = true; }, "half precision"},
+      {"recompute", [](Spec& s) { s.strategy.recompute = true; }},
+      {"gradient_merge",
+       [](Spec& s) {
+         s.strategy.gradient_merge = true;
+         s.strategy.gradient_merge_configs.k_steps = 2;
+       }},
+      {"lars",
+       [](Spec& s) {
+         s.strategy.lars = true;
+         s.strategy.lars_configs.exclude_from_weight_decay = {"bias"};
+       },
+       "optimizer"},
+      {"lamb",
+       [](Spec& s) {
+         s.optimizer.name = job::OptimizerName::adam;
+         s.strategy.lamb = true;
+         s.strategy.lamb_configs.exclude_from_weight_decay = {"bias"};
+       },
+       "optimizer"},
+      {"adamw",
+       [](Spec& s) {
+         s.optimizer.name = job::OptimizerName::adamw;
+         s.optimizer.weight_decay = 0.01;
+       },
+       "optimizer"},
+      {"clip by value",
+       [](Spec& s) {
+         s.optimizer.gradient_clip = {job::ClipBy::value, 0.01};
+       },
+       "clip"},
+      {"clip by norm",
+       [](Spec& s) {
+         s.optimizer.gradient_clip = {job::ClipBy::norm, 0.1};
+       },
+       "clip"},
+      {"clip by global norm",
+       [](Spec& s) {
+         s.optimizer.gradient_clip = {job::ClipBy::global_norm, 0.1};
+       },
+       "clip"},
+      {"factors of the learning rate",
+       [](Spec& s) {
+         s.optimizer.learning_rate_factors = {{"f", 0.5}};
+       }},
+      {"averages",
+       [](Spec& s) {
+         s.optimizer.ema_decay = 0.5;
+         s.optimizer.ema_evaluate = true;
+       }},
+      {"sync_batch_norm", [](Spec& s) { s.strategy.sync_batch_norm = true; }, "", true},
+      {"no fuse_all_reduce_ops", [](Spec& s) { s.strategy.fuse_all_reduce_ops = false; }},
+      {"fuse_all_optimizer_ops", [](Spec& s) { s.strategy.build_strategy.fuse_all_optimizer_ops = true; }},
+      {"Reduce", [](Spec& s) { s.strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce; },
+       "reduce"},
+      {"Reduce with fused broadcasts",
+       [](Spec& s) {
+         s.strategy.build_strategy.reduce_strategy = job::ReduceStrategy::Reduce;
+         s.strategy.build_strategy.fuse_broadcast_ops = true;
+       },
+       "reduce"},
+      {"two communicators", [](Spec& s) { s.strategy.nccl_comm_num = 2; }},
+      {"asynchronous sums", [](Spec& s) { s.strategy.sync_nccl_allreduce = false; }},
+      {"three threads", [](Spec& s) { s.strategy.execution_strategy.num_threads = 3; }},
+      {"program order", [](Spec& s) { s.strategy.build_strategy.enable_sequential_execution = true; }},
+      {"early updates", [](Spec& s) { s.strategy.build_strategy.enable_backward_optimizer_op_deps = false; }},
+      {"auto fusion", [](Spec& s) { s.strategy.build_strategy.enable_auto_fusion = true; }},
+      {"no place twice", [](Spec& s) { s.strategy.build_strategy.enable_inplace = false; }},
+      {"memory given back", [](Spec& s) { s.strategy.execution_strategy.num_iteration_per_drop_scope = 2; }},
+      {"sums instead of means",
+       [](Spec& s) { s.strategy.build_strategy.gradient_scale_strategy = job::GradientScale::One; }},
+  };
+  return all;
+}
+
+job::JobSpec job_with(const Strategy& a, const Strategy& b) {
+  job::JobSpec job;
+  const bool has_norms = a.needs_batch_norms || b.needs_batch_norms;
+  job.model.name = has_norms ? job::ModelName::resnet20 : job::ModelName::mlp;
+  job.model.hidden = {12, 8};
+  job.model.dropout = 0.25;
+  job.data.batch_size = kBatch;
+  a.turn(job);
+  b.turn(job);
+  return job;
+}
+
+struct Found {
+  std::vector<test::Weights> of_rank = std::vector<test::Weights>(kRanks);
+  Snapshot saved;  // after kSaved steps
+  Snapshot last;
+};
+
+Found train(const job::JobSpec& job, const Snapshot* from) {
+  Found found;
+  test::run_trainers(job, kRanks, [&](test::TrainedRank& rank) {
+    if (from == nullptr) {
+      rank.trainer.share_parameters();
+      test::train_steps(rank, kBatch, 0, kSaved, 0.01);
+      Snapshot saved = test::snapshot_after(rank, kSaved);
+      if (rank.communicator.rank() == 0) found.saved = std::move(saved);
+    } else {
+      test::resume_from(*from, rank);
+    }
+    test::train_steps(rank, kBatch, kSaved, kSteps, 0.01);
+    found.of_rank[static_cast<std::size_t>(rank.communicator.rank())] = test::weights_of(rank.trainer);
+    Snapshot last = test::snapshot_after(rank, kSteps);
+    if (rank.communicator.rank() == 0) found.last = std::move(last);
+  });
+  return found;
+}
+
+bool are_finite(const test::Weights& weights) {
+  return std::all_of(weights.begin(), weights.end(), [](const auto& one) {
+    return std::all_of(one.second.begin(), one.second.end(),
+                       [](float value) { return std::isfinite(value); });
+  });
+}
+
+bool is_same(const Snapshot& a, const Snapshot& b) {
+  if (a.files.size() != b.files.size()) return false;
+  for (const auto& [name, tensors] : a.files)
+    if (format_tensors(tensors) != format_tensors(b.files.at(name))) return false;
+  return true;
+}
+
+TEST_CASE(
+    "every pair of strategies trains, on ranks that stay equal, and goes on from a checkpoint to the same bits") {
+  const std::vector<Strategy>& all = strategies();
+  const std::size_t stride = testing::kSlowdown > 1 ? 7 : 1;  // with sanitizers, every 7th pair
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t k = i + 1; k < all.size(); ++k) {
+      const bool exclude = all[i].group[0] != '\0' && std::string(all[i].group) == all[k].group;
+      if (exclude || number++ % stride != 0) continue;
+      CAPTURE(all[i].name);
+      CAPTURE(all[k].name);
+      const job::JobSpec job = job_with(all[i], all[k]);
+      const Found whole = train(job, nullptr);
+      CHECK(are_finite(whole.of_rank[0]));
+      CHECK(whole.of_rank[0] == whole.of_rank[1]);
+      const Found resumed = train(job, &whole.saved);
+      CHECK(whole.of_rank == resumed.of_rank);
+      CHECK(is_same(whole.last, resumed.last));
+    }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::pairs_test
