@@ -86,6 +86,23 @@ TEST_CASE("a training that is killed and started again ends bit by bit as one th
   }
 }
 
+TEST_CASE(
+    "a training that is killed between two updates of merged gradients and started again ends bit by bit the same") {
+  const Training whole("lenet"), killed("lenet");
+  const Words merging = {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
+                         "strategy.fp16_allreduce=true", "strategy.lars=true",
+                         "optimizer.ema_decay=0.9",      "optimizer.ema_evaluate=true"};
+  REQUIRE(train(whole, merging).code == 0);
+  kill_when(killed, "-step-18", SIGKILL, merging);
+  CHECK(contains(killed.folder.read("output/saved/" + saved(killed).back() + "/manifest.json"),
+                 "merged_gradients.safetensors"));
+  const ChildResult again = train(killed, merging);
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "resuming from "));
+  CHECK(newest(killed) == newest(whole));
+  CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
+}
+
 bool has_bf16() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -142,6 +142,12 @@ TEST_CASE("Reduce mode sends and updates each gradient by itself; broadcasts are
   CHECK(settle_strategy(strategy, {}).strategy.build_strategy.reduce_strategy == ReduceStrategy::AllReduce);
 }
 
+TEST_CASE("on one rank there is nothing to sum in half precision") {
+  CHECK(settle_strategy({.fp16_allreduce = true}, {.all = 1, .of_node = 1}).notes ==
+        Notes{"strategy.fp16_allreduce is true, taken as false: there is one rank"});
+  CHECK(settle_strategy({.fp16_allreduce = true}, {.all = 2, .of_node = 2}).strategy.fp16_allreduce);
+}
+
 TEST_CASE("one group of all ranks is allowed") {
   CHECK(complaint_about(in_groups_of(4), {.all = 4, .of_node = 2}).empty());
 }

@@ -25,7 +25,7 @@ void update_every_k_steps(Program& program, const PassContext& context) {
     of_updates.insert(op.outputs.begin(), op.outputs.end());
   }
   context.tell(
-      fmt::format("gradient_merge: the ranks sum gradients and update parameters in every {}. step", steps));
+      fmt::format("gradient_merge: the ranks sum gradients and update parameters once in {} steps", steps));
 }
 
 }  // namespace fleetrun::runtime

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/error/error.h"
 #include "support/built_model.h"
 
 namespace fleetrun::runtime::pipeline_test {
@@ -56,6 +57,23 @@ TEST_CASE("messages of gradients go by the communicators in turn") {
                             ? std::get<std::int64_t>(op.attributes.at("communicator"))
                             : 0);
   CHECK(numbers == std::vector<std::int64_t>{0, 1, 0, 1, 0});
+}
+
+TEST_CASE("a device that lacks ops of the job is refused, with their names") {
+  job::JobSpec job;
+  job.model = {.name = job::ModelName::mlp, .hidden = {8}};
+  job.optimizer.name = job::OptimizerName::adamw;
+  job.optimizer.ema_decay = 0.5;
+  OpNames device;
+  for (const auto& entry : all_ops()) device.insert(entry.first);
+  const auto build = [&] {
+    build_training_program(job, {.input_shape = {1, 4, 4}, .classes = 3}, all_ops(), {.device_ops = &device});
+  };
+  CHECK_NOTHROW(build());
+  device.erase("adamw");
+  device.erase("average_weights");
+  CHECK_THROWS_WITH_AS(
+      build(), "this device has no kernels in this build for ops of the job: adamw, average_weights", Error);
 }
 
 TEST_CASE("the program can be seen after each pass that ran") {

@@ -185,5 +185,36 @@ TEST_CASE("the other ops name what does not fit") {
         "fill (out): shape is [2,0], every size must be 1 or more");
 }
 
+TEST_CASE("LARS names what does not fit") {
+  const std::map<std::string, Shape> inputs = {
+      {"param", {2}}, {"grad", {2}}, {"velocity", {2}}, {"learning_rate", {1}}};
+  const auto settings = [](double mu, double coeff, double epsilon) {
+    return Attributes{{"mu", mu}, {"lars_coeff", coeff}, {"epsilon", epsilon}, {"weight_decay", 0.0}};
+  };
+  CHECK(words_of({"lars", inputs, settings(1, 1, 0), ""}) ==
+        "lars (param): mu is 1, must be at least 0 and below 1");
+  CHECK(words_of({"lars", inputs, settings(0.9, 0, 0), ""}) ==
+        "lars (param): lars_coeff is 0, must be above 0");
+  CHECK(words_of({"lars", inputs, settings(0.9, 1, -1), ""}) ==
+        "lars (param): epsilon is -1, must be 0 or more");
+}
+
+TEST_CASE("clipping, averages and merging name what does not fit") {
+  CHECK(words_of({"clip_by_norm", {{"grad", {2}}}, {{"limit", 0.0}}, ""}) ==
+        "clip_by_norm (grad): limit is 0, must be above 0");
+  CHECK(words_of({"gradient_norms", {{"grad", {2}}, {"norms", {3}}}, {{"first", std::int64_t{3}}}, ""}) ==
+        "gradient_norms (norms): norms is [3], wanted [n] with n of at least 4");
+  CHECK(words_of({"average_weights",
+                  {{"param", {2}}, {"average", {2}}, {"decay_pow", {1}}},
+                  {{"decay", 1.0}},
+                  ""}) == "average_weights (average): decay is 1, must be at least 0 and below 1");
+  CHECK(words_of({"merge_gradient",
+                  {{"grad", {2}}, {"merged", {3}}},
+                  {{"k_steps", std::int64_t{2}}, {"scale", 0.5}},
+                  ""}) == "merge_gradient (out.out): merged is f32 [3], wanted f32 [2]");
+  CHECK(words_of({"cast_gradient", {{"grad", {2}}, {"param", {2}}}, {{"dtype", std::string("f32")}}, ""}) ==
+        "cast_gradient (out): dtype is \"f32\", wanted \"f16\" or \"bf16\"");
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::bad_arguments_test

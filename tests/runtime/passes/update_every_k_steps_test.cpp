@@ -37,7 +37,7 @@ TEST_CASE(
   CHECK(result.text == program("every=4; "));
   CHECK(result.messages ==
         std::vector<std::string>{
-            "gradient_merge: the ranks sum gradients and update parameters in every 4. step"});
+            "gradient_merge: the ranks sum gradients and update parameters once in 4 steps"});
 }
 
 }  // namespace
