@@ -95,7 +95,7 @@ void PeerServer::read_from(PeerId id) {
   std::array<char, kReadBytes> buffer;
   const ssize_t count = ::recv(connection->fd.get(), buffer.data(), buffer.size(), 0);
   if (count < 0 && must_wait(errno)) return;
-  if (count <= 0) return drop(id, count == 0 ? "it left" : words_of(errno));
+  if (count <= 0) return drop(id, count == 0 ? std::string(kPeerLeft) : words_of(errno));
   if (connection->leaving) return;
   std::string input = std::exchange(connection->input, {});
   understand(id, std::move(input.append(buffer.data(), static_cast<std::size_t>(count))));

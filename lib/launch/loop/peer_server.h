@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/system/unique_fd.h"
 #include "launch/loop/clock.h"
@@ -21,6 +22,8 @@
 namespace fleetrun::launch {
 
 using PeerId = std::uint64_t;  // counts from 1; never reused
+constexpr std::string_view kPeerLeft =
+    "it left";  // why a peer was dropped that closed its connection in order
 using SharedBytes = std::shared_ptr<const std::string>;
 
 struct Peer {

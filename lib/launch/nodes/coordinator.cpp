@@ -26,9 +26,14 @@ NodeFailure Coordinator::failure_of_nodes(ErrorKind kind, const std::string& lin
 
 Coordinator::Coordinator(CoordinatorOptions options, TimePoint now)
     : options_(std::move(options)),
-      restarts_(options_.restart),
+      restarts_(options_.restart, options_.takes_over ? options_.takes_over->restarts : 0),
       began_(now),
-      next_note_(now + options_.note_every) {}
+      next_note_(now + options_.note_every) {
+  if (!options_.takes_over) return;
+  phase_ = Phase::taking_over;
+  terms_ = options_.takes_over->terms;
+  begin_by_ = now + options_.takes_over->meet;
+}
 
 Coordinator::Actions Coordinator::on(PeerId peer, const FromNode& message, TimePoint now) {
   return std::visit([&](const auto& one) { return handle(peer, one, now); }, message);
@@ -47,6 +52,7 @@ std::optional<TimePoint> Coordinator::wake_at() const {
     case Phase::running:
       return take_in_at();
     case Phase::gathering:
+    case Phase::taking_over:
       return begin_by_;
     default:
       return std::nullopt;
@@ -63,6 +69,8 @@ Coordinator::Actions Coordinator::woke(TimePoint now) {
       return take_in_at() && now >= *take_in_at() ? take_in(now) : Actions();
     case Phase::gathering:
       return now >= *begin_by_ ? give_up_gathering() : Actions();
+    case Phase::taking_over:
+      return now >= *begin_by_ ? wake_while_taking_over(now) : Actions();
     default:
       return {};
   }
@@ -95,11 +103,13 @@ Coordinator::Actions Coordinator::start(TimePoint now) {
   if (suspended_ || !all(State::ready) || !start_at_ || now < *start_at_) return {};
   phase_ = Phase::running;
   started_ = now;
+  ended_nodes_.clear();
   finished_ = false;
   Start start = {.attempt = attempt_, .ranks = {}, .master = {}, .store = nodes_.front().ready.store};
   for (Node& node : nodes_) {
     node.state = State::running;
     node.signs.reset();
+    node.seen.see_start(attempt_);
     for (const std::uint16_t port : node.ready.ports) start.ranks.push_back({node.join.address, port});
   }
   start.master = {nodes_.front().join.address, nodes_.front().ready.master_port};
@@ -157,6 +167,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
   Node* const node = find(peer);
   if (node == nullptr && phase_ == Phase::joining)  // it leaves; without the first node there is no run
     return is_first_waiting(peer) ? end(failed.failure, 0) : Actions();
+  if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
   const auto cause = cause_called(failed.failure.cause);
   const bool goes = leaves(*node, failed.failure);
@@ -184,6 +195,7 @@ void Coordinator::set_failure(Node& node, const NodeFailure& failure) {
 Coordinator::Actions Coordinator::dismiss(Node& node, const NodeFailure& failure, TimePoint now) {
   Actions actions = {Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}},
                      Drop{node.peer, failure.line}};
+  ended_nodes_.push_back(node.seen);
   for (auto& action : lose(node, failure, now)) actions.push_back(std::move(action));
   return actions;
 }
@@ -203,6 +215,9 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePo
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
   Node* const node = find(peer);
+  if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended);
+  if (node != nullptr && phase_ == Phase::preparing && ended.no_restart)
+    return end_taking_in();  // it took over
   if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
   node->state = State::ended;
   node->finished = ended.finished;
@@ -222,11 +237,12 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
 }
 
 Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, TimePoint last_heard,
-                                       TimePoint now) {
+                                       TimePoint now, bool ended) {
   if (std::erase_if(waiting_, [&](const Node& one) { return one.peer == peer; }) > 0)  // it may come again
     return phase_ == Phase::joining ? begin_if_enough(now) : Actions();
   Node* const node = find(peer);
   if (node == nullptr || phase_ == Phase::over) return {};
+  if (ended) ended_nodes_.push_back(node->seen);
   const std::string line =
       fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
   NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
@@ -315,7 +331,7 @@ bool Coordinator::lost_any() const {
 
 Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node,
                                       bool gave_up) {
-  if (phase_ == Phase::joining) not_begun_ = failure;
+  if (phase_ == Phase::joining || phase_ == Phase::taking_over) not_begun_ = failure;
   phase_ = Phase::over;
   return tell_everybody(Over{std::move(failure), node, gave_up});
 }

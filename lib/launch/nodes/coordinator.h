@@ -18,6 +18,13 @@
 //   gathering --enough have joined-------------------> preparing
 //   gathering --elastic_timeout----------------------> over
 //
+// Another node's Coordinator goes on when the first node is lost (succession.h), and only with a quorum (quorum.h):
+//
+//   taking over --all nodes that are left have joined, or they had time, and enough have--> preparing
+//   taking over --they had time, and are no quorum; or --elastic_timeout, and too few-----> over
+//
+// For the same reason the first node ends the run when it has lost so many nodes that the others may go on without it.
+//
 // Nodes without a place wait: spare nodes, and those that come during an attempt. The number of the attempt is the
 // generation of the membership: messages of earlier attempts are ignored.
 //
@@ -41,6 +48,16 @@
 
 namespace fleetrun::launch {
 
+// This node takes over from a first node that is lost.
+struct TakeOver {
+  NodeFailure loss;
+  Clock::duration detection{};  // from the last sign of life of the lost node until we knew
+  int survivors = 1;            // nodes of the last attempt without the lost one
+  int restarts = 0;             // before
+  Terms terms;                  // that all nodes share
+  Clock::duration meet = std::chrono::seconds(3);  // how long the others have to come
+};
+
 struct CoordinatorOptions {
   int nodes = 2;                       // that may join
   std::optional<int> least;            // that an attempt needs; none: all of them
@@ -53,6 +70,7 @@ struct CoordinatorOptions {
   Clock::duration elastic_timeout = std::chrono::seconds(30);  // wait for more nodes when enough are there
   bool without_missing = false;  // after join_timeout, go on with the nodes that have joined
   RestartPolicy restart;
+  std::optional<TakeOver> takes_over = std::nullopt;
 
   int most_running() const { return nodes - spares; }
   int least_running() const { return std::min(least.value_or(nodes), most_running()); }
@@ -64,8 +82,9 @@ struct StandStill {
   int attempt = 0;  // that began after it
   std::string why;
   int nodes = 0;                // of the new attempt
+  std::string first_node;       // that took over before it; "": the first node stayed
   Clock::duration detection{};  // from the failure, or the last sign of life of a lost node, until we knew
-  Clock::duration stop{};       // until all ranks had ended
+  Clock::duration stop{};       // until all ranks had ended, or until the nodes had met that take over
   Clock::duration pause{};      // --restart_delay
   Clock::duration join{};       // until all nodes were ready
 };
@@ -86,8 +105,9 @@ class Coordinator {
   Coordinator(CoordinatorOptions options, TimePoint now);
 
   Actions on(PeerId peer, const FromNode& message, TimePoint now);
-  // The connection to the node broke or fell silent. `last_heard` is a time on this node's clock.
-  Actions lost(PeerId peer, const std::string& why, TimePoint last_heard, TimePoint now);
+  // The connection to the node broke or fell silent. `last_heard` is a time on this node's clock. `ended`: the kernel of
+  // the node has closed the connection in order, so its fleetrun has ended and cannot go on without us.
+  Actions lost(PeerId peer, const std::string& why, TimePoint last_heard, TimePoint now, bool ended = false);
   // Somebody at this address began the handshake, but has another key.
   Actions refused(const std::string& address);
   Actions woke(TimePoint now);  // at wake_at()
@@ -103,7 +123,7 @@ class Coordinator {
   const std::vector<StandStill>& stand_stills() const { return stand_stills_; }
 
  private:
-  enum class Phase { joining, preparing, running, stopping, gathering, over };
+  enum class Phase { joining, taking_over, preparing, running, stopping, gathering, over };
   enum class State { joined, ready, running, ended, lost };
 
   struct Node {
@@ -117,6 +137,8 @@ class Coordinator {
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
     bool finished = false;             // its ranks ended with 0 before they were asked to end
     std::optional<std::int64_t> step;  // the highest of its ranks; none: it is not known
+    AttemptsSeen seen = {};
+    bool is_new = true;  // its fleetrun has not begun an attempt yet
   };
 
   Actions handle(PeerId peer, const Join& join, TimePoint now);
@@ -141,7 +163,9 @@ class Coordinator {
   int candidates() const;
   void take_places();
   void add_missing();
-  Actions tell_places() const;
+  Actions tell_places();
+  Places places() const;
+  Actions tell_places_to_waiting(const std::vector<PeerId>& peers) const;
   Tell note_for_waiting(const Node& node) const;
   std::optional<TimePoint> take_in_at() const;
   Actions take_in(TimePoint now);
@@ -151,6 +175,14 @@ class Coordinator {
   Actions give_up_gathering();
   Actions end_taking_in();
   Actions wake_while_joining(TimePoint now);
+  // Taking over: coordinator_takeover.cpp.
+  Actions take_over_if_all_have_come(TimePoint now);
+  Actions wake_while_taking_over(TimePoint now);
+  Actions take_over(TimePoint now);
+  Actions fail_while_taking_over(PeerId peer, const NodeFailure& failure);
+  Actions end_while_taking_over(PeerId peer, const Ended& ended);
+  std::optional<MissingQuorum> missing_quorum() const;
+  NodeFailure without_quorum(NodeFailure failure, const MissingQuorum& missing) const;
 
   Actions start(TimePoint now);
   Actions stop(const NodeFailure& failure, PeerId failed, TimePoint now);
@@ -181,16 +213,17 @@ class Coordinator {
   int attempt_ = 0;
   const TimePoint began_;
   TimePoint next_note_, started_;
-  std::optional<TimePoint> start_at_;   // a pause before a restart
-  std::optional<TimePoint> suspended_;  // since when; no attempt starts meanwhile
-  std::vector<Node> waiting_;           // have joined and have no place, in order of arrival
-  std::vector<Node> nodes_;             // of the attempt, in rank order
-  Terms terms_;                         // that all nodes share
-  std::optional<TimePoint> begin_by_;   // joining: begins without the missing nodes; gathering: gives up
-  std::optional<NodeFailure> lost_;     // gathering: why nodes are missing
-  bool taking_in_ = false;              // the attempt ends because a node has joined
-  StandStill standing_;                 // before the next attempt
-  TimePoint stop_began_, ended_;        // of this attempt
+  std::optional<TimePoint> start_at_;      // a pause before a restart
+  std::optional<TimePoint> suspended_;     // since when; no attempt starts meanwhile
+  std::vector<Node> waiting_;              // have joined and have no place, in order of arrival
+  std::vector<Node> nodes_;                // of the attempt, in rank order
+  std::vector<AttemptsSeen> ended_nodes_;  // of nodes whose fleetrun has ended since the last start
+  Terms terms_;                            // that all nodes share
+  std::optional<TimePoint> begin_by_;      // joining: begins without the missing nodes; gathering: gives up
+  std::optional<NodeFailure> lost_;        // gathering: why nodes are missing
+  bool taking_in_ = false;                 // the attempt ends because a node has joined
+  StandStill standing_;                    // before the next attempt
+  TimePoint stop_began_, ended_;           // of this attempt
   std::vector<StandStill> stand_stills_;
   std::set<std::string> refused_;         // addresses
   bool finished_ = false;                 // a rank has finished in this attempt

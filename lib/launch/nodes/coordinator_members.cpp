@@ -58,13 +58,17 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Join& join, TimePoin
                       .ranks = {},
                       .roll_call = {},
                       .signs = {},
-                      .step = {}});
+                      .step = {},
+                      .seen = join.seen,
+                      .is_new = !join.seen.last()});
+  if (phase_ == Phase::taking_over) return take_over_if_all_have_come(now);
   if (phase_ == Phase::joining) {
     Actions begin = begin_if_enough(now);
     if (phase_ == Phase::joining) begin = {Tell{{peer}, Note{.line = "", .missing = missing()}}};
     return begin;
   }
-  Actions actions = {note_for_waiting(waiting_.back())};
+  Actions actions = tell_places_to_waiting({peer});
+  actions.push_back(note_for_waiting(waiting_.back()));
   if (phase_ != Phase::gathering) return actions;
   for (auto& action : go_on_if_enough(now)) actions.push_back(std::move(action));
   return actions;
@@ -78,10 +82,14 @@ std::optional<std::string> Coordinator::objection_to(PeerId peer, const Join& jo
     return "it has joined already";
   if (phase_ != Phase::joining) {
     std::vector<std::string> lines;
-    compare(terms_, name_of(nodes_.front()), join.terms, fmt::format("{}, {}", join.address, join.host),
-            lines);
+    compare(terms_, nodes_.empty() ? "the other nodes" : name_of(nodes_.front()), join.terms,
+            fmt::format("{}, {}", join.address, join.host), lines);
     if (auto why = as_objection(std::move(lines))) return why;
   }
+  const auto last = join.seen.last();
+  if (phase_ != Phase::taking_over && last && last->attempt > attempt_)
+    return fmt::format("it was ready for attempt {} of another first node; this is attempt {}", last->attempt,
+                       attempt_);
   return objection_to_place(join);
 }
 
@@ -209,6 +217,7 @@ void Coordinator::take_places() {
   for (const Node& node : nodes_) claims.push_back(node.join.node_rank);
   std::vector<Node> placed;
   for (const std::size_t node : rank_order(claims)) placed.push_back(std::move(nodes_[node]));
+  std::stable_partition(placed.begin(), placed.end(), [](const Node& node) { return node.join.coordinates; });
   nodes_ = std::move(placed);
   if (options_.without_missing) add_missing();
 }
@@ -224,16 +233,34 @@ void Coordinator::add_missing() {
   }
 }
 
-Coordinator::Actions Coordinator::tell_places() const {
+Places Coordinator::places() const {
   Places all = {
       .run_id = options_.run_id, .nodes = {}, .attempt = attempt_, .restarts = restarts_.restarts()};
-  Actions actions;
-  for (const Node& node : nodes_) {
-    actions.push_back(Tell{{node.peer}, Place{static_cast<int>(all.nodes.size())}});
+  for (const Node& node : nodes_)
     all.nodes.push_back({node.join.address, node.join.host, node.join.logs, node.join.device_ids});
+  return all;
+}
+
+// From now on the nodes may be ready for the attempt, and others may hear of that.
+Coordinator::Actions Coordinator::tell_places() {
+  const auto count = static_cast<int>(nodes_.size());
+  Actions actions;
+  for (int rank = 0; rank < count; ++rank) {
+    Node& node = nodes_[static_cast<std::size_t>(rank)];
+    node.seen.be_ready({attempt_, count, rank});
+    actions.push_back(Tell{{node.peer}, Place{rank}});
   }
-  actions.push_back(tell_members(all).front());
+  actions.push_back(tell_members(places()).front());
+  std::vector<PeerId> others;
+  for (const Node& node : waiting_) others.push_back(node.peer);
+  if (!others.empty())
+    for (auto& action : tell_places_to_waiting(others)) actions.push_back(std::move(action));
   return actions;
+}
+
+// So that they know who may take over.
+Coordinator::Actions Coordinator::tell_places_to_waiting(const std::vector<PeerId>& peers) const {
+  return {Tell{peers, Place{-1}}, Tell{peers, places()}};
 }
 
 Coordinator::Tell Coordinator::note_for_waiting(const Node& node) const {
@@ -274,6 +301,7 @@ Coordinator::Actions Coordinator::go_on(const NodeFailure& failure, Clock::durat
   for (const Node& node : nodes_)
     if (node.state == State::lost) lost.push_back(name_of(node));
   std::erase_if(nodes_, [](const Node& node) { return node.state == State::lost; });
+  if (const auto quorum = missing_quorum()) return end(without_quorum(failure, *quorum), std::nullopt);
   const int missing = options_.least_running() - static_cast<int>(nodes_.size()) - candidates();
   if (missing <= 0) return begin_next(delay, now);
   phase_ = Phase::gathering;
@@ -316,6 +344,9 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
         failure_of_nodes(ErrorKind::temporary, fmt::format("{} left, and the run needs {} (--nnodes)",
                                                            plural(left, "node"), options_.least_running())),
         std::nullopt);
+  if (const auto quorum = missing_quorum())
+    return end(without_quorum(failure_of_nodes(ErrorKind::temporary, "too few nodes are left"), *quorum),
+               std::nullopt);
   ++attempt_;
   phase_ = Phase::preparing;
   start_at_ = now + delay;
@@ -325,8 +356,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
   begin_by_.reset();
   Tell again = {.to = {},
                 .message = Again{attempt_, std::chrono::nanoseconds(delay).count(), restarts_.restarts()}};
-  for (const Node& node : nodes_)
-    if (node.state != State::lost) again.to.push_back(node.peer);
+  for (Node& node : nodes_) node.is_new = false;
   Actions actions;
   if (options_.elastic()) {
     const std::size_t before = nodes_.size();
@@ -339,6 +369,7 @@ Coordinator::Actions Coordinator::begin_next(Clock::duration delay, TimePoint no
     node.failure.reset();
     node.step.reset();
     node.finished = false;
+    if (!node.is_new) again.to.push_back(node.peer);
   }
   actions.emplace_back(std::move(again));
   return actions;

@@ -31,11 +31,13 @@ std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chron
 
 }  // namespace
 
-NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener)
+NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener,
+                   Kind kind)
     : loop_(loop),
       first_node_(first_node),
       key_(key),
       listener_(std::move(listener)),
+      kind_(kind),
       timer_(loop),
       pause_(kFirstPause) {
   connect();
@@ -65,6 +67,7 @@ void NodeLink::connect() {
 // The first node may not have begun.
 void NodeLink::retry(const std::string& problem) {
   problem_ = problem;
+  ++tries_;
   if (fd_) loop_.forget(fd_.get());
   fd_.reset();
   input_.clear();
@@ -81,7 +84,8 @@ void NodeLink::on_connected() {
   if (problem != 0) return retry(describe_errno(problem));
   state_ = State::shaking_hands;
   keep_asking(fd_.get());
-  hello_ = {.identity = {.run_id = "nodes"}, .nonce = make_nonce()};
+  const bool first = kind_ == Kind::first;
+  hello_ = {.identity = {.run_id = std::string(first ? kFirstNode : kSuccessor)}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
   timer_.call_at(Clock::now() + kAnswerPatience,
@@ -130,7 +134,10 @@ void NodeLink::on_frame(const wire::Message& message) {
 }
 
 void NodeLink::prove(const wire::Challenge& challenge) {
-  if (!equal_in_constant_time(challenge.proof, wire::proof_of_store(key_, hello_, challenge.nonce)))
+  const bool same_key =
+      equal_in_constant_time(challenge.proof, wire::proof_of_store(key_, hello_, challenge.nonce));
+  if (!same_key && kind_ == Kind::successor) return retry("it has another key");
+  if (!same_key)
     throw Error(
         ErrorKind::protocol, fmt::format("{} has another key than this node", first_node_.describe()),
         fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
@@ -183,7 +190,10 @@ void NodeLink::write() {
   }
 }
 
+// The other end must not take this for the end of our process: it gets a reset instead of the end of the connection.
 void NodeLink::lose(const std::string& why) {
+  const linger reset = {.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   close();
   listener_.on_lost(why);
 }

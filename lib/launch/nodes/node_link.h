@@ -25,6 +25,10 @@ struct SharedTime {
 // More than ten members: the state of one connection, its buffers, and the measured offset of the other side's clock.
 class NodeLink {
  public:
+  // Of the node at the other end. One that takes over from another first node answers only those that look for it, so that
+  // nobody joins the wrong run.
+  enum class Kind { first, successor };
+
   struct Listener {
     std::function<void()> on_open;  // the first node has answered, and both sides have proven the key
     std::function<void(const FromFirst& message)> on_message;
@@ -32,7 +36,8 @@ class NodeLink {
   };
 
   // The host of `first_node` is a numeric address. `loop` outlives the link.
-  NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener);
+  NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener,
+           Kind kind = Kind::first);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
@@ -42,7 +47,9 @@ class NodeLink {
   std::string local_address() const;  // the one that reaches the first node; call it once the link is open
   bool is_open() const { return state_ == State::open; }
   const std::string& problem() const { return problem_; }  // why the link is not open
-  void close();                                            // stops reading and writing
+  bool has_failed() const { return tries_ > 0; }           // to connect, at least once
+  TimePoint last_heard() const { return last_heard_; }
+  void close();  // stops reading and writing
 
  private:
   enum class State { connecting, shaking_hands, open, lost };
@@ -64,6 +71,7 @@ class NodeLink {
   const Endpoint first_node_;
   const RunKey key_;
   const Listener listener_;
+  const Kind kind_;
   State state_ = State::connecting;
   UniqueFd fd_;
   Timer timer_;  // for the next try to connect, later for the next beat
@@ -79,6 +87,7 @@ class NodeLink {
   };
   Offset offset_;
   int echoes_ = 0;
+  int tries_ = 0;  // that failed
 };
 
 }  // namespace fleetrun::launch

@@ -48,6 +48,17 @@ JsonValue to_value(const std::vector<Endpoint>& endpoints) {
   return value;
 }
 
+JsonValue to_value(const AttemptSeen& one) {
+  return JsonValue::object({{"attempt", one.attempt}, {"nodes", one.nodes}, {"node_rank", one.node_rank}});
+}
+
+JsonValue to_value(const AttemptsSeen& seen) {
+  JsonValue ready_for = JsonValue::list({});
+  for (const AttemptSeen& one : seen.ready_for) ready_for.items.push_back(to_value(one));
+  return JsonValue::object(
+      {{"started", seen.started ? to_value(*seen.started) : JsonValue()}, {"ready_for", ready_for}});
+}
+
 std::int64_t to_ns(Clock::duration time) { return time / std::chrono::nanoseconds(1); }
 
 std::pair<const char*, JsonValue> to_message(const Join& join) {
@@ -56,7 +67,9 @@ std::pair<const char*, JsonValue> to_message(const Join& join) {
                                      {"logs", join.logs},
                                      {"node_rank", join.node_rank},
                                      {"device_ids", to_value(join.device_ids)},
-                                     {"terms", to_value(join.terms)}})};
+                                     {"terms", to_value(join.terms)},
+                                     {"coordinates", join.coordinates},
+                                     {"seen", to_value(join.seen)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Beat& beat) {
   return {"beat", JsonValue::object({{"sent", beat.sent}})};

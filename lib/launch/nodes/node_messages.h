@@ -17,7 +17,8 @@
 //                                                  <-- Again{attempt}, then Ready; or Over{the cause, its exit code}
 //
 // In an elastic run nodes come and go. Then Place and Places come again before Again, and a node that has joined during
-// the run gets them and sends Ready for the attempt that Places names.
+// the run gets them and sends Ready for the attempt that Places names. Nodes that wait get Place{-1} and Places, so that
+// they know who may take over. When the first node is lost, the others send Join to the node that takes over.
 //
 //                                                  <-- Ask{id, a request}                somebody asks about its ranks
 //   Answer{id, text}                         -->
@@ -34,6 +35,7 @@
 #include "base/json/json_value.h"
 #include "base/run/store_protocol.h"
 #include "base/system/endpoint.h"
+#include "launch/nodes/quorum.h"
 #include "launch/supervise/signs_of_life.h"
 
 namespace fleetrun::launch {
@@ -49,6 +51,8 @@ struct Join {
   std::optional<int> node_rank;              // the rank that this node claims
   std::vector<std::vector<int>> device_ids;  // of each rank of this node
   Terms terms;
+  bool coordinates = false;  // this node serves the others
+  AttemptsSeen seen = {};    // in this run, under an earlier first node
 };
 struct Beat {
   std::int64_t sent = 0;  // on the node's own clock
@@ -121,7 +125,7 @@ struct NodePlace {
   std::vector<std::vector<int>> device_ids;
 };
 struct Place {
-  int node_rank = 0;
+  int node_rank = 0;  // -1: the node waits, and the places that follow are those of the others
 };
 struct Places {
   std::string run_id;

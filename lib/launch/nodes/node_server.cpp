@@ -22,6 +22,7 @@ constexpr std::size_t kMostStrangers = 64;
 NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options)
     : loop_(loop),
       key_(key),
+      kind_(options.takes_over ? kSuccessor : kFirstNode),
       coordinator_(std::move(options), Clock::now()),
       questions_([this](PeerId id, const Ask& ask) { peers_.send(id, encode(ask)); }),
       looked_(Clock::now()),
@@ -69,6 +70,8 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   if (const auto* hello = std::get_if<wire::Hello>(&message); hello != nullptr && !node.hello) {
     if (hello->version != wire::kVersion)
       return peers_.drop(id, fmt::format("it speaks version {}, wanted {}", hello->version, wire::kVersion));
+    if (hello->identity.run_id != kind_)
+      return peers_.drop(id, fmt::format("it looks for {}, and here are {}", hello->identity.run_id, kind_));
     node.hello = *hello;
     return peers_.send(
         id, wire::encode(wire::Challenge{node.nonce, wire::proof_of_store(key_, *hello, node.nonce)}));
@@ -91,7 +94,7 @@ void NodeServer::on_drop(const Peer& peer, const std::string& why) {
     return;
   }
   questions_.lost(peer.id);
-  perform(coordinator_.lost(peer.id, why, gone.mapped().last_heard, Clock::now()));
+  perform(coordinator_.lost(peer.id, why, gone.mapped().last_heard, Clock::now(), why == kPeerLeft));
 }
 
 // When we stood still ourselves (SIGSTOP, a frozen machine), nobody else is to blame for it.

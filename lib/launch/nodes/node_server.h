@@ -23,6 +23,8 @@ namespace fleetrun::launch {
 
 constexpr auto kNodeBeat = std::chrono::seconds(1);     // between beats
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
+// For whom a node looks, in the handshake: the first node of a run, or one that has taken over.
+constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on";
 
 class NodeServer {
  public:
@@ -60,6 +62,7 @@ class NodeServer {
 
   EventLoop& loop_;
   const RunKey key_;
+  const std::string_view kind_;  // kFirstNode or kSuccessor
   Coordinator coordinator_;
   NodeQuestions questions_;
   std::map<PeerId, Node> nodes_;

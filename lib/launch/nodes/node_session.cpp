@@ -20,6 +20,7 @@ namespace fleetrun::launch {
 namespace {
 
 constexpr auto kNoteEvery = std::chrono::seconds(10);
+constexpr auto kFirstLook = std::chrono::seconds(1);      // for nodes that are down, so that nothing answers
 constexpr auto kOwnAnswer = std::chrono::seconds(5);      // of the first node to itself, after --join_timeout
 constexpr auto kLeavePatience = std::chrono::seconds(5);  // for the others to stop their ranks
 constexpr auto kLastAsks = std::chrono::seconds(5);       // for the first node to show the ends of our logs
@@ -77,13 +78,38 @@ class Interruptions {
 }  // namespace
 
 NodeSession::NodeSession(EventLoop& loop, NodeSessionOptions options, Say say)
-    : loop_(loop), options_(std::move(options)), say_(std::move(say)) {
+    : loop_(loop),
+      options_(std::move(options)),
+      say_(std::move(say)),
+      search_(loop, options_.key, listener(),
+              [this](std::unique_ptr<NodeLink> link) { join_found(std::move(link)); }),
+      look_(loop) {
+  look_for_run_that_goes_on();
+  if (link_) return;
   if (options_.members.may_be_first) serve();
-  link_ = std::make_unique<NodeLink>(
-      loop_, options_.members.meeting, options_.key,
-      NodeLink::Listener{.on_open = [this] { on_open(); },
-                         .on_message = [this](const FromFirst& message) { on_message(message); },
-                         .on_lost = [this](const std::string& why) { on_lost(why); }});
+  if (server_) search_.end();
+  link_to_first();
+}
+
+NodeLink::Listener NodeSession::listener() {
+  return {.on_open = [this] { on_open(); },
+          .on_message = [this](const FromFirst& message) { on_message(message); },
+          .on_lost = [this](const std::string& why) { on_lost(why); }};
+}
+
+void NodeSession::link_to_first() {
+  link_ = std::make_unique<NodeLink>(loop_, options_.members.meeting, options_.key, listener());
+}
+
+// This node may come (back) to an elastic run that another node has taken over. The first of --ips asks before it begins a
+// new run; the others ask all nodes at the same time.
+void NodeSession::look_for_run_that_goes_on() {
+  const Membership& members = options_.members;
+  if (!is_elastic() || options_.without_missing) return;
+  for (int node = 1; node < std::ssize(members.addresses); ++node)
+    if (node != members.node_rank)
+      search_.ask({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
+  if (members.may_be_first) run_until(kFirstLook, [this] { return link_ || search_.all_failed(); });
 }
 
 NodeSession::~NodeSession() = default;
@@ -103,25 +129,29 @@ void NodeSession::serve() {
                 "--master_port on all nodes chooses another port");
   }
   options_.join.node_rank = 0;
-  server_ = std::make_unique<NodeServer>(
-      loop_, std::move(listener), options_.key,
-      CoordinatorOptions{.nodes = members.nodes,
-                         .least = members.least,
-                         .spares = members.spares,
-                         .takes_in_while_running = options_.takes_in_while_running,
-                         .run_id = options_.run_id,
-                         .names = members.names,
-                         .join_timeout = options_.join_timeout,
-                         .note_every = kNoteEvery,
-                         .elastic_timeout = options_.elastic_timeout,
-                         .without_missing = options_.without_missing,
-                         .restart = options_.restart});
+  options_.join.coordinates = true;
+  server_ = std::make_unique<NodeServer>(loop_, std::move(listener), options_.key, coordinator_options());
   if (!options_.command.empty())
     say_(fmt::format("start the other {} with: {}", plural(members.nodes - 1, "node"), options_.command));
 }
 
+CoordinatorOptions NodeSession::coordinator_options() const {
+  const Membership& members = options_.members;
+  return {.nodes = members.nodes,
+          .least = members.least,
+          .spares = members.spares,
+          .takes_in_while_running = options_.takes_in_while_running,
+          .run_id = options_.run_id,
+          .names = members.names,
+          .join_timeout = options_.join_timeout,
+          .note_every = kNoteEvery,
+          .elastic_timeout = options_.elastic_timeout,
+          .without_missing = options_.without_missing,
+          .restart = options_.restart};
+}
+
 std::string NodeSession::name_of_first() const {
-  return fmt::format("node 0 ({})", options_.members.meeting.host);
+  return fmt::format("node 0 ({})", known_ ? known_->nodes.front().address : options_.members.meeting.host);
 }
 
 std::string NodeSession::own_name() const {
@@ -143,7 +173,7 @@ std::optional<NodeFailure> NodeSession::join(int front_fd) {
       if (server_) leave(*interruption_);
       return interruption_;
     }
-    if (link_->is_open()) continue;
+    if (link_->is_open() || taking_over_) continue;
     if (Clock::now() >= deadline)
       throw Error(ErrorKind::temporary,
                   fmt::format("{} did not answer in {:g} s (--join_timeout): {}", place_of_first(),
@@ -188,9 +218,13 @@ std::string NodeSession::describe_wait() const {
 }
 
 void NodeSession::on_open() {
+  if (!taking_over_) search_.end();
   Join join = options_.join;
   if (join.address.empty()) join.address = link_->local_address();
-  send(join);
+  join.seen = seen_;
+  link_->send(join);
+  if (!taking_over_) return;
+  for (const FromNode& message : std::exchange(taking_over_->unsent, {})) link_->send(message);
 }
 
 void NodeSession::report_to(EventQueue& events, Say say) {
@@ -208,14 +242,7 @@ void NodeSession::on_message(const FromFirst& message) {
     node_rank_ = place->node_rank;
     return;
   }
-  if (const auto* places = std::get_if<Places>(&message)) {
-    if (std::cmp_greater_equal(node_rank_, places->nodes.size()))
-      return on_lost("it sent a place that the run does not have");
-    const Placed placed = {node_rank_, places->run_id, places->nodes, places->attempt, places->restarts};
-    (placed_ ? next_places_ : placed_) = placed;
-    attempt_ = places->attempt;
-    return;
-  }
+  if (const auto* places = std::get_if<Places>(&message)) return on_places(*places);
   if (const auto* signs = std::get_if<Signs>(&message)) {
     signs_elsewhere_ = signs->of;
     return;
@@ -229,8 +256,29 @@ void NodeSession::on_message(const FromFirst& message) {
   if (std::holds_alternative<Hurry>(message)) return tell_run(HurryAsked{});
   if (const auto* ask = std::get_if<Ask>(&message)) return reply_to(*ask);
   if (const auto* again = std::get_if<Again>(&message)) attempt_ = again->attempt;
+  if (const auto* start = std::get_if<Start>(&message)) seen_.see_start(start->attempt);
+  if (std::holds_alternative<Over>(message)) taking_over_.reset();
   over_ = over_ || std::holds_alternative<Over>(message);
   answer(message);
+}
+
+void NodeSession::on_places(const Places& places) {
+  if (places.nodes.empty() || std::cmp_greater_equal(node_rank_, places.nodes.size()))
+    return on_lost("it sent a place that the run does not have");
+  taking_over_.reset();
+  known_ = {node_rank_, places.run_id, places.nodes, places.attempt, places.restarts};
+  if (node_rank_ < 0) return;
+  (placed_ ? next_places_ : placed_) = known_;
+  attempt_ = places.attempt;
+  seen_.be_ready({places.attempt, static_cast<int>(places.nodes.size()), node_rank_});
+  options_.join.address = places.nodes[static_cast<std::size_t>(node_rank_)].address;
+}
+
+void NodeSession::send(const FromNode& message) {
+  const bool concerns_the_run =
+      std::holds_alternative<Failed>(message) || std::holds_alternative<Ended>(message);
+  if (taking_over_ && concerns_the_run && !link_->is_open()) return taking_over_->unsent.push_back(message);
+  link_->send(message);
 }
 
 void NodeSession::tell_run(Event event) {
@@ -244,14 +292,21 @@ void NodeSession::answer(FromFirst message) {
 
 // The side without the coordinator stops its ranks.
 void NodeSession::on_lost(const std::string& why) {
-  if (std::exchange(over_, true)) return;  // it closes when all is said
-  const std::string line = fmt::format("lost {}, which coordinates the run: {}", name_of_first(), why);
-  NodeFailure failure = {.cause = "node_lost",
-                         .line = line,
-                         .block = fmt::format("fleetrun: {}\n", line),
-                         .exit_code = static_cast<int>(ErrorKind::temporary)};
-  tell_run(EndedElsewhere{line, failure.exit_code});
+  if (over_) return;  // it closes when all is said
+  if (taking_over_) return go_on_looking(why);
+  if (may_be_taken_over()) return begin_taking_over(why);
+  over_ = true;
+  const NodeFailure failure = loss_of_first(why);
+  tell_run(EndedElsewhere{failure.line, failure.exit_code});
   answer(Over{failure, 0});
+}
+
+NodeFailure NodeSession::loss_of_first(const std::string& why) const {
+  const std::string line = fmt::format("lost {}, which coordinates the run: {}", name_of_first(), why);
+  return {.cause = "node_lost",
+          .line = line,
+          .block = fmt::format("fleetrun: {}\n", line),
+          .exit_code = static_cast<int>(ErrorKind::temporary)};
 }
 
 void NodeSession::reply_to(const Ask& ask) {
@@ -283,6 +338,8 @@ std::vector<std::string> NodeSession::roll_call() const {
 }
 
 void NodeSession::leave(const NodeFailure& failure) {
+  leaving_ = true;
+  taking_over_.reset();
   if (!link_->is_open()) return;
   if (!over_) {
     send(Failed{attempt_, failure});
@@ -301,6 +358,7 @@ void NodeSession::run_until(Clock::duration patience, const std::function<bool()
 
 void NodeSession::finish() {
   events_ = nullptr;
+  over_ = true;
   if (!server_) run_until(kLastAsks, [this] { return !link_->is_open(); });
   link_->close();
   if (server_) server_->finish();

@@ -11,7 +11,10 @@
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_link.h"
 #include "launch/nodes/node_messages.h"
+#include "launch/nodes/node_search.h"
 #include "launch/nodes/node_server.h"
+#include "launch/nodes/quorum.h"
+#include "launch/nodes/succession.h"
 #include "launch/plan/membership.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/restart_policy.h"
@@ -61,6 +64,7 @@ class NodeSession {
   // Between two attempts: placed() becomes what the first node has sent for the next attempt. False: nothing has.
   bool take_places();
   bool is_first() const { return placed_->node_rank == 0; }
+  std::string own_address() const;  // numeric
   const RunKey& key() const { return options_.key; }
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
@@ -68,7 +72,7 @@ class NodeSession {
   // From now on messages of the first node become events: Stop, or losing the first node, becomes EndedElsewhere;
   // Start, Again and Over become NodesAnswered.
   void report_to(EventQueue& events, Say say);
-  void send(const FromNode& message) { link_->send(message); }
+  void send(const FromNode& message);
   SharedTime shared(TimePoint time) const { return link_->shared(time); }
   // The answer that NodesAnswered reports: Start, Again or Over. None: it has not arrived yet.
   std::optional<FromFirst> take_answer() { return std::exchange(answer_, std::nullopt); }
@@ -99,16 +103,41 @@ class NodeSession {
   void leave(const NodeFailure& failure);
 
  private:
+  CoordinatorOptions coordinator_options() const;
+  bool is_elastic() const { return coordinator_options().elastic(); }
+  NodeLink::Listener listener();
+  void link_to_first();
+  void look_for_run_that_goes_on();
   void serve();
   void on_open();
+  void on_places(const Places& places);
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);
+  NodeFailure loss_of_first(const std::string& why) const;
   void tell_run(Event event);
   void answer(FromFirst message);
   void reply_to(const Ask& ask);
   std::string place_of_first() const;
   std::string describe_wait_for_first() const;
   void run_until(Clock::duration patience, const std::function<bool()>& done);
+
+  // Taking over from a lost first node: node_takeover.cpp.
+  struct TakingOver {
+    NodeFailure loss;
+    Clock::duration detection{};
+    Placed last;  // places, with the lost node as the first
+    Succession succession;
+    bool has_found = false;  // a node that takes over, perhaps this one
+    std::vector<FromNode> unsent;
+  };
+  bool may_be_taken_over() const;
+  void begin_taking_over(const std::string& why);
+  void look_for_successor();
+  bool serve_as_successor();
+  void join_found(std::unique_ptr<NodeLink> link);
+  void go_on_looking(const std::string& why);
+  void give_up_looking();
+  Endpoint endpoint_of(const NodePlace& node) const;
 
   EventLoop& loop_;
   NodeSessionOptions options_;
@@ -119,6 +148,12 @@ class NodeSession {
   std::unique_ptr<NodeLink> link_;
   int node_rank_ = 0;  // from Place
   std::optional<Placed> placed_, next_places_;
+  std::optional<Placed> known_;  // the latest places, also when this node has none: node_rank -1
+  AttemptsSeen seen_;
+  NodeSearch search_;
+  Timer look_;  // for a successor
+  std::optional<TakingOver> taking_over_;
+  bool leaving_ = false;  // this node cannot go on
   std::optional<FromFirst> answer_;
   std::optional<NodeFailure> interruption_;  // what ended the wait for the others
   std::string missing_;                      // the nodes that this node waits for, from Note

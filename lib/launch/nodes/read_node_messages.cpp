@@ -107,13 +107,36 @@ std::optional<NodeFailure> failure(Fields& outer) {
   return failure;
 }
 
+AttemptSeen attempt_seen(Fields fields, bool& good) {
+  const AttemptSeen seen = {.attempt = fields.number<int>("attempt"),
+                            .nodes = fields.number<int>("nodes"),
+                            .node_rank = fields.number<int>("node_rank")};
+  good = good && fields.good && seen.attempt >= 0 && seen.node_rank >= 0 && seen.node_rank < seen.nodes;
+  return seen;
+}
+
+AttemptsSeen attempts_seen(Fields& outer) {
+  AttemptsSeen seen;
+  const JsonValue* const value = outer.find("seen", Kind::object);
+  if (value == nullptr) return seen;
+  Fields fields = {*value};
+  if (const JsonValue* const started = value->find("started", Kind::object))
+    seen.started = attempt_seen({*started}, fields.good);
+  if (const JsonValue* const list = fields.find("ready_for", Kind::list))
+    for (const JsonValue& item : list->items) seen.ready_for.push_back(attempt_seen({item}, fields.good));
+  outer.good = outer.good && fields.good;
+  return seen;
+}
+
 std::optional<Join> read_join(Fields fields) {
   Join join = {.address = fields.text("address"),
                .host = fields.text("host"),
                .logs = fields.text("logs"),
                .node_rank = fields.maybe_number("node_rank"),
                .device_ids = device_ids(fields),
-               .terms = terms(fields)};
+               .terms = terms(fields),
+               .coordinates = fields.yes("coordinates"),
+               .seen = attempts_seen(fields)};
   return fields.good && !join.device_ids.empty() ? std::optional(join) : std::nullopt;
 }
 

@@ -184,6 +184,7 @@ Membership members_of_list(const LaunchOptions& options, const std::vector<Named
   members.address = own.address;
   members.may_be_first = members.node_rank == 0;
   for (const NamedNode& node : nodes) members.names.push_back(node.name);
+  for (const NamedNode& node : nodes) members.addresses.push_back(node.address);
   return members;
 }
 

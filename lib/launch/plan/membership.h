@@ -18,10 +18,11 @@ struct Membership {
   int spares = 0;                // of `nodes`, those that stand by without ranks
   std::optional<int> node_rank;  // none: the first node assigns ranks in order of arrival
   std::string host;  // this node's address as the user wrote it; "": the one that reaches the meeting point
-  std::string address;             // the same as a numeric address
-  Endpoint meeting;                // where the first node waits for the others
-  bool may_be_first = false;       // the meeting point is on this host
-  std::vector<std::string> names;  // of all nodes, in order; none with --master
+  std::string address;                      // the same as a numeric address
+  Endpoint meeting;                         // where the first node waits for the others
+  bool may_be_first = false;                // the meeting point is on this host
+  std::vector<std::string> names;           // of all nodes, in order; none with --master
+  std::vector<std::string> addresses = {};  // the same as numeric addresses
 
   std::string name_of(int node) const;  // "node 2 (10.0.0.3)"
 };

@@ -75,6 +75,7 @@ JsonValue stand_stills_json(const std::vector<StandStillRecord>& records) {
   for (const StandStillRecord& record : records) {
     JsonValue one =
         JsonValue::object({{"attempt", record.attempt}, {"why", record.why}, {"nodes", record.nodes}});
+    if (!record.first_node.empty()) one.add("taken_over_by", record.first_node);
     double sum = 0;
     for (const auto& [part, seconds] : record.seconds) {
       one.add(part + "_s", seconds);

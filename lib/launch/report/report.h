@@ -32,6 +32,7 @@ struct StandStillRecord {
   int attempt = 0;  // that began after it
   std::string why;
   int nodes = 0;                                        // of that attempt
+  std::string first_node;                               // that took over; "": the first node stayed
   std::vector<std::pair<std::string, double>> seconds;  // of each part, in their order
 };
 

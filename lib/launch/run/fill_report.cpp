@@ -170,6 +170,7 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
     report.stand_stills.push_back({.attempt = one.attempt,
                                    .why = one.why,
                                    .nodes = one.nodes,
+                                   .first_node = one.first_node,
                                    .seconds = {{"detection", in_seconds(one.detection)},
                                                {"stop", in_seconds(one.stop)},
                                                {"pause", in_seconds(one.pause)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,13 +24,13 @@ constexpr std::int64_t kKept = 64 * 1024;              // of these
 }  // namespace
 
 RemoteConsole::RemoteConsole(EventLoop& loop, const RunPlan& plan, NodeSession* nodes, Console& console)
-    : loop_(loop), plan_(plan), nodes_(nodes), console_(console) {
-  if (!plan_.cluster.console.elsewhere.empty()) loop_.call_every(kAskEvery, [this] { ask_all(); });
-}
+    : loop_(loop), plan_(plan), nodes_(nodes), console_(console) {}
 
 void RemoteConsole::begin_attempt(int attempt) {
   attempt_ = attempt;
   shown_.clear();
+  if (!plan_.cluster.console.elsewhere.empty() && !std::exchange(asks_, true))
+    loop_.call_every(kAskEvery, [this] { ask_all(); });
   for (const int rank : plan_.cluster.console.elsewhere) {
     const int node = *node_of_rank(nodes_->placed(), rank);
     if (shown_.empty() || shown_.back().number != node) shown_.push_back({.number = node, .logs = {}});

@@ -45,6 +45,7 @@ class RemoteConsole {
   Console& console_;
   std::vector<Node> shown_;
   int attempt_ = -1;
+  bool asks_ = false;
 };
 
 }  // namespace fleetrun::launch

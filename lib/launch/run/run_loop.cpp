@@ -110,6 +110,10 @@ void RunLoop::join_others(NodeSession& nodes) {
   shared_.emplace(SharedRun::Sources{nodes, events_, supervisor_, state_, support_, plan_.program.argv,
                                      plan_.options.given_key && !nodes.is_first()});
   shared_control_.emplace(loop_, nodes, run_control());
+  look_at_others();
+}
+
+void RunLoop::look_at_others() {
   const LaunchOptions& options = plan_.options;
   if (display_.draw_interval() || stragglers_.interval() || options.metrics_port.value ||
       !options.metrics_file.value.empty())
@@ -229,7 +233,14 @@ void RunLoop::take_places() {
   *world_.cluster = with_others(*world_.cluster, plan_.options, placed);
   restarts_ = placed.restarts;
   others_.renumber();
+  if (world_.nodes->is_first()) become_first();
   if (own_span() != before) announce_places(plan_.cluster, console_);
+}
+
+// Does nothing on a node that was the first one before.
+void RunLoop::become_first() {
+  support_.serve_store(world_.nodes->own_address());
+  look_at_others();
 }
 
 RankSpan RunLoop::own_span() const { return {plan_.cluster.first_rank(), plan_.cluster.world_size()}; }

@@ -61,6 +61,8 @@ class RunLoop {
   void perform(const Actions& actions);
   int get_ready(int number);  // for this attempt, or a later one if nodes were lost meanwhile; returns which
   void take_places();         // the numbers of nodes and ranks in the next attempt
+  void become_first();
+  void look_at_others();  // if somebody wants to see their figures
   RankSpan own_span() const;
   void begin_attempt(int number);
   void end_attempt(Clock::duration delay);

@@ -8,7 +8,8 @@
 namespace fleetrun::launch {
 
 RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
-                               std::function<void(std::string_view line)> say) {
+                               std::function<void(std::string_view line)> say)
+    : loop_(loop) {
   if (!ranks.job_text.empty()) job_fd_ = put_job_text(ranks.job_text);
   make_pages(ranks.here);
   for (const ProgressPagePtr& page : pages_)
@@ -21,8 +22,14 @@ RuntimeSupport::RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks,
   options.world_size = ranks.world;
   options.say = std::move(say);
   key_fd_ = put_run_key(options.key);
-  if (!ranks.serves_store) return;
-  store_ = std::make_unique<StoreServer>(loop, std::move(options));
+  store_options_ = std::move(options);
+  if (ranks.serves_store) serve_store(store_options_->address);
+}
+
+void RuntimeSupport::serve_store(const std::string& address) {
+  if (store_ || !store_options_) return;
+  store_options_->address = address;
+  store_ = std::make_unique<StoreServer>(loop_, *store_options_);
   store_endpoint_ = store_->endpoint();
 }
 

@@ -35,6 +35,9 @@ class RuntimeSupport {
   // A single rank has nobody to meet, so it gets no store and no key. `say` gets lines for the user.
   RuntimeSupport(EventLoop& loop, const RuntimeRanks& ranks, std::function<void(std::string_view line)> say);
 
+  // This node has become the first one: the ranks meet here, at this numeric address. Does nothing when it serves already.
+  void serve_store(const std::string& address);
+
   // Makes new pages. The store now admits only ranks of this attempt, and there are `world` of them.
   void begin_attempt(int attempt, int world);
   const Endpoint& store() const { return store_endpoint_; }  // port 0: none
@@ -45,6 +48,8 @@ class RuntimeSupport {
  private:
   void make_pages(int ranks);
 
+  EventLoop& loop_;
+  std::optional<StoreServerOptions> store_options_;  // none: the ranks need no store
   Endpoint store_endpoint_;
   UniqueFd job_fd_, key_fd_;
   std::unique_ptr<StoreServer> store_;

@@ -26,8 +26,7 @@ void NodeFigures::renumber() {
 }
 
 void NodeFigures::begin() {
-  if (asked_.empty()) return;
-  begun_ = true;
+  if (asked_.empty() || std::exchange(begun_, true)) return;
   ask_all();
   loop_.call_every(kEvery, [this] { ask_all(); });
 }

@@ -16,7 +16,7 @@ class NodeFigures {
   NodeFigures(const NodeFigures&) = delete;
   NodeFigures& operator=(const NodeFigures&) = delete;
 
-  void begin();     // somebody wants them
+  void begin();     // somebody wants them; later calls do nothing
   void renumber();  // nodes have come or gone: forgets the figures
   void finish();    // asks once more, and waits a moment for the answers
   // In rank order, starting after this node's last rank. The ranks of a lost or silent node count as down.

@@ -22,7 +22,9 @@ bool worth_restarting(const RestartPolicy& policy, int exit_code);
 
 class RestartCounter {
  public:
-  explicit RestartCounter(RestartPolicy policy) : policy_(std::move(policy)) {}
+  // `restarts`: those before, which another node counted.
+  explicit RestartCounter(RestartPolicy policy, int restarts = 0)
+      : policy_(std::move(policy)), restarts_(restarts) {}
 
   // An attempt that ran for `lived` has failed. `step` is the highest that a rank of ours has done; none: it is not
   // known, and then the time counts. Returns the delay until the next attempt; none: there is no next one.

@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 struct Life {
   int number = 0;
   bool lost = false, ranks_run = false, stopping = false;
-  int attempt = -1;  // for which it gets ready, or that runs
+  bool waits = false;  // has no place
+  int attempt = -1;    // for which it gets ready, or that runs
   std::optional<Over> over;
 };
 
@@ -88,8 +89,9 @@ class ElasticSimulation {
     life(peer).lost = true;
     const bool is_cut_off = pick(0, 1) == 0;
     const TimePoint heard = time_.now();
-    after(is_cut_off ? 4000 : 1,
-          [this, peer, heard] { perform(coordinator_.lost(peer, "gone", heard, time_.now())); });
+    after(is_cut_off ? 4000 : 1, [this, peer, heard, is_cut_off] {
+      perform(coordinator_.lost(peer, "gone", heard, time_.now(), !is_cut_off));
+    });
     if (pick(0, 2) > 0) after(pick(10, 8000), [this, number = life(peer).number] { join(number); });
   }
 
@@ -109,8 +111,9 @@ class ElasticSimulation {
     Life& node = life(peer);
     if (node.lost) return;
     CHECK_FALSE(node.over);
+    if (const auto* place = std::get_if<Place>(&message)) node.waits = place->node_rank < 0;
     if (const auto* places = std::get_if<Places>(&message))
-      if (node.attempt < 0) be_ready(peer, places->attempt);
+      if (node.attempt < 0 && !node.waits) be_ready(peer, places->attempt);
     if (const auto* again = std::get_if<Again>(&message)) be_ready(peer, again->attempt);
     if (const auto* start = std::get_if<Start>(&message)) begin(peer, *start);
     if (std::holds_alternative<Stop>(message) && node.ranks_run && !std::exchange(node.stopping, true))

@@ -1,0 +1,119 @@
+// The part of a NodeSession that looks for another first node when the first one is lost.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "launch/loop/listen_on.h"
+#include "launch/nodes/node_session.h"
+#include "launch/plan/resolve_names.h"
+
+namespace fleetrun::launch {
+namespace {
+
+constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is the turn of another node
+
+}  // namespace
+
+bool NodeSession::may_be_taken_over() const {
+  return is_elastic() && !server_ && !leaving_ && known_ && known_->nodes.size() > 1 &&
+         known_->restarts < options_.restart.most &&
+         worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
+}
+
+// A callback of the lost link calls this, so the link is replaced later.
+void NodeSession::begin_taking_over(const std::string& why) {
+  const TimePoint now = Clock::now();
+  const NodeFailure loss = loss_of_first(why);
+  say_(fmt::format("lost {}: {}; the other nodes meet to go on without it", name_of_first(), why));
+  tell_run(EndedElsewhere{loss.line, loss.exit_code});
+  const int rank = known_->node_rank;
+  taking_over_.emplace(TakingOver{.loss = loss,
+                                  .detection = now - link_->last_heard(),
+                                  .last = *known_,
+                                  .succession = {static_cast<int>(known_->nodes.size()),
+                                                 rank < 0 ? std::nullopt : std::optional(rank), now},
+                                  .unsent = {}});
+  look_.call_at(now, [this] { look_for_successor(); });
+}
+
+void NodeSession::look_for_successor() {
+  if (!taking_over_) return;
+  look_.call_at(Clock::now() + kLookEvery, [this] { look_for_successor(); });
+  if (taking_over_->has_found) return;
+  const Succession::Plan plan = taking_over_->succession.plan(Clock::now());
+  if (plan.gave_up) return give_up_looking();
+  if (plan.serve && serve_as_successor()) return;
+  for (const int rank : plan.ask)
+    search_.ask(endpoint_of(taking_over_->last.nodes[static_cast<std::size_t>(rank)]));
+}
+
+Endpoint NodeSession::endpoint_of(const NodePlace& node) const {
+  const Membership& members = options_.members;
+  const auto name = std::ranges::find(members.names, node.address);
+  const auto index = static_cast<std::size_t>(name - members.names.begin());
+  std::string address =
+      index < members.addresses.size() ? members.addresses[index] : resolve_name(node.address);
+  return {address.empty() ? node.address : address, members.meeting.port};
+}
+
+std::string NodeSession::own_address() const {
+  return endpoint_of(placed_->nodes.at(static_cast<std::size_t>(placed_->node_rank))).host;
+}
+
+bool NodeSession::serve_as_successor() {
+  const Placed& last = taking_over_->last;
+  Endpoint own = endpoint_of(last.nodes[static_cast<std::size_t>(last.node_rank)]);
+  UniqueFd listening = listen_on(own, SOMAXCONN);
+  if (!listening) {
+    say_(fmt::format("this node cannot take over: listening on {}: {}", own.describe(),
+                     describe_errno(errno)));
+    taking_over_->succession.pass_own_turn();
+    return false;
+  }
+  search_.end();
+  taking_over_->has_found = true;
+  CoordinatorOptions options = coordinator_options();
+  options.run_id = last.run_id;
+  options.takes_over = {.loss = taking_over_->loss,
+                        .detection = taking_over_->detection,
+                        .survivors = static_cast<int>(last.nodes.size()) - 1,
+                        .restarts = last.restarts,
+                        .terms = options_.join.terms,
+                        .meet = Succession::kTurn};
+  options_.join.coordinates = true;
+  server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
+  link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), NodeLink::Kind::successor);
+  say_("this node takes over from the first node");
+  return true;
+}
+
+// Called by the link that is found.
+void NodeSession::join_found(std::unique_ptr<NodeLink> link) {
+  link_ = std::move(link);
+  if (taking_over_) taking_over_->has_found = true;
+  on_open();
+}
+
+// The node that was to take over is gone as well, before it took over.
+void NodeSession::go_on_looking(const std::string& why) {
+  if (server_) return give_up_looking();
+  taking_over_->loss.block += fmt::format("fleetrun: the node that was to take over is lost, too: {}\n", why);
+  taking_over_->has_found = false;
+}
+
+void NodeSession::give_up_looking() {
+  NodeFailure failure = taking_over_->loss;
+  failure.line += "; no other node of the run took over";
+  failure.block = fmt::format("fleetrun: {}\n", failure.line);
+  search_.end();
+  taking_over_->has_found = true;
+  over_ = true;
+  answer(Over{failure, 0});
+}
+
+}  // namespace fleetrun::launch

@@ -1,0 +1,127 @@
+// Elastic runs that lose their first node: another node takes over.
+#include "e2e/nodes/cluster.h"
+
+namespace fleetrun::takeover_test {
+namespace {
+
+constexpr int kNodes = 4;
+
+const char* const kJob = R"({
+  "model": {"name": "mlp", "hidden": [64]},
+  "data": {"train": {"format": "synthetic", "samples": 960, "shape": [1, 16, 16], "classes": 4}, "batch_size": 16, "uneven": "drop"},
+  "optimizer": {"name": "momentum", "learning_rate": 0.001},
+  "train": {"epochs": 1200, "log_every": 100000, "threads": 1},
+  "checkpoint": {"dir": "checkpoints", "every_steps": 500}
+})";
+
+bool has_checkpoint(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (contains(entry.path().filename(), "-step-") &&
+        std::filesystem::exists(entry.path() / "manifest.json"))
+      return true;
+  return false;
+}
+
+class Training {
+ public:
+  // All nodes write to one folder, as on a shared disk, unless each has its own.
+  explicit Training(const Namespaces& network, bool shared = true)
+      : cluster(kNodes, &network),
+        output(shared ? cluster.shared() / "output" : "output"),
+        checkpoints((shared ? output : cluster.folder(0) + "/output") + "/checkpoints") {
+    for (int node = 0; node < kNodes; ++node) {
+      std::ofstream(cluster.folder(node) + "/job.json") << kJob;
+      start(node, "log");
+    }
+  }
+  void start(int node, const std::string& logs) {
+    cluster.start(node, {"--nnodes=2:4", "--nproc_per_node=1", "--device=cpu", "--grace=2",
+                         "--join_timeout=20", "--log_dir=" + logs, "job.json", "output.dir=" + output});
+  }
+  void wait_for_checkpoint() {
+    REQUIRE_MESSAGE(comes_true([&] { return has_checkpoint(checkpoints); }, within(Cluster::kLimit)),
+                    cluster.errors(0) << cluster.log(0, 0));
+  }
+  void check_ends(const std::vector<int>& nodes) {
+    for (const int node : nodes) {
+      const ChildResult end = cluster.end_of(node);
+      CHECK_MESSAGE(end.code == 0, "node " << node << ":\n" << end.err);
+    }
+  }
+
+  Cluster cluster;
+  const std::string output, checkpoints;
+};
+
+TEST_CASE(
+    "when all processes of the first node are killed, the others go on from the last checkpoint, and end with 0") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Training training(network);
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoint();
+  cluster.kill(0);
+  training.check_ends({1, 2, 3});
+  CHECK(contains(cluster.errors(2),
+                 "fleetrun: the run goes on with 3 nodes and 3 ranks; this is node 1 with rank 1\n"));
+  CHECK_MESSAGE(contains(cluster.log(1, 0), "resuming from " + training.checkpoints), cluster.log(1, 0));
+  const auto report = cluster.report(1);
+  CHECK(report["cause"] == "finished");
+  CHECK(report["ranks"].size() == 3);
+  CHECK(report["train"]["world_size"] == 3);
+  CHECK(report["train"]["epochs"] == 1200);
+  REQUIRE(report["stand_stills"].size() == 1);
+  const auto stand_still = report["stand_stills"][0];
+  CHECK(contains(stand_still["taken_over_by"], "10.77.0.2"));
+  CHECK(contains(stand_still["why"], "lost node 0 (10.77.0.1), which coordinates the run"));
+  CHECK(stand_still["detection_s"] < 1.5);  // the kernel of the lost node closes its connections
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a first node without a network ends its own ranks and says why, and the others go on") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Training training(network);
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoint();
+  network.pull_cable(0);
+  const ChildResult end = cluster.end_of(0, 20s);
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(contains(end.err,
+                         "only 1 of the 4 nodes of attempt 0 is here, and at least half of them must be, "
+                         "because the others may go on"),
+                end.err);
+  CHECK(cluster.left_on(0).empty());
+  REQUIRE(cluster.says(2, "the run goes on with 3 nodes"));
+  network.plug_cable(0);
+  training.start(0, "again");  // it comes back as a member
+  REQUIRE(cluster.says(0, "the run goes on with 4 nodes and 4 ranks; this is node 1"));
+  training.check_ends({0, 1, 2, 3});
+  const auto report = cluster.report(1);
+  CHECK(report["train"]["epochs"] == 1200);
+  CHECK(report["train"]["world_size"] == 4);
+  CHECK(contains(report["stand_stills"][0]["taken_over_by"], "10.77.0.2"));
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE(
+    "when two of four nodes lose the other two, among them the first, they end their ranks, and the others go on") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Training training(network);
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoint();
+  for (const int node : {2, 3}) network.pull_cable(node);
+  for (const int node : {2, 3}) {
+    const ChildResult end = cluster.end_of(node, 25s);
+    CHECK(end.code == 75);
+    CHECK_MESSAGE(contains(end.err, "lost node 0 (10.77.0.1), which coordinates the run"), end.err);
+  }
+  training.check_ends({0, 1});
+  CHECK(cluster.report(0)["train"]["epochs"] == 1200);
+  CHECK(cluster.nothing_left());
+}
+
+}  // namespace
+}  // namespace fleetrun::takeover_test
