@@ -55,6 +55,8 @@ void ProgressPage::beat() {
 void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.run_start_ns = run_start_ns.load();
   next.first_own_checkpoint = first_own_checkpoint.load();
+  next.saved_steps = saved_steps.load();
+  next.keeps_checkpoints = keeps_checkpoints.load();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     next.kept[i].steps = kept[i].steps.load();
     for (std::size_t use = 0; use < kTimeUses; ++use)

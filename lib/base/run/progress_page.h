@@ -35,7 +35,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x36656761506e7552;  // "RunPage6"
+  static constexpr std::uint64_t kMagic = 0x37656761506e7552;  // "RunPage7"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -54,6 +54,9 @@ struct ProgressPage {
   std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
   std::atomic<std::int64_t> first_own_checkpoint{
       0};  // least number of those that this run writes, whichever attempt; 0: not known
+  std::atomic<std::int64_t> saved_steps{-1};  // of the last checkpoint that was complete; -1: none
+  std::atomic<bool> keeps_checkpoints{
+      false};  // this rank was rank 0 in this run, and looked into their folder
 
   // Times of CLOCK_MONOTONIC: the rank begins to look for a checkpoint, it has loaded the checkpoint, it has done its first
   // step of this attempt. 0 means that this has not happened.

@@ -87,7 +87,6 @@ NodeSession::NodeSession(EventLoop& loop, NodeSessionOptions options, Say say)
   look_for_run_that_goes_on();
   if (link_) return;
   if (options_.members.may_be_first) serve();
-  if (server_) search_.end();
   link_to_first();
 }
 
@@ -101,15 +100,30 @@ void NodeSession::link_to_first() {
   link_ = std::make_unique<NodeLink>(loop_, options_.members.meeting, options_.key, listener());
 }
 
-// This node may come (back) to an elastic run that another node has taken over. The first of --ips asks before it begins a
-// new run; the others ask all nodes at the same time.
+// This node may come (back) to an elastic run that another node has taken over. So until it has a place, it asks all nodes
+// of --ips. The first of them also asks before it begins a new run.
 void NodeSession::look_for_run_that_goes_on() {
+  if (!knows_others()) return;
+  ask_others();
+  if (options_.members.may_be_first) run_until(kFirstLook, [this] { return link_ || search_.all_failed(); });
+}
+
+bool NodeSession::knows_others() const {
+  return is_elastic() && !options_.without_missing && !options_.members.addresses.empty();
+}
+
+void NodeSession::ask_others() {
   const Membership& members = options_.members;
-  if (!is_elastic() || options_.without_missing) return;
   for (int node = 1; node < std::ssize(members.addresses); ++node)
     if (node != members.node_rank)
       search_.ask({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
-  if (members.may_be_first) run_until(kFirstLook, [this] { return link_ || search_.all_failed(); });
+}
+
+// The first node has found a run that goes on, and does not begin a new one; or the node that was to take over is gone.
+void NodeSession::join_again() {
+  if (link_->is_open() || placed_) return;
+  ask_others();
+  link_to_first();
 }
 
 NodeSession::~NodeSession() = default;
@@ -218,7 +232,7 @@ std::string NodeSession::describe_wait() const {
 }
 
 void NodeSession::on_open() {
-  if (!taking_over_) search_.end();
+  if (!taking_over_ && !server_) search_.end();
   Join join = options_.join;
   if (join.address.empty()) join.address = link_->local_address();
   join.seen = seen_;
@@ -266,6 +280,7 @@ void NodeSession::on_places(const Places& places) {
   if (places.nodes.empty() || std::cmp_greater_equal(node_rank_, places.nodes.size()))
     return on_lost("it sent a place that the run does not have");
   taking_over_.reset();
+  search_.end();
   known_ = {node_rank_, places.run_id, places.nodes, places.attempt, places.restarts};
   if (node_rank_ < 0) return;
   (placed_ ? next_places_ : placed_) = known_;
@@ -295,6 +310,8 @@ void NodeSession::on_lost(const std::string& why) {
   if (over_) return;  // it closes when all is said
   if (taking_over_) return go_on_looking(why);
   if (may_be_taken_over()) return begin_taking_over(why);
+  if (!known_ && !server_ && !leaving_ && knows_others())
+    return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
   const NodeFailure failure = loss_of_first(why);
   tell_run(EndedElsewhere{failure.line, failure.exit_code});

@@ -108,6 +108,9 @@ class NodeSession {
   NodeLink::Listener listener();
   void link_to_first();
   void look_for_run_that_goes_on();
+  bool knows_others() const;  // of an elastic run
+  void ask_others();
+  void join_again();
   void serve();
   void on_open();
   void on_places(const Places& places);

@@ -95,7 +95,12 @@ bool NodeSession::serve_as_successor() {
 // Called by the link that is found.
 void NodeSession::join_found(std::unique_ptr<NodeLink> link) {
   link_ = std::move(link);
-  if (taking_over_) taking_over_->has_found = true;
+  if (taking_over_) {
+    taking_over_->has_found = true;
+  } else {  // this node does not begin a new run
+    server_.reset();
+    options_.join.coordinates = false;
+  }
   on_open();
 }
 

@@ -101,6 +101,7 @@ void Checkpointing::after_epoch(const TrainingState& state, bool last) {
 
 void Checkpointing::save(const TrainingState& state) {
   wait_for_writer_together();
+  if (results_.saved_steps > 0) training_.page.saved_steps = results_.saved_steps;
   keep(state);
 }
 

@@ -123,11 +123,15 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
                     const CheckpointedTraining& training) {
   comm::Communicator& communicator = *training.world.communicator;
   Trainer& trainer = training.trainer;
-  std::array<std::int64_t, 5> told = {checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch,
-                                      start.shift};
+  ProgressPage& page = training.page;
+  std::array<std::int64_t, 6> told = {
+      checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch, start.shift,
+      page.first_own_checkpoint};
   communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
+  page.first_own_checkpoint = told[5];  // this rank may become rank 0
   TrainingState state = anew;
   if (told[0] == 0) return state;
+  page.saved_steps = told[1];
   share_owned_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
   const std::string note =
       share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
@@ -140,6 +144,19 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
   return state;
 }
 
+// Another node keeps the checkpoints now, and must see those of the node before.
+void require_checkpoint(const CheckpointedTraining& training) {
+  const std::int64_t steps = training.page.saved_steps;
+  if (steps < 0) return;
+  throw Error(
+      ErrorKind::missing,
+      fmt::format(
+          "rank 0 is on another node now, and this node does not see the checkpoints of the run: {} has none, "
+          "and the run has saved step {}",
+          *training.job.checkpoint.dir, steps),
+      "put output.dir on a disk that all nodes share; a new run on the node that was lost goes on from there");
+}
+
 }  // namespace
 
 TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
@@ -149,6 +166,8 @@ TrainingState resume_training(const CheckpointedTraining& training, CheckpointFo
   const TrainingState anew = new_training(training.job, training.world.env, data.samples);
   std::optional<Checkpoint> checkpoint;
   if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
+  const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
+  if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   return share(checkpoint ? &*checkpoint : nullptr, start, anew, training);

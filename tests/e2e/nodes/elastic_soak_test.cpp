@@ -35,16 +35,27 @@ class Schedule {
   }
 
   const std::string& story() const { return story_; }
+  bool trained() const { return trained_; }
   // Of each stand-still after which fewer nodes went on, or a spare took over.
   const std::vector<nlohmann::json>& stand_stills() const { return stand_stills_; }
 
  private:
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
-  bool is_over() const { return std::filesystem::exists(cluster_.folder(0) + "/log/report.json"); }
+  std::string logs_of(int node) const {
+    const int life = life_.at(node);
+    return life == 1 ? "log" : "log-" + std::to_string(life);
+  }
+  // A node that is not needed any more ends with the run, as all others do.
+  bool is_over() const {
+    return std::ranges::any_of(runs_, [&](const auto& node) {
+      return node.second && std::filesystem::exists(cluster_.folder(node.first) + "/" + logs_of(node.first) +
+                                                    "/report.json");
+    });
+  }
   bool has_checkpoint() const {
     std::error_code none;
     for (const auto& entry :
-         std::filesystem::directory_iterator(cluster_.folder(0) + "/output/checkpoints", none))
+         std::filesystem::directory_iterator(cluster_.shared() / "output/checkpoints", none))
       if (contains(entry.path().filename(), "-step-")) return true;
     return false;
   }
@@ -55,23 +66,25 @@ class Schedule {
 
   void start(int node) {
     std::ofstream(cluster_.folder(node) + "/job.json") << kJob;
-    const std::string logs = life_[node]++ == 0 ? "log" : "log-" + std::to_string(life_[node]);
+    ++life_[node];
     Words words = {"--nproc_per_node=1", "--device=cpu", "--max_restart=50",
-                   "--join_timeout=20",  "--grace=2",    "--log_dir=" + logs};
+                   "--join_timeout=20",  "--grace=2",    "--log_dir=" + logs_of(node)};
     words.push_back("--nnodes=" + std::to_string(kLeast) + ":4");
     if (spares_ > 0) words.emplace_back("--spares=1");
     words.emplace_back("job.json");
+    words.push_back("output.dir=" + cluster_.shared() / "output");  // as on a shared disk
     cluster_.start(node, words);
     runs_[node] = true;
   }
 
-  // The first node coordinates the run and stays, and with it at least another one.
+  // At least two nodes stay. The node that coordinates, which is the first one that runs, often gets the fault.
   void fault() {
     std::vector<int> candidates;
-    for (int node = 1; node < kNodes; ++node)
+    for (int node = 0; node < kNodes; ++node)
       if (runs_[node]) candidates.push_back(node);
-    if (std::ssize(candidates) < kLeast) return;
-    const int node = candidates[static_cast<std::size_t>(pick(0, static_cast<int>(candidates.size()) - 1))];
+    if (std::ssize(candidates) <= kLeast) return;
+    const int last = static_cast<int>(candidates.size()) - 1;
+    const int node = candidates[static_cast<std::size_t>(pick(0, 2) == 0 ? 0 : pick(0, last))];
     pick(0, 1) == 0 ? kill(node) : cut_off(node);
     runs_[node] = false;
     if (pick(0, 2) == 0) return;
@@ -90,26 +103,47 @@ class Schedule {
   void cut_off(int node) {
     story_ += "; node " + std::to_string(node) + " loses its link";
     network_.pull_cable(node);
-    CHECK(cluster_.end_of(node, 15s).code == 75);
+    CHECK(cluster_.end_of(node, 30s).code == 75);
     network_.plug_cable(node);
   }
 
+  // The run trains to its end, unless so many nodes were lost at a time that the others must not go on.
   void check_end() {
+    std::optional<int> first;
+    std::string ends;
+    bool may_end = false;
     for (int node = 0; node < kNodes; ++node) {
       if (!runs_[node]) continue;
       const ChildResult end = cluster_.end_of(node);
-      const bool came_too_late = node > 0 && life_[node] > 1 && end.code != 0 &&
-                                 (contains(end.err, "did not answer") || contains(end.err, "joined already"));
-      CHECK_MESSAGE((end.code == 0 || came_too_late), "node " << node << ":\n" << end.err);
+      const bool came_too_late = life_[node] > 1 && end.code != 0 &&
+                                 (contains(end.err, "did not answer") || contains(end.err, "did not join") ||
+                                  contains(end.err, "joined already"));
+      const bool is_part = contains(end.err, "because the others may go on") ||
+                           contains(end.err, "no other node of the run took over");
+      may_end = may_end || is_part;
+      CHECK_MESSAGE((end.code == 0 || came_too_late || (end.code == 75 && is_part)), "node " << node << ":\n"
+                                                                                             << end.err);
+      ends += end.err;
+      if (end.code == 0 && report_of(node).contains("train")) first = node;
     }
-    const auto report = cluster_.report(0);
+    CHECK(cluster_.nothing_left());
+    trained_ = first.has_value();
+    if (!trained_) {
+      story_ += "; the run ends";
+      CHECK_MESSAGE(may_end, ends);
+      return;
+    }
+    const auto report = report_of(*first);
     const int world = report["train"]["world_size"];
     CHECK(report["cause"] == "finished");
     CHECK(report["train"]["epochs"] == kEpochs);
     CHECK(report["train"]["steps"] == kEpochs * (kSamples / (kBatch * world)));
-    CHECK(cluster_.nothing_left());
     for (const auto& one : report["stand_stills"])
       if (one["detection_s"] > 0) stand_stills_.push_back(one);
+  }
+
+  nlohmann::json report_of(int node) const {
+    return nlohmann::json::parse(cluster_.read(node, logs_of(node) + "/report.json"));
   }
 
   const Namespaces& network_;
@@ -119,6 +153,7 @@ class Schedule {
   std::map<int, bool> runs_;
   std::map<int, int> life_;
   std::string story_;
+  bool trained_ = false;
   std::vector<nlohmann::json> stand_stills_;
 };
 
@@ -134,10 +169,12 @@ TEST_CASE("an elastic training under random faults of its nodes does all its epo
                                             "start_s",     "load_s", "first_step_s"};
   std::map<std::string, std::vector<double>> seconds;
   const int schedules = testing::soak_count(1);
+  int trained = 0;
   for (int seed = 1; seed <= schedules; ++seed) {
     CAPTURE(seed);
     Schedule schedule(network, static_cast<unsigned>(seed));
     schedule.play();
+    trained += schedule.trained() ? 1 : 0;
     if (schedules > 1) MESSAGE("schedule ", seed, schedule.story());
     for (const auto& one : schedule.stand_stills()) {
       CHECK(one["detection_s"] < 6);
@@ -147,6 +184,9 @@ TEST_CASE("an elastic training under random faults of its nodes does all its epo
           one["seconds"].get<double>() - one["detection_s"].get<double>() - one["load_s"].get<double>());
     }
   }
+  MESSAGE(trained, " of ", schedules,
+          " runs trained to the end; the others ended because too few nodes were left");
+  CHECK(2 * trained > schedules);
   MESSAGE("medians of ", seconds["load_s"].size(), " stand-stills after the loss of a node");
   for (const auto& [part, values] : seconds) MESSAGE(part, ": ", median(values));
 }

@@ -14,22 +14,30 @@ const char* const kJob = R"({
   "checkpoint": {"dir": "checkpoints", "every_steps": 500}
 })";
 
-bool has_checkpoint(const std::string& folder) {
+// The ranks know that one is complete when the next one is due.
+bool has_two_checkpoints(const std::string& folder) {
+  int complete = 0;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none))
     if (contains(entry.path().filename(), "-step-") &&
         std::filesystem::exists(entry.path() / "manifest.json"))
-      return true;
-  return false;
+      ++complete;
+  return complete >= 2;
 }
+
+struct Wish {
+  bool shared = true;  // all nodes write to one folder, as on a shared disk; false: each to its own
+  int epochs = 1200;
+};
 
 class Training {
  public:
-  // All nodes write to one folder, as on a shared disk, unless each has its own.
-  explicit Training(const Namespaces& network, bool shared = true)
-      : cluster(kNodes, &network),
-        output(shared ? cluster.shared() / "output" : "output"),
-        checkpoints((shared ? output : cluster.folder(0) + "/output") + "/checkpoints") {
+  explicit Training(const Namespaces& network) : Training(network, {}) {}
+  Training(const Namespaces& network, const Wish& chosen)
+      : wish(chosen),
+        cluster(kNodes, &network),
+        output(wish.shared ? cluster.shared() / "output" : "output"),
+        checkpoints((wish.shared ? output : cluster.folder(0) + "/output") + "/checkpoints") {
     for (int node = 0; node < kNodes; ++node) {
       std::ofstream(cluster.folder(node) + "/job.json") << kJob;
       start(node, "log");
@@ -37,10 +45,11 @@ class Training {
   }
   void start(int node, const std::string& logs) {
     cluster.start(node, {"--nnodes=2:4", "--nproc_per_node=1", "--device=cpu", "--grace=2",
-                         "--join_timeout=20", "--log_dir=" + logs, "job.json", "output.dir=" + output});
+                         "--join_timeout=20", "--log_dir=" + logs, "job.json", "output.dir=" + output,
+                         "train.epochs=" + std::to_string(wish.epochs)});
   }
-  void wait_for_checkpoint() {
-    REQUIRE_MESSAGE(comes_true([&] { return has_checkpoint(checkpoints); }, within(Cluster::kLimit)),
+  void wait_for_checkpoints() {
+    REQUIRE_MESSAGE(comes_true([&] { return has_two_checkpoints(checkpoints); }, within(Cluster::kLimit)),
                     cluster.errors(0) << cluster.log(0, 0));
   }
   void check_ends(const std::vector<int>& nodes) {
@@ -50,6 +59,7 @@ class Training {
     }
   }
 
+  const Wish wish;
   Cluster cluster;
   const std::string output, checkpoints;
 };
@@ -60,7 +70,7 @@ TEST_CASE(
   const Namespaces network(kNodes);
   Training training(network);
   Cluster& cluster = training.cluster;
-  training.wait_for_checkpoint();
+  training.wait_for_checkpoints();
   cluster.kill(0);
   training.check_ends({1, 2, 3});
   CHECK(contains(cluster.errors(2),
@@ -79,12 +89,13 @@ TEST_CASE(
   CHECK(cluster.nothing_left());
 }
 
-TEST_CASE("a first node without a network ends its own ranks and says why, and the others go on") {
+TEST_CASE(
+    "a first node without a network ends its own ranks; the others go on, and it comes back as a member") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
   const Namespaces network(kNodes);
-  Training training(network);
+  Training training(network, {.epochs = 1000000});
   Cluster& cluster = training.cluster;
-  training.wait_for_checkpoint();
+  training.wait_for_checkpoints();
   network.pull_cable(0);
   const ChildResult end = cluster.end_of(0, 20s);
   CHECK(end.code == 75);
@@ -95,13 +106,12 @@ TEST_CASE("a first node without a network ends its own ranks and says why, and t
   CHECK(cluster.left_on(0).empty());
   REQUIRE(cluster.says(2, "the run goes on with 3 nodes"));
   network.plug_cable(0);
-  training.start(0, "again");  // it comes back as a member
-  REQUIRE(cluster.says(0, "the run goes on with 4 nodes and 4 ranks; this is node 1"));
-  training.check_ends({0, 1, 2, 3});
-  const auto report = cluster.report(1);
-  CHECK(report["train"]["epochs"] == 1200);
-  CHECK(report["train"]["world_size"] == 4);
-  CHECK(contains(report["stand_stills"][0]["taken_over_by"], "10.77.0.2"));
+  training.start(0, "again");
+  REQUIRE(cluster.says(1, "the run goes on with 4 nodes and 4 ranks; this is node 0 with rank 0"));
+  cluster.send(0, SIGTERM);
+  for (int node = 0; node < kNodes; ++node) CHECK(cluster.end_of(node).code == 143);
+  CHECK(contains(cluster.report(1)["stand_stills"][0]["taken_over_by"], "10.77.0.2"));
+  CHECK(nlohmann::json::parse(cluster.read(0, "again/report.json"))["ranks"][0]["rank"] == 1);
   CHECK(cluster.nothing_left());
 }
 
@@ -111,7 +121,7 @@ TEST_CASE(
   const Namespaces network(kNodes);
   Training training(network);
   Cluster& cluster = training.cluster;
-  training.wait_for_checkpoint();
+  training.wait_for_checkpoints();
   for (const int node : {2, 3}) network.pull_cable(node);
   for (const int node : {2, 3}) {
     const ChildResult end = cluster.end_of(node, 25s);
@@ -120,6 +130,20 @@ TEST_CASE(
   }
   training.check_ends({0, 1});
   CHECK(cluster.report(0)["train"]["epochs"] == 1200);
+  CHECK(cluster.nothing_left());
+}
+
+TEST_CASE("a node that takes over and does not see the checkpoints ends the run and says so") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(kNodes);
+  Training training(network, {.shared = false});
+  Cluster& cluster = training.cluster;
+  training.wait_for_checkpoints();
+  cluster.kill(0);
+  for (const int node : {1, 2, 3}) CHECK(cluster.end_of(node).code == 66);
+  CHECK_MESSAGE(contains(cluster.errors(3),
+                         "rank 0 is on another node now, and this node does not see the checkpoints"),
+                cluster.errors(3));
   CHECK(cluster.nothing_left());
 }
 

@@ -40,7 +40,11 @@ TEST_CASE("what a node says arrives as it was sent") {
                                                .logs = "/a/log",
                                                .node_rank = 3,
                                                .device_ids = {{0}, {1, 2}},
-                                               .terms = {{"--timeout", ""}, {"the program", "a b"}}});
+                                               .terms = {{"--timeout", ""}, {"the program", "a b"}},
+                                               .coordinates = true,
+                                               .seen = {AttemptSeen{2, 4, 1}, {{3, 3, 1}}}});
+  CHECK(join.coordinates);
+  CHECK(join.seen == AttemptsSeen{AttemptSeen{2, 4, 1}, {{3, 3, 1}}});
   CHECK(join.logs == "/a/log");
   CHECK(join.node_rank == 3);
   CHECK(join.device_ids == std::vector<std::vector<int>>{{0}, {1, 2}});
