@@ -108,6 +108,7 @@ TEST_CASE(
   network.plug_cable(0);
   training.start(0, "again");
   REQUIRE(cluster.says(1, "the run goes on with 4 nodes and 4 ranks; this is node 0 with rank 0"));
+  REQUIRE(comes_true([&] { return contains(cluster.log(1, 0), "resuming from"); }, within(Cluster::kLimit)));
   cluster.send(0, SIGTERM);
   for (int node = 0; node < kNodes; ++node) CHECK(cluster.end_of(node).code == 143);
   CHECK(contains(cluster.report(1)["stand_stills"][0]["taken_over_by"], "10.77.0.2"));
