@@ -13,6 +13,7 @@ from pathlib import Path
 MAY_INCLUDE = {
     "lib/base": [],
     "lib/job": ["lib/base"],
+    "lib/prototxt": ["lib/job", "lib/base"],
     "lib/comm": ["lib/base"],
     "lib/launch": ["lib/job", "lib/base"],
     "lib/runtime": ["lib/comm", "lib/job", "lib/base"],
@@ -44,6 +45,7 @@ THIRD_PARTY = [
     (re.compile(r"^CLI/"), ["lib/launch", "apps"], HEAVY),
     (re.compile(r"^nlohmann/"), ["lib/base"], HEAVY),  # everybody else uses base/json_value.h
     (re.compile(r"^gloo/"), ["lib/comm"], HEAVY),
+    (re.compile(r"^google/"), ["lib/prototxt"], LIGHT),
     (re.compile(r"^(dnnl|oneapi/dnnl/)"), ["lib/runtime"], LIGHT),
     (re.compile(r"^(turbojpeg|jpeglib|jerror|png|zlib|xxhash)\.h$"), ["lib/runtime"], HEAVY),
     (re.compile(r"^(cuda|cudnn|cublas|nccl)\w*\.h$"), ["lib/cuda"], LIGHT),

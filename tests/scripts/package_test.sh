@@ -27,7 +27,7 @@ files() { # PACKAGE
 nvidia='cuda|cublas|cudnn|nccl|nvidia'
 
 depends=$(field Depends fleetrun)
-for library in 'libc6 \(>=' libdnnl2 libgloo0 libsodium23; do
+for library in 'libc6 \(>=' libdnnl2 libgloo0 libprotobuf32 libsodium23; do
   grep -qE "$library" <<<"$depends" || fail "fleetrun depends on $depends, wanted $library, too"
 done
 ! grep -qE "$nvidia" <<<"$depends" || fail "fleetrun depends on $depends, wanted nothing of NVIDIA"
