@@ -110,7 +110,7 @@ job::ParsedJob read_job(const RankEnv& env, const std::string& file,
                         const std::vector<std::string>& overrides) {
   if (env.job_fd < 0) return job::parse_job_file(file, overrides);
   const UniqueFd fd(env.job_fd);
-  return job::parse_job_text(read_job_text(fd.get()), file, overrides);
+  return job::parse_handed_job(read_job_text(fd.get()), file, overrides);
 }
 
 // `world` is the caller's: an error leaves it connected.

@@ -224,6 +224,7 @@ std::string describe_found(const JsonValue& value) {
 std::string describe_wanted(const Key& key) {
   switch (key.kind) {
     case ValueKind::object:
+      if (!key.rules.named_by.empty()) return "an object or the path of a file";
       return key.rules.shorthand.empty() ? "an object" : "a number or an object";
     case ValueKind::boolean:
       return "true or false";

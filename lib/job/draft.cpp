@@ -25,21 +25,36 @@ bool comes_before(const JsonProblem& a, const JsonProblem& b) {
 
 }  // namespace
 
+bool Draft::is_of_strategy_file(const std::string& path) const {
+  return written.count(path) == 0 && strategy_file && strategy_file->written.count(path) != 0;
+}
+
 TextPosition Draft::where(const std::string& path) const {
   const auto found = written.find(path);
   if (found != written.end()) return found->second;
   return path.empty() ? kStartOfFile : where(parent_of(path));
 }
 
+std::string Draft::place_of(const std::string& path) const {
+  if (!is_of_strategy_file(path)) return describe_place(file, where(path));
+  return describe_place(strategy_file->name, strategy_file->written.at(path));
+}
+
 bool Draft::has_problem(const std::string& path) const {
-  return std::any_of(problems.begin(), problems.end(), [&](const JsonProblem& problem) {
+  const auto concerns = [&](const JsonProblem& problem) {
     return problem.path == path || problem.path.starts_with(path + '.') ||
            problem.path.starts_with(path + '[');
-  });
+  };
+  return std::any_of(problems.begin(), problems.end(), concerns) ||
+         (strategy_file &&
+          std::any_of(strategy_file->problems.begin(), strategy_file->problems.end(), concerns));
 }
 
 void Draft::report(const std::string& path, const std::string& found) {
-  problems.push_back({where(path), path, "found " + found});
+  if (is_of_strategy_file(path))
+    strategy_file->problems.push_back({strategy_file->written.at(path), path, "found " + found});
+  else
+    problems.push_back({where(path), path, "found " + found});
 }
 
 std::string describe_place(const std::string& file, TextPosition position) {

@@ -18,13 +18,26 @@ struct Draft {
   std::vector<JsonProblem> problems;
   std::vector<std::string> notes;
 
-  bool has(const std::string& path) const { return written.count(path) != 0; }
+  // Its values hold where the job has none.
+  struct StrategyFile {
+    std::string name;
+    std::map<std::string, TextPosition> written;
+    std::vector<JsonProblem> problems;
+  };
+  std::optional<StrategyFile> strategy_file;
 
-  // Where a value begins; for one that is not written, where the nearest object around it begins.
+  bool has(const std::string& path) const { return written.count(path) != 0 || is_of_strategy_file(path); }
+  bool is_of_strategy_file(const std::string& path) const;
+
+  // Where a value begins in the job file; for one that is not written there, where the nearest object around it begins.
   TextPosition where(const std::string& path) const;
+  // "job.json:3:7", "dist_strategy.prototxt:2:1" or "command line".
+  std::string place_of(const std::string& path) const;
   // Whether something is wrong with the value at this path or below.
   bool has_problem(const std::string& path) const;
-  bool on_command_line(const std::string& path) const { return has(path) && where(path).line == 0; }
+  bool on_command_line(const std::string& path) const {
+    return written.count(path) != 0 && where(path).line == 0;
+  }
 
   // The problem's words follow "found ".
   void report(const std::string& path, const std::string& found);

@@ -9,7 +9,7 @@ namespace {
 
 std::string origin_of(const std::string& path, const Draft& draft) {
   if (!draft.has(path)) return "default";
-  const std::string place = describe_place(draft.file, draft.where(path));
+  const std::string place = draft.place_of(path);
   const auto alias = alias_used(draft, path);
   return alias ? fmt::format("{}, {}", *alias, place) : place;
 }

@@ -158,4 +158,8 @@ void fill_spec(JsonValue root, const Key& keys, Draft& draft) {
   fill_object(root, keys, "", draft);
 }
 
+void fill_part(const JsonValue& value, const Key& key, const std::string& path, Draft& draft) {
+  fill_key(value, key, path, draft);
+}
+
 }  // namespace fleetrun::job

@@ -57,10 +57,10 @@ Key job_keys() {
           train_keys(),
           checkpoint_keys(),
           strategy_keys(),
-          later(make_path_key(
+          make_path_key(
               "strategy_file", job(&JobSpec::strategy_file),
               "file with Fleet's DistributedStrategy as protobuf text; keys under strategy override it",
-              {.absent = "none"})),
+              {.absent = "none"}),
           make_key("env", job(&JobSpec::env), "environment variables of the workers"),
           make_key("device", job(&JobSpec::device), "device to train on; --device overrides it",
                    {.choices = {choice("auto", DeviceChoice::automatic), choice("cpu", DeviceChoice::cpu),

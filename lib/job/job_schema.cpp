@@ -133,7 +133,8 @@ std::vector<JsonValue> rules_of(const Key& object) {
 JsonValue schema_of(const Key& key);
 
 JsonValue object_schema(const Key& key) {
-  JsonValue schema = single("type", text("object"));
+  JsonValue schema =
+      single("type", key.rules.named_by.empty() ? text("object") : texts({"object", "string"}));
   JsonValue properties = JsonValue::object();
   std::vector<std::string> required;
   for (const Key& member : key.members) {

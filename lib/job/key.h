@@ -70,6 +70,7 @@ struct KeyRules {
   std::optional<Condition> only_with;
   std::string excludes;   // a sibling that may not be written beside this key
   std::string shorthand;  // of an object: a plain number means this member
+  std::string named_by;   // of an object: a text in its place belongs to this sibling, which names a file
   std::string absent;     // what holds when the key is not written, where that is not a fixed value
   std::string note;       // said when the key is written
   std::vector<std::string> aliases;  // whole paths that are taken for this key

@@ -12,18 +12,23 @@
 #include "job/job_keys.h"
 #include "job/job_paths.h"
 #include "job/overrides.h"
+#include "job/strategy_file.h"
 
 namespace fleetrun::job {
 namespace {
 
 void throw_problems(const Draft& draft) {
-  if (!draft.problems.empty()) throw Error(ErrorKind::config, describe_problems(draft.file, draft.problems));
+  std::string words = describe_problems(draft.file, draft.problems);
+  if (draft.strategy_file && !draft.strategy_file->problems.empty())
+    words += (words.empty() ? "" : "\n") +
+             describe_problems(draft.strategy_file->name, draft.strategy_file->problems);
+  if (!words.empty()) throw Error(ErrorKind::config, words);
 }
 
-}  // namespace
+enum class Reader { launcher, rank };
 
-ParsedJob parse_job_text(std::string_view text, const std::string& name,
-                         const std::vector<std::string>& words) {
+ParsedJob parse(std::string_view text, const std::string& name, const std::vector<std::string>& words,
+                Reader reader) {
   const std::vector<Override> overrides = parse_overrides(words);
   const Key keys = job_keys();
   JsonDocument document = read_json(text);
@@ -36,14 +41,32 @@ ParsedJob parse_job_text(std::string_view text, const std::string& name,
     draft.report("", describe_found(document.root) + ", wanted an object with the keys of a job");
     throw_problems(draft);
   }
+  std::optional<JsonValue> handed;
+  if (reader == Reader::rank) handed = take_handed_strategy(document.root);
+  move_strategy_name(document.root, draft);
   move_aliases(document.root, aliases_of(keys), draft);
   apply_overrides(document.root, overrides, keys, draft);
+  move_strategy_name(document.root, draft);
+  const std::optional<JsonValue> read = apply_strategy_file(document.root, keys, handed, draft);
   fill_spec(document.root, keys, draft);
   complete_spec(draft);
   find_contradictions(draft);
   resolve_paths(keys, draft);
   throw_problems(draft);
-  return {draft.spec, effective_values(keys, draft), std::string(text), draft.notes};
+  return {draft.spec, effective_values(keys, draft),
+          read ? with_handed_strategy(text, *read) : std::string(text), draft.notes};
+}
+
+}  // namespace
+
+ParsedJob parse_job_text(std::string_view text, const std::string& name,
+                         const std::vector<std::string>& overrides) {
+  return parse(text, name, overrides, Reader::launcher);
+}
+
+ParsedJob parse_handed_job(std::string_view text, const std::string& name,
+                           const std::vector<std::string>& overrides) {
+  return parse(text, name, overrides, Reader::rank);
 }
 
 ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>& overrides) {

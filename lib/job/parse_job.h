@@ -19,8 +19,9 @@ struct KeyValue {
 
 struct ParsedJob {
   JobSpec spec;
-  std::vector<KeyValue> values;    // of each key that this build supports, in the order of the table
-  std::string text;                // of the file, before the changes of the command line
+  std::vector<KeyValue> values;  // of each key that this build supports, in the order of the table
+  std::string
+      text;  // of the file, before the changes of the command line; with the content of the strategy file
   std::vector<std::string> notes;  // what a user should know but need not change
 };
 
@@ -33,5 +34,9 @@ ParsedJob parse_job_file(const std::string& path, const std::vector<std::string>
 // The same for a text that stands in the file `name`, whose folder is where relative paths start.
 ParsedJob parse_job_text(std::string_view text, const std::string& name,
                          const std::vector<std::string>& overrides);
+
+// The same for ParsedJob::text of the launcher, which has read the strategy file.
+ParsedJob parse_handed_job(std::string_view text, const std::string& name,
+                           const std::vector<std::string>& overrides);
 
 }  // namespace fleetrun::job

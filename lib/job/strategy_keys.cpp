@@ -234,7 +234,8 @@ Key strategy_keys() {
     members.push_back(make_later_key(name, "Fleet's strategy of this name"));
     members.push_back(make_later_key(name + "_configs", "settings of Fleet's " + name));
   }
-  return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members));
+  return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
+                         {.named_by = "strategy_file"});
 }
 
 }  // namespace fleetrun::job
