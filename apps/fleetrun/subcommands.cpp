@@ -163,6 +163,28 @@ std::vector<Subcommand> make_subcommands() {
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_render_command},
+      {.name = "strategy",
+       .arguments = "save|load|show [flags] FILE [KEY.PATH=VALUE...] [OUT.prototxt]",
+       .summary = "Convert between job files and PaddlePaddle's strategy files (protobuf text)",
+       .details =
+           "save JOB.json OUT.prototxt writes the strategy of a job for DistributedStrategy.load_from_prototxt; save IN.prototxt "
+           "OUT.prototxt writes a strategy file again, for example for another version. OUT may be - for stdout. load FILE.prototxt prints "
+           "the keys of a job file for what PaddlePaddle's save_to_prototxt wrote. show FILE prints each field of a strategy file and the "
+           "key of a job that it sets, or each strategy key of a job and where it was set. A job file needs no load: its key strategy_file "
+           "names the strategy file.",
+       .flags = {{.names = {"--paddle"},
+                  .argument = "2|3",
+                  .help =
+                      "Version of PaddlePaddle that is to read the file: 2 (2.0) or 3 (default: that of the "
+                      "strategy file, 3 for a job)"},
+                 {.names = {"--all"},
+                  .help = "Write all strategy keys of a job, also those with their defaults"},
+                 {.names = {"--partial"},
+                  .help = "Leave out values that PaddlePaddle cannot hold, with a warning for each"}},
+       .choices = {"save", "load", "show"},
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_strategy_command},
       {.name = "completion",
        .arguments = "bash|zsh|fish",
        .summary = "Print the completion script for a shell",

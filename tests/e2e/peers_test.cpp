@@ -201,6 +201,18 @@ TEST_CASE("what torchrun started before, a link of its name starts") {
   CHECK(result.out == "trained on 2 ranks, lr 0.05\ntrained on 2 ranks, lr 0.05\n");
 }
 
+TEST_CASE("strategy files keep their meaning on the way from PaddlePaddle to fleetrun and back") {
+  const std::string folder = paddle_folder();
+  if (!has_package(folder, "paddle")) LEAVE_OUT(no_package(folder, "paddle"));
+  const std::string tests = std::string(FLEETRUN_SOURCE_DIR) + "/tests";
+  ChildProcess process({folder + "/python3", tests + "/peers/strategy_files.py", "check", FLEETRUN_BINARY,
+                        tests + "/job/strategies"},
+                       ChildOptions{});
+  const ChildResult result = process.wait(kImportTime);
+  CHECK_MESSAGE(result.code == 0, result.out << result.err);
+  CHECK(contains(result.out, "32 files and 12 jobs, PaddlePaddle "));
+}
+
 TEST_CASE("our list of torchrun's flags is that of the newest torchrun") {
   const std::string folder = torch_folder();
   if (!has_package(folder, "torch")) LEAVE_OUT(no_package(folder, "torch"));

@@ -1,0 +1,85 @@
+#include "job/save_strategy.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "job/draft.h"
+#include "job/json_tree.h"
+#include "job/load_prototxt.h"
+#include "job/strategy_fields.h"
+#include "job/strategy_file.h"
+
+namespace fleetrun::job {
+namespace {
+
+constexpr std::string_view kBelowStrategy = "strategy.";
+
+bool is_set(const KeyValue& value) { return !value.origin.starts_with("default"); }
+
+std::string section_of(const std::string& path) { return path.substr(0, path.find('.')); }
+
+// The fields of a job, and the key that each comes from.
+class JobFields {
+ public:
+  JobFields(const ParsedJob& job, bool all) : root_(JsonValue::object()) {
+    if (job.spec.strategy_file) root_ = read_strategy_file(*job.spec.strategy_file).root;
+    for (const KeyValue& value : job.values) {
+      const std::string section =
+          section_of(value.key.substr(std::min(value.key.size(), kBelowStrategy.size())));
+      if (value.key.starts_with(kBelowStrategy) && is_set(value) &&
+          (section == "build_strategy" || section == "execution_strategy"))
+        in_full_.insert(section);
+    }
+    for (const KeyValue& value : job.values)
+      if (value.key.starts_with(kBelowStrategy)) add(value, all);
+  }
+
+  SavedStrategy save(PaddleVersion version) const {
+    const StrategyText written = prototxt_plugin().write(root_, version, {in_full_.begin(), in_full_.end()});
+    SavedStrategy saved = {written.text, {}};
+    for (const JsonProblem& problem : written.problems) {
+      const auto source = sources_.find(problem.path.substr(0, problem.path.find('[')));
+      if (source != sources_.end() && is_set(*source->second))
+        saved.left_out.push_back(
+            fmt::format("{}: {}: {}", source->second->origin, source->second->key, problem.message));
+    }
+    return saved;
+  }
+
+ private:
+  void add(const KeyValue& value, bool all) {
+    const JsonValue setting = read_json(value.value).root;
+    const std::string key = value.key.substr(kBelowStrategy.size());
+    const FieldOfKey field = field_of_key(key, setting);
+    const bool completes = in_full_.count(section_of(key)) != 0 && section_of(field.path) == section_of(key);
+    if (setting.is(JsonValue::Kind::null) || !(is_set(value) || completes || all)) return;
+    put_at(root_, field.path, field.value);
+    sources_[field.path] = &value;
+  }
+
+  JsonValue root_;
+  std::set<std::string> in_full_;
+  std::map<std::string, const KeyValue*> sources_;
+};
+
+}  // namespace
+
+SavedStrategy save_strategy_of(const ParsedJob& job, PaddleVersion version, bool all) {
+  return JobFields(job, all).save(version);
+}
+
+SavedStrategy save_strategy_again(const StrategyDocument& document, const std::string& file,
+                                  PaddleVersion version) {
+  const StrategyText written = prototxt_plugin().write(document.root, version, {});
+  SavedStrategy saved = {written.text, {}};
+  for (const JsonProblem& problem : written.problems)
+    saved.left_out.push_back(
+        fmt::format("{}: {}: {}", describe_place(file, problem.position), problem.path, problem.message));
+  return saved;
+}
+
+}  // namespace fleetrun::job
