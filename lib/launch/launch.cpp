@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -148,13 +149,13 @@ int run_under_guard(const RunPlan& plan) {
 }
 
 // The key of this run needs no file, because it goes to the other nodes with the order to start.
-int start_others_and_run(LaunchOptions& options, RunPlan plan, const Allocation& allocation,
-                         const std::vector<std::string>& words) {
+std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, RunPlan& plan, const Allocation& allocation,
+                                         const std::vector<std::string>& words) {
   const bool chosen = !options.key_file.value.empty() || options.insecure.value;
   options.given_key = chosen ? find_node_key(options, plan.environment) : make_run_key();
-  const OtherNodes others(plan_start(options, allocation, words, plan.environment));
-  plan.starter_news = others.news_fd();
-  return run_under_guard(plan);
+  auto others = std::make_unique<OtherNodes>(plan_start(options, allocation, words, plan.environment));
+  plan.starter_news = others->news_fd();
+  return others;
 }
 
 // ---- fleetrun doctor.
@@ -228,7 +229,8 @@ int examine_before(const RunPlan& plan, const HostFacts& host, const std::option
                      .host = host.name,
                      .run = run,
                      .join_timeout = plan.options.join_timeout.value,
-                     .output = DoctorOutput::findings});
+                     .output = DoctorOutput::findings,
+                     .starter_news = plan.starter_news});
 }
 
 // Something has started this fleetrun on a node that --exclude_hosts leaves out.
@@ -286,12 +288,13 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
     print_answer(dry_run(plan));
     return 0;
   }
+  std::unique_ptr<OtherNodes> others;
+  if (allocation && allocation->start_by != StartBy::none && !options.given_key)
+    others = start_others(options, plan, *allocation, words);
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
-  const int code = allocation && allocation->start_by != StartBy::none && !options.given_key
-                       ? start_others_and_run(options, plan, *allocation, words)
-                       : run_under_guard(plan);
+  const int code = run_under_guard(plan);
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }

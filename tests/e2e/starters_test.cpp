@@ -116,6 +116,18 @@ TEST_CASE("in a job of PBS pbsdsh starts the other nodes") {
   CHECK_MESSAGE(contains(bad.err, "rank 2 exited with code 7"), bad.err);
 }
 
+TEST_CASE("with --preflight the other nodes start first, and then all of them are examined") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  const ChildResult end = job.run_lsf({"--preflight", "--device=cpu", "--console=all"}, kTellPlace);
+  check_places(end, job);
+  CHECK_MESSAGE(contains(end.err, "fleetrun: doctor: nothing wrong was found"), end.err);
+  job.folder().write("output.without_n3", "");
+  const ChildResult bad = job.run_lsf({"--preflight", "--device=cpu"}, {"sleep", "60"});
+  CHECK(bad.code == 75);
+  CHECK_MESSAGE(contains(bad.err, "node 2 (n3): blaunch exited with code 5"), bad.err);
+}
+
 TEST_CASE("the file with the key for pbsdsh is private and goes with the run") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Job job;

@@ -18,6 +18,7 @@
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/node_session.h"
+#include "launch/starters/start_problem.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -29,8 +30,10 @@ constexpr auto kMostExamination = std::chrono::seconds(30);  // then another nod
 
 void say(const std::string& line) { log_line("fleetrun", "doctor: " + line); }
 
+// All nodes are examined, those that would stand by as spare nodes, too.
 NodeSessionOptions session_options(const DoctorRequest& request) {
-  const Membership& members = *request.members;
+  Membership members = *request.members;
+  members.spares = 0;
   return {.members = members,
           .key = find_node_key(request.options, request.environment),
           .join = {.address = members.host,
@@ -42,6 +45,7 @@ NodeSessionOptions session_options(const DoctorRequest& request) {
           .run_id = "doctor",
           .command = "",
           .join_timeout = request.join_timeout,
+          .elastic_timeout = request.options.elastic_timeout.value,
           .without_missing = true,
           .restart = {}};
 }
@@ -76,6 +80,12 @@ DoctorsWord word_of(const std::vector<DoctorFinding>& findings) {
   return word;
 }
 
+// A node that comes to an elastic run. Doctors agree with each other in everything that they compare.
+bool has_met_a_run(const DoctorRequest& request, const NodeFailure& failure) {
+  return request.output == DoctorOutput::findings && is_elastic(request.options) &&
+         failure.exit_code == static_cast<int>(ErrorKind::protocol);
+}
+
 int examine_alone(const DoctorRequest& request, NodeFacts facts) {
   Examination examination;
   NodeExamination& node = examination.nodes.emplace_back();
@@ -86,8 +96,13 @@ int examine_alone(const DoctorRequest& request, NodeFacts facts) {
 }
 
 int lead(const DoctorRequest& request, EventLoop& loop, NodeSession& session) {
-  const ExaminationLimits limits = {request.join_timeout, Clock::now() + kRepeatTime};
-  const Examination examination = examine_nodes(loop, session, limits, say);
+  const bool elastic = is_elastic(request.options);
+  const ExaminationLimits limits = {
+      .waited = elastic ? request.options.elastic_timeout.value : request.join_timeout,
+      .waited_by = elastic ? "--elastic_timeout" : "--join_timeout",
+      .deadline = Clock::now() + kRepeatTime};
+  Examination examination = examine_nodes(loop, session, limits, say);
+  if (elastic) examination.least_nodes = request.members->least;
   const std::vector<DoctorFinding> findings = judge(examination);
   session.stop_listening();  // the nodes meet there again when a run follows
   tell_nodes(loop, session, word_of(findings));
@@ -125,7 +140,15 @@ int examine_together(const DoctorRequest& request, NodeFacts facts) {
   std::optional<DoctorsWord> word;
   session.answer_with(
       [&](const std::string& question, const std::string&) { return answer_probe(question, facts, word); });
+  const LineReader news(loop, request.starter_news, [&](std::string_view line) {
+    const StartProblem problem = parse_start_problem(line);
+    session.stop_waiting(problem.line, problem.exit_code);
+  });
   if (const auto failure = session.join(front.read_end.get())) {
+    if (has_met_a_run(request, *failure)) {
+      say("the run goes on already, so only this host is examined");
+      return examine_alone(request, std::move(facts));
+    }
     log_line("fleetrun", failure->line);
     return failure->exit_code;
   }

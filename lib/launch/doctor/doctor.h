@@ -22,6 +22,7 @@ struct DoctorRequest {
   ExaminedRun run;
   Clock::duration join_timeout;  // afterwards the examination begins without the missing nodes
   DoctorOutput output = DoctorOutput::table;
+  int starter_news = -1;  // as in RunPlan
 };
 
 // Prints what it finds: on the first node everything, on the others the findings. Returns 0, or the code of

@@ -93,6 +93,7 @@ struct NodeExamination {
 };
 
 struct Examination {
+  int least_nodes = 0;  // that have to be there; 0: all
   std::vector<NodeExamination> nodes;
   std::vector<Reach> reach;      // of every pair of nodes that answer
   std::vector<LinkFacts> links;  // of the pairs of the tournament

@@ -56,8 +56,8 @@ void ask_facts(Examiner& examiner, const Placed& placed, const ExaminationLimits
     const NodePlace& place = placed.nodes[static_cast<std::size_t>(node)];
     NodeExamination& one = examination.nodes.emplace_back();
     one.address = place.address;
-    one.silent = place.host.empty() ? fmt::format("it did not join within {:g} s (--join_timeout)",
-                                                  in_seconds(limits.join_timeout))
+    one.silent = place.host.empty() ? fmt::format("it did not join within {:g} s ({})",
+                                                  in_seconds(limits.waited), limits.waited_by)
                                     : "it joined, but does not answer";
     if (!place.host.empty()) questions[node] = question("facts");
   }

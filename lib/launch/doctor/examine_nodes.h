@@ -11,8 +11,9 @@
 namespace fleetrun::launch {
 
 struct ExaminationLimits {
-  Clock::duration join_timeout;  // for the message about a node that has not joined
-  TimePoint deadline;            // then nothing is measured again
+  Clock::duration waited;  // for the message about a node that has not joined
+  std::string waited_by;   // the flag that says how long
+  TimePoint deadline;      // then nothing is measured again
 };
 using DoctorSays = std::function<void(const std::string& line)>;
 

@@ -180,9 +180,11 @@ std::string name_of_node(const Examination& examination, int node) {
 
 std::vector<DoctorFinding> judge_presence(const Examination& examination) {
   Findings found(examination);
+  const bool are_enough =
+      examination.least_nodes > 0 && std::ssize(examined(examination)) >= examination.least_nodes;
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-    if (!one.facts) found.add(node, "absent", one.silent);
+    if (!one.facts) found.add(node, "absent", one.silent, !are_enough);
   }
   return found.take();
 }

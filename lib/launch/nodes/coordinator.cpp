@@ -171,19 +171,22 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
   const auto cause = cause_called(failed.failure.cause);
   const bool goes = leaves(*node, failed.failure);
+  if (goes) node->departure = failed.failure;
   if (!goes && (!cause || !facts_of(*cause).restarts))
     restarts_.forbid();  // also when another failure was the first
   if (!node->failure || failed.failure.at < node->failure->at) set_failure(*node, failed.failure);
   const bool runs = phase_ == Phase::running || phase_ == Phase::stopping;
-  if (runs) return stop(failed.failure, peer, now);
-  if (goes) return dismiss(*node, failed.failure, now);
-  return end(failed.failure, static_cast<int>(node - nodes_.data()));
+  if (!runs && !goes) return end(failed.failure, static_cast<int>(node - nodes_.data()));
+  Actions actions = runs ? stop(failed.failure, peer, now) : Actions();
+  if (goes && (!runs || node->state == State::ended))
+    for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
+  return actions;
 }
 
 // In an elastic run the others go on without a node whose fleetrun cannot go on. The first node coordinates them.
 bool Coordinator::leaves(const Node& node, const NodeFailure& failure) const {
   const auto cause = cause_called(failure.cause);
-  const bool of_node = !cause || *cause == Cause::front_lost;
+  const bool of_node = !cause || *cause == Cause::front_lost || *cause == Cause::node_lost;
   return options_.elastic() && of_node && &node != &nodes_.front();
 }
 
@@ -192,7 +195,9 @@ void Coordinator::set_failure(Node& node, const NodeFailure& failure) {
   if (leaves(node, failure)) node.failure->cause = "node_lost";
 }
 
-Coordinator::Actions Coordinator::dismiss(Node& node, const NodeFailure& failure, TimePoint now) {
+// Of a node with a departure.
+Coordinator::Actions Coordinator::dismiss(Node& node, TimePoint now) {
+  const NodeFailure failure = *node.departure;
   Actions actions = {Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}},
                      Drop{node.peer, failure.line}};
   ended_nodes_.push_back(node.seen);
@@ -222,16 +227,17 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePo
   node->state = State::ended;
   node->finished = ended.finished;
   node->step = ended.step;
-  if (ended.no_restart && !(ended.failure && leaves(*node, *ended.failure))) restarts_.forbid();
+  if (ended.failure && leaves(*node, *ended.failure)) node->departure = ended.failure;
+  if (ended.no_restart && !node->departure) restarts_.forbid();
   node->ranks = ended.ranks;
   node->roll_call = ended.roll_call;
   Actions actions;
   if (ended.failure) {
     set_failure(*node, *ended.failure);
     actions = stop(*ended.failure, peer, now);
-    if (leaves(*node, *ended.failure))
-      for (auto& action : dismiss(*node, *ended.failure, now)) actions.push_back(std::move(action));
   }
+  if (node->departure)
+    for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
   for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
   return actions;
 }

@@ -132,6 +132,7 @@ class Coordinator {
     State state = State::joined;
     Ready ready;
     std::optional<NodeFailure> failure;
+    std::optional<NodeFailure> departure;  // why the others go on without it once its ranks have ended
     JsonValue ranks;
     std::vector<std::string> roll_call;
     std::optional<SignsOfLife> signs;  // none: the node has sent none in this attempt
@@ -189,7 +190,7 @@ class Coordinator {
   void set_failure(Node& node, const NodeFailure& failure);
   Actions lose(Node& node, const NodeFailure& failure, TimePoint now);
   bool leaves(const Node& node, const NodeFailure& failure) const;
-  Actions dismiss(Node& node, const NodeFailure& failure, TimePoint now);
+  Actions dismiss(Node& node, TimePoint now);
   bool is_first_waiting(PeerId peer) const;
   Actions conclude_if_all_ended(TimePoint now);
   Actions conclude(TimePoint now);

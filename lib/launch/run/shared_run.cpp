@@ -30,6 +30,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
 std::optional<int> SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
+  end_elsewhere_.reset();
   Ready ready = {.attempt = attempt,
                  .ports = {},
                  .master_port = ports.endpoints.master.port,
@@ -57,7 +58,10 @@ FromFirst SharedRun::wait() {
 
 // What would end the run goes to the first node, which ends it on all nodes.
 void SharedRun::pass_on(const Event& event) {
-  if (std::holds_alternative<EndedElsewhere>(event)) ending_ = true;
+  if (const auto* end = std::get_if<EndedElsewhere>(&event)) {
+    ending_ = true;
+    end_elsewhere_ = *end;
+  }
   tell_signal(event);
   const auto timeout = sources_.supervisor.timeout();
   const auto verdict = sources_.supervisor.end_between_attempts(event, sources_.events.noticed_at());
@@ -111,8 +115,17 @@ SharedTime SharedRun::time_of_failure() const {
   return time;
 }
 
+// The ranks here were ending already when the front process was lost.
+void SharedRun::tell_departure() {
+  Verdict departure = sources_.state.verdict;
+  departure.cause = Cause::front_lost;
+  departure.rank.reset();
+  sources_.nodes.send(Failed{attempt_, failure_here(departure, sources_.nodes.shared(Clock::now()))});
+}
+
 void SharedRun::look_at(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
+  if (std::holds_alternative<FrontLost>(event) && verdict.cause != Cause::front_lost) tell_departure();
   const auto* signal = std::get_if<SignalReceived>(&event);
   const bool continues =
       signal != nullptr && signal->signal == SIGCONT;  // ranks may have failed while all were stopped
@@ -156,7 +169,15 @@ std::optional<Again> SharedRun::end_attempt(ExitReport& report) {
   }
   sources_.nodes.send(ended);
   const FromFirst answer = wait();
-  if (const auto* again = std::get_if<Again>(&answer)) return *again;
+  if (const auto* again = std::get_if<Again>(&answer)) {
+    if (end_elsewhere_ &&
+        report.verdict.cause == Cause::finished) {  // the attempt failed after the ranks here had finished
+      report.verdict.cause = Cause::elsewhere;
+      report.verdict.exit_code = end_elsewhere_->exit_code;
+      report.verdict.why = end_elsewhere_->why;
+    }
+    return *again;
+  }
   const auto& over = std::get<Over>(answer);
   report.whole = whole_run(over, sources_.nodes);
   report.verdict.exit_code = report.whole->exit_code;

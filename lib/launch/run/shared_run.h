@@ -61,6 +61,7 @@ class SharedRun {
   void hurry(const Event& event);
   void tell_signal(const Event& event);
   void tell_finish(const Event& event);
+  void tell_departure();
   NodeFailure failure_here(const Verdict& verdict, const SharedTime& time) const;
   SharedTime time_of_failure() const;
 
@@ -70,6 +71,7 @@ class SharedRun {
   bool told_finish_ = false;   // sent that the first rank here finished
   bool ending_ = false;        // this node knows that the attempt is ending
   TimePoint failed_at_;
+  std::optional<EndedElsewhere> end_elsewhere_;  // of this attempt, after the ranks here had ended
 };
 
 }  // namespace fleetrun::launch

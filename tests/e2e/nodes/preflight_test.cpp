@@ -38,5 +38,51 @@ TEST_CASE("when --preflight finds something, no node starts a rank, and each say
   CHECK_FALSE(std::filesystem::exists(cluster.folder(0) + "/log"));
 }
 
+const Words kWaitsForGo = {"--", "/bin/sh", "-c", "while [ ! -e ../go ]; do sleep 0.05; done"};
+
+void start(Cluster& cluster, int node, const Words& flags) {
+  Words words = {"--preflight", "--device=cpu", "-n1"};
+  for (const Words& more : {flags, kWaitsForGo}) words.insert(words.end(), more.begin(), more.end());
+  cluster.start(node, words);
+}
+
+void finish(Cluster& cluster) {
+  cluster.shared().write("go", "");
+  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
+}
+
+bool has_started(const Cluster& cluster, int node) {
+  return comes_true([&] { return std::filesystem::exists(cluster.folder(node) + "/log/workerlog.0"); },
+                    within(Cluster::kLimit));
+}
+
+TEST_CASE("--preflight examines a spare node, too, and then one node stands by") {
+  Cluster cluster(3);
+  for (const int node : {0, 1, 2})
+    start(cluster, node, {"--nnodes=1:3", "--spares=1", "--elastic_timeout=20"});
+  REQUIRE(comes_true(
+      [&] { return contains(cluster.errors(1) + cluster.errors(2), "joined a run that has its 2 nodes"); },
+      within(Cluster::kLimit)));
+  for (const int node : {0, 1, 2})
+    CHECK_MESSAGE(contains(cluster.errors(node), kNothing), cluster.errors(node));
+  finish(cluster);
+}
+
+TEST_CASE("--preflight of an elastic run needs MIN nodes, and a node that comes later examines itself") {
+  Cluster cluster(2);
+  const Words flags = {"--nnodes=1:2", "--elastic_timeout=1"};
+  start(cluster, 0, flags);
+  REQUIRE(cluster.says(0, kNothing));
+  CHECK(
+      contains(cluster.errors(0),
+               "fleetrun: doctor: note: node 1 (127.0.0.2): it did not join within 1 s (--elastic_timeout)"));
+  REQUIRE(has_started(cluster, 0));
+  start(cluster, 1, flags);
+  REQUIRE(has_started(cluster, 1));
+  finish(cluster);
+  CHECK(contains(cluster.errors(1),
+                 "fleetrun: doctor: the run goes on already, so only this host is examined"));
+}
+
 }  // namespace
 }  // namespace fleetrun::preflight_test

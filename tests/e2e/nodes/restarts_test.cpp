@@ -42,6 +42,23 @@ TEST_CASE("when a rank fails once, all nodes run again and end with 0") {
   }
 }
 
+TEST_CASE("a node whose ranks have finished names the rank elsewhere that makes the run start again") {
+  Cluster cluster(2);
+  // Rank 1 fails once rank 0 is gone.
+  const char* const script =
+      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0;"
+      "[ $RANK = 0 ] && { echo $$ > ../pid.new; mv ../pid.new ../pid; exit 0; };"
+      "while [ ! -e ../pid ] || kill -0 $(cat ../pid) 2>/dev/null; do sleep 0.02; done; exit 9";
+  for (const ChildResult& end : cluster.run(
+           {"--nproc_per_node=1", "--max_restart=1", "--restart_delay=0.1", "--", "/bin/sh", "-c", script})) {
+    CHECK_MESSAGE(end.code == 0, end.err);
+    CHECK_MESSAGE(contains(end.err, "rank 1 exited with code 9"), end.err);
+  }
+  const nlohmann::json earlier = cluster.report(0)["earlier_attempts"][0];
+  CHECK(contains(earlier["message"].dump(), "rank 1 exited with code 9"));
+  CHECK(earlier["exit_code"] == 9);
+}
+
 TEST_CASE("a failure that comes back at once is a crash loop on all nodes: 93") {
   Cluster cluster(2);
   const auto ends = cluster.run({"--nproc_per_node=1", "--max_restart=2", "--restart_delay=0.1", FAKE_WORKER,

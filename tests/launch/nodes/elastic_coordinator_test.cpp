@@ -291,7 +291,8 @@ TEST_CASE("a node that is lost before the ranks start is left out, and the other
 
 TEST_CASE(
     "a node whose front process is gone, or that cannot go on, counts as lost; the first node ends the run") {
-  for (const char* cause : {"front_lost", "error"})
+  for (const char* cause :
+       {"front_lost", "error", "node_lost"})  // the last one: of a node whose ssh has ended
     for (const PeerId leaving : {2, 1}) {
       CAPTURE(cause);
       CAPTURE(leaving);
@@ -310,6 +311,34 @@ TEST_CASE(
       CHECK(scene.last<Again>(3) != nullptr);
       CHECK(scene.count<Again>(2) == 0);
     }
+}
+
+NodeFailure front_lost(std::int64_t at) {
+  NodeFailure failure = Scene::failure(at, "the front process was lost", "front_lost");
+  failure.exit_code = 75;
+  return failure;
+}
+
+TEST_CASE("a node whose ranks have all finished is left out, too, when its front process goes") {
+  ElasticScene scene = running(range(2, 3), 3);
+  scene.say(2, Ended{.attempt = 0, .failure = {}, .ranks = JsonValue::list({}), .finished = true});
+  scene.say(2, Failed{0, front_lost(5)});
+  CHECK(scene.dropped == std::vector<PeerId>{2});
+  CHECK(scene.last<Stop>(3) != nullptr);
+  scene.end({1, 3}, 0);
+  CHECK(scene.last<Again>(3) != nullptr);
+  CHECK(scene.count<Again>(2) == 0);
+}
+
+TEST_CASE("the others go on when a front process goes while the ranks of its node are ending") {
+  ElasticScene scene = running(range(2, 3), 3);
+  scene.say(3, Failed{0, Scene::failure(5, "rank 2 exited with code 3")});
+  scene.say(2, Failed{0, front_lost(6)});
+  scene.say(2, Ended{.attempt = 0, .failure = {}, .ranks = JsonValue::list({}), .no_restart = true});
+  CHECK(scene.dropped == std::vector<PeerId>{2});
+  scene.end({1, 3}, 0);
+  CHECK(scene.last<Again>(3) != nullptr);
+  CHECK(scene.count<Again>(2) == 0);
 }
 
 TEST_CASE("a rank that fails on a node that is then lost is no failure of the program") {
