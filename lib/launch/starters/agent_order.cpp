@@ -8,7 +8,6 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
-#include "base/text/utf8.h"
 #include "launch/cli/flag_values.h"
 #include "launch/schedulers/read_values.h"
 
@@ -51,6 +50,35 @@ Error bad_order(const std::string& what) {
   return Error(ErrorKind::protocol,
                fmt::format("what {} sent to start this node makes no sense: {}", kFirstHost, what),
                "all nodes need the same version of fleetrun");
+}
+
+// Paths and variables may have any bytes, and JSON has characters: the byte 0xE9 goes as the character U+00E9.
+std::string as_characters(std::string_view bytes) {
+  std::string text;
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte < 0x80) {
+      text += letter;
+      continue;
+    }
+    text += static_cast<char>(0xC0 | (byte >> 6));
+    text += static_cast<char>(0x80 | (byte & 0x3F));
+  }
+  return text;
+}
+
+std::string as_bytes(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto letter = static_cast<unsigned char>(text[i]);
+    if (letter < 0x80) {
+      bytes += text[i];
+      continue;
+    }
+    if (letter > 0xC3) throw bad_order("it has characters above U+00FF");
+    bytes += static_cast<char>((letter << 6) | (text[++i] & 0x3F));  // JSON is valid UTF-8, so a byte follows
+  }
+  return bytes;
 }
 
 std::string hex_of(const RunKey& key) {
@@ -136,9 +164,11 @@ std::optional<int> node_called(const Allocation& allocation, const std::string& 
 }  // namespace
 
 std::string to_text(const AgentOrder& order) {
+  std::vector<std::string> environment;
+  for (const std::string& variable : order.environment) environment.push_back(as_characters(variable));
   const JsonValue object = JsonValue::object({{"key", hex_of(order.key)},
-                                              {"folder", order.folder},
-                                              {"environment", order.environment},
+                                              {"folder", as_characters(order.folder)},
+                                              {"environment", environment},
                                               {"torchrun", order.called_as == CalledAs::torchrun},
                                               {"hosts", order.hosts},
                                               {"allocation", describe(order.allocation)},
@@ -151,7 +181,7 @@ AgentOrder parse_agent_order(std::string_view line) {
   if (!document.complete || !document.problems.empty()) throw bad_order("it is not JSON");
   const JsonValue& object = document.root;
   AgentOrder order = {.key = key_of_hex(text_of(object, "key")),
-                      .folder = text_of(object, "folder"),
+                      .folder = as_bytes(text_of(object, "folder")),
                       .environment = {},
                       .called_as = member(object, "torchrun", Kind::boolean).boolean ? CalledAs::torchrun
                                                                                      : CalledAs::fleetrun,
@@ -161,7 +191,7 @@ AgentOrder parse_agent_order(std::string_view line) {
   for (const JsonValue& variable : member(object, "environment", Kind::list).items) {
     if (!variable.is(Kind::text) || variable.text.find('=') == std::string::npos)
       throw bad_order("\"environment\" lists something else than variables");
-    order.environment.push_back(variable.text);
+    order.environment.push_back(as_bytes(variable.text));
   }
   if (order.node && *order.node >= order.allocation.node_count) throw bad_order("there is no such node");
   return order;
@@ -171,8 +201,7 @@ std::vector<std::string> forwarded_variables(const Environment& environment) {
   std::vector<std::string> lines;
   for (const auto& [name, value] : environment.variables()) {
     const bool of_session = name.starts_with("SSH_") || name.starts_with("XDG_");
-    const bool is_text = is_utf8(value) && is_utf8(name);  // JSON takes no other
-    if (!of_session && is_text && kOfThisHost.count(name) == 0) lines.push_back(name + "=" + value);
+    if (!of_session && kOfThisHost.count(name) == 0) lines.push_back(name + "=" + value);
   }
   return lines;
 }

@@ -37,6 +37,9 @@ TEST_CASE("an order arrives as it was sent, on one line") {
   CHECK((parse_agent_order(text) == order));
   order.node = 2;
   CHECK((parse_agent_order(to_text(order)) == order));
+  order.folder = "/home/caf\xe9";
+  order.environment = {"NAME=caf\xc3\xa9", "BYTES=\x01\x7f\x80\xbf\xc0\xff"};
+  CHECK((parse_agent_order(to_text(order)) == order));
 }
 
 TEST_CASE("a text that is no order is an error that says what is wrong") {
@@ -51,14 +54,14 @@ TEST_CASE("a text that is no order is an error that says what is wrong") {
   CHECK(test::error_of([] { parse_agent_order("{}"); }).find("\"key\" is missing") != std::string::npos);
 }
 
-TEST_CASE("variables of a login session, of a machine or that are no text stay where they are") {
+TEST_CASE("variables of a login session or of a machine stay where they are") {
   Environment environment;
   for (const char* name : {"LR", "PATH", "CUDA_VISIBLE_DEVICES", "PADDLE_JOB_ID"}) environment.set(name, "x");
   for (const char* name : {"HOME", "PWD", "SSH_CONNECTION", "XDG_RUNTIME_DIR", "HOSTNAME", "DISPLAY"})
     environment.set(name, "x");
   environment.set("BYTES", "\xff");
-  CHECK(forwarded_variables(environment) ==
-        std::vector<std::string>{"CUDA_VISIBLE_DEVICES=x", "LR=x", "PADDLE_JOB_ID=x", "PATH=x"});
+  CHECK(forwarded_variables(environment) == std::vector<std::string>{"BYTES=\xff", "CUDA_VISIBLE_DEVICES=x",
+                                                                     "LR=x", "PADDLE_JOB_ID=x", "PATH=x"});
 }
 
 TEST_CASE("an agent finds its node by what its starter tells it") {
