@@ -67,8 +67,8 @@ TEST_CASE("a rank that is stopped half of the time is said to be slow, everywher
 
 TEST_CASE("ranks that are equally fast are not said to be slow") {
   Training training;
-  // Five times --straggler_after.
-  CHECK(comes_true([&] { return training.ps_json()["seconds"] > 20; }, 120s));
+  // More than twice --straggler_after.
+  CHECK(comes_true([&] { return training.ps_json()["seconds"] > 10; }, 120s));
   CHECK_MESSAGE(training.end().empty(), training.err());
 }
 

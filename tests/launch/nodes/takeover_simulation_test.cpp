@@ -442,7 +442,7 @@ class Simulation {
 
 TEST_CASE(
     "random runs over up to nine nodes, of which any may be lost, have one first node at a time, and all end") {
-  const auto runs = static_cast<unsigned>(testing::soak_count(3000));
+  const auto runs = static_cast<unsigned>(testing::soak_count(1000));
   int trained = 0, takeovers = 0;
   for (unsigned seed = 1; seed <= runs; ++seed) {
     CAPTURE(seed);
