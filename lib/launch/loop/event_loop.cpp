@@ -1,5 +1,7 @@
 #include "launch/loop/event_loop.h"
 
+#include <poll.h>
+
 #include <map>
 #include <utility>
 
@@ -15,6 +17,17 @@ namespace fleetrun::launch {
 namespace asio = boost::asio;
 using Descriptor = asio::posix::stream_descriptor;
 
+namespace {
+
+// Asio keeps the state of a descriptor for the next one. If several were ready at once and a callback exchanged one for a new one, the new
+// one gets the event of the old one.
+bool is_ready(int fd, short events) {
+  pollfd one{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+}  // namespace
+
 struct EventLoop::Implementation {
   // Shared, because a callback may forget its own descriptor while it runs.
   struct Watch : std::enable_shared_from_this<Watch> {
@@ -25,6 +38,7 @@ struct EventLoop::Implementation {
       descriptor.async_wait(Descriptor::wait_read, [weak = weak_from_this()](auto problem) {
         const auto self = weak.lock();
         if (problem || !self || !self->on_readable) return;
+        if (!is_ready(self->descriptor.native_handle(), POLLIN)) return self->arm_read();
         const auto callback = self->on_readable;  // a copy, as it may forget itself
         callback();
         if (self->on_readable) self->arm_read();
@@ -34,6 +48,7 @@ struct EventLoop::Implementation {
       descriptor.async_wait(Descriptor::wait_write, [weak = weak_from_this()](auto problem) {
         const auto self = weak.lock();
         if (problem || !self || !self->on_writable) return;
+        if (!is_ready(self->descriptor.native_handle(), POLLOUT)) return self->arm_write();
         std::exchange(self->on_writable, nullptr)();
       });
     }

@@ -24,7 +24,7 @@ void start(Cluster& cluster, const Words& more) {
 
 bool all_run(const Cluster& cluster, int restarts, int world,
              std::chrono::milliseconds limit = Cluster::kLimit) {
-  return comes_true(
+  const bool run = comes_true(
       [&] {
         for (int rank = 0; rank < world; ++rank)
           if (!cluster.shared().has(std::to_string(restarts) + "." + std::to_string(world) + "." +
@@ -33,6 +33,9 @@ bool all_run(const Cluster& cluster, int restarts, int world,
         return true;
       },
       within(limit));
+  for (int node = 0; node < cluster.nodes() && !run; ++node)
+    MESSAGE("node " << node << " says:\n" << cluster.errors(node));
+  return run;
 }
 
 void finish(Cluster& cluster, const std::vector<int>& nodes) {

@@ -48,9 +48,15 @@ class Training {
                          "--join_timeout=20", "--log_dir=" + logs, "job.json", "output.dir=" + output,
                          "train.epochs=" + std::to_string(wish.epochs)});
   }
+  std::string all_errors() const {
+    std::string text;
+    for (int node = 0; node < kNodes; ++node)
+      text += "node " + std::to_string(node) + " says:\n" + cluster.errors(node);
+    return text;
+  }
   void wait_for_checkpoints() {
     REQUIRE_MESSAGE(comes_true([&] { return has_two_checkpoints(checkpoints); }, within(Cluster::kLimit)),
-                    cluster.errors(0) << cluster.log(0, 0));
+                    all_errors() << cluster.log(0, 0));
   }
   void check_ends(const std::vector<int>& nodes) {
     for (const int node : nodes) {

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
+#include "base/system/pipe.h"
 
 namespace fleetrun::launch::event_loop_test {
 namespace {
@@ -26,6 +27,27 @@ TEST_CASE("a descriptor that the kernel does not let us watch is an error, and t
   }
   loop.call_at(Clock::now(), [&] { loop.stop(); });
   loop.run();
+}
+
+TEST_CASE("a descriptor that takes the place of one that was ready is not ready itself") {
+  for (int round = 0; round < 20; ++round) {
+    EventLoop loop;
+    const Pipe first = make_pipe(), second = make_pipe(), silent = make_pipe();
+    bool spoke = false;
+    // Whichever is served first forgets both, though the other one is ready, too.
+    const auto exchange = [&] {
+      loop.forget(first.read_end.get());
+      loop.forget(second.read_end.get());
+      loop.watch_readable(silent.read_end.get(), [&] { spoke = true; });
+    };
+    for (const Pipe* pipe : {&first, &second}) {
+      loop.watch_readable(pipe->read_end.get(), exchange);
+      REQUIRE(::write(pipe->write_end.get(), "x", 1) == 1);
+    }
+    while (loop.poll_one()) {
+    }
+    CHECK_FALSE(spoke);
+  }
 }
 
 }  // namespace
