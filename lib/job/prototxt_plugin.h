@@ -15,7 +15,7 @@ constexpr int kPrototxtAbi = 1;
 // PaddlePaddle's two schemas of a strategy. `any`: all fields of the file are in both.
 enum class PaddleVersion { any, paddle_2, paddle_3 };
 
-// A strategy file, as it is.
+// What a strategy file sets, in the words of the file.
 struct StrategyDocument {
   PaddleVersion version = PaddleVersion::any;
   // The fields that are set, by their names in the schema, in the order of the file. An enum is a text. The position is that of the

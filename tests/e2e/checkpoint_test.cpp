@@ -1,5 +1,4 @@
 // Checkpoints with the real launcher and the real worker: what was interrupted ends as if it had not been.
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,63 +7,15 @@
 #include <random>
 #include <regex>
 
-#include "e2e/launcher.h"
+#include "e2e/saved_training.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Everything that has a state: dropout, shuffling, augmentation, velocity, running statistics, a schedule.
-const std::string kJob = R"({
-  "model": {"name": "MODEL"},
-  "data": {"train": {"format": "synthetic", "samples": 96, "shape": [3, 12, 12], "classes": 4, "augment": "crop_flip"},
-           "batch_size": 8, "loader_threads": 1},
-  "optimizer": {"name": "momentum", "learning_rate": {"name": "cosine", "base": 0.05, "warmup_steps": 3}},
-  "train": {"epochs": 6, "log_every": 1},
-  "checkpoint": {"dir": "saved"}
-})";
-
-struct Training : Launch {
-  explicit Training(const std::string& model) {
-    folder.write("job.json", std::regex_replace(kJob, std::regex("MODEL"), model));
-  }
-};
-
-ChildResult train(const Launch& launch, const Words& overrides = {}, int ranks = 2) {
-  Words words = {"--nproc_per_node=" + std::to_string(ranks), "job.json"};
-  words.insert(words.end(), overrides.begin(), overrides.end());
-  return launch.run_words(words);
-}
-
-std::vector<std::string> saved(const Launch& launch) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(launch.folder / "output/saved", none))
-    if (entry.path().filename() != ".lock") names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// The files of the newest checkpoint, by name.
-std::map<std::string, std::string> newest(const Launch& launch) {
-  std::map<std::string, std::string> files;
-  const std::string folder = "output/saved/" + saved(launch).back();
-  for (const auto& entry : fs::directory_iterator(launch.folder / folder))
-    files[entry.path().filename()] = launch.folder.read(folder + "/" + entry.path().filename().string());
-  return files;
-}
-
-// Sends the launcher a signal as soon as rank 0 has written these words.
-void kill_when(const Launch& launch, const std::string& words, int signal, const Words& overrides = {}) {
-  Words command = {FLEETRUN_BINARY, "--nproc_per_node=2", "job.json"};
-  command.insert(command.end(), overrides.begin(), overrides.end());
-  ChildProcess child(command, launch.options());
-  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), words); }, 60s));
-  child.send(signal);
-  child.wait();
-}
+using saved_training::kill_when, saved_training::newest, saved_training::saved, saved_training::train,
+    saved_training::Training;
 
 TEST_CASE("a training that is killed and started again ends bit by bit as one that was not") {
   for (const std::string model : {"lenet", "resnet20"}) {
@@ -434,71 +385,6 @@ TEST_CASE(
   }
   MESSAGE("killed ", kills, " times, ", in_a_save, " times in the middle of a save; step ",
           newest_step(training));
-}
-
-TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a row end the run with 74") {
-  const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
-  const ChildResult result = train(launch);
-  const bool is_empty = saved(launch).empty();
-  CHECK(::umount(disk.c_str()) == 0);
-  CHECK(result.code == 74);
-  CHECK(contains(result.out, "warning: no checkpoint of epoch 1, batch 0 (step 6): "));
-  CHECK(contains(result.err, "3 checkpoints in a row could not be written; the last: "));
-  CHECK(contains(result.err, "No space left on device"));
-  CHECK(is_empty);
-}
-
-TEST_CASE("a training whose last checkpoint alone does not fit has its weights, and ends with 74") {
-  const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
-  const ChildResult result = train(launch, {"checkpoint.every_epochs=0"});
-  CHECK(::umount(disk.c_str()) == 0);
-  CHECK(result.code == 74);
-  CHECK(contains(
-      result.err,
-      "the training is done and its weights are saved, but the last checkpoint could not be written: "));
-  CHECK(launch.folder.has("output/model.safetensors"));
-  CHECK(contains(launch.folder.read("log/train.json"), "\"steps\": 36"));
-}
-
-TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling it complete") {
-  const Training launch("lenet");
-  fs::create_directories(launch.folder / "output/saved");
-  const std::string disk = launch.folder / "output/saved";
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    LEAVE_OUT("mounting a small tmpfs: needs root");
-  kill_when(launch, "[Epoch 1, batch 1]", SIGTERM, {"train.epochs=1000000", "checkpoint.every_epochs=0"});
-  CHECK(::umount(disk.c_str()) == 0);
-  const std::string log = launch.folder.read("log/workerlog.0");
-  CHECK_FALSE(contains(log, "the checkpoint is complete"));
-  CHECK(std::regex_search(
-      log,
-      std::regex(
-          "stopped by SIGTERM, and the checkpoint of epoch .* could not be written: .*No space left on device")));
-}
-
-TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last good checkpoint is the newest") {
-  const Training training("lenet");
-  const std::string breaks =
-      R"({"name": "piecewise", "boundaries": [10], "unit": "step", "values": [0.01, 1e30]})";
-  const ChildResult broken = train(
-      training, {"checkpoint.every_steps=2", "train.max_steps=40", "optimizer.learning_rate=" + breaks});
-  CHECK(broken.code == 80);
-  CHECK(std::regex_search(broken.err,
-                          std::regex(R"(the loss of rank \d is -?(nan|inf) at step \d+, and so is \S+)"
-                                     R"(|\S+ holds NaN or infinity after step \d+)")));
-  CHECK_FALSE(saved(training).empty());
-  for (const std::string& name : saved(training)) CHECK(std::stoi(name.substr(name.find("step-") + 5)) <= 11);
-  const ChildResult mended = train(training, {"train.max_steps=14", "optimizer.learning_rate=0.01"});
-  CHECK(mended.code == 0);
-  CHECK(contains(mended.out, "resuming from "));
 }
 
 }  // namespace

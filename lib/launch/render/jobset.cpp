@@ -40,12 +40,7 @@ spec:
           backoffLimit: 0
           podFailurePolicy:
             rules:
-              # Exit codes of failures that another attempt would repeat (docs/exit-codes.md). Others, such as 75, are tried again.
-              - action: FailJob
-                onExitCodes:
-                  containerName: fleetrun
-                  operator: In
-                  values: [<<codes>>]
+<<fail_job>>
           template:
 <<template>>
 )";
@@ -82,7 +77,7 @@ std::string write_jobset(const BatchRun& run) {
        {"deadline_reason", run.timeout ? ", DeadlineExceeded" : ""},
        {"nodes", std::to_string(run.nodes)},
        {"deadline", indented(deadline_line(run), 10)},
-       {"codes", codes_that_repeat()},
+       {"fail_job", indented(rule_to_fail(), 14)},
        {"template", pod_template(run, pod, 12)}});
 }
 

@@ -50,12 +50,7 @@ spec:
         onPodConditions:
           - type: DisruptionTarget
             status: "True"
-      # Exit codes of failures that another attempt would repeat (docs/exit-codes.md). Others, such as 75, are tried again.
-      - action: FailJob
-        onExitCodes:
-          containerName: fleetrun
-          operator: In
-          values: [<<codes>>]
+<<fail_job>>
   template:
 <<template>>
 )";
@@ -91,7 +86,7 @@ std::string write_kubernetes(const BatchRun& run) {
              {"deadline", indented(deadline_line(run), 2)},
              {"retries", std::to_string(kMostRetries)},
              {"backoff", std::to_string(kMostRetries * run.nodes)},
-             {"codes", codes_that_repeat()},
+             {"fail_job", indented(rule_to_fail(), 6)},
              {"template", pod_template(run, pod, 4)}});
 }
 

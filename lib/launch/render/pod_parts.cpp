@@ -126,11 +126,18 @@ std::string wait_for_first_pod(const BatchRun& run, const std::string& first) {
                      image_of(run), first);
 }
 
-std::string codes_that_repeat() {
+std::string rule_to_fail() {
   std::vector<int> codes;
   for (const ExitCode& row : exit_codes())
     if (row.repeats) codes.push_back(row.code);
-  return fmt::format("{}", fmt::join(codes, ", "));
+  return fmt::format(
+      "# Exit codes of failures that another attempt would repeat (docs/exit-codes.md). Others, such as 75, are tried again.\n"
+      "- action: FailJob\n"
+      "  onExitCodes:\n"
+      "    containerName: fleetrun\n"
+      "    operator: In\n"
+      "    values: [{}]\n",
+      fmt::join(codes, ", "));
 }
 
 std::string how_to_make_secret(const BatchRun& run) {

@@ -24,8 +24,8 @@ std::string pod_template(const BatchRun& run, const PodSpec& spec, std::size_t i
 // pods wait for it.
 std::string wait_for_first_pod(const BatchRun& run, const std::string& first);
 
-// Exit codes of failures that another attempt would repeat: "2, 65, 66".
-std::string codes_that_repeat();
+// A rule of a podFailurePolicy: the job fails at exit codes of failures that another attempt would repeat.
+std::string rule_to_fail();
 
 // Every line that is not empty, moved to the right.
 std::string indented(const std::string& text, std::size_t spaces);

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/number/vector_clones.h"
+#include "runtime/kernels/cpu/momentum_loop.h"
 #include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
@@ -20,25 +21,6 @@ float lars_rate(const LarsSettings& settings, float learning_rate, const TwoSums
                             (grad + settings.decay * param + settings.epsilon));
 }
 
-struct LarsUpdate {
-  float* param;
-  const float* grad;
-  float* velocity;
-  float rate, mu, decay;
-};
-
-FLEETRUN_VECTOR_LOOP void lars_range(const LarsUpdate& with, std::int64_t begin, std::int64_t end) {
-  float* __restrict const param = with.param;
-  const float* __restrict const grad = with.grad;
-  float* __restrict const velocity = with.velocity;
-  const float rate = with.rate, mu = with.mu, decay = with.decay;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const float v = mu * velocity[i] + rate * (grad[i] + decay * param[i]);
-    velocity[i] = v;
-    param[i] -= v;
-  }
-}
-
 std::unique_ptr<Kernel> make_lars(const OpView& op, Device&) {
   const UpdatePieces<3> pieces(op, {"param", "grad", "velocity"});
   const LarsSettings settings = {.coeff = op.number("lars_coeff"),
@@ -54,8 +36,8 @@ std::unique_ptr<Kernel> make_lars(const OpView& op, Device&) {
     pieces.parallel(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
       const auto [param, grad, velocity] = data;
       const float own = lars_rate(settings, *at(context, rate), pieces.sums_of(context, i));
-      vector_clones<lars_range>({param, grad, velocity, own, settings.mu, static_cast<float>(settings.decay)},
-                                begin, end);
+      vector_clones<momentum_range>(
+          {param, grad, velocity, own, 1.0F, settings.mu, static_cast<float>(settings.decay)}, begin, end);
     });
   });
 }

@@ -1,34 +1,16 @@
 #include "base/number/vector_clones.h"
+#include "runtime/kernels/cpu/momentum_loop.h"
 #include "runtime/kernels/cpu/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
-struct Update {
-  float* param;
-  const float* grad;
-  float* velocity;
-  float rate, mu, decay;
-};
-
-FLEETRUN_VECTOR_LOOP void plain_range(const Update& with, std::int64_t begin, std::int64_t end) {
+FLEETRUN_VECTOR_LOOP void nesterov_range(const MomentumUpdate& with, std::int64_t begin, std::int64_t end) {
   float* __restrict const param = with.param;
   const float* __restrict const grad = with.grad;
   float* __restrict const velocity = with.velocity;
-  const float rate = with.rate, mu = with.mu, decay = with.decay;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const float v = mu * velocity[i] + (grad[i] + decay * param[i]);
-    velocity[i] = v;
-    param[i] -= rate * v;
-  }
-}
-
-FLEETRUN_VECTOR_LOOP void nesterov_range(const Update& with, std::int64_t begin, std::int64_t end) {
-  float* __restrict const param = with.param;
-  const float* __restrict const grad = with.grad;
-  float* __restrict const velocity = with.velocity;
-  const float rate = with.rate, mu = with.mu, decay = with.decay;
+  const float rate = with.param_rate, mu = with.mu, decay = with.decay;
   for (std::int64_t i = begin; i < end; ++i) {
     const float g = grad[i] + decay * param[i];
     const float v = mu * velocity[i] + g;
@@ -38,13 +20,13 @@ FLEETRUN_VECTOR_LOOP void nesterov_range(const Update& with, std::int64_t begin,
 }
 
 std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
-  const auto range = op.flag("use_nesterov") ? vector_clones<nesterov_range> : vector_clones<plain_range>;
+  const auto range = op.flag("use_nesterov") ? vector_clones<nesterov_range> : vector_clones<momentum_range>;
   return simple_kernel([range, pieces = UpdatePieces<3>(op, {"param", "grad", "velocity"}),
                         rate = op.input_id("learning_rate"), mu = static_cast<float>(op.number("mu")),
                         decay = static_cast<float>(op.number("weight_decay"))](const RunContext& context) {
     pieces.parallel(context, [&](std::size_t, const auto& data, std::int64_t begin, std::int64_t end) {
       const auto [param, grad, velocity] = data;
-      range({param, grad, velocity, *at(context, rate), mu, decay}, begin, end);
+      range({param, grad, velocity, 1.0F, *at(context, rate), mu, decay}, begin, end);
     });
   });
 }

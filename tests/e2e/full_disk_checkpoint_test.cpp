@@ -1,0 +1,79 @@
+// Checkpoints that cannot be written, or are not worth it: a full disk, and a training whose numbers are lost.
+#include <sys/mount.h>
+
+#include "e2e/saved_training.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::full_disk_checkpoint_test {
+namespace {
+
+namespace fs = std::filesystem;
+using saved_training::saved, saved_training::train, saved_training::Training;
+
+TEST_CASE("a checkpoint that does not fit on the disk is a warning, three in a row end the run with 74") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    LEAVE_OUT("mounting a small tmpfs: needs root");
+  const ChildResult result = train(launch);
+  const bool is_empty = saved(launch).empty();
+  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(result.code == 74);
+  CHECK(contains(result.out, "warning: no checkpoint of epoch 1, batch 0 (step 6): "));
+  CHECK(contains(result.err, "3 checkpoints in a row could not be written; the last: "));
+  CHECK(contains(result.err, "No space left on device"));
+  CHECK(is_empty);
+}
+
+TEST_CASE("a training whose last checkpoint alone does not fit has its weights, and ends with 74") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    LEAVE_OUT("mounting a small tmpfs: needs root");
+  const ChildResult result = train(launch, {"checkpoint.every_epochs=0"});
+  CHECK(::umount(disk.c_str()) == 0);
+  CHECK(result.code == 74);
+  CHECK(contains(
+      result.err,
+      "the training is done and its weights are saved, but the last checkpoint could not be written: "));
+  CHECK(launch.folder.has("output/model.safetensors"));
+  CHECK(contains(launch.folder.read("log/train.json"), "\"steps\": 36"));
+}
+
+TEST_CASE("a stop whose checkpoint cannot be written says so instead of calling it complete") {
+  const Training launch("lenet");
+  fs::create_directories(launch.folder / "output/saved");
+  const std::string disk = launch.folder / "output/saved";
+  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    LEAVE_OUT("mounting a small tmpfs: needs root");
+  kill_when(launch, "[Epoch 1, batch 1]", SIGTERM, {"train.epochs=1000000", "checkpoint.every_epochs=0"});
+  CHECK(::umount(disk.c_str()) == 0);
+  const std::string log = launch.folder.read("log/workerlog.0");
+  CHECK_FALSE(contains(log, "the checkpoint is complete"));
+  CHECK(std::regex_search(
+      log,
+      std::regex(
+          "stopped by SIGTERM, and the checkpoint of epoch .* could not be written: .*No space left on device")));
+}
+
+TEST_CASE("W17: a training whose numbers are lost ends with 80, and its last good checkpoint is the newest") {
+  const Training training("lenet");
+  const std::string breaks =
+      R"({"name": "piecewise", "boundaries": [10], "unit": "step", "values": [0.01, 1e30]})";
+  const ChildResult broken = train(
+      training, {"checkpoint.every_steps=2", "train.max_steps=40", "optimizer.learning_rate=" + breaks});
+  CHECK(broken.code == 80);
+  CHECK(std::regex_search(broken.err,
+                          std::regex(R"(the loss of rank \d is -?(nan|inf) at step \d+, and so is \S+)"
+                                     R"(|\S+ holds NaN or infinity after step \d+)")));
+  CHECK_FALSE(saved(training).empty());
+  for (const std::string& name : saved(training)) CHECK(std::stoi(name.substr(name.find("step-") + 5)) <= 11);
+  const ChildResult mended = train(training, {"train.max_steps=14", "optimizer.learning_rate=0.01"});
+  CHECK(mended.code == 0);
+  CHECK(contains(mended.out, "resuming from "));
+}
+
+}  // namespace
+}  // namespace fleetrun::full_disk_checkpoint_test
