@@ -206,16 +206,16 @@ struct StrategySpec {
   int conv_workspace_size_limit = 4000;  // MB
   bool cudnn_batchnorm_spatial_persistent = true;
   bool amp = false;
-  AmpSpec amp_configs;
   bool recompute = false;
-  RecomputeSpec recompute_configs;
   bool gradient_merge = false;
-  GradientMergeSpec gradient_merge_configs;
   bool lars = false;  // of momentum
-  LarsSpec lars_configs;
   bool lamb = false;  // of adam
-  LambSpec lamb_configs;
   bool fp16_allreduce = false;
+  AmpSpec amp_configs;
+  RecomputeSpec recompute_configs;
+  GradientMergeSpec gradient_merge_configs;
+  LarsSpec lars_configs;
+  LambSpec lamb_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

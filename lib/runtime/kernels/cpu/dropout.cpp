@@ -28,16 +28,16 @@ std::unique_ptr<Kernel> make(const OpView& op, const Value& from, ValueId x, Val
   const double p = op.number("p");
   const ops::DropoutDraw fixed = {.key = static_cast<std::uint32_t>(op.integer("key")),
                                   .below = ops::dropped_below(p)};
-  return simple_kernel([fixed, x, y, scale = static_cast<float>(1.0 / (1.0 - p)),
-                        count = wide_or_narrow_elements(op, from),
-                        is_narrow = from.dtype == DType::bf16](const RunContext& context) {
+  const ElementTensors<1> tensors = {{x}, y, from.dtype == DType::bf16};
+  return simple_kernel([fixed, tensors, scale = static_cast<float>(1.0 / (1.0 - p)),
+                        count = wide_or_narrow_elements(op, from)](const RunContext& context) {
     Dropping with = {fixed, scale};
     with.draw.seed = context.seed;
     with.draw.step = context.step;
     const std::int64_t blocks = (count + kBlock - 1) / kBlock;
     parallel_for(blocks, kElementsPerThread / kBlock, [&](std::int64_t begin, std::int64_t end) {
       std::int64_t first = begin * kBlock;
-      each_piece(context, std::array{x}, y, is_narrow, first, std::min(end * kBlock, count),
+      each_piece(context, tensors, first, std::min(end * kBlock, count),
                  [&](const auto& in, float* out, std::int64_t piece) {
                    drop(with, in[0], out, first, piece);
                    first += piece;

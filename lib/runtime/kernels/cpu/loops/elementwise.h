@@ -52,11 +52,20 @@ T* at(const RunContext& context, ValueId id) {
   return static_cast<T*>(context.data[id]);
 }
 
+// Tensors of one type, which is bf16 if it is narrow and f32 otherwise.
+template <std::size_t inputs>
+struct ElementTensors {
+  std::array<ValueId, inputs> in;
+  ValueId out;
+  bool is_narrow;
+};
+
 // Calls loop(inputs, output, count) for pieces of the tensors that together cover all, `inputs` an array of const float*.
 // bf16 is seen as f32: a piece of it goes through the first cache.
 template <std::size_t inputs, typename Loop>
-void each_piece(const RunContext& context, const std::array<ValueId, inputs>& in, ValueId out, bool is_narrow,
-                std::int64_t begin, std::int64_t end, Loop&& loop) {
+void each_piece(const RunContext& context, const ElementTensors<inputs>& tensors, std::int64_t begin,
+                std::int64_t end, Loop&& loop) {
+  const auto& [in, out, is_narrow] = tensors;
   std::array<const float*, inputs> from;
   if (!is_narrow) {
     for (std::size_t i = 0; i < inputs; ++i) from[i] = at(context, in[i]) + begin;
@@ -78,11 +87,16 @@ using ElementInputs = std::array<const float*, 3>;
 using ElementConstants = std::array<float, 2>;
 using ElementLoop = void (*)(ElementInputs in, float* out, std::int64_t count, ElementConstants constants);
 
+struct ElementOperands {
+  ElementInputs in;
+  ElementConstants constants;
+};
+
 template <auto f, std::size_t... input, std::size_t... constant>
-FLEETRUN_VECTOR_LOOP void apply_to_elements(const ElementInputs& in, float* out, std::int64_t count,
-                                            const ElementConstants& constants, std::index_sequence<input...>,
-                                            std::index_sequence<constant...>) {
-  for (std::int64_t i = 0; i < count; ++i) out[i] = f(in[input][i]..., constants[constant]...);
+FLEETRUN_VECTOR_LOOP void apply_to_elements(const ElementOperands& operands, float* out, std::int64_t count,
+                                            std::index_sequence<input...>, std::index_sequence<constant...>) {
+  for (std::int64_t i = 0; i < count; ++i)
+    out[i] = f(operands.in[input][i]..., operands.constants[constant]...);
 }
 
 template <typename... Arguments>
@@ -94,7 +108,7 @@ constexpr std::size_t count_arguments(float (*)(Arguments...)) {
 template <auto f, std::size_t inputs>
 FLEETRUN_VECTOR_LOOP void each_element(ElementInputs in, float* out, std::int64_t count,
                                        ElementConstants constants) {
-  apply_to_elements<f>(in, out, count, constants, std::make_index_sequence<inputs>(),
+  apply_to_elements<f>({in, constants}, out, count, std::make_index_sequence<inputs>(),
                        std::make_index_sequence<count_arguments(f) - inputs>());
 }
 
@@ -106,17 +120,16 @@ std::unique_ptr<Kernel> elementwise_kernel(const OpView& op, Constants... consta
   std::array<ValueId, inputs> in;
   std::copy_n(op.op().inputs.begin(), inputs, in.begin());
   const Value& first = op.program().value(in.front());
-  return simple_kernel([in, out = op.op().outputs.front(),
-                        constants = ElementConstants{static_cast<float>(constants)...},
-                        count = wide_or_narrow_elements(op, first),
-                        is_narrow = first.dtype == DType::bf16](const RunContext& context) {
+  const ElementTensors<inputs> tensors = {in, op.op().outputs.front(), first.dtype == DType::bf16};
+  return simple_kernel([tensors, constants = ElementConstants{static_cast<float>(constants)...},
+                        count = wide_or_narrow_elements(op, first)](const RunContext& context) {
     const auto loop = [&](const std::array<const float*, inputs>& from, float* to, std::int64_t pieces) {
       ElementInputs all = {};
       std::copy_n(from.begin(), inputs, all.begin());
       vector_clones<each_element<f, inputs>>(all, to, pieces, constants);
     };
     parallel_for(count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-      each_piece(context, in, out, is_narrow, begin, end, loop);
+      each_piece(context, tensors, begin, end, loop);
     });
   });
 }
