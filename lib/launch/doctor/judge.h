@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/doctor/examination.h"
@@ -39,6 +40,8 @@ std::optional<int> usual_node(const Examination& examination, int except);
 double judged_speed(const NodeExamination& node);  // in GFLOP/s; the node has a speed
 // Whether a second measurement must confirm the loss or the stall of this link.
 bool is_suspicious(const LinkFacts& link);
+// Of each node with a low bandwidth, its fastest link (from, to), which other measurements must confirm.
+std::vector<std::pair<int, int>> narrow_links(const Examination& examination);
 
 std::string name_of_node(const Examination& examination, int node);  // "node 2 (10.0.0.3, gamma)"
 

@@ -114,23 +114,39 @@ void judge_mtus(const Examination& examination, std::vector<DoctorFinding>& foun
           fmt::format("its packets may have {} bytes (MTU), and {} on other nodes", mtu, greatest)));
 }
 
-void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>& found) {
-  std::map<int, double> best;
+// The fastest link of each node, and the median of their bandwidths.
+struct Bandwidths {
+  std::map<int, LinkFacts> fastest;
+  double usual = 0;  // bytes/s
+
+  bool is_low(const LinkFacts& link) const { return link.bytes_per_s < kSlowNetwork * usual; }
+};
+
+Bandwidths bandwidths_of(const Examination& examination) {
+  Bandwidths all;
   for (const LinkFacts& link : examination.links)
-    for (const int node : {link.from, link.to}) best[node] = std::max(best[node], link.bytes_per_s);
-  std::vector<double> all;
-  all.reserve(best.size());
-  for (const auto& [node, bytes] : best) all.push_back(bytes);
-  const double usual = upper_median(all);
-  for (const auto& [node, bytes] : best) {
+    for (const int node : {link.from, link.to}) {
+      const auto [place, added] = all.fastest.try_emplace(node, link);
+      if (!added && link.bytes_per_s > place->second.bytes_per_s) place->second = link;
+    }
+  std::vector<double> each;
+  each.reserve(all.fastest.size());
+  for (const auto& [node, link] : all.fastest) each.push_back(link.bytes_per_s);
+  all.usual = upper_median(each);
+  return all;
+}
+
+void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>& found) {
+  const Bandwidths all = bandwidths_of(examination);
+  for (const auto& [node, link] : all.fastest) {
     const bool known =
         std::any_of(found.begin(), found.end(),
                     [&, node = node](const DoctorFinding& finding) { return finding.nodes.front() == node; });
-    if (!known && bytes < kSlowNetwork * usual)
+    if (!known && all.is_low(link))
       found.push_back(finding_about(
           examination, node, "bandwidth",
-          fmt::format("its fastest link carries {:.0f} MB/s, and {:.0f} MB/s on the median node", bytes / 1e6,
-                      usual / 1e6)));
+          fmt::format("its fastest link carries {:.0f} MB/s, and {:.0f} MB/s on the median node",
+                      link.bytes_per_s / 1e6, all.usual / 1e6)));
   }
 }
 
@@ -138,6 +154,14 @@ void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>&
 
 bool is_suspicious(const LinkFacts& link) {
   return !link.problem.empty() || (link.retransmitted >= kFewRetransmits && link.loss() >= kMostLoss);
+}
+
+std::vector<std::pair<int, int>> narrow_links(const Examination& examination) {
+  const Bandwidths all = bandwidths_of(examination);
+  std::vector<std::pair<int, int>> narrow;
+  for (const auto& [node, link] : all.fastest)
+    if (all.is_low(link)) narrow.emplace_back(link.from, link.to);
+  return narrow;
 }
 
 std::vector<DoctorFinding> judge_reach(const Examination& examination) {

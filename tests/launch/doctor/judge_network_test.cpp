@@ -91,5 +91,13 @@ TEST_CASE("a node is slow only if its fastest link is") {
   CHECK(judge_links(examination).empty());
 }
 
+TEST_CASE("the fastest link of a node with a low bandwidth is measured again, and no other link") {
+  Examination examination = healthy(4);
+  CHECK(narrow_links(examination).empty());
+  for (LinkFacts& link : examination.links)
+    if (link.from == 3 || link.to == 3) link.bytes_per_s = link.to == 1 ? 2e8 : 1e8;
+  CHECK(narrow_links(examination) == std::vector<std::pair<int, int>>{{3, 1}});
+}
+
 }  // namespace
 }  // namespace fleetrun::launch::judge_network_test
