@@ -23,6 +23,9 @@ enum class ModelName {
   mobilenet_v1
 };
 
+// What to do with a last layer that does not fit the tensors of model.pretrained.
+enum class NewHead { error, automatic };
+
 struct ModelSpec {
   ModelName name = ModelName::mlp;
   std::optional<int> class_dim;                   // from the data set when absent
@@ -30,6 +33,8 @@ struct ModelSpec {
   std::vector<int> hidden = {512, 256};           // mlp only
   double dropout = 0;                             // before the last layer
   std::optional<std::string> pretrained;
+  NewHead new_head = NewHead::error;
+  std::vector<std::string> freeze;  // layers, or patterns of names, whose weights stay as they are
 };
 
 enum class DataFormat { image_folder, image_list, cifar_bin, idx, synthetic };

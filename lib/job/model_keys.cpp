@@ -40,6 +40,13 @@ Key model_keys() {
           make_path_key("pretrained", model(&ModelSpec::pretrained),
                         "safetensors file with the initial weights, under PyTorch's parameter names",
                         {.absent = "none"}),
+          make_key(
+              "new_head", model(&ModelSpec::new_head),
+              "a last layer for another number of classes than in the pretrained file: error, or auto (a new layer)",
+              {.choices = {choice("error", NewHead::error), choice("auto", NewHead::automatic)}}),
+          make_key("freeze", model(&ModelSpec::freeze),
+                   "layers that keep their weights, by name or pattern, such as [\"conv1\", \"layer1*\"]",
+                   {}),
       },
       {.required = true});
 }

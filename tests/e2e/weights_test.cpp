@@ -21,13 +21,17 @@ const std::string kNoData = R"({
 const Shapes kTinyShapes = {
     {"f1.weight", {8, 16}}, {"f1.bias", {8}}, {"f2.weight", {4, 8}}, {"f2.bias", {4}}};
 
-// Read from the format's description, not with our reader.
-nlohmann::json header_of(const std::string& content) {
+// Where the values begin in a safetensors file, by the format's description, not with our reader.
+std::size_t data_of(const std::string& content) {
   REQUIRE(content.size() > 8);
   std::size_t length = 0;
   for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(content[i]);
   REQUIRE(length <= content.size() - 8);
-  return nlohmann::json::parse(content.substr(8, length));
+  return 8 + length;
+}
+
+nlohmann::json header_of(const std::string& content) {
+  return nlohmann::json::parse(content.substr(8, data_of(content) - 8));
 }
 
 Shapes shapes_in(const std::string& content) {
@@ -39,6 +43,13 @@ Shapes shapes_in(const std::string& content) {
     shapes[name] = tensor["shape"].get<std::vector<int>>();
   }
   return shapes;
+}
+
+// The values of a tensor, as they lie in the file.
+std::string bytes_of(const std::string& content, const std::string& tensor) {
+  const nlohmann::json header = header_of(content);
+  const auto offsets = header.at(tensor).at("data_offsets").get<std::vector<std::size_t>>();
+  return content.substr(data_of(content) + offsets.at(0), offsets.at(1) - offsets.at(0));
 }
 
 double test_loss_of(const nlohmann::json& report) { return report["train"]["test_loss"]; }
@@ -68,6 +79,24 @@ TEST_CASE("trained weights are written, and training goes on from them where it 
   REQUIRE_MESSAGE(second.code == 0, second.err);
   CHECK(test_loss_of(launch.report()) == test_loss);
   CHECK(launch.folder.read("second/model.safetensors") == launch.folder.read("first/model.safetensors"));
+}
+
+TEST_CASE("fine-tuning trains a new last layer behind frozen layers") {
+  const Launch launch;
+  REQUIRE(launch.run_words({"export", kQuickstart, launch.folder / "a.safetensors"}).code == 0);
+  const ChildResult result = launch.run_words(
+      {"--nproc_per_node=2", "--device=cpu", kQuickstart, "train.epochs=1", "model.class_dim=20",
+       "model.pretrained=" + launch.folder / "a.safetensors", "model.new_head=auto", R"(model.freeze=["c*"])",
+       "output.dir=" + launch.folder / "tuned"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "model.freeze: 4 parameters are trained, and the others keep their values\n"));
+  CHECK(contains(result.out, "model.new_head: the layer f2 does not fit "));
+  const std::string before = launch.folder.read("a.safetensors"),
+                    after = launch.folder.read("tuned/model.safetensors");
+  CHECK(shapes_in(after).at("f2.weight") == std::vector<int>{20, 512});
+  for (const char* frozen : {"c1.weight", "c1.bias", "c2.weight", "c2.bias"})
+    CHECK(bytes_of(after, frozen) == bytes_of(before, frozen));
+  CHECK(bytes_of(after, "f1.weight") != bytes_of(before, "f1.weight"));
 }
 
 TEST_CASE("export writes the weights that a job starts with, and opens no data set that it does not need") {

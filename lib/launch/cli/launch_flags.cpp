@@ -65,6 +65,7 @@ Flag apart(Flag flag) {
   return flag;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Flag> worker_flags(LaunchOptions& options) {
   return {
       value(

@@ -77,6 +77,13 @@ class Parser {
 
   std::string_view find_header() const {
     const std::string_view content = *content_;
+    if (content.starts_with("PK\x03\x04"))
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{} is a zip file, as PyTorch writes, wanted a safetensors file", path_),
+          fmt::format("python3 -c \"import torch, safetensors.torch as s; s.save_file(torch.load('{}', "
+                      "map_location='cpu', weights_only=True), 'model.safetensors')\" converts it",
+                      path_));
     if (content.size() < kLengthBytes)
       fail(fmt::format("it has {} bytes, wanted at least {}", content.size(), kLengthBytes));
     std::uint64_t length = 0;

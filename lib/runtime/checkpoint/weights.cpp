@@ -17,6 +17,12 @@
 namespace fleetrun::runtime {
 namespace {
 
+using job::NewHead;
+
+bool are_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
 bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 std::string quoted(const std::string& name) {
@@ -92,7 +98,8 @@ Error error_of(const std::string& path, const Mismatch& mismatch) {
       ErrorKind::data, text,
       classes
           ? fmt::format(
-                "the last layer of the file is for {0} classes; model.class_dim={0} gives the model as many",
+                "the last layer of the file is for {0} classes; model.class_dim={0} gives the model as many, and "
+                "model.new_head=auto trains a new last layer",
                 *classes)
           : "");
 }
@@ -117,6 +124,56 @@ bool is_of_training(const Program& program, ValueId id) {
 
 bool is_of_model(const Program& program, ValueId id) {
   return program.value(id).kind == ValueKind::state && !is_of_training(program, id);
+}
+
+// The name of the last layer with a point, as in "fc.": models make their weights in the order of the layers.
+std::string last_layer_of(const Program& program, const std::vector<ValueId>& weights) {
+  const std::string& name = program.value(weights.back()).name;
+  return name.substr(0, name.rfind('.') + 1);
+}
+
+bool fits(const Safetensors& file, const Value& value) {
+  const auto found = file.tensors.find(value.name);
+  return found != file.tensors.end() && found->second.shape == value.shape;
+}
+
+// Takes a last layer that does not fit the file out of `weights`. Returns its name with a point, or "" if it fits.
+std::string take_out_new_head(const Safetensors& file, const Program& program,
+                              std::vector<ValueId>& weights) {
+  const std::string layer = last_layer_of(program, weights);
+  const auto is_of_head = [&](ValueId id) { return program.value(id).name.starts_with(layer); };
+  const auto is_new = [&](ValueId id) { return is_of_head(id) && !fits(file, program.value(id)); };
+  if (std::ranges::none_of(weights, is_new)) return "";
+  if (std::ranges::any_of(
+          weights, [&](ValueId id) { return is_of_head(id) && program.value(id).kind == ValueKind::state; }))
+    throw Error(ErrorKind::config,
+                fmt::format("model.new_head makes the layer {} new, and model.freeze keeps it as it starts",
+                            layer.substr(0, layer.size() - 1)));
+  std::erase_if(weights, is_of_head);
+  return layer;
+}
+
+void check_finite(const Safetensors& file, const std::string& path, const std::vector<ValueId>& weights,
+                  const Program& program) {
+  for (const ValueId id : weights) {
+    const std::string& name = program.value(id).name;
+    if (!are_finite(to_floats(file.tensors.at(name))))
+      throw Error(ErrorKind::data, fmt::format("{}: the tensor {} holds NaN or infinity", path, name));
+  }
+}
+
+// Returns the line about a last layer that does not fit.
+std::string load_those_that_fit(const std::string& path, NewHead new_head, const Program& program,
+                                Storage& storage) {
+  const Safetensors file = read_safetensors(path);
+  std::vector<ValueId> weights = weights_of(program);
+  const std::string head = new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
+  check_tensors(file, path, weights, program, head);
+  check_finite(file, path, weights, program);
+  store_tensors(file, weights, program, storage);
+  return head.empty() ? ""
+                      : fmt::format("model.new_head: the layer {} does not fit {}, and starts new",
+                                    head.substr(0, head.size() - 1), path);
 }
 
 }  // namespace
@@ -174,21 +231,20 @@ void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, con
 }
 
 void load_weights(const std::string& path, const Program& program, Storage& storage) {
-  const Safetensors file = read_safetensors(path);
-  const std::vector<ValueId> weights = weights_of(program);
-  check_tensors(file, path, weights, program);
-  store_tensors(file, weights, program, storage);
+  load_those_that_fit(path, NewHead::error, program, storage);
 }
 
-void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage) {
-  if (!model.pretrained) return;
-  with_context("loading model.pretrained", [&] { load_weights(*model.pretrained, program, storage); });
+std::string load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage) {
+  if (!model.pretrained) return "";
+  std::string line;
+  with_context("loading model.pretrained",
+               [&] { line = load_those_that_fit(*model.pretrained, model.new_head, program, storage); });
+  return line;
 }
 
 std::string first_not_finite(const PlainTensors& tensors) {
-  const auto is_finite = [](float value) { return std::isfinite(value); };
   for (const auto& [name, tensor] : tensors)
-    if (!std::ranges::all_of(tensor.values, is_finite)) return name;
+    if (!are_finite(tensor.values)) return name;
   return "";
 }
 

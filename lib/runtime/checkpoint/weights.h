@@ -39,11 +39,12 @@ void check_tensors(const Safetensors& file, const std::string& path, const std::
 void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
                    Storage& storage);
 
-// Throws as check_tensors, when nothing is stored, and as read_safetensors.
+// Throws as check_tensors, when nothing is stored, and as read_safetensors. Throws Error(data) for NaN and infinity.
 void load_weights(const std::string& path, const Program& program, Storage& storage);
 
-// The same from model.pretrained, when the job has one; errors name the key.
-void load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
+// The same from model.pretrained, when the job has one; errors name the key. With model.new_head, a last layer that does not
+// fit the file stays as it is, and the returned line says so; otherwise the line is empty.
+std::string load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
 
 // The name of one that holds NaN or infinity, "" when none does.
 std::string first_not_finite(const PlainTensors& tensors);

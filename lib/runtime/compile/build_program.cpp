@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/compile/check_frozen.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"
 
@@ -40,11 +41,12 @@ void check_batch_norms(const Program& program, const OpTable& ops, int ranks) {
 // Returns the loss.
 ValueId add_training_forward(Program& program, const job::JobSpec& job, const ModelFacts& facts,
                              const PassContext& context) {
-  Builder builder(program, context.ops);
+  Builder builder(program, context.ops, job.model.freeze);
   const ValueId losses = add_forward(builder, job, facts, true);
   const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
   program.fetches.push_back(loss);
   check_batch_norms(program, context.ops, job.strategy.sync_batch_norm ? context.world_size : 1);
+  check_frozen(program, job.model.freeze, context);
   return loss;
 }
 
@@ -79,7 +81,7 @@ Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const 
 
 Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops) {
   Program program;
-  Builder builder(program, ops);
+  Builder builder(program, ops, job.model.freeze);
   program.fetches.push_back(add_forward(builder, job, facts, false));
   verify(program, ops);
   return program;

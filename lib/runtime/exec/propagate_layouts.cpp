@@ -12,10 +12,11 @@
 namespace fleetrun::runtime {
 namespace {
 
-bool kept(const Value& value) {
-  return value.kind == ValueKind::parameter || value.kind == ValueKind::state ||
-         value.kind == ValueKind::gradient;
+bool is_weight(const Value& value) {
+  return value.kind == ValueKind::parameter || value.kind == ValueKind::state;
 }
+
+bool kept(const Value& value) { return is_weight(value) || value.kind == ValueKind::gradient; }
 
 class Propagation {
  public:
@@ -55,7 +56,7 @@ class Propagation {
     const auto kernel = device_.kernels().find(op.type);
     if (kernel == device_.kernels().end() || !kernel->second.waits_for_reader) return false;
     const ValueId from = op.inputs.front(), to = op.outputs.front();
-    if (program_.value(from).kind != ValueKind::parameter) return false;
+    if (!is_weight(program_.value(from))) return false;
     casts_.try_emplace({from, program_.value(to).dtype}, to);
     return !decided(from);
   }
@@ -191,8 +192,7 @@ void propagate_layouts(Program& program, const OpTable& ops, Device& device, con
 ParameterLayouts parameter_layouts(const Program& program) {
   ParameterLayouts layouts;
   for (const Value& value : program.values)
-    if (value.kind == ValueKind::parameter || value.kind == ValueKind::state)
-      layouts[value.name] = value.layout;
+    if (is_weight(value)) layouts[value.name] = value.layout;
   return layouts;
 }
 

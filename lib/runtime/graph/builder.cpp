@@ -1,5 +1,7 @@
 #include "runtime/graph/builder.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -29,14 +31,21 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
+bool is_frozen(const std::vector<std::string>& patterns, const std::string& parameter) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0 ||
+           ::fnmatch((pattern + ".*").c_str(), parameter.c_str(), 0) == 0;
+  });
+}
+
 ValueId Builder::feed(const std::string& name, Shape shape, DType dtype) {
   return program_.add_value(
       {.name = name, .dtype = dtype, .shape = std::move(shape), .kind = ValueKind::feed});
 }
 
 ValueId Builder::parameter(const std::string& name, Shape shape, Init init) {
-  return program_.add_value(
-      {.name = name, .shape = std::move(shape), .kind = ValueKind::parameter, .init = init});
+  const ValueKind kind = is_frozen(frozen_, name) ? ValueKind::state : ValueKind::parameter;
+  return program_.add_value({.name = name, .shape = std::move(shape), .kind = kind, .init = init});
 }
 
 ValueId Builder::state(const std::string& name, Shape shape, Init init, ValueId of) {

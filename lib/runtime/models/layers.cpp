@@ -70,16 +70,19 @@ ValueId conv_layer(Builder& builder, const std::string& name, ValueId x, const C
 ValueId batch_norm_layer(Builder& builder, const std::string& name, ValueId x, bool training) {
   const Shape channels = {builder.program().value(x).shape.at(1)};
   const Init zero = {}, one = {.value = 1};
+  const ValueId scale = builder.parameter(name + ".weight", channels, one),
+                bias = builder.parameter(name + ".bias", channels, zero);
+  const bool learns = training && builder.program().value(scale).kind == ValueKind::parameter;
   return builder
       .add({.type = "batch_norm",
             .inputs = {{"x", x},
-                       {"scale", builder.parameter(name + ".weight", channels, one)},
-                       {"bias", builder.parameter(name + ".bias", channels, zero)},
+                       {"scale", scale},
+                       {"bias", bias},
                        {"mean", builder.state(name + ".running_mean", channels, zero, kNone)},
                        {"variance", builder.state(name + ".running_var", channels, one, kNone)}},
-            .attributes = {{"epsilon", kEpsilon}, {"momentum", kRunningMomentum}, {"training", training}},
+            .attributes = {{"epsilon", kEpsilon}, {"momentum", kRunningMomentum}, {"training", learns}},
             .name = name,
-            .outputs = training ? std::vector<std::string>{} : std::vector<std::string>{"y"}})
+            .outputs = learns ? std::vector<std::string>{} : std::vector<std::string>{"y"}})
       .front();
 }
 

@@ -32,7 +32,7 @@ struct ConvOptions {
 ValueId conv_layer(Builder& builder, const std::string& name, ValueId x, const ConvOptions& options);
 
 // Normalises each channel; weight 1 and bias 0 at first. Keeps <name>.running_mean and <name>.running_var,
-// which a program for evaluation uses in place of the batch's own.
+// which a program for evaluation uses in place of the batch's own, and so does a frozen layer.
 ValueId batch_norm_layer(Builder& builder, const std::string& name, ValueId x, bool training);
 
 ValueId relu_layer(Builder& builder, const std::string& name, ValueId x);

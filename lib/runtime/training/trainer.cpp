@@ -107,7 +107,9 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
   // and ranks whose files differ cannot start apart.
-  if (communicator_.rank() == 0) load_pretrained(job.model, programs.training, *storage_);
+  if (communicator_.rank() == 0)
+    if (const std::string line = load_pretrained(job.model, programs.training, *storage_); !line.empty())
+      pass_messages_.push_back(line);
   if (job.optimizer.ema_decay > 0) start_averages(programs.training, *storage_);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
                                            std::vector<comm::Communicator*>(), options);

@@ -98,6 +98,12 @@ TEST_CASE("16-bit floats become f32, whole numbers do not") {
   check_error(ErrorKind::data, "found U8, wanted F32, F16 or BF16", [] { to_floats({DType::u8, {1}, "x"}); });
 }
 
+TEST_CASE("a file that PyTorch wrote gets the command that converts it") {
+  const Error error = error_of([] { parse_safetensors("PK\x03\x04zip", "net.pth"); });
+  CHECK(error.message() == "net.pth is a zip file, as PyTorch writes, wanted a safetensors file");
+  CHECK(error.hint().find("torch.load('net.pth'") != std::string::npos);
+}
+
 TEST_CASE("a truncated file is refused wherever it ends") {
   const std::string whole = file_of("{" + tensor("a", "[2]", "[0,8]") + "}", 8);
   REQUIRE_NOTHROW(parse_safetensors(whole, "model.safetensors"));

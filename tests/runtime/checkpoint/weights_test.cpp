@@ -169,7 +169,74 @@ TEST_CASE("a last layer for other classes has a hint") {
   const Error error = refusal(tensors);
   CHECK(error.message().ends_with("\n  f2.weight is [6,8], wanted [4,8]\n  f2.bias is [6], wanted [4]"));
   CHECK(error.hint() ==
-        "the last layer of the file is for 6 classes; model.class_dim=6 gives the model as many");
+        "the last layer of the file is for 6 classes; model.class_dim=6 gives the model as many, and "
+        "model.new_head=auto trains a new last layer");
+}
+
+// The weights of a job that starts from a file with these tensors, all zeros, and may have a new last layer.
+Weights with_new_head(const std::map<std::string, Shape>& tensors) {
+  const TemporaryFolder folder;
+  write_zeros(folder / "w", tensors);
+  job::JobSpec job = tiny_job(folder / "w");
+  job.model.new_head = job::NewHead::automatic;
+  return started(job, 1, kTinyFacts).front();
+}
+
+bool are_zeros(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return value == 0; });
+}
+
+TEST_CASE(
+    "with model.new_head=auto a last layer that does not fit starts new, and the other layers are loaded") {
+  auto tensors = kTiny;
+  SUBCASE("for another number of classes") { tensors["f2.weight"] = {6, 8}; }
+  SUBCASE("missing in the file") { tensors.erase("f2.weight"), tensors.erase("f2.bias"); }
+  SUBCASE("with another layer behind it") { tensors["f2.extra"] = {3}, tensors["f2.bias"] = {6}; }
+  const Weights weights = with_new_head(tensors);
+  CHECK(are_zeros(weights.at("f1.weight")));
+  CHECK(!are_zeros(weights.at("f2.weight")));
+  CHECK(!are_zeros(weights.at("f2.bias")));
+}
+
+TEST_CASE("with model.new_head=auto a last layer that fits is loaded") {
+  const Weights weights = with_new_head(kTiny);
+  CHECK(are_zeros(weights.at("f2.weight")));
+}
+
+TEST_CASE("with model.new_head=auto the other layers still have to fit") {
+  auto tensors = kTiny;
+  tensors["f1.weight"] = {9, 4};
+  tensors["f2.weight"] = {6, 8};
+  const Error error = error_of([&] { with_new_head(tensors); });
+  CHECK(
+      error.message().ends_with(" holds other tensors than the model:\n  f1.weight is [9,4], wanted [8,4]"));
+}
+
+TEST_CASE("a new last layer cannot be frozen") {
+  const TemporaryFolder folder;
+  auto tensors = kTiny;
+  tensors["f2.weight"] = {6, 8};
+  write_zeros(folder / "w", tensors);
+  job::JobSpec job = tiny_job(folder / "w");
+  job.model.new_head = job::NewHead::automatic;
+  job.model.freeze = {"f2"};
+  const Error error = error_of([&] { started(job, 1, kTinyFacts); });
+  CHECK(error.message() == "model.new_head makes the layer f2 new, and model.freeze keeps it as it starts");
+}
+
+TEST_CASE("pretrained weights are finite") {
+  const TemporaryFolder folder;
+  const std::string zeros(1024, '\0');
+  const std::array<float, 4> bad = {0, 0, std::numeric_limits<float>::quiet_NaN(), 0};
+  Safetensors file;
+  for (const auto& [name, shape] : kTiny)
+    file.tensors[name] = {DType::f32, shape,
+                          std::string_view(zeros).substr(0, static_cast<std::size_t>(count_of(shape)) * 4)};
+  file.tensors["f2.bias"].bytes = {reinterpret_cast<const char*>(bad.data()), sizeof bad};
+  write_safetensors(folder / "w", file);
+  const Error error = error_of([&] { started(tiny_job(folder / "w"), 1, kTinyFacts); });
+  CHECK(error.kind() == ErrorKind::data);
+  CHECK(error.message().ends_with("/w: the tensor f2.bias holds NaN or infinity"));
 }
 
 TEST_CASE("16-bit weights are widened, whole numbers are refused") {

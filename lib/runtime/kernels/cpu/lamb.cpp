@@ -18,6 +18,11 @@ struct LambStep {
   float of_moment1, of_moment2;  // 1 / (1 - beta^t)
 };
 
+struct LambRule {
+  LambSettings settings;
+  LambStep step;
+};
+
 LambStep lamb_step(float beta1_pow, float beta2_pow) {
   return {.of_moment1 = static_cast<float>(1.0 / (1.0 - static_cast<double>(beta1_pow))),
           .of_moment2 = static_cast<float>(1.0 / (1.0 - static_cast<double>(beta2_pow)))};
@@ -36,12 +41,12 @@ struct LambMoments {
   const float *first, *second;
 };
 
-FLEETRUN_VECTOR_LOOP void directions(const float* param, const LambMoments& moments, const LambSettings& set,
-                                     const LambStep& step, float* to, std::int64_t count) {
+FLEETRUN_VECTOR_LOOP void directions(const float* param, const LambMoments& moments, const LambRule& rule,
+                                     float* to, std::int64_t count) {
   const float* const first = moments.first;
   const float* const second = moments.second;
-  const LambSettings s = set;
-  const LambStep now = step;
+  const LambSettings s = rule.settings;
+  const LambStep now = rule.step;
   for (std::int64_t i = 0; i < count; ++i)
     to[i] =
         first[i] * now.of_moment1 / (std::sqrt(second[i] * now.of_moment2) + s.epsilon) + s.decay * param[i];
@@ -54,14 +59,13 @@ FLEETRUN_VECTOR_LOOP void subtract_range(float* param, const float* direction, f
 
 // Calls use(begin, direction, count) for stretches of [begin, end) that fit the first cache.
 template <typename Use>
-void each_direction(const std::array<float*, 4>& data, const LambSettings& settings, const LambStep& step,
-                    std::int64_t begin, std::int64_t end, Use&& use) {
+void each_direction(const std::array<float*, 4>& data, const LambRule& rule, std::int64_t begin,
+                    std::int64_t end, Use&& use) {
   constexpr std::int64_t kStretch = 1024;  // 4 KiB
   alignas(64) float direction[kStretch];
   for (; begin < end; begin += kStretch) {
     const std::int64_t count = std::min(kStretch, end - begin);
-    vector_clones<directions>(data[0] + begin, {data[2] + begin, data[3] + begin}, settings, step, direction,
-                              count);
+    vector_clones<directions>(data[0] + begin, {data[2] + begin, data[3] + begin}, rule, direction, count);
     use(begin, direction, count);
   }
 }
@@ -79,7 +83,7 @@ class Lamb : public Kernel {
     pieces_.sum(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
       vector_clones<moments_range>(data[1] + begin, data[2] + begin, data[3] + begin, settings_, end - begin);
       TwoSums sums = {.first = vector_clones<squares_of>(data[0] + begin, end - begin)};
-      each_direction(data, settings_, step(context, i), begin, end,
+      each_direction(data, {settings_, step(context, i)}, begin, end,
                      [&](std::int64_t, const float* direction, std::int64_t count) {
                        sums.second += vector_clones<squares_of>(direction, count);
                      });
@@ -87,7 +91,7 @@ class Lamb : public Kernel {
     });
     pieces_.parallel(context, [&](std::size_t i, const auto& data, std::int64_t begin, std::int64_t end) {
       const float rate = *at(context, rate_) * ratio(pieces_.sums_of(context, i));
-      each_direction(data, settings_, step(context, i), begin, end,
+      each_direction(data, {settings_, step(context, i)}, begin, end,
                      [&](std::int64_t from, const float* direction, std::int64_t count) {
                        vector_clones<subtract_range>(data[0] + from, direction, rate, count);
                      });

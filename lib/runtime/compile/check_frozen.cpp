@@ -1,0 +1,52 @@
+#include "runtime/compile/check_frozen.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "runtime/graph/builder.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+// A frozen batch norm normalises with its running statistics, and has no gradient then.
+void check_batch_norms(const Program& program, const OpTable& ops) {
+  std::vector<bool> trained(program.values.size(), false);
+  for (const ValueId id : program.of_kind(ValueKind::parameter)) trained[static_cast<std::size_t>(id)] = true;
+  for (const Op& op : program.ops) {
+    const bool any = std::ranges::any_of(
+        op.inputs, [&](ValueId id) { return id != kNone && trained[static_cast<std::size_t>(id)]; });
+    if (any && op.type == "batch_norm" && !OpView(find_op(ops, op.type), program, op).flag("training"))
+      throw Error(
+          ErrorKind::config,
+          fmt::format("model.freeze has the batch norm {}, and a layer before it or its own bias is trained",
+                      program.value(op.outputs.front()).name),
+          "freeze all layers before it, too, or do not freeze it");
+    for (const ValueId id : op.outputs)
+      if (id != kNone) trained[static_cast<std::size_t>(id)] = any;
+  }
+}
+
+}  // namespace
+
+void check_frozen(const Program& program, const std::vector<std::string>& frozen,
+                  const PassContext& context) {
+  if (frozen.empty()) return;
+  const std::vector<ValueId> states = program.of_kind(ValueKind::state);
+  for (const std::string& pattern : frozen)
+    if (std::ranges::none_of(states,
+                             [&](ValueId id) { return is_frozen({pattern}, program.value(id).name); }))
+      throw Error(
+          ErrorKind::config,
+          fmt::format("model.freeze has \"{}\", wanted the name of a layer, or a pattern such as \"layer1*\"",
+                      pattern),
+          "fleetrun --dump_passes DIR writes the names of all parameters");
+  const std::size_t trained = program.of_kind(ValueKind::parameter).size();
+  if (trained == 0) throw Error(ErrorKind::config, "model.freeze leaves no parameter to train");
+  check_batch_norms(program, context.ops);
+  context.tell(
+      fmt::format("model.freeze: {} parameters are trained, and the others keep their values", trained));
+}
+
+}  // namespace fleetrun::runtime
