@@ -142,10 +142,17 @@ Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster,
   return terms_of(options, cluster, job ? job->text : "");
 }
 
-int run_under_guard(const RunPlan& plan) {
+// Null `others`: this fleetrun has started no other node.
+int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
   const Moment started = Moment::now();
-  return run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); },
-                     [&](const ExitStatus& middle) { report_lost_run(plan, started, middle); });
+  bool lost = false;
+  const int code = run_guarded([&](int front_fd) { return run_until_done(plan, front_fd); },
+                               [&](const ExitStatus& middle) {
+                                 lost = true;
+                                 report_lost_run(plan, started, middle);
+                               });
+  if (others != nullptr && !lost) others->run_has_ended();
+  return code;
 }
 
 // The key of this run needs no file, because it goes to the other nodes with the order to start.
@@ -294,7 +301,7 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
-  const int code = run_under_guard(plan);
+  const int code = run_under_guard(plan, others.get());
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
 }

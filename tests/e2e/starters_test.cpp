@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "e2e/launcher.h"
@@ -41,6 +42,7 @@ constexpr const char* kBlaunch = R"sh(
 node=$2
 shift 2
 [ ! -e "$JOB_OUTPUT.without_$node" ] || { echo "blaunch: $node does not answer" >&2; exit 5; }
+[ ! -e "$JOB_OUTPUT.hangs_$node" ] || { (as_host $node "$@"); exec sleep 300; }
 as_host $node "$@"
 )sh";
 
@@ -55,8 +57,8 @@ class Job {
     folder_.write("nodes", "n1\nn1\nn2\nn2\nn3\nn3\n");
   }
 
-  ChildResult run(const Words& flags, const Words& program,
-                  std::map<std::string, std::string> variables) const {
+  std::unique_ptr<ChildProcess> start(const Words& flags, const Words& program,
+                                      std::map<std::string, std::string> variables) const {
     Words words = {"/usr/bin/env",
                    "unshare",
                    "-m",
@@ -75,13 +77,17 @@ class Job {
                       {"HOME", folder_ / "home"},
                       {"JOB_OUTPUT", folder_ / "output"},
                       {"OF_THE_SCRIPT", "yes"}});
-    return ChildProcess(words, {.folder = folder_ / "work", .environment = variables}).wait();
+    return std::make_unique<ChildProcess>(words,
+                                          ChildOptions{.folder = folder_ / "work", .environment = variables});
   }
   ChildResult run_pbs(const Words& flags, const Words& program) const {
-    return run(flags, program, {{"PBS_NODEFILE", folder_ / "nodes"}, {"PBS_JOBID", "7.server"}});
+    return start(flags, program, {{"PBS_NODEFILE", folder_ / "nodes"}, {"PBS_JOBID", "7.server"}})->wait();
+  }
+  std::unique_ptr<ChildProcess> start_lsf(const Words& flags, const Words& program) const {
+    return start(flags, program, {{"LSB_MCPU_HOSTS", "n1 2 n2 2 n3 2"}, {"LSB_JOBID", "7"}});
   }
   ChildResult run_lsf(const Words& flags, const Words& program) const {
-    return run(flags, program, {{"LSB_MCPU_HOSTS", "n1 2 n2 2 n3 2"}, {"LSB_JOBID", "7"}});
+    return start_lsf(flags, program)->wait();
   }
   const TemporaryFolder& folder() const { return folder_; }
 
@@ -157,6 +163,35 @@ TEST_CASE("a node that blaunch cannot reach ends the run at once, with what blau
   CHECK(end.code == 75);
   CHECK_MESSAGE(contains(end.err, "node 2 (n3): blaunch exited with code 5: blaunch: n3 does not answer"),
                 end.err);
+}
+
+TEST_CASE("a starter that hangs after the run is killed 5 s later, and a line names its node") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  job.folder().write("output.hangs_n3", "");
+  const ChildResult end = job.run_lsf({}, kRank2Fails);
+  CHECK(end.code == 7);
+  CHECK_MESSAGE(
+      contains(end.err, "node 2 (n3): blaunch has not ended 5 s after the run, so fleetrun kills it"),
+      end.err);
+  CHECK_FALSE(contains(end.err, "node 1 (n2): blaunch has not ended"));
+}
+
+TEST_CASE("a signal kills a starter that hangs after the run at once") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  job.folder().write("output.hangs_n3", "");
+  const auto run = job.start_lsf({}, {"true"});
+  REQUIRE(comes_true([&] { return job.folder().has("work/log/report.json"); }, 30s));
+  comes_true(
+      [&] {
+        if (is_alive(run->pid())) run->send(SIGINT);
+        return !is_alive(run->pid());
+      },
+      4s);
+  const ChildResult end = run->wait();
+  CHECK(end.code == 0);
+  CHECK_MESSAGE(contains(end.err, "node 2 (n3): blaunch has not ended, so fleetrun kills it"), end.err);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "launch/starters/other_nodes.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -20,6 +22,8 @@
 #include "base/system/file.h"
 #include "base/system/pipe.h"
 #include "launch/plan/program.h"
+#include "launch/process/pidfd.h"
+#include "launch/process/signals.h"
 #include "launch/starters/agent.h"
 #include "launch/starters/started_nodes.h"
 
@@ -28,6 +32,12 @@ namespace {
 
 constexpr auto kOwnEnd = std::chrono::seconds(2);    // for nodes to end by themselves after the run
 constexpr auto kLastWay = std::chrono::seconds(10);  // for their end to reach us
+// For starters to end after the run: all ranks have ended by then, and the nodes know it.
+constexpr auto kAfterTheRun = std::chrono::seconds(5);
+constexpr auto kSameSignal = std::chrono::seconds(1);  // as in SignalRepeats
+
+// What the front process writes to the process that starts the nodes.
+constexpr char kRunEnded = 'e', kRunLost = 'l', kHurry = 'h';
 
 std::string name_of_file() {
   std::string name = "start.";
@@ -47,10 +57,7 @@ void write_order(const std::string& path, const std::string& text) {
 class Starting {
  public:
   Starting(const StartPlan& plan, const UniqueFd& life, int news) : plan_(plan), news_(news), late_(loop_) {
-    loop_.watch_readable(life.get(), [this, fd = life.get()] {
-      loop_.forget(fd);
-      end();
-    });
+    loop_.watch_readable(life.get(), [this, fd = life.get()] { hear_front(fd); });
     for (const StartCommand& command : plan.commands) start(command);
   }
 
@@ -89,15 +96,37 @@ class Starting {
     [[maybe_unused]] const ssize_t written = ::write(news_, text.data(), text.size());
   }
 
-  // The run is over, or whoever ran it is gone.
-  void end() {
+  void hear_front(int fd) {
+    char word = 0;
+    const ssize_t count = ::read(fd, &word, 1);
+    if (count < 0 && errno == EINTR) return;
+    if (count <= 0) loop_.forget(fd);  // whoever ran it is gone
+    if (count == 1 && word == kHurry) return kill("");
+    if (over_) return;
+    if (count == 1 && word == kRunEnded)
+      end(kAfterTheRun);
+    else
+      end(kOwnEnd + plan_.patience);
+  }
+
+  // The nodes end by themselves, or because their input ends. Starters that still run after `patience` are killed.
+  void end(Clock::duration patience) {
     over_ = true;
-    late_.call_at(Clock::now() + (failed_ ? Clock::duration() : kOwnEnd), [this] {
+    const TimePoint last = Clock::now() + patience;
+    late_.call_at(Clock::now() + (failed_ ? Clock::duration() : kOwnEnd), [this, last, patience] {
       for (StartedProgram& program : programs_) program.close_input();
-      late_.call_at(Clock::now() + plan_.patience, [this] {
-        for (const StartedProgram& program : programs_) program.kill();
+      late_.call_at(last, [this, patience] {
+        kill(fmt::format(" {} s after the run", patience / std::chrono::seconds(1)));
       });
     });
+  }
+
+  void kill(const std::string& when) {
+    for (const StartedProgram& program : programs_) {
+      if (!program.runs()) continue;
+      log_line("fleetrun", fmt::format("{} has not ended{}, so fleetrun kills it", program.describe(), when));
+      program.kill();
+    }
   }
 
   const StartPlan& plan_;
@@ -176,9 +205,31 @@ OtherNodes::OtherNodes(const StartPlan& plan) {
   news_ = std::move(news.read_end);
 }
 
+void OtherNodes::write(char word) const {
+  [[maybe_unused]] const ssize_t written = ::write(life_.get(), &word, 1);
+}
+
 OtherNodes::~OtherNodes() {
-  life_.reset();
+  write(run_ended_ ? kRunEnded : kRunLost);
+  wait_for_starters();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// A signal that ends a run makes the wait end at once, unless it is the one that ended the run.
+void OtherNodes::wait_for_starters() const {
+  const UniqueFd pidfd = open_pidfd(pid_);
+  if (!pidfd) return;
+  block_signals(handled_signals());
+  const UniqueFd signals = open_signal_fd(handled_signals());
+  const TimePoint began = Clock::now();
+  std::array<pollfd, 2> events = {pollfd{.fd = pidfd.get(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = signals.get(), .events = POLLIN, .revents = 0}};
+  while (events[0].revents == 0) {
+    if (::poll(events.data(), events.size(), -1) < 0 && errno != EINTR) return;
+    for (const ReceivedSignal& signal : read_signals(signals.get()))
+      if (ends_a_run(signal.number) && (signal.from_terminal || Clock::now() - began >= kSameSignal))
+        write(kHurry);
   }
 }
 

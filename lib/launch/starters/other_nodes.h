@@ -31,17 +31,24 @@ StartPlan plan_start(const LaunchOptions& options, const Allocation& allocation,
 class OtherNodes {
  public:
   explicit OtherNodes(const StartPlan& plan);  // Throws Error(os).
-  // Waits until the starters have ended. When the process that made this object is gone, however it ended, the nodes end, too.
+  // Waits until the starters have ended, or kills those that hang: after some seconds, or when another signal asks for it. When the process
+  // that made this object is gone, however it ended, the nodes end, too.
   ~OtherNodes();
   OtherNodes(const OtherNodes&) = delete;
   OtherNodes& operator=(const OtherNodes&) = delete;
 
   int news_fd() const { return news_.get(); }  // a line for each StartProblem
+  // The run has ended on all nodes, so starters that still run after some seconds hang. Otherwise the nodes get their time to end.
+  void run_has_ended() { run_ended_ = true; }
 
  private:
+  void write(char word) const;
+  void wait_for_starters() const;
+
   UniqueFd life_;  // while it is open in any process, the other nodes run
   UniqueFd news_;
   pid_t pid_ = -1;
+  bool run_ended_ = false;
 };
 
 }  // namespace fleetrun::launch

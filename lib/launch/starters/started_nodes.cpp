@@ -82,6 +82,8 @@ void StartedProgram::feed() {
   }
 }
 
+std::string StartedProgram::describe() const { return fmt::format("{}: {}", name_nodes(nodes_), name_); }
+
 void StartedProgram::close_input() {
   if (!in_) return;
   loop_.forget(in_.get());

@@ -35,6 +35,7 @@ class StartedProgram {
   StartedProgram& operator=(const StartedProgram&) = delete;
 
   bool runs() const { return static_cast<bool>(pidfd_); }
+  std::string describe() const;            // "node 2 (n3): ssh"
   bool has_told() const { return told_; }  // that it has ended
   void close_input();                      // what it started ends
   void kill() const;
