@@ -130,7 +130,7 @@ void RunLoop::answer_requests() {
   });
 }
 
-RunControl RunLoop::run_control() { return {events_, group_, state_, logs_, report_}; }
+RunControl RunLoop::run_control() { return {events_, group_, state_, logs_, attempt_, report_}; }
 
 std::function<void(std::string_view line)> RunLoop::say() {
   return [this](std::string_view line) { console_.say(line); };

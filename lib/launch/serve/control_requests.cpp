@@ -106,7 +106,7 @@ JsonValue answer_to(const RunControl& run, const std::string& text, const std::s
   if (what != nullptr && what->text == "stop") return stop_run(run, request.root);
   if (what != nullptr && what->text == "signal") return send_signal_to(run, request.root, sender);
   if (what != nullptr && what->text == "log")
-    return read_log_pieces(run.logs, run.state.verdict, request.root);
+    return read_log_pieces({run.logs, run.attempt, run.state.verdict}, request.root);
   if (what != nullptr && what->text == "figures")
     return figures_json(measure_run({run.state, run.report, {}}).ranks);
   return refusal("found " + to_json(request.root) + ", wanted {\"do\": \"ps\", \"stop\" or \"signal\"}");

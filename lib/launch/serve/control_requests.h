@@ -18,6 +18,7 @@ struct RunControl {  // all outlive it
   ProcessGroup& group;
   RunState state;
   const LogFolder& logs;
+  const Attempt& attempt;  // the present one
   const ExitReport& report;
 
   // {"do": "ps"}, {"do": "stop", "now": false} or {"do": "signal", "signal": 10, "ranks": "0,3-7"}; no ranks: all.

@@ -50,11 +50,19 @@ Wish read_wish(const JsonValue& object, const Verdict& verdict) {
   return wish;
 }
 
-// In the folder, or where a restart has kept it.
-GrowingFile open_log(const LogFolder& logs, const Verdict& verdict, int attempt, const std::string& name) {
-  if (attempt == verdict.attempt)
-    if (GrowingFile present(logs.find(name)); present.is_open()) return present;
-  return GrowingFile(logs.find(fmt::format("attempt-{}/{}", attempt, name)));
+// What the rank has open, also under another name by now; else the file in the folder.
+LogFile find_present(const LogSources& sources, const RankLog& log) {
+  const LogFile named = sources.logs.find("workerlog." + log.name());
+  const auto& open = log.errors ? sources.attempt.error_logs : sources.attempt.logs;
+  const auto rank = static_cast<std::size_t>(log.rank);
+  return rank < open.size() && open[rank] ? file_behind(open[rank], named) : named;
+}
+
+// The log of the present attempt, or where a restart has kept it.
+GrowingFile open_log(const LogSources& sources, int attempt, const RankLog& log) {
+  if (attempt == sources.verdict.attempt)
+    if (GrowingFile present(find_present(sources, log)); present.is_open()) return present;
+  return GrowingFile(sources.logs.find(fmt::format("attempt-{}/workerlog.{}", attempt, log.name())));
 }
 
 // Leaves an incomplete UTF-8 character at the end for the next piece.
@@ -77,13 +85,13 @@ std::size_t bytes_within(const std::string& text, std::size_t most) {
   return text.size();
 }
 
-JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& wish, std::size_t most) {
-  const RankLog log = {wish.rank - verdict.span.first, wish.errors};
+JsonValue read_piece(const LogSources& sources, const Wish& wish, std::size_t most) {
+  const RankLog log = {wish.rank - sources.verdict.span.first, wish.errors};
   JsonValue piece =
       JsonValue::object({{"rank", wish.rank}, {"errors", wish.errors}, {"attempt", wish.attempt}});
-  GrowingFile file = open_log(logs, verdict, wish.attempt, "workerlog." + log.name());
+  GrowingFile file = open_log(sources, wish.attempt, log);
   if (!file.is_open()) {
-    const bool begun = open_log(logs, verdict, wish.attempt, fmt::format("workerlog.{}", log.rank)).is_open();
+    const bool begun = open_log(sources, wish.attempt, {.rank = log.rank}).is_open();
     piece.add("missing", wish.errors && begun);
     return piece;
   }
@@ -91,7 +99,7 @@ JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& 
   std::int64_t from = wish.from > size ? 0 : wish.from;
   if (wish.since)
     from = std::min(size,
-                    place_in_log(logs.path(), log.name(),
+                    place_in_log(sources.logs.path(), log.name(),
                                  std::chrono::system_clock::time_point(std::chrono::seconds(*wish.since))));
   file.go_to(from);
   std::string text = file.read(most);
@@ -108,17 +116,17 @@ JsonValue read_piece(const LogFolder& logs, const Verdict& verdict, const Wish& 
 }  // namespace
 
 // What one log leaves of the room is for those after it.
-JsonValue read_log_pieces(const LogFolder& logs, const Verdict& verdict, const JsonValue& request) {
+JsonValue read_log_pieces(const LogSources& sources, const JsonValue& request) {
   const JsonValue* const wanted = request.find("logs", Kind::list);
   if (wanted == nullptr) throw Error(ErrorKind::usage, "found no logs, wanted a list of them");
   JsonValue pieces = JsonValue::list({});
   std::size_t room = kMostLogBytes, left = wanted->items.size();
   for (const JsonValue& one : wanted->items) {
-    const JsonValue piece = read_piece(logs, verdict, read_wish(one, verdict), room / left--);
+    const JsonValue piece = read_piece(sources, read_wish(one, sources.verdict), room / left--);
     room -= static_cast<std::size_t>(number(piece, "bytes", 0));
     pieces.items.push_back(piece);
   }
-  return JsonValue::object({{"attempt", verdict.attempt}, {"logs", pieces}});
+  return JsonValue::object({{"attempt", sources.verdict.attempt}, {"logs", pieces}});
 }
 
 }  // namespace fleetrun::launch

@@ -16,13 +16,20 @@
 
 #include "base/json/json_value.h"
 #include "launch/logs/log_folder.h"
+#include "launch/supervise/process_group.h"
 #include "launch/supervise/supervisor.h"
 
 namespace fleetrun::launch {
 
 constexpr std::size_t kMostLogBytes = 64 * 1024;  // of all pieces of one answer
 
+struct LogSources {  // all outlive it
+  const LogFolder& logs;
+  const Attempt& attempt;  // the present one, whose logs are open: they may have other names by now
+  const Verdict& verdict;
+};
+
 // Throws Error(usage) when the request names no ranks of this node.
-JsonValue read_log_pieces(const LogFolder& logs, const Verdict& verdict, const JsonValue& request);
+JsonValue read_log_pieces(const LogSources& sources, const JsonValue& request);
 
 }  // namespace fleetrun::launch

@@ -22,7 +22,7 @@ struct Scene {
     std::ofstream(folder.path() + "/" + name, std::ios::binary) << text;
   }
   JsonValue ask(const std::string& logs) const {
-    return read_log_pieces(files, verdict, read_json("{\"logs\": " + logs + "}").root);
+    return read_log_pieces({files, attempt, verdict}, read_json("{\"logs\": " + logs + "}").root);
   }
   std::string piece(const std::string& log) const {
     return to_json(ask("[" + log + "]").find("logs")->value.items.front());
@@ -30,6 +30,7 @@ struct Scene {
 
   TemporaryFolder folder;
   LogFolder files{folder.path()};
+  Attempt attempt;
   Verdict verdict;
 };
 
@@ -41,6 +42,15 @@ TEST_CASE("a piece goes from the asked place to the end") {
       R"({"rank": 5, "errors": false, "attempt": 0, "from": 6, "bytes": 6, "size": 12, "text": "world\n"})");
   CHECK(scene.piece(R"({"rank": 5, "from": 12})").ends_with(R"("bytes": 0, "size": 12, "text": ""})"));
   CHECK(to_json(scene.ask("[]")) == R"({"attempt": 0, "logs": []})");
+}
+
+TEST_CASE("a log that was renamed during the attempt is read where the rank writes it") {
+  Scene scene;
+  for (const int rank : {0, 1}) scene.attempt.logs.push_back(scene.files.open_worker_log(rank));
+  scene.write("workerlog.1", "before\n");
+  std::filesystem::rename(scene.folder.path() + "/workerlog.1", scene.folder.path() + "/mine");
+  scene.write("workerlog.1", "another file\n");
+  CHECK(scene.piece(R"({"rank": 5})").ends_with(R"("text": "before\n"})"));
 }
 
 TEST_CASE("a log that has become shorter is read from its start") {
