@@ -1,5 +1,6 @@
 // A batch file for Slurm: options of sbatch and srun as in their manual pages (slurm.schedmd.com).
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -29,8 +30,7 @@ constexpr std::string_view kSlurmFile = R"(#!/bin/bash
 #SBATCH --open-mode=append
 # Slurm starts the job again when a node fails or another job preempts it.
 #SBATCH --requeue
-# Slurm sends SIGUSR1 to this script <<notice>> s before the time limit. The trap below stops the run.
-#SBATCH --signal=B:USR1@<<notice>>
+<<notice>>
 
 set -u
 <<folder>>
@@ -74,6 +74,19 @@ constexpr std::string_view kHowToSbatch =
 std::chrono::seconds notice_of(const BatchRun& run) {
   constexpr auto kUsual = std::chrono::seconds(90), kInaccuracy = std::chrono::seconds(60);
   return std::max<std::chrono::seconds>(kUsual, run.grace + kInaccuracy);
+}
+
+// Slurm would send it at the start of a job whose time limit is shorter.
+std::string notice_line(const BatchRun& run) {
+  const std::int64_t seconds = notice_of(run).count();
+  if (run.timeout && *run.timeout <= notice_of(run))
+    return fmt::format(
+        "# The time limit is shorter than the {} s before it at which Slurm could send a notice. So the run saves nothing then.\n",
+        seconds);
+  return fmt::format(
+      "# Slurm sends SIGUSR1 to this script {0} s before the time limit. The trap below stops the run.\n"
+      "#SBATCH --signal=B:USR1@{0}\n",
+      seconds);
 }
 
 std::string cores_of(const BatchRun& run) {
@@ -129,7 +142,7 @@ std::string write_slurm(const BatchRun& run) {
                {"cores", cores_of(run)},
                {"queue", run.own.queue.empty() ? "" : fmt::format("#SBATCH --partition={}\n", run.own.queue)},
                {"time", time_of(run)},
-               {"notice", std::to_string(notice_of(run).count())},
+               {"notice", notice_line(run)},
                {"folder", change_folder(run)},
                {"fleetrun", program_name(run)},
                {"arguments", arguments_array(run)},

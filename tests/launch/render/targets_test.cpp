@@ -46,6 +46,13 @@ TEST_CASE("Slurm's directives say what the flags say") {
   CHECK_FALSE(has(text, "--timeout=90000\n  "));
 }
 
+TEST_CASE("a time limit that is shorter than Slurm's notice leaves the notice out") {
+  const std::string text = file_for("slurm", {"-n", "1", "--timeout=90", "train.py"});
+  CHECK_FALSE(has(text, "#SBATCH --signal"));
+  CHECK(has(text, "# The time limit is shorter than the 90 s before it"));
+  CHECK(has_line(file_for("slurm", {"-n", "1", "--timeout=91", "train.py"}), "#SBATCH --signal=B:USR1@90"));
+}
+
 TEST_CASE("Slurm's notice leaves time for a long --grace") {
   CHECK(has_line(file_for("slurm", {"-n", "1", "--grace=100", "train.py"}), "#SBATCH --signal=B:USR1@160"));
 }
