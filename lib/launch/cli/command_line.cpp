@@ -34,11 +34,12 @@ bool is_of_a_launcher_around_us(const std::string& variable, const Environment& 
                                              .starts_with(environment.get_or(variable, "") + "/backup_env.");
 }
 
-// A launcher tells its ranks about the nodes of its own run, and they inherit what it was told. A run that a rank starts
-// has nodes of its own: without flags only this one.
+// A launcher tells its ranks about the nodes of its own run, and they inherit what it was told, by variables or by the file of
+// $FLEETRUN_CONFIG. A run that a rank starts has nodes of its own: without flags only this one.
 bool is_of_the_nodes_around_us(const Flag& flag, const Environment& environment) {
-  constexpr std::array kNodeFlags = {"--ips",           "--nnodes",      "--node_rank",
-                                     "--rdzv_endpoint", "--master_addr", "--master_port"};
+  constexpr std::array kNodeFlags = {"--ips",    "--hosts",       "--hostfile",
+                                     "--nnodes", "--node_rank",   "--rdzv_endpoint",
+                                     "--master", "--master_addr", "--master_port"};
   const bool inside_a_rank = environment.has("PADDLE_GLOBAL_RANK") || environment.has("TORCHELASTIC_RUN_ID");
   return inside_a_rank && std::find(kNodeFlags.begin(), kNodeFlags.end(), flag.name()) != kNodeFlags.end();
 }
@@ -84,7 +85,12 @@ void set_flag(const Flag& flag, const FoundFlags& found, const Environment& envi
 ConfigFile find_config_file(const std::vector<Flag>& table, const FoundFlags& found,
                             const Environment& environment, const LaunchOptions& options) {
   set_flag(*flag_called(table, "--config"), found, environment, ConfigFile(), options.called_as);
-  return options.config.value.empty() ? ConfigFile() : read_config_file(options.config.value, table);
+  if (options.config.value.empty()) return {};
+  ConfigFile file = read_config_file(options.config.value, table);
+  for (const Flag& flag : table)
+    if (options.config.origin == Origin::environment && is_of_the_nodes_around_us(flag, environment))
+      file.texts.erase(flag.name());
+  return file;
 }
 
 // What torchrun does without flags: one worker, everything that workers write on the console as it is, nothing

@@ -190,6 +190,17 @@ TEST_CASE("what a launcher was told about its nodes is not meant for a run that 
   }
 }
 
+TEST_CASE("the nodes in the file of FLEETRUN_CONFIG are not meant for a run that a rank starts") {
+  const TemporaryFolder folder;
+  folder.write("fleet.json", R"({"ips": "10.0.0.1,10.0.0.2", "nproc_per_node": 2})");
+  Environment environment = with("FLEETRUN_CONFIG", folder / "fleet.json");
+  CHECK(parse({"x"}, environment).ips.value == "10.0.0.1,10.0.0.2");
+  environment.set("PADDLE_GLOBAL_RANK", "1");
+  CHECK(parse({"x"}, environment).ips.value == "127.0.0.1");
+  CHECK(parse({"x"}, environment).nproc_per_node.value->number == 2);
+  CHECK(parse({"--config=" + (folder / "fleet.json"), "x"}, environment).ips.value == "10.0.0.1,10.0.0.2");
+}
+
 TEST_CASE("what ends a run or starts it again has its times and counts") {
   const LaunchOptions given = parse({"--max_restart=3", "--restart_delay=0.5", "--timeout=60",
                                      "--hang_timeout=0", "--straggler_after=0", "--early_exit_wait=5",
