@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/error/log.h"
+#include "base/error/library_error.h"
 #include "base/system/environment.h"
 #include "base/system/file.h"
 #include "base/system/standard_descriptors.h"
@@ -80,9 +80,10 @@ int code_of(const Work& work) {
   } catch (const Error& error) {
     std::fputs(error.describe("fleetrun").c_str(), stderr);
     return error.exit_code();
-  } catch (const std::exception& error) {
-    log_line("fleetrun", std::string("internal error: ") + error.what());
-    return static_cast<int>(ErrorKind::internal);
+  } catch (const std::exception& thrown) {
+    const Error error = error_of_library(thrown);
+    std::fputs(error.describe("fleetrun").c_str(), stderr);
+    return error.exit_code();
   }
 }
 

@@ -8,12 +8,12 @@
 #include <iostream>
 #include <new>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/library_error.h"
 #include "base/json/json_reader.h"
 #include "base/run/job_text.h"
 #include "base/run/progress_page.h"
@@ -138,21 +138,22 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);
 }
 
-// std::thread throws it, Gloo's too.
-bool is_refused_thread(const std::exception& error) {
-  const auto* const problem = dynamic_cast<const std::system_error*>(&error);
-  return problem != nullptr && problem->code() == std::errc::resource_unavailable_try_again;
-}
-
 // Of an exception of a library.
 Error as_error(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return {ErrorKind::os, "memory ran out",
             "a smaller data set or data.batch_size needs less; ulimit -v shows a limit"};
-  if (is_refused_thread(error))
-    return {ErrorKind::os, fmt::format("starting a thread: {}", error.what()),
-            "ulimit -u, pids.max of the cgroup, or ulimit -v limits the threads"};
-  return {ErrorKind::internal, error.what()};
+  return error_of_library(error);
+}
+
+bool is_done = false;  // main() has a result
+
+// A library has called exit(). OpenMP of gcc does so when it cannot start a thread, after a line that says it, with a code of its own.
+void end_by_library() {
+  if (is_done) return;
+  const Error error(ErrorKind::os, "OpenMP could not start a thread",
+                    "ulimit -u, pids.max of the cgroup, or ulimit -v limits the threads");
+  leave(error.describe(who()), error.exit_code());
 }
 
 }  // namespace
@@ -163,9 +164,11 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that ulimit -f forbids is an error that names it
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   fleetrun::install_crash_trace(fleetrun::who());
+  std::atexit(fleetrun::end_by_library);
   fleetrun::comm::World world;
   try {
     fleetrun::run(arguments, world);
+    fleetrun::is_done = true;
     return 0;
   } catch (const fleetrun::Error& error) {
     fleetrun::leave(error.describe(fleetrun::who()), error.exit_code());

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/library_error.h"
 #include "base/error/log.h"
 #include "base/system/pipe.h"
 #include "base/system/unique_fd.h"
@@ -27,6 +28,13 @@ namespace {
 
 constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that were killed to be gone
 
+// Returns its exit code.
+int print_error(const Error& error) {
+  const std::string text = error.describe("fleetrun");
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  return error.exit_code();
+}
+
 [[noreturn]] void run_middle(pid_t front, Pipe pipe, const std::function<int(int)>& middle) {
   pipe.write_end.reset();
   ::setpgid(0, 0);             // the terminal's Ctrl-C goes to the front process, which passes it on
@@ -36,12 +44,9 @@ constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that 
     become_subreaper();
     code = middle(pipe.read_end.get());
   } catch (const Error& error) {
-    const std::string text = error.describe("fleetrun");
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    code = error.exit_code();
+    code = print_error(error);
   } catch (const std::exception& error) {
-    log_line("fleetrun", std::string("internal error: ") + error.what());
-    code = static_cast<int>(ErrorKind::internal);
+    code = print_error(error_of_library(error));
   }
   // A front that Ctrl-Z stopped would never learn of an end that came meanwhile: by `fleetrun stop`, or a rank that was killed.
   if (::getppid() == front) ::kill(front, SIGCONT);

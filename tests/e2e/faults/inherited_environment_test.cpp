@@ -155,7 +155,7 @@ TEST_CASE(
     "strategy": {"sync_nccl_allreduce": false, "execution_strategy": {"num_threads": 3}}
   })");
   int code = 1;
-  for (int processes = 6; code != 0 && processes < 60; ++processes) {
+  for (int processes = 3; code != 0 && processes < 60; ++processes) {
     std::filesystem::remove_all(launch.folder / "output");
     const ChildResult result = run_child(
         {"/usr/bin/prlimit", "--nproc=" + std::to_string(processes), "/usr/bin/setpriv", "--reuid=64322",
@@ -167,6 +167,21 @@ TEST_CASE(
     CHECK_MESSAGE((code == 71 || code == 0), processes << result.err);
   }
   CHECK(code == 0);
+}
+
+TEST_CASE("a limit of processes that refuses a thread to fleetrun doctor is 71") {
+  if (!is_root()) LEAVE_OUT("another user without processes is needed, and only root can become one");
+  const Launch launch;
+  std::filesystem::permissions(launch.folder.path(), std::filesystem::perms::all);
+  for (int processes = 1; processes <= 3; ++processes)
+    for (int again = 0; again < 3; ++again) {
+      const ChildResult result =
+          run_child({"/usr/bin/prlimit", "--nproc=" + std::to_string(processes), "/usr/bin/setpriv",
+                     "--reuid=64323", "--regid=64323", "--clear-groups", "--inh-caps=-all,+dac_override",
+                     "--ambient-caps=-all,+dac_override", FLEETRUN_BINARY, "doctor", "--device=cpu"},
+                    launch.options());
+      CHECK_MESSAGE((result.code == 71 || result.code == 0), processes, result.err);
+    }
 }
 
 // Everything but the variable itself and the clock in the messages.
