@@ -1,11 +1,16 @@
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "base/json/json_reader.h"
 #include "base/system/environment.h"
 #include "base/system/file.h"
@@ -22,15 +27,37 @@ using launch::BenchRow;
 
 constexpr std::size_t kMostResultBytes = 1 << 20;
 
-// For the logs of the ranks; stays where it is when something went wrong, for the report names its files.
-std::string make_log_folder(const Environment& environment) {
-  const std::string chosen = environment.get_or("TMPDIR", "");
-  const std::string parent = chosen.empty() ? "/tmp" : chosen;
-  std::string path = parent + "/fleetrun-bench-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr)
-    throw Error(ErrorKind::create, fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
-                "set TMPDIR to another folder");
-  return path;
+// For the logs of the ranks.
+class FolderOfRanks {
+ public:
+  explicit FolderOfRanks(const Environment& environment) {
+    const std::string chosen = environment.get_or("TMPDIR", "");
+    const std::string parent = chosen.empty() ? "/tmp" : chosen;
+    path_ = parent + "/fleetrun-bench-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw Error(ErrorKind::create,
+                  fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
+                  "set TMPDIR to another folder");
+  }
+  ~FolderOfRanks() {
+    std::error_code left_behind;
+    if (!kept_) std::filesystem::remove_all(path_, left_behind);
+  }
+  FolderOfRanks(const FolderOfRanks&) = delete;
+  FolderOfRanks& operator=(const FolderOfRanks&) = delete;
+
+  const std::string& path() const { return path_; }
+  void keep() { kept_ = true; }  // the report names its files
+
+ private:
+  std::string path_;
+  bool kept_ = false;
+};
+
+// By a signal that ends a run: the user wants no more of it.
+bool was_stopped(int code) {
+  const std::array stops = {SIGINT, SIGTERM, SIGHUP};
+  return std::find(stops.begin(), stops.end(), code - kSignalExitCode) != stops.end();
 }
 
 int run_ranks(const BenchRequest& request, const std::string& folder, Environment environment) {
@@ -80,10 +107,12 @@ int run_bench_command(const FoundFlags& found, const Environment& environment) {
                 fmt::format("found \"{}\", wanted what to measure: all_reduce", fmt::join(found.rest, " ")),
                 "fleetrun bench --help");
   const BenchRequest request = launch::parse_bench_request(found);
-  const std::string folder = make_log_folder(environment);
-  if (const int code = run_ranks(request, folder, environment); code != 0) return code;
-  JsonValue result = read_json(read_file(folder + "/bench.json", kMostResultBytes)).root;
-  std::filesystem::remove_all(folder);
+  FolderOfRanks folder(environment);
+  if (const int code = run_ranks(request, folder.path(), environment); code != 0) {
+    if (!was_stopped(code)) folder.keep();
+    return code;
+  }
+  JsonValue result = read_json(read_file(folder.path() + "/bench.json", kMostResultBytes)).root;
 
   const std::vector<BenchRow> rows = rows_in(result);
   if (found.has("--json")) {

@@ -37,6 +37,22 @@ TEST_CASE("bench all_reduce in groups is verified, too") {
   }
 }
 
+TEST_CASE("Ctrl-C ends bench, which leaves nothing behind") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment["TMPDIR"] = launch.folder.path();
+  ChildProcess bench({FLEETRUN_BINARY, "bench", "all_reduce", "--sizes=64M", "--iters=60000"}, options);
+  const auto has_begun = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(launch.folder.path()))
+      if (std::filesystem::exists(entry.path() / "workerlog.0")) return true;
+    return false;
+  };
+  REQUIRE(comes_true(has_begun, 30s));
+  bench.send(SIGINT);
+  CHECK(bench.wait().code == 130);
+  CHECK(std::filesystem::is_empty(launch.folder.path()));
+}
+
 TEST_CASE("bench names the TMPDIR that does not exist") {
   const Launch launch;
   ChildOptions options = launch.options();
