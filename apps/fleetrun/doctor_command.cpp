@@ -1,6 +1,5 @@
 #include <optional>
 
-#include "base/system/file.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/launch_flags.h"
@@ -29,8 +28,7 @@ std::vector<std::string> words_of_run(const FoundFlags& found) {
 }  // namespace
 
 int run_doctor_command(const FoundFlags& found, const Environment& environment) {
-  const launch::SchedulerFacts facts = {
-      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
+  const launch::SchedulerFacts facts = {environment, launch::read_node_list};
   std::optional<launch::Allocation> allocation;
   launch::LaunchOptions options =
       launch::parse_launch_options(

@@ -11,7 +11,6 @@
 #include "base/error/error.h"
 #include "base/error/library_error.h"
 #include "base/system/environment.h"
-#include "base/system/file.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
 #include "base/text/suggest.h"
@@ -53,8 +52,7 @@ int run(launch::CalledAs called_as, const Words& arguments, const launch::Agent*
   if (called_as == launch::CalledAs::fleetrun && !arguments.empty() && agent == nullptr)
     if (const Subcommand* subcommand = subcommand_called(subcommands(), arguments.front()))
       return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment);
-  const launch::SchedulerFacts facts = {
-      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
+  const launch::SchedulerFacts facts = {environment, launch::read_node_list};
   std::optional<launch::Allocation> allocation;
   const launch::CommandLine line = launch::parse_launch_options(
       arguments, environment, called_as, subcommands(), [&](launch::LaunchOptions& options) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/system/file.h"
 #include "base/text/printable.h"
 #include "launch/cli/flag_values.h"
 
@@ -24,6 +25,16 @@ bool is_host_letter(unsigned char letter) {
 }
 
 }  // namespace
+
+// read_file takes every file for one of the user's settings.
+std::string read_node_list(const std::string& path) {
+  try {
+    return read_file(path, kMostListBytes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::config) throw;
+    throw bad_allocation(error.message());
+  }
+}
 
 std::string shortened(const std::string& text) { return printable_start(text, kLongestQuote); }
 
