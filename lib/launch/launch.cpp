@@ -293,6 +293,7 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
     print_answer(dry_run(plan));
+  note_flags_of_several_nodes(options);
     return 0;
   }
   std::unique_ptr<OtherNodes> others;

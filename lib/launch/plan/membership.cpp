@@ -11,6 +11,7 @@
 #include "base/system/socket_address.h"
 #include "base/text/split_list.h"
 #include "launch/cli/flag_values.h"
+#include "launch/cli/start_by.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -87,13 +88,24 @@ void check_names(const std::vector<NamedNode>& nodes, const std::string& source)
       fmt::format("give its address instead, or correct the line of {} in /etc/hosts", culprit.name));
 }
 
+// The user typed the command on a host that is not the first of the list, such as a login node.
+Error starts_from_elsewhere(const NamedNode& first, const HostFacts& host) {
+  return bad_members(
+      fmt::format(
+          "fleetrun starts the other nodes from the first one, {}, and this host is {}, with the addresses {}",
+          first.name, host.name, fmt::join(host.addresses, ", ")),
+      fmt::format("type the same command on {0}: ssh {0} \"cd '$PWD' && fleetrun ...\"", first.name));
+}
+
 int place_by_rank(const LaunchOptions& options, const std::vector<NamedNode>& nodes, const HostFacts& host) {
   const int rank = *options.node_rank.value;
   if (rank >= std::ssize(nodes))
     throw bad_members(
         fmt::format("{} is {}, but there are {} nodes", options.node_rank.source, rank, nodes.size()));
   const NamedNode& node = nodes[static_cast<std::size_t>(rank)];
-  if (!is_here(node.address, host))
+  const bool is_elsewhere = !is_here(node.address, host);
+  if (is_elsewhere && options.node_rank.source == kPlaceOfStarter) throw starts_from_elsewhere(node, host);
+  if (is_elsewhere)
     throw bad_members(fmt::format("{} is {}, but node {} is {}, which is not an address of this host ({})",
                                   options.node_rank.source, rank, rank, node.name,
                                   fmt::join(host.addresses, ", ")));
@@ -259,6 +271,16 @@ bool asks_for_several_nodes(const LaunchOptions& options) {
   return split_list(options.ips.value).size() > 1 || options.nnodes.value.value_or(NodeRange()).most > 1;
 }
 
+void note_flags_of_several_nodes(LaunchOptions& options) {
+  if (asks_for_several_nodes(options)) return;
+  const auto note = [&](const auto& setting) {
+    if (setting.origin == Origin::flag)
+      options.notes.push_back(fmt::format("{} has no effect on a run with one node", setting.source));
+  };
+  note(options.spares);
+  note(options.elastic_timeout);
+}
+
 bool is_elastic(const LaunchOptions& options) {
   const NodeRange nodes = options.nnodes.value.value_or(NodeRange());
   return asks_for_several_nodes(options) && (nodes.least < nodes.most || options.spares.value > 0);
@@ -276,6 +298,12 @@ std::vector<NamedNode> resolve_names(const LaunchOptions& options) {
 Membership resolve_membership(const LaunchOptions& options, const std::vector<NamedNode>& nodes,
                               const HostFacts& host) {
   if (nodes.size() > 1) return members_of_list(options, nodes, host);
+  if (nodes.size() == 1 && options.ips.origin != Origin::fallback && !named_meeting(options))
+    throw bad_members(
+        fmt::format("{} is {}, but {} lists only {}", options.nnodes.source,
+                    show_value(*options.nnodes.value), source_of(options.ips, "--ips"), nodes.front().name),
+        fmt::format("list all nodes in --ips, or give --master={}:{} instead of --ips",
+                    bracketed(nodes.front().name), kMeetingPort));
   return members_of_master(options, host);
 }
 

@@ -35,6 +35,9 @@ int most_restarts(const LaunchOptions& options);
 // Whether the options ask for more than one node.
 bool asks_for_several_nodes(const LaunchOptions& options);
 
+// Notes the flags that have no effect on a run with one node.
+void note_flags_of_several_nodes(LaunchOptions& options);
+
 // Resolves the names in --ips on this host.
 std::vector<NamedNode> resolve_names(const LaunchOptions& options);
 

@@ -41,8 +41,6 @@ void read_host_file(LaunchOptions& options, const SchedulerFacts& facts) {
   options.hosts = {list, options.hostfile.origin, options.hostfile.source};
 }
 
-constexpr const char* kPlaceOfStarter = "the rank of the node that starts the others";
-
 // Several hosts in --hosts or --hostfile are what they would be in --ips. One is this host with its slots.
 std::optional<Allocation> from_host_list(LaunchOptions& options) {
   if (!options.hosts.value || options.hosts.value->hosts.size() < 2) return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "base/error/error.h"
 #include "launch/cli/command_line.h"
+#include "launch/cli/start_by.h"
 
 namespace fleetrun::launch::membership_test {
 namespace {
@@ -58,6 +59,39 @@ TEST_CASE("a node finds its place in --ips by its own addresses, and all meet at
   CHECK_FALSE(members.may_be_first);
   CHECK(members.name_of(2) == "node 2 (10.0.0.3)");
   CHECK(members_of({"--ips=10.0.0.2,10.0.0.1"}).may_be_first);
+}
+
+TEST_CASE("a command that starts the nodes from another host than the first says where to type it") {
+  LaunchOptions options = options_of({"--ips=one,10.0.0.3"});
+  options.node_rank = {0, Origin::environment, kPlaceOfStarter};
+  try {
+    resolve_membership(options, names_of(options), kHost);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == 2);
+    CHECK(
+        error.message() ==
+        "fleetrun starts the other nodes from the first one, one, and this host is two, with the addresses 127.0.0.1, "
+        "10.0.0.2, 192.168.0.2");
+    CHECK(error.hint() == "type the same command on one: ssh one \"cd '$PWD' && fleetrun ...\"");
+  }
+}
+
+TEST_CASE("flags about several nodes are noted when the run has one") {
+  LaunchOptions alone = options_of({"--spares=1", "--elastic_timeout=9"});
+  note_flags_of_several_nodes(alone);
+  CHECK(alone.notes == std::vector<std::string>{"--spares has no effect on a run with one node",
+                                                "--elastic_timeout has no effect on a run with one node"});
+  LaunchOptions together = options_of({"--ips=one,two", "--spares=1"});
+  note_flags_of_several_nodes(together);
+  CHECK(together.notes.empty());
+}
+
+TEST_CASE("--nnodes with a shorter --ips names both") {
+  CHECK(
+      error_of({"--nnodes=2", "--ips=10.0.0.1"}) ==
+      "--nnodes is 2, but --ips lists only 10.0.0.1 | list all nodes in --ips, or give --master=10.0.0.1:6069 instead of --ips");
+  CHECK(members_of({"--nnodes=2", "--ips=10.0.0.1", "--master=10.0.0.1:6069"}).nodes == 2);
 }
 
 TEST_CASE("names are as good as addresses, and workers see what the user wrote") {
