@@ -86,8 +86,17 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
   peers_.send(id, wire::encode(wire::Welcome{}));
 }
 
+void NodeServer::abandon() {
+  abandoned_ = true;
+  peers_.stop_listening();
+  look_.cancel();
+  wake_.cancel();
+  peers_.drop_all("this node leaves the run");
+}
+
 void NodeServer::on_drop(const Peer& peer, const std::string& why) {
   const auto gone = nodes_.extract(peer.id);
+  if (abandoned_) return questions_.lost(peer.id);
   if (!gone || !gone.mapped().proven) {
     ++dropped_;
     if (gone && gone.mapped().hello) perform(coordinator_.refused(split_host_and_port(peer.name).host));

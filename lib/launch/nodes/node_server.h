@@ -41,6 +41,8 @@ class NodeServer {
   void ask(int node, Ask ask, NodeQuestions::Done done, Clock::duration patience = NodeQuestions::kPatience);
 
   void stop_listening() { peers_.stop_listening(); }
+  // Closes all connections without a word. The Coordinator decides nothing any more.
+  void abandon();
   // The run is over: waits until each node has read that, or a deadline has passed.
   void finish();
 
@@ -67,6 +69,7 @@ class NodeServer {
   NodeQuestions questions_;
   std::map<PeerId, Node> nodes_;
   std::uint64_t dropped_ = 0;
+  bool abandoned_ = false;
   TimePoint looked_;
   Timer wake_, look_;
   PeerServer peers_;  // last: its callbacks use the members above

@@ -101,22 +101,32 @@ void NodeSession::link_to_first() {
 }
 
 // This node may come (back) to an elastic run that another node has taken over. So until it has a place, it asks all nodes
-// of --ips. The first of them also asks before it begins a new run.
+// that it knows. The first of them also asks before it begins a new run.
 void NodeSession::look_for_run_that_goes_on() {
-  if (!knows_others()) return;
+  if (!may_search()) return;
   ask_others();
   if (options_.members.may_be_first) run_until(kFirstLook, [this] { return link_ || search_.all_failed(); });
 }
 
-bool NodeSession::knows_others() const {
-  return is_elastic() && !options_.without_missing && !options_.members.addresses.empty();
+bool NodeSession::may_search() const { return is_elastic() && !options_.without_missing; }
+
+// With --master only the meeting point is known, which may be that of a node that has taken over, and the nodes of an earlier run in the
+// same log folder.
+std::vector<Endpoint> NodeSession::possible_successors() const {
+  const Membership& members = options_.members;
+  std::vector<Endpoint> nodes;
+  for (int node = 1; node < std::ssize(members.addresses); ++node)
+    if (node != members.node_rank)
+      nodes.push_back({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
+  if (!members.addresses.empty()) return nodes;
+  nodes.push_back(members.meeting);
+  for (const std::string& address : options_.earlier_addresses)
+    nodes.push_back({address, members.meeting.port});
+  return nodes;
 }
 
 void NodeSession::ask_others() {
-  const Membership& members = options_.members;
-  for (int node = 1; node < std::ssize(members.addresses); ++node)
-    if (node != members.node_rank)
-      search_.ask({members.addresses[static_cast<std::size_t>(node)], members.meeting.port});
+  for (const Endpoint& node : possible_successors()) search_.ask(node);
 }
 
 // The first node has found a run that goes on, and does not begin a new one; or the node that was to take over is gone.
@@ -310,7 +320,7 @@ void NodeSession::on_lost(const std::string& why) {
   if (over_) return;  // it closes when all is said
   if (taking_over_) return go_on_looking(why);
   if (may_be_taken_over()) return begin_taking_over(why);
-  if (!known_ && !server_ && !leaving_ && knows_others())
+  if (!known_ && !server_ && !leaving_ && may_search())
     return look_.call_at(Clock::now(), [this] { join_again(); });
   over_ = true;
   const NodeFailure failure = loss_of_first(why);

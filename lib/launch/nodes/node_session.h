@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/run/run_key.h"
 #include "launch/loop/event_loop.h"
@@ -30,6 +31,9 @@ struct NodeSessionOptions {
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration elastic_timeout = std::chrono::seconds(30);
   bool takes_in_while_running = true;  // nodes that join during an attempt
+  bool starts_others = false;          // this fleetrun has started the other nodes, and they end with it
+  std::vector<std::string>
+      earlier_addresses;  // of the nodes of an earlier run with these logs; perhaps another node goes on with it
   bool without_missing =
       false;              // after join_timeout, go on with those that have joined: their places have a host
   RestartPolicy restart;  // of the run
@@ -101,6 +105,9 @@ class NodeSession {
   void finish();
   // This node cannot go on: tells the others why, and ends the session. Later calls do nothing.
   void leave(const NodeFailure& failure);
+  // The first node cannot go on, and another node may take over: leaves the run to the others, and take_answer() returns its end here. False:
+  // no other node may take over, so the run has to end on all nodes.
+  bool hand_over(const NodeFailure& failure);
 
  private:
   CoordinatorOptions coordinator_options() const;
@@ -108,7 +115,8 @@ class NodeSession {
   NodeLink::Listener listener();
   void link_to_first();
   void look_for_run_that_goes_on();
-  bool knows_others() const;  // of an elastic run
+  bool may_search() const;  // for another node that goes on with an elastic run
+  std::vector<Endpoint> possible_successors() const;
   void ask_others();
   void join_again();
   void serve();
@@ -134,6 +142,7 @@ class NodeSession {
     std::vector<FromNode> unsent;
   };
   bool may_be_taken_over() const;
+  bool may_restart_after_loss() const;
   void begin_taking_over(const std::string& why);
   void look_for_successor();
   bool serve_as_successor();

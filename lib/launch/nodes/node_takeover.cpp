@@ -19,10 +19,26 @@ constexpr auto kLookEvery = std::chrono::milliseconds(100);  // whether it is th
 
 }  // namespace
 
-bool NodeSession::may_be_taken_over() const {
-  return is_elastic() && !server_ && !leaving_ && known_ && known_->nodes.size() > 1 &&
-         known_->restarts < options_.restart.most &&
+bool NodeSession::may_restart_after_loss() const {
+  return is_elastic() && known_ && known_->restarts < options_.restart.most &&
          worth_restarting(options_.restart, static_cast<int>(ErrorKind::temporary));
+}
+
+bool NodeSession::may_be_taken_over() const {
+  return !server_ && !leaving_ && may_restart_after_loss() && known_->nodes.size() > 1;
+}
+
+// The others see closed connections, as after the end of our processes, and need more than half of the nodes (quorum.h).
+bool NodeSession::hand_over(const NodeFailure& failure) {
+  const bool enough_others = known_ && known_->nodes.size() >= 3;
+  if (!server_ || leaving_ || over_ || options_.starts_others || !enough_others || !may_restart_after_loss())
+    return false;
+  leaving_ = over_ = true;
+  say_("this node leaves the run to the other nodes");
+  link_->close();
+  server_->abandon();
+  answer(Over{failure, known_->node_rank});
+  return true;
 }
 
 // A callback of the lost link calls this, so the link is replaced later.
@@ -88,7 +104,11 @@ bool NodeSession::serve_as_successor() {
   options_.join.coordinates = true;
   server_ = std::make_unique<NodeServer>(loop_, std::move(listening), options_.key, std::move(options));
   link_ = std::make_unique<NodeLink>(loop_, own, options_.key, listener(), NodeLink::Kind::successor);
-  say_("this node takes over from the first node");
+  say_(options_.members.addresses.empty()
+           ? fmt::format(
+                 "this node takes over from the first node; nodes that come from now on need --master={}",
+                 own.describe())
+           : "this node takes over from the first node");
   return true;
 }
 

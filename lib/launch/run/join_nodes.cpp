@@ -7,6 +7,8 @@
 #include "launch/cli/shell_words.h"
 #include "launch/host/host_facts.h"
 #include "launch/nodes/node_key.h"
+#include "launch/nodes/places.h"
+#include "launch/plan/resolve_names.h"
 #include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
@@ -23,6 +25,14 @@ std::string command_of_all(const Membership& members) {
 }
 
 }  // namespace
+
+std::vector<std::string> addresses_of_earlier_run(const std::string& log_folder) {
+  std::vector<std::string> addresses;
+  for (const NodePlace& node : read_places(log_folder).value_or(Placed()).nodes)
+    if (std::string address = resolve_name(node.address); !address.empty())
+      addresses.push_back(std::move(address));
+  return addresses;
+}
 
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report) {
   const LaunchOptions& options = plan.options;
@@ -41,6 +51,7 @@ NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, cons
           .join_timeout = options.join_timeout.value,
           .elastic_timeout = options.elastic_timeout.value,
           .takes_in_while_running = plan.saves_when_stopped,
+          .starts_others = plan.starter_news >= 0,
           .restart = {.most = most_restarts(options),
                       .first_delay = options.restart_delay.value,
                       .never_after = options.no_restart_on.value}};

@@ -1,5 +1,8 @@
 // How this node joins a run over several nodes: what it sends to the others, and its cluster once all have joined.
 #pragma once
+#include <string>
+#include <vector>
+
 #include "launch/logs/log_folder.h"
 #include "launch/nodes/node_session.h"
 #include "launch/plan/cluster.h"
@@ -7,6 +10,9 @@
 #include "launch/run/run_plan.h"
 
 namespace fleetrun::launch {
+
+// The numeric addresses of the nodes of the earlier run in this log folder. Call it before this run changes the folder.
+std::vector<std::string> addresses_of_earlier_run(const std::string& log_folder);
 
 // Needs `plan.members`. Throws Error when it cannot read or make a key.
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report);

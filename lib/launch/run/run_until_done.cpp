@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
@@ -83,9 +85,11 @@ int end_spare(const std::function<void(std::string_view line)>& say, const LogFo
 }
 
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
-                    ExitReport& report) {
+                    const std::vector<std::string>& earlier_addresses, ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
-  NodeSession nodes(loop, node_options(plan, logs, report), say);
+  NodeSessionOptions options = node_options(plan, logs, report);
+  options.earlier_addresses = earlier_addresses;
+  NodeSession nodes(loop, std::move(options), say);
   const JoiningControl joining = {nodes, report};
   ControlServer control(loop, logs,
                         [&joining](const std::string& request, const std::string&,
@@ -138,10 +142,13 @@ DescriptorUsers descriptor_users(const RunPlan& plan) {
 int run_until_done(const RunPlan& plan, int front_fd) {
   raise_descriptor_limit(descriptor_users(plan));
   ExitReport report = begin_report(plan);
+  const bool may_be_late = plan.members && is_elastic(plan.options);
+  const std::vector<std::string> earlier =
+      may_be_late ? addresses_of_earlier_run(plan.options.log_dir.value) : std::vector<std::string>();
   const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
   EventLoop loop;
   try {
-    return plan.members ? run_with_others(plan, loop, front_fd, logs, report)
+    return plan.members ? run_with_others(plan, loop, front_fd, logs, earlier, report)
                         : run_here(plan, loop, front_fd, logs, report);
   } catch (const Error& error) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed

@@ -68,8 +68,10 @@ void SharedRun::pass_on(const Event& event) {
   if (sources_.supervisor.timeout() != timeout)
     sources_.events.push_at(*sources_.supervisor.timeout(), Woke{});
   if (!verdict) return;
+  const NodeFailure failure = failure_here(*verdict, sources_.nodes.shared(Clock::now()));
+  if (std::holds_alternative<FrontLost>(event) && sources_.nodes.hand_over(failure)) return;
   if (std::exchange(ending_, true)) hurry(event);
-  sources_.nodes.send(Failed{attempt_, failure_here(*verdict, sources_.nodes.shared(Clock::now()))});
+  sources_.nodes.send(Failed{attempt_, failure});
 }
 
 // A second Ctrl-C kills the ranks of all nodes.
@@ -115,17 +117,18 @@ SharedTime SharedRun::time_of_failure() const {
   return time;
 }
 
-// The ranks here were ending already when the front process was lost.
+// The ranks here may be ending already. On the first node, the others may go on without it.
 void SharedRun::tell_departure() {
   Verdict departure = sources_.state.verdict;
-  departure.cause = Cause::front_lost;
+  const bool for_this_reason = std::exchange(departure.cause, Cause::front_lost) == Cause::front_lost;
   departure.rank.reset();
-  sources_.nodes.send(Failed{attempt_, failure_here(departure, sources_.nodes.shared(Clock::now()))});
+  const NodeFailure failure = failure_here(departure, sources_.nodes.shared(Clock::now()));
+  if (!sources_.nodes.hand_over(failure) && !for_this_reason) sources_.nodes.send(Failed{attempt_, failure});
 }
 
 void SharedRun::look_at(const Event& event) {
   const Verdict& verdict = sources_.state.verdict;
-  if (std::holds_alternative<FrontLost>(event) && verdict.cause != Cause::front_lost) tell_departure();
+  if (std::holds_alternative<FrontLost>(event)) tell_departure();
   const auto* signal = std::get_if<SignalReceived>(&event);
   const bool continues =
       signal != nullptr && signal->signal == SIGCONT;  // ranks may have failed while all were stopped

@@ -154,5 +154,82 @@ TEST_CASE("a node that takes over and does not see the checkpoints ends the run 
   CHECK(cluster.nothing_left());
 }
 
+// Three nodes that meet at the first one. Which of the others takes over depends on the order in which they came.
+class MeetingByMaster {
+ public:
+  static constexpr int kNodes = 3;
+
+  explicit MeetingByMaster(const Namespaces& network) : cluster(kNodes, &network) {
+    for (int node = 0; node < kNodes; ++node) start(node, 0, "log");
+  }
+  void start(int node, int master, const std::string& logs) {
+    cluster.start_exactly(
+        node, {"--nnodes=1:3", "--master=" + cluster.address(master) + ":" + std::to_string(cluster.port()),
+               "--nproc_per_node=1", "--grace=2", "--join_timeout=20", "--elastic_timeout=3",
+               "--log_dir=" + logs, "--", "sleep", "100"});
+  }
+  // The one that has taken over from node 0.
+  int first_node() const { return contains(cluster.errors(1), "this node takes over") ? 1 : 2; }
+  bool has_three_ranks() const {
+    const auto has = [&](const char* rank) { return cluster.shared().has(rank); };
+    return comes_true([&] { return has("3.0") && has("3.1") && has("3.2"); }, within(Cluster::kLimit));
+  }
+  bool go_on_without_first() {
+    return cluster.says(1, "the run goes on with 2 nodes") && cluster.says(2, "the run goes on with 2 nodes");
+  }
+
+  Cluster cluster;
+};
+
+TEST_CASE(
+    "with --master, a node that comes back finds the run that another node has taken over in its log folder") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network);
+  Cluster& cluster = meeting.cluster;
+  REQUIRE(meeting.has_three_ranks());
+  cluster.kill(0);
+  REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  meeting.start(0, 0, "log");
+  CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 20s),
+                cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
+}
+
+TEST_CASE("a node that takes over says with which --master other nodes find it, and they do") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network);
+  Cluster& cluster = meeting.cluster;
+  REQUIRE(meeting.has_three_ranks());
+  cluster.kill(0);
+  REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  const int first = meeting.first_node();
+  CHECK(cluster.says(first, "nodes that come from now on need --master=" + cluster.address(first) + ":" +
+                                std::to_string(cluster.port())));
+  meeting.start(0, first, "new");
+  CHECK_MESSAGE(cluster.says(first, "the run goes on with 3 nodes", 20s),
+                cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
+  cluster.send(1, SIGTERM);
+  for (int node = 0; node < 3; ++node) CHECK(cluster.end_of(node).code == 143);
+}
+
+TEST_CASE(
+    "when only the front process of the first node is killed, its ranks end and the other nodes go on") {
+  if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
+  const Namespaces network(3);
+  MeetingByMaster meeting(network);
+  Cluster& cluster = meeting.cluster;
+  REQUIRE(meeting.has_three_ranks());
+  ::kill(cluster.front(0), SIGKILL);
+  CHECK_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  CHECK(cluster.says(0, "this node leaves the run to the other nodes"));
+  CHECK(comes_true([&] { return cluster.left_on(0).empty(); }, within(20s)));
+  CHECK(cluster.report(0)["cause"] == "front_lost");
+  cluster.send(1, SIGTERM);
+  for (const int node : {1, 2}) CHECK(cluster.end_of(node).code == 143);
+}
+
 }  // namespace
 }  // namespace fleetrun::takeover_test
