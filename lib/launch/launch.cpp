@@ -159,7 +159,7 @@ int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
 std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, RunPlan& plan, const Allocation& allocation,
                                          const std::vector<std::string>& words) {
   const bool chosen = !options.key_file.value.empty() || options.insecure.value;
-  options.given_key = chosen ? find_node_key(options, plan.environment) : make_run_key();
+  options.given_key = chosen ? find_node_key(options, plan.environment).key : make_run_key();
   auto others = std::make_unique<OtherNodes>(plan_start(options, allocation, words, plan.environment));
   plan.starter_news = others->news_fd();
   return others;

@@ -11,6 +11,7 @@
 
 #include "base/error/error.h"
 #include "base/system/unique_fd.h"
+#include "launch/nodes/munge.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -71,23 +72,34 @@ void make_secret(const std::string& folder, const std::string& path) {
   if (!written) throw home_error(problem, "writing", fresh);
 }
 
-}  // namespace
-
-RunKey find_node_key(const LaunchOptions& options, const Environment& environment) {
-  if (options.given_key) return *options.given_key;
-  if (options.insecure.value) return key_of("insecure");
-  std::string path = options.key_file.value;
-  const bool named = !path.empty();
-  const std::string folder = environment.get_or("HOME", "") + "/.fleetrun";
-  if (!named) path = folder + "/key";
+RunKey key_at_home(const std::string& folder) {
+  const std::string path = folder + "/key";
   UniqueFd fd = open_key(path);
-  if (!fd && errno == ENOENT && !named) {
+  if (!fd && errno == ENOENT) {
     make_secret(folder, path);
     fd = open_key(path);
   }
-  if (!fd)
-    throw named ? file_error(errno, "reading the key", path) : home_error(errno, "reading the key", path);
+  if (!fd) throw home_error(errno, "reading the key", path);
   return key_of(read_secret(fd, path));
+}
+
+}  // namespace
+
+NodeKey find_node_key(const LaunchOptions& options, const Environment& environment) {
+  if (options.given_key) return {*options.given_key};
+  if (options.insecure.value) return {key_of("insecure")};
+  if (const std::string& path = options.key_file.value; !path.empty()) {
+    const UniqueFd fd = open_key(path);
+    if (!fd) throw file_error(errno, "reading the key", path);
+    return {key_of(read_secret(fd, path))};
+  }
+  try {
+    return {key_at_home(environment.get_or("HOME", "") + "/.fleetrun"), true};
+  } catch (const Error& error) {
+    const bool unsafe = error.kind() == ErrorKind::protocol;
+    if (unsafe || !make_credential("does it work").problem.empty()) throw;
+    return {make_run_key(), true};
+  }
 }
 
 RunKey derive_rank_key(const RunKey& node_key, const std::string& run_id) {

@@ -14,6 +14,7 @@
 #include "base/error/error.h"
 #include "base/system/peer_watch.h"
 #include "base/system/socket_address.h"
+#include "launch/nodes/munge.h"
 #include "launch/nodes/node_server.h"
 
 namespace fleetrun::launch {
@@ -31,7 +32,7 @@ std::int64_t in_ns(TimePoint time) { return time.time_since_epoch() / std::chron
 
 }  // namespace
 
-NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener,
+NodeLink::NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
                    Kind kind)
     : loop_(loop),
       first_node_(first_node),
@@ -88,6 +89,7 @@ void NodeLink::on_connected() {
   hello_ = {.identity = {.run_id = std::string(first ? kFirstNode : kSuccessor)}, .nonce = make_nonce()};
   loop_.watch_readable(fd_.get(), [this] { read(); });
   output_ += wire::encode(hello_);
+  challenge_.reset();
   timer_.call_at(Clock::now() + kAnswerPatience,
                  [this] { problem_ = "something listens there and does not answer as fleetrun does"; });
   write();
@@ -127,23 +129,50 @@ void NodeLink::on_frame(const wire::Message& message) {
     beat();
     return listener_.on_open();
   }
+  if (const auto* credential = std::get_if<wire::Value>(&message); credential != nullptr && challenge_)
+    return take_key(credential->value);
+  if (const auto* refused = std::get_if<wire::Refused>(&message); refused != nullptr && challenge_)
+    return fail_over_key(refused->why);
   const auto* frame = std::get_if<wire::Set>(&message);
   const auto said = frame == nullptr ? std::nullopt : decode_from_first(*frame);
   if (!said) return lose("it sent a message that no first node sends");
   hear(*said);
 }
 
+bool NodeLink::is_proven_by(const wire::Challenge& challenge) const {
+  return equal_in_constant_time(challenge.proof, wire::proof_of_store(key_.key, hello_, challenge.nonce));
+}
+
 void NodeLink::prove(const wire::Challenge& challenge) {
-  const bool same_key =
-      equal_in_constant_time(challenge.proof, wire::proof_of_store(key_, hello_, challenge.nonce));
-  if (!same_key && kind_ == Kind::successor) return retry("it has another key");
-  if (!same_key)
-    throw Error(
-        ErrorKind::protocol, fmt::format("{} has another key than this node", first_node_.describe()),
-        fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
-                    bracketed(first_node_.host)));
-  output_ += wire::encode(wire::Proof{wire::proof_of_rank(key_, hello_, challenge.nonce)});
+  if (is_proven_by(challenge)) {
+    output_ += wire::encode(wire::Proof{wire::proof_of_rank(key_.key, hello_, challenge.nonce)});
+  } else {
+    if (!key_.by_munge || challenge_)
+      return fail_over_key(challenge_ ? "it sent the key of another run" : "");
+    challenge_ = challenge;
+    output_ += wire::encode(wire::Get{0, std::string(kCredential)});
+  }
   write();
+}
+
+// The other end has proven with its challenge that it knows the key in the credential.
+void NodeLink::take_key(const std::string& credential) {
+  const MungeAnswer answer = open_credential(credential);
+  if (!answer.problem.empty()) return fail_over_key(answer.problem);
+  if (answer.text.size() != RunKey::kBytes) return fail_over_key("it sent no key");
+  std::ranges::copy(answer.text, key_.key.bytes.begin());
+  prove(*challenge_);
+}
+
+void NodeLink::fail_over_key(const std::string& munge_problem) {
+  if (kind_ == Kind::successor) return retry("it has another key");
+  const std::string by_munge =
+      munge_problem.empty() ? "" : fmt::format("; MUNGE does not share it: {}", munge_problem);
+  throw Error(
+      ErrorKind::protocol,
+      fmt::format("{} has another key than this node{}", first_node_.describe(), by_munge),
+      fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
+                  bracketed(first_node_.host)));
 }
 
 void NodeLink::hear(const FromFirst& message) {

@@ -1,17 +1,18 @@
 // A node's end of its connection to the first node: tries to connect until the first node answers, sends a beat every
-// second, and estimates the first node's clock. It never blocks the loop. When the first node has another key,
-// a callback of the loop throws Error(protocol).
+// second, and estimates the first node's clock. It never blocks the loop. When the first node has another key and does not give it to
+// us through MUNGE, a callback of the loop throws Error(protocol).
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
-#include "base/run/run_key.h"
 #include "base/run/store_protocol.h"
 #include "base/system/endpoint.h"
 #include "base/system/unique_fd.h"
 #include "launch/loop/event_loop.h"
 #include "launch/loop/timer.h"
+#include "launch/nodes/node_key.h"
 #include "launch/nodes/node_messages.h"
 
 namespace fleetrun::launch {
@@ -36,7 +37,7 @@ class NodeLink {
   };
 
   // The host of `first_node` is a numeric address. `loop` outlives the link.
-  NodeLink(EventLoop& loop, const Endpoint& first_node, const RunKey& key, Listener listener,
+  NodeLink(EventLoop& loop, const Endpoint& first_node, const NodeKey& key, Listener listener,
            Kind kind = Kind::first);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
@@ -48,6 +49,7 @@ class NodeLink {
   bool is_open() const { return state_ == State::open; }
   const std::string& problem() const { return problem_; }  // why the link is not open
   bool has_failed() const { return tries_ > 0; }           // to connect, at least once
+  const RunKey& key() const { return key_.key; }           // perhaps the other end's
   TimePoint last_heard() const { return last_heard_; }
   void close();  // stops reading and writing
 
@@ -60,6 +62,9 @@ class NodeLink {
   void read();
   void take_frames();
   void on_frame(const store_protocol::Message& message);
+  bool is_proven_by(const store_protocol::Challenge& challenge) const;
+  void take_key(const std::string& credential);
+  void fail_over_key(const std::string& munge_problem);
   void prove(const store_protocol::Challenge& challenge);
   void hear(const FromFirst& message);
   void set_clock(const Echo& echo);
@@ -69,7 +74,7 @@ class NodeLink {
 
   EventLoop& loop_;
   const Endpoint first_node_;
-  const RunKey key_;
+  NodeKey key_;
   const Listener listener_;
   const Kind kind_;
   State state_ = State::connecting;
@@ -77,6 +82,7 @@ class NodeLink {
   Timer timer_;  // for the next try to connect, later for the next beat
   Clock::duration pause_;
   store_protocol::Hello hello_;
+  std::optional<store_protocol::Challenge> challenge_;  // of an end with another key, which we asked for
   std::string input_, output_;
   std::string problem_ = "no connection yet";
   TimePoint last_heard_, last_beat_;

@@ -5,7 +5,7 @@
 
 namespace fleetrun::launch {
 
-NodeSearch::NodeSearch(EventLoop& loop, const RunKey& key, NodeLink::Listener listener, Found found)
+NodeSearch::NodeSearch(EventLoop& loop, const NodeKey& key, NodeLink::Listener listener, Found found)
     : loop_(loop), key_(key), listener_(std::move(listener)), found_(std::move(found)) {}
 
 void NodeSearch::ask(const Endpoint& node) {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "base/run/run_key.h"
 #include "base/system/endpoint.h"
 #include "launch/loop/event_loop.h"
+#include "launch/nodes/node_key.h"
 #include "launch/nodes/node_link.h"
 
 namespace fleetrun::launch {
@@ -17,13 +17,14 @@ class NodeSearch {
   using Found = std::function<void(std::unique_ptr<NodeLink> link)>;
 
   // `listener`: of the link that is found; its on_open is not called. All outlive the search.
-  NodeSearch(EventLoop& loop, const RunKey& key, NodeLink::Listener listener, Found found);
+  NodeSearch(EventLoop& loop, const NodeKey& key, NodeLink::Listener listener, Found found);
   NodeSearch(const NodeSearch&) = delete;
   NodeSearch& operator=(const NodeSearch&) = delete;
 
-  void ask(const Endpoint& node);  // does nothing when it is being asked
-  void end() { links_.clear(); }   // asks nobody any more
-  bool all_failed() const;         // each node was asked at least once, and none answered
+  void use(const NodeKey& key) { key_ = key; }  // from now on
+  void ask(const Endpoint& node);               // does nothing when it is being asked
+  void end() { links_.clear(); }                // asks nobody any more
+  bool all_failed() const;                      // each node was asked at least once, and none answered
 
  private:
   struct Asked {
@@ -34,7 +35,7 @@ class NodeSearch {
   void found(const Endpoint& node);
 
   EventLoop& loop_;
-  const RunKey key_;
+  NodeKey key_;
   const NodeLink::Listener listener_;
   const Found found_;
   std::vector<Asked> links_;

@@ -8,6 +8,7 @@
 
 #include "launch/loop/listen_on.h"
 #include "launch/loop/read_frames.h"
+#include "launch/nodes/munge.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t kMostStrangers = 64;
 
 }  // namespace
 
-NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options)
+NodeServer::NodeServer(EventLoop& loop, UniqueFd listener, const NodeKey& key, CoordinatorOptions options)
     : loop_(loop),
       key_(key),
       kind_(options.takes_over ? kSuccessor : kFirstNode),
@@ -74,16 +75,29 @@ void NodeServer::shake_hands(PeerId id, Node& node, const wire::Message& message
       return peers_.drop(id, fmt::format("it looks for {}, and here are {}", hello->identity.run_id, kind_));
     node.hello = *hello;
     return peers_.send(
-        id, wire::encode(wire::Challenge{node.nonce, wire::proof_of_store(key_, *hello, node.nonce)}));
+        id, wire::encode(wire::Challenge{node.nonce, wire::proof_of_store(key_.key, *hello, node.nonce)}));
   }
+  if (const auto* get = std::get_if<wire::Get>(&message);
+      get != nullptr && get->key == kCredential && node.hello && !std::exchange(node.has_credential, true))
+    return give_credential(id, get->id);
   const auto* proof = std::get_if<wire::Proof>(&message);
   if (proof == nullptr || !node.hello) return peers_.drop(id, "it sent a message out of turn");
-  if (!equal_in_constant_time(proof->proof, wire::proof_of_rank(key_, *node.hello, node.nonce)))
+  if (!equal_in_constant_time(proof->proof, wire::proof_of_rank(key_.key, *node.hello, node.nonce)))
     return peers_.drop(id, "wrong proof of the key");
   node.proven = true;
   node.last_heard = Clock::now();
   peers_.trust(id);
   peers_.send(id, wire::encode(wire::Welcome{}));
+}
+
+// Only processes of our user can open it, and they might read the key in our home as well.
+void NodeServer::give_credential(PeerId id, std::uint32_t question) {
+  MungeAnswer answer = {.text = {},
+                        .problem = "the first node got its key from --key_file or another fleetrun"};
+  if (key_.by_munge) answer = make_credential({key_.key.bytes.begin(), key_.key.bytes.end()});
+  if (answer.problem.empty()) return peers_.send(id, wire::encode(wire::Value{question, answer.text}));
+  peers_.send(id, wire::encode(wire::Refused{answer.problem}));
+  peers_.drop_when_sent(id, "it asked for a credential of MUNGE: " + answer.problem);
 }
 
 void NodeServer::abandon() {

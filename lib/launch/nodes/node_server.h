@@ -17,6 +17,7 @@
 #include "launch/loop/peer_server.h"
 #include "launch/loop/timer.h"
 #include "launch/nodes/coordinator.h"
+#include "launch/nodes/node_key.h"
 #include "launch/nodes/node_questions.h"
 
 namespace fleetrun::launch {
@@ -24,12 +25,14 @@ namespace fleetrun::launch {
 constexpr auto kNodeBeat = std::chrono::seconds(1);     // between beats
 constexpr auto kNodeSilence = std::chrono::seconds(4);  // then a node counts as lost
 // For whom a node looks, in the handshake: the first node of a run, or one that has taken over.
+constexpr std::string_view kCredential =
+    "credential of MUNGE";  // a node with another key asks for it after the Challenge
 constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on";
 
 class NodeServer {
  public:
   // `listener` is already listening. `loop` outlives the server.
-  NodeServer(EventLoop& loop, UniqueFd listener, const RunKey& key, CoordinatorOptions options);
+  NodeServer(EventLoop& loop, UniqueFd listener, const NodeKey& key, CoordinatorOptions options);
   ~NodeServer();
   NodeServer(const NodeServer&) = delete;
   NodeServer& operator=(const NodeServer&) = delete;
@@ -51,11 +54,13 @@ class NodeServer {
     Nonce nonce{};
     std::optional<store_protocol::Hello> hello;
     bool proven = false;
+    bool has_credential = false;
     TimePoint last_heard;
   };
 
   void on_message(PeerId id, const store_protocol::Message& message);
   void shake_hands(PeerId id, Node& node, const store_protocol::Message& message);
+  void give_credential(PeerId id, std::uint32_t question);
   void on_drop(const Peer& peer, const std::string& why);
   void look_for_silence();
   void perform(const Coordinator::Actions& actions);
@@ -63,7 +68,7 @@ class NodeServer {
   void wake_later();
 
   EventLoop& loop_;
-  const RunKey key_;
+  const NodeKey key_;
   const std::string_view kind_;  // kFirstNode or kSuccessor
   Coordinator coordinator_;
   NodeQuestions questions_;

@@ -243,12 +243,20 @@ std::string NodeSession::describe_wait() const {
 
 void NodeSession::on_open() {
   if (!taking_over_ && !server_) search_.end();
+  take_key_of_first();
   Join join = options_.join;
   if (join.address.empty()) join.address = link_->local_address();
   join.seen = seen_;
   link_->send(join);
   if (!taking_over_) return;
   for (const FromNode& message : std::exchange(taking_over_->unsent, {})) link_->send(message);
+}
+
+void NodeSession::take_key_of_first() {
+  if (link_->key() == options_.key.key) return;
+  say_(fmt::format("{} has given its key to this node through MUNGE", place_of_first()));
+  options_.key.key = link_->key();
+  search_.use(options_.key);
 }
 
 void NodeSession::report_to(EventQueue& events, Say say) {

@@ -10,6 +10,7 @@
 
 #include "base/run/run_key.h"
 #include "launch/loop/event_loop.h"
+#include "launch/nodes/node_key.h"
 #include "launch/nodes/node_link.h"
 #include "launch/nodes/node_messages.h"
 #include "launch/nodes/node_search.h"
@@ -24,7 +25,7 @@ namespace fleetrun::launch {
 
 struct NodeSessionOptions {
   Membership members;
-  RunKey key;
+  NodeKey key;
   Join join;            // an empty `address` is filled in when the node connects
   std::string run_id;   // of the run, if this is the first node
   std::string command;  // starts each other node, too; "": each needs its own command
@@ -68,8 +69,8 @@ class NodeSession {
   // Between two attempts: placed() becomes what the first node has sent for the next attempt. False: nothing has.
   bool take_places();
   bool is_first() const { return placed_->node_rank == 0; }
-  std::string own_address() const;  // numeric
-  const RunKey& key() const { return options_.key; }
+  std::string own_address() const;                        // numeric
+  const RunKey& key() const { return options_.key.key; }  // of the run, once this node has joined
   std::string name_of_first() const;
   std::string own_name() const;  // "node 1 (10.0.0.2)"
 
@@ -121,6 +122,7 @@ class NodeSession {
   void join_again();
   void serve();
   void on_open();
+  void take_key_of_first();
   void on_places(const Places& places);
   void on_message(const FromFirst& message);
   void on_lost(const std::string& why);

@@ -37,7 +37,7 @@ std::vector<std::string> addresses_of_earlier_run(const std::string& log_folder)
 NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, const ExitReport& report) {
   const LaunchOptions& options = plan.options;
   const Membership& members = *plan.members;
-  const RunKey key = find_node_key(options, plan.environment);
+  const NodeKey key = find_node_key(options, plan.environment);
   return {.members = members,
           .key = key,
           .join = {.address = members.host,
