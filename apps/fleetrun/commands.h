@@ -3,13 +3,17 @@
 #pragma once
 #include "base/system/environment.h"
 #include "launch/cli/read_flags.h"
+#include "launch/starters/agent.h"
 
 namespace fleetrun {
 
 using launch::FoundFlags;
 
+constexpr const char* kDoctorName = "doctor";
+
 int run_config_command(const FoundFlags& found, const Environment& environment);
 int run_doctor_command(const FoundFlags& found, const Environment& environment);
+int run_doctor_agent(const FoundFlags& found, const Environment& environment, const launch::Agent& agent);
 int run_export_command(const FoundFlags& found, const Environment& environment);
 int run_bench_command(const FoundFlags& found, const Environment& environment);
 int run_logs_command(const FoundFlags& found, const Environment& environment);

@@ -14,6 +14,7 @@
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
 #include "base/text/suggest.h"
+#include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/help.h"
 #include "launch/launch.h"
@@ -29,8 +30,11 @@ namespace {
 using launch::Subcommand;
 using Words = std::vector<std::string>;
 
-int run_subcommand(const Subcommand& subcommand, const Words& words, const Environment& environment) {
+// Agents run only the doctor.
+int run_subcommand(const Subcommand& subcommand, const Words& words, const Environment& environment,
+                   const launch::Agent* agent) {
   const launch::FoundFlags found = read_flags(subcommand, words);
+  if (agent != nullptr) return run_doctor_agent(found, environment, *agent);
   if (!found.has("--help")) return subcommand.run(found, environment);
   print_answer(subcommand_help(subcommand));
   return 0;
@@ -49,9 +53,9 @@ int run_subcommand(const Subcommand& subcommand, const Words& words, const Envir
 // `agent`: this fleetrun was started by the one on the first node. Null: by the user.
 int run(launch::CalledAs called_as, const Words& arguments, const launch::Agent* agent = nullptr) {
   const Environment environment = Environment::of_this_process();
-  if (called_as == launch::CalledAs::fleetrun && !arguments.empty() && agent == nullptr)
+  if (called_as == launch::CalledAs::fleetrun && !arguments.empty())
     if (const Subcommand* subcommand = subcommand_called(subcommands(), arguments.front()))
-      return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment);
+      return run_subcommand(*subcommand, {arguments.begin() + 1, arguments.end()}, environment, agent);
   const launch::SchedulerFacts facts = {environment, launch::read_node_list};
   std::optional<launch::Allocation> allocation;
   const launch::CommandLine line = launch::parse_launch_options(

@@ -36,9 +36,9 @@ Flag ranks_flag(const char* help) { return {.names = {"--rank"}, .argument = "RA
 std::vector<Flag> doctor_flags() {
   static launch::LaunchOptions options;  // the rows refer to it
   const std::vector<std::string> shown = {
-      "--ips",          "--hosts",       "--hostfile",       "--nnodes",        "--master",
-      "--node_rank",    "--master_addr", "--master_port",    "--rdzv_endpoint", "--scheduler",
-      "--join_timeout", "--key_file",    "--nproc_per_node", "--start_port",    "--log_dir"};
+      "--ips",         "--hosts",          "--hostfile",      "--nnodes",    "--master",   "--node_rank",
+      "--master_addr", "--master_port",    "--rdzv_endpoint", "--scheduler", "--start_by", "--join_timeout",
+      "--key_file",    "--nproc_per_node", "--start_port",    "--log_dir"};
   std::vector<Flag> flags = {json_flag()};
   for (Flag& flag : launch::launch_flags(options)) {
     if (flag.name() == "--help") continue;
@@ -77,12 +77,13 @@ std::vector<Subcommand> make_subcommands() {
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_config_command},
-      {.name = "doctor",
+      {.name = kDoctorName,
        .arguments = "[--json] [flags of the run] [script.py|program|job.json]",
        .summary = "Examine the nodes of a run before its start: network, clocks, CPUs, disks, programs",
        .details =
-           "Start it on every node with the flags of the run. The first node prints a table within about 10 s, and names each node that "
-           "differs or is slow. The exit code is 0, or 75 if something is wrong.",
+           "Start it with the flags of the run, where you would start the run: on every node, or once where fleetrun starts the other "
+           "nodes itself. The first node prints a table within about 10 s, and names each node that differs or is slow. The exit code is 0, "
+           "or 75 if something is wrong.",
        .flags = doctor_flags(),
        .completes = Completes::files,
        .most_words = kAnyNumber,

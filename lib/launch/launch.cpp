@@ -156,19 +156,21 @@ int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
 }
 
 // The key of this run needs no file, because it goes to the other nodes with the order to start.
-std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, RunPlan& plan, const Allocation& allocation,
+// Null: another fleetrun has started this one, or something else starts all nodes.
+std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, const Environment& environment,
+                                         const std::optional<Allocation>& allocation,
                                          const std::vector<std::string>& words) {
+  if (!allocation || allocation->start_by == StartBy::none || options.given_key) return nullptr;
   const bool chosen = !options.key_file.value.empty() || options.insecure.value;
-  options.given_key = chosen ? find_node_key(options, plan.environment).key : make_run_key();
-  auto others = std::make_unique<OtherNodes>(plan_start(options, allocation, words, plan.environment));
-  plan.starter_news = others->news_fd();
-  return others;
+  options.given_key = chosen ? find_node_key(options, environment).key : make_run_key();
+  return std::make_unique<OtherNodes>(plan_start(options, *allocation, words, environment));
 }
 
 // ---- fleetrun doctor.
 
 constexpr int kFirstUsualPort = 6070;                       // of PaddlePaddle's ranks
 constexpr auto kDoctorsPatience = std::chrono::seconds(5);  // the whole examination takes 10 s
+constexpr auto kStartPatience = std::chrono::seconds(15);   // the same when the nodes have to be started
 
 std::vector<std::string> data_lists_of(const job::JobSpec& spec) {
   std::vector<std::string> lists;
@@ -222,6 +224,11 @@ ExaminedRun examined_run(const PreflightRequest& request, const std::optional<Me
   if (job->spec.checkpoint.dir) run.folders.emplace_back("checkpoint.dir", *job->spec.checkpoint.dir);
   run.data_lists = data_lists_of(job->spec);
   return run;
+}
+
+Clock::duration doctors_patience(const LaunchOptions& options) {
+  if (options.join_timeout.origin != Origin::fallback) return options.join_timeout.value;
+  return options.given_key ? kStartPatience : kDoctorsPatience;
 }
 
 // --preflight: all nodes wait for each other as long as for the run.
@@ -280,6 +287,7 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   const Program program = find_program(requested_program(options), environment);
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const HostFacts host = probe(options);
+  note_flags_of_several_nodes(options);
   const std::optional<Membership> members = find_members(options, host);
   if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
@@ -293,12 +301,10 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);
     print_answer(dry_run(plan));
-  note_flags_of_several_nodes(options);
     return 0;
   }
-  std::unique_ptr<OtherNodes> others;
-  if (allocation && allocation->start_by != StartBy::none && !options.given_key)
-    others = start_others(options, plan, *allocation, words);
+  const std::unique_ptr<OtherNodes> others = start_others(options, environment, allocation, words);
+  if (others) plan.starter_news = others->news_fd();
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);
@@ -308,7 +314,8 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
 }
 
 int examine(LaunchOptions options, const Environment& environment,
-            const std::optional<Allocation>& allocation, DoctorOutput output) {
+            const std::optional<Allocation>& allocation, const std::vector<std::string>& words,
+            DoctorOutput output) {
   if (stays_out(options, allocation)) return 0;
   check_can_start(options, allocation);
   if (options.log_dir.value.empty()) options.log_dir.value = environment.get_or("TMPDIR", "/tmp");
@@ -322,15 +329,18 @@ int examine(LaunchOptions options, const Environment& environment,
   ExaminedRun run = examined_run({options, environment, embedded, cluster}, members, job);
   run.job_problem = problem;
   if (problem.empty()) run.terms = examined_terms(options, cluster, job);
-  const bool patient = options.join_timeout.origin != Origin::fallback;
-  return run_doctor({.options = options,
-                     .environment = environment,
-                     .cluster = cluster,
-                     .members = members,
-                     .host = host.name,
-                     .run = run,
-                     .join_timeout = patient ? options.join_timeout.value : Clock::duration(kDoctorsPatience),
-                     .output = output});
+  const std::unique_ptr<OtherNodes> others = start_others(options, environment, allocation, words);
+  const int code = run_doctor({.options = options,
+                               .environment = environment,
+                               .cluster = cluster,
+                               .members = members,
+                               .host = host.name,
+                               .run = run,
+                               .join_timeout = doctors_patience(options),
+                               .output = output,
+                               .starter_news = others ? others->news_fd() : -1});
+  if (others) others->run_has_ended();
+  return code;
 }
 
 int launch_worker_program(const LaunchOptions& options, const std::vector<std::string>& words,

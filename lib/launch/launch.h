@@ -17,10 +17,11 @@ int launch(LaunchOptions options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
 
-// `fleetrun doctor`: examines the nodes on which launch() would start the run, and starts none. `options.program` may be empty. Returns
-// what run_doctor() returns.
+// `fleetrun doctor`: examines the nodes on which launch() would start the run. `options.program` may be empty. `words` start the doctor on the
+// other nodes. Returns what run_doctor() returns.
 int examine(LaunchOptions options, const Environment& environment,
-            const std::optional<Allocation>& allocation, DoctorOutput output);
+            const std::optional<Allocation>& allocation, const std::vector<std::string>& words,
+            DoctorOutput output);
 
 // The same as launch() for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

@@ -122,6 +122,21 @@ TEST_CASE("in a batch script a node that cannot start ends the job at once, with
   CHECK_MESSAGE(contains(end.out, "log.node1"), end.out);
 }
 
+TEST_CASE("in a batch script fleetrun doctor starts itself on the other node, and its table has both") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Site site;
+  site.folder.write("script.sh",
+                    "#!/bin/bash\n\"$fleetrun\" doctor --json --device=cpu --nproc_per_node=1 > answer\n"
+                    "\"$fleetrun\" doctor --device=cpu --nproc_per_node=1\ntrue\n");
+  const ChildResult end =
+      site.run("job=$(sbatch --parsable -N2 --output=out script.sh); await $job COMPLETED; cat out");
+  CHECK_MESSAGE(end.code == 0, end.out, end.err);
+  const nlohmann::json answer = nlohmann::json::parse(site.folder.read("answer"));
+  CHECK_MESSAGE(answer["nodes"].size() == 2, end.out);
+  CHECK_MESSAGE(answer["links"].size() == 2, end.out);
+  for (const char* node : {"n1", "n2"}) CHECK_MESSAGE(contains(end.out, node), end.out);
+}
+
 TEST_CASE("scancel of a batch script with a plain fleetrun ends both nodes with 143, and leaves no process") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Site site;

@@ -57,8 +57,15 @@ class Job {
     folder_.write("nodes", "n1\nn1\nn2\nn2\nn3\nn3\n");
   }
 
-  std::unique_ptr<ChildProcess> start(const Words& flags, const Words& program,
-                                      std::map<std::string, std::string> variables) const {
+  std::unique_ptr<ChildProcess> start(Words flags, const Words& program,
+                                      const std::map<std::string, std::string>& variables) const {
+    flags.emplace_back("--");
+    flags.insert(flags.end(), program.begin(), program.end());
+    return start_words("--cgroup=none", flags, variables);
+  }
+  // The first word may be the name of a subcommand.
+  std::unique_ptr<ChildProcess> start_words(const std::string& first, const Words& others,
+                                            std::map<std::string, std::string> variables) const {
     Words words = {"/usr/bin/env",
                    "unshare",
                    "-m",
@@ -67,18 +74,20 @@ class Job {
                    "mount --bind \"$0\" /etc/hosts; exec \"$@\"",
                    folder_ / "names",
                    FLEETRUN_BINARY,
-                   "--cgroup=none",
+                   first,
                    "--nproc_per_node=1",
                    "--master_port=" + std::to_string(meeting_)};
-    words.insert(words.end(), flags.begin(), flags.end());
-    words.emplace_back("--");
-    words.insert(words.end(), program.begin(), program.end());
+    words.insert(words.end(), others.begin(), others.end());
     variables.insert({{"PATH", (folder_ / "bin") + ":" + std::getenv("PATH")},
                       {"HOME", folder_ / "home"},
                       {"JOB_OUTPUT", folder_ / "output"},
                       {"OF_THE_SCRIPT", "yes"}});
     return std::make_unique<ChildProcess>(words,
                                           ChildOptions{.folder = folder_ / "work", .environment = variables});
+  }
+  // fleetrun doctor, as a job of LSF.
+  ChildResult examine_lsf(const Words& flags) const {
+    return start_words("doctor", flags, {{"LSB_MCPU_HOSTS", "n1 2 n2 2 n3 2"}, {"LSB_JOBID", "7"}})->wait();
   }
   ChildResult run_pbs(const Words& flags, const Words& program) const {
     return start(flags, program, {{"PBS_NODEFILE", folder_ / "nodes"}, {"PBS_JOBID", "7.server"}})->wait();
@@ -132,6 +141,28 @@ TEST_CASE("with --preflight the other nodes start first, and then all of them ar
   const ChildResult bad = job.run_lsf({"--preflight", "--device=cpu"}, {"sleep", "60"});
   CHECK(bad.code == 75);
   CHECK_MESSAGE(contains(bad.err, "node 2 (n3): blaunch exited with code 5"), bad.err);
+}
+
+TEST_CASE("fleetrun doctor starts itself on the other nodes of a job, and its table has all of them") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  const ChildResult end = job.examine_lsf({"--device=cpu", "--json"});
+  CHECK_MESSAGE((end.code == 0 || end.code == 75), end.code, end.err);  // this machine may be slow
+  const nlohmann::json answer = nlohmann::json::parse(end.out);
+  CHECK_MESSAGE(answer["nodes"].size() == 3, end.out);
+  CHECK_MESSAGE(answer["links"].size() == 6, end.out);
+}
+
+TEST_CASE("fleetrun doctor examines the other nodes when one cannot be started, and says why it cannot") {
+  if (const auto why = missing()) LEAVE_OUT(*why);
+  const Job job;
+  job.folder().write("output.without_n3", "");
+  const ChildResult end = job.examine_lsf({"--device=cpu", "--join_timeout=5"});
+  CHECK(end.code == 75);
+  CHECK_MESSAGE(
+      contains(end.err, "doctor: node 2 (n3): blaunch exited with code 5: blaunch: n3 does not answer"),
+      end.err);
+  CHECK_MESSAGE(contains(end.out, "n2"), end.out, end.err);
 }
 
 TEST_CASE("the file with the key for pbsdsh is private and goes with the run") {

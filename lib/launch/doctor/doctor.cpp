@@ -140,9 +140,13 @@ int examine_together(const DoctorRequest& request, NodeFacts facts) {
   std::optional<DoctorsWord> word;
   session.answer_with(
       [&](const std::string& question, const std::string&) { return answer_probe(question, facts, word); });
+  bool joined = false;
   const LineReader news(loop, request.starter_news, [&](std::string_view line) {
     const StartProblem problem = parse_start_problem(line);
-    session.stop_waiting(problem.line, problem.exit_code);
+    if (request.output == DoctorOutput::findings)
+      session.stop_waiting(problem.line, problem.exit_code);
+    else if (!joined)  // the node is missing among those that are examined
+      say(problem.line);
   });
   if (const auto failure = session.join(front.read_end.get())) {
     if (has_met_a_run(request, *failure)) {
@@ -152,6 +156,7 @@ int examine_together(const DoctorRequest& request, NodeFacts facts) {
     log_line("fleetrun", failure->line);
     return failure->exit_code;
   }
+  joined = true;
   return session.is_first() ? lead(request, loop, session) : follow(request, loop, session, word);
 }
 
