@@ -147,6 +147,7 @@ void RunLoop::run() {
   } catch (const Error& error) {
     group_.end();
     if (shared_) shared_->leave(error);
+    metrics_.finish(report_.whole ? report_.whole->exit_code : error.exit_code());
     throw;
   }
   if (shared_) shared_->finish();
