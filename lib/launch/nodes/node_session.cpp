@@ -32,10 +32,11 @@ NodeFailure failure_while_joining(Cause cause, const std::string& line, int exit
           .exit_code = exit_code};
 }
 
-NodeFailure stopped_while_joining(int signal) {
-  NodeFailure failure = failure_while_joining(
-      Cause::stopped, fmt::format("stopped by {} before all nodes had joined", describe_signal(signal)),
-      kSignalExitCode + signal);
+NodeFailure stopped_while_joining(int signal, bool is_spare) {
+  const char* const when = is_spare ? "while this node was a spare" : "before all nodes had joined";
+  NodeFailure failure =
+      failure_while_joining(Cause::stopped, fmt::format("stopped by {} {}", describe_signal(signal), when),
+                            kSignalExitCode + signal);
   failure.signal = signal;
   return failure;
 }
@@ -50,16 +51,17 @@ NodeFailure front_lost_while_joining() {
 // Notices what can end the wait for the others: a signal, or the end of the front process.
 class Interruptions {
  public:
-  Interruptions(EventLoop& loop, int front_fd, std::optional<NodeFailure>& found)
+  Interruptions(EventLoop& loop, int front_fd, std::function<void()> on_front_lost,
+                std::function<void(int signal)> on_signal)
       : loop_(loop), front_fd_(front_fd) {
     signals_ = open_signal_fd(handled_signals());
-    loop_.watch_readable(front_fd_, [this, &found] {
+    loop_.watch_readable(front_fd_, [this, lost = std::move(on_front_lost)] {
       loop_.forget(front_fd_);
-      found = front_lost_while_joining();
+      lost();
     });
-    loop_.watch_readable(signals_.get(), [this, &found] {
+    loop_.watch_readable(signals_.get(), [this, stopped = std::move(on_signal)] {
       for (const ReceivedSignal& signal : read_signals(signals_.get()))
-        if (ends_a_run(signal.number)) found = stopped_while_joining(signal.number);
+        if (ends_a_run(signal.number)) stopped(signal.number);
     });
   }
   ~Interruptions() {
@@ -184,7 +186,9 @@ std::string NodeSession::own_name() const {
 }
 
 std::optional<NodeFailure> NodeSession::join(int front_fd) {
-  const Interruptions interruptions(loop_, front_fd, interruption_);
+  const Interruptions interruptions(
+      loop_, front_fd, [this] { interruption_ = front_lost_while_joining(); },
+      [this](int signal) { stop_waiting(signal); });
   const TimePoint deadline =
       Clock::now() + options_.join_timeout + (server_ ? kOwnAnswer : Clock::duration());
   TimePoint next_note = Clock::now() + kNoteEvery;
@@ -220,7 +224,10 @@ bool NodeSession::take_places() {
   return true;
 }
 
-void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal); }
+void NodeSession::stop_waiting(int signal) { interruption_ = stopped_while_joining(signal, is_spare()); }
+
+// The run has begun without this node.
+bool NodeSession::is_spare() const { return known_ && known_->node_rank < 0; }
 
 void NodeSession::stop_waiting(const std::string& why, int exit_code) {
   interruption_ = {
@@ -238,6 +245,7 @@ std::string NodeSession::describe_wait_for_first() const {
 std::string NodeSession::describe_wait() const {
   if (server_) return "waiting for " + server_->coordinator().missing();
   if (!link_->is_open()) return describe_wait_for_first();
+  if (is_spare()) return fmt::format("this node is a spare of the run that {} coordinates", name_of_first());
   return "waiting for " + (missing_.empty() ? name_of_first() : missing_);
 }
 

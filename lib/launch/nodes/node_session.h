@@ -62,7 +62,7 @@ class NodeSession {
   // The same for a node that could not be started.
   void stop_waiting(const std::string& why, int exit_code);
   bool is_over() const { return over_; }  // as the first node decided
-  // "waiting for node 1 (10.0.0.2)". On another node than the first, nodes may have joined up to 10 s ago.
+  // "waiting for node 1 (10.0.0.2)", or that this node is a spare. On another node than the first, nodes may have joined up to 10 s ago.
   std::string describe_wait() const;
 
   const Placed& placed() const { return *placed_; }
@@ -121,6 +121,7 @@ class NodeSession {
   void ask_others();
   void join_again();
   void serve();
+  bool is_spare() const;
   void on_open();
   void take_key_of_first();
   void on_places(const Places& places);
