@@ -304,7 +304,10 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
     return 0;
   }
   const std::unique_ptr<OtherNodes> others = start_others(options, environment, allocation, words);
-  if (others) plan.starter_news = others->news_fd();
+  if (others) {
+    plan.starter_news = others->news_fd();
+    plan.order_file = others->order_file();
+  }
   if (options.preflight.value)
     if (const int code = examine_before(plan, host, job); code != 0) return code;
   if (temporary) options.log_dir.value = make_temporary_folder(options.log_dir.value);

@@ -31,6 +31,7 @@ as_host() {
 constexpr const char* kPbsdsh = R"sh(
 [ "$1 $2" = "-u --" ] || { echo "pbsdsh: $*" >&2; exit 9; }
 shift 2
+stat -c '%a %n' "$HOME"/.fleetrun/* > "$JOB_OUTPUT.files"
 for node in n1 n2 n3; do (as_host $node "$@") </dev/null >>"$JOB_OUTPUT" 2>&1 & tasks="$tasks $!"; done
 for task in $tasks; do wait $task || code=$?; done
 exit ${code:-0}
@@ -165,12 +166,13 @@ TEST_CASE("fleetrun doctor examines the other nodes when one cannot be started, 
   CHECK_MESSAGE(contains(end.out, "n2"), end.out, end.err);
 }
 
-TEST_CASE("the file with the key for pbsdsh is private and goes with the run") {
+TEST_CASE("the file with the key for pbsdsh is private and gone when all nodes have joined") {
   if (const auto why = missing()) LEAVE_OUT(*why);
   const Job job;
-  const ChildResult end = job.run_pbs({}, {"sh", "-c", "stat -c '%a %n' \"$HOME\"/.fleetrun/* > files$RANK"});
+  const ChildResult end = job.run_pbs({}, {"sh", "-c", "ls -A \"$HOME\"/.fleetrun > files$RANK"});
   CHECK_MESSAGE(end.code == 0, end.err);
-  const std::string files = job.folder().read("work/files1");
+  CHECK(job.folder().read("work/files1").empty());
+  const std::string files = job.folder().read("output.files");
   CHECK_MESSAGE(files.starts_with("600 "), files);
   CHECK(files.find('\n') == files.size() - 1);
   CHECK(std::filesystem::is_empty(job.folder() / "home/.fleetrun"));

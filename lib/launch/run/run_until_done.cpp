@@ -84,6 +84,11 @@ int end_spare(const std::function<void(std::string_view line)>& say, const LogFo
   return 0;
 }
 
+// All nodes have read it, unless some may come later.
+void remove_order(const RunPlan& plan) {
+  if (!plan.order_file.empty() && !is_elastic(plan.options)) ::unlink(plan.order_file.c_str());
+}
+
 int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const LogFolder& logs,
                     const std::vector<std::string>& earlier_addresses, ExitReport& report) {
   const auto say = [](std::string_view line) { log_line("fleetrun", line); };
@@ -102,6 +107,7 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   });
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
   joined = true;
+  remove_order(plan);
   if (nodes.was_spare()) return end_spare(say, logs, report);
   report.run_id = nodes.placed().run_id;
   ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
@@ -116,6 +122,7 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
                                plan.members,
                                plan.terms,
                                plan.saves_when_stopped,
+                               plan.order_file,
                                plan.starter_news};
   RunLoop run = make_or_leave(nodes, [&] {
     return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &cluster}, logs, report);

@@ -191,7 +191,7 @@ StartPlan plan_start(const LaunchOptions& options, const Allocation& allocation,
   return plan;
 }
 
-OtherNodes::OtherNodes(const StartPlan& plan) {
+OtherNodes::OtherNodes(const StartPlan& plan) : order_file_(plan.order_file) {
   Pipe life = make_pipe(), news = make_pipe();
   std::fflush(nullptr);  // or both processes would write it
   pid_ = ::fork();
@@ -214,6 +214,7 @@ OtherNodes::~OtherNodes() {
   wait_for_starters();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  if (!order_file_.empty()) ::unlink(order_file_.c_str());  // when that process was killed
 }
 
 // A signal that ends a run makes the wait end at once, unless it is the one that ended the run.

@@ -38,6 +38,7 @@ class OtherNodes {
   OtherNodes& operator=(const OtherNodes&) = delete;
 
   int news_fd() const { return news_.get(); }  // a line for each StartProblem
+  const std::string& order_file() const { return order_file_; }
   // The run has ended on all nodes, so starters that still run after some seconds hang. Otherwise the nodes get their time to end.
   void run_has_ended() { run_ended_ = true; }
 
@@ -45,7 +46,8 @@ class OtherNodes {
   void write(char word) const;
   void wait_for_starters() const;
 
-  UniqueFd life_;  // while it is open in any process, the other nodes run
+  const std::string order_file_;  // which holds the key of the run
+  UniqueFd life_;                 // while it is open in any process, the other nodes run
   UniqueFd news_;
   pid_t pid_ = -1;
   bool run_ended_ = false;
