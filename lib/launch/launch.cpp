@@ -35,6 +35,7 @@
 #include "launch/process/guardian.h"
 #include "launch/run/dry_run.h"
 #include "launch/run/run_until_done.h"
+#include "launch/run/tell_first_node.h"
 #include "launch/schedulers/settle_nodes.h"
 #include "launch/schedulers/topology.h"
 #include "launch/starters/other_nodes.h"
@@ -271,12 +272,17 @@ HostFacts probe(const LaunchOptions& options) {
   return host;
 }
 
-}  // namespace
+// Nothing starts here, and the other nodes of the run wait for this one.
+void tell_others(const LaunchOptions& options, const Environment& environment, const Error& error) {
+  if (!asks_for_several_nodes(options) || !options.dry_run.value.empty()) return;
+  try {
+    tell_first_node(*find_members(options, probe_host()), options, environment, error);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): this node does not know where the others are
+  }
+}
 
-int launch(LaunchOptions options, const Environment& environment, const std::optional<Allocation>& allocation,
-           const std::vector<std::string>& words) {
-  if (stays_out(options, allocation)) return 0;
-  check_can_start(options, allocation);
+int check_and_run(LaunchOptions options, const Environment& environment,
+                  const std::optional<Allocation>& allocation, const std::vector<std::string>& words) {
   check_umask();
   if (needs_current_folder(options)) current_folder();
   const bool temporary = options.log_dir.value.empty();
@@ -314,6 +320,20 @@ int launch(LaunchOptions options, const Environment& environment, const std::opt
   const int code = run_under_guard(plan, others.get());
   if (temporary && code == 0) try_to_remove(options.log_dir.value);
   return code;
+}
+
+}  // namespace
+
+int launch(const LaunchOptions& options, const Environment& environment,
+           const std::optional<Allocation>& allocation, const std::vector<std::string>& words) {
+  if (stays_out(options, allocation)) return 0;
+  check_can_start(options, allocation);
+  try {
+    return check_and_run(options, environment, allocation, words);
+  } catch (const Error& error) {
+    tell_others(options, environment, error);
+    throw;
+  }
 }
 
 int examine(LaunchOptions options, const Environment& environment,

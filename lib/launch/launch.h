@@ -13,7 +13,7 @@ namespace fleetrun::launch {
 
 // The exit code of the run. `allocation` is what settle_nodes() found. `words` are those of our command line, which start the other nodes,
 // too. Throws Error when the run cannot begin.
-int launch(LaunchOptions options, const Environment& environment,
+int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
 

@@ -165,8 +165,7 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Signalled& signalled
 
 Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
   Node* const node = find(peer);
-  if (node == nullptr && phase_ == Phase::joining)  // it leaves; without the first node there is no run
-    return is_first_waiting(peer) ? end(failed.failure, 0) : Actions();
+  if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed.failure);
   if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
   if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
   const auto cause = cause_called(failed.failure.cause);

@@ -167,6 +167,18 @@ std::string Coordinator::missing() const {
   return fmt::format("{} of {}", plural(options_.nodes - std::ssize(waiting_), "node"), options_.nodes);
 }
 
+// Without the first node there is no run. A node that has joined may come again, and one that cannot join is missing.
+Coordinator::Actions Coordinator::fail_while_joining(PeerId peer, const NodeFailure& failure) {
+  if (is_first_waiting(peer)) return end(failure, 0);
+  const bool has_joined = std::ranges::any_of(waiting_, [&](const Node& one) { return one.peer == peer; });
+  if (has_joined) return {};
+  Actions actions = {Drop{peer, failure.line}};
+  const bool needed = !options_.elastic() && !options_.without_missing;
+  const Actions more = needed ? end(failure, std::nullopt) : tell_everybody(Note{failure.line, missing()});
+  actions.insert(actions.begin(), more.begin(), more.end());
+  return actions;
+}
+
 Coordinator::Actions Coordinator::wake_while_joining(TimePoint now) {
   if (begin_by_ && now >= *begin_by_) return begin_if_enough(now);
   const auto waited = std::chrono::round<std::chrono::seconds>(now - began_).count();

@@ -20,6 +20,7 @@
 #include "launch/run/join_nodes.h"
 #include "launch/run/run_loop.h"
 #include "launch/run/shared_run.h"
+#include "launch/run/tell_first_node.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/joining_control.h"
 #include "launch/starters/start_problem.h"
@@ -34,6 +35,16 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
           .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options)};
+}
+
+// The other nodes wait for this one.
+LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
+  try {
+    return LogFolder(plan.options.log_dir.value, plan_logs(plan, run_id));
+  } catch (const Error& error) {
+    if (plan.members) tell_first_node(*plan.members, plan.options, plan.environment, error);
+    throw;
+  }
 }
 
 void write_to_stderr(const Error& error) {
@@ -152,7 +163,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
   const bool may_be_late = plan.members && is_elastic(plan.options);
   const std::vector<std::string> earlier =
       may_be_late ? addresses_of_earlier_run(plan.options.log_dir.value) : std::vector<std::string>();
-  const LogFolder logs(plan.options.log_dir.value, plan_logs(plan, report.run_id));
+  const LogFolder logs = make_log_folder(plan, report.run_id);
   EventLoop loop;
   try {
     return plan.members ? run_with_others(plan, loop, front_fd, logs, earlier, report)

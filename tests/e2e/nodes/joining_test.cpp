@@ -66,6 +66,31 @@ TEST_CASE("the program and its arguments must be the same") {
   }
 }
 
+TEST_CASE("a node that cannot start ends the wait of the others at once, with its reason and its code") {
+  Cluster cluster(2);
+  cluster.start(0, {FAKE_WORKER, "sleep", "100"});
+  REQUIRE(is_listening(cluster));
+  cluster.start(1, {"/nowhere/program"});
+  CHECK(cluster.end_of(1).code == 127);
+  const ChildResult end = cluster.end_of(0, 20s);
+  CHECK(end.code == 127);
+  CHECK_MESSAGE(
+      contains(end.err, "node 1 (127.0.0.2) cannot join: the program /nowhere/program does not exist"),
+      end.err);
+}
+
+TEST_CASE("a node whose log folder is in the way of a file ends the wait of the others, too") {
+  Cluster cluster(2);
+  cluster.start(0, {FAKE_WORKER, "sleep", "100"});
+  REQUIRE(is_listening(cluster));
+  std::ofstream(cluster.folder(1) + "/log") << "mine";
+  cluster.start(1, {FAKE_WORKER, "sleep", "100"});
+  CHECK(cluster.end_of(1).code == 73);
+  const ChildResult end = cluster.end_of(0, 20s);
+  CHECK(end.code == 73);
+  CHECK_MESSAGE(contains(end.err, "node 1 (127.0.0.2) cannot join: "), end.err);
+}
+
 TEST_CASE("two versions of fleetrun do not run together") {
   const std::string answer = run_child({FLEETRUN_BINARY, "--version"}).out;  // "fleetrun 1.2.3\n"
   const std::string version = answer.substr(answer.rfind(' ') + 1, answer.find('\n') - answer.rfind(' ') - 1);

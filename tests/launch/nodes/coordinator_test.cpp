@@ -126,6 +126,27 @@ TEST_CASE("a node that comes after the time limit is told what the others were t
   CHECK(scene.dropped == std::vector<PeerId>{1});
 }
 
+TEST_CASE("a node that cannot join ends the run of those that wait for it, with its code") {
+  Scene scene(2);
+  scene.say(1, Scene::join(1, 0));
+  NodeFailure failure = Scene::failure(0, "node 1 (b) cannot join: no program", "error");
+  failure.exit_code = 127;
+  scene.say(2, Failed{0, failure});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->line == "node 1 (b) cannot join: no program");
+  CHECK(scene.last<Over>(1)->failure->exit_code == 127);
+  CHECK(scene.dropped == std::vector<PeerId>{2});
+}
+
+TEST_CASE("an elastic run goes on without a node that cannot join") {
+  Scene scene({.nodes = 3, .least = 1, .run_id = "run", .names = {}, .restart = {}});
+  scene.say(1, Scene::join(1, 0));
+  scene.say(2, Failed{0, Scene::failure(0, "node 1 (b) cannot join: no program", "error")});
+  REQUIRE(scene.last<Note>(1) != nullptr);
+  CHECK(scene.last<Note>(1)->line == "node 1 (b) cannot join: no program");
+  CHECK_FALSE(scene.coordinator.over());
+}
+
 TEST_CASE("a node that leaves before the start may come again") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
