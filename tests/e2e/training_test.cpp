@@ -303,6 +303,18 @@ TEST_CASE("train.json of an earlier run is not taken for this one's") {
   CHECK_FALSE(launch.report().contains("train"));
 }
 
+TEST_CASE("a line break in the path of the job file begins no line of the log") {
+  const Launch launch;
+  std::filesystem::create_directory(launch.folder / "two\nlines");
+  launch.folder.write("two\nlines/job.json", kLongJob);
+  const ChildResult result = launch.run_words({"--nproc_per_node=1", "--device=cpu", "two\nlines/job.json",
+                                               "train.epochs=1", "checkpoint.dir=checkpoints"});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  const std::string log = launch.folder.read("log/workerlog.0");
+  CHECK_MESSAGE(contains(log, "two?lines/output/model.safetensors"), log);
+  CHECK_MESSAGE(!contains(log, "\nlines"), log);
+}
+
 TEST_CASE("memory that runs out ends a training with 71, not as a bug of ours") {
   if (testing::kSlowdown > 1) return;  // sanitizers need terabytes of address space
   const Launch launch;

@@ -14,6 +14,7 @@
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
 #include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "runtime/observe/gather_texts.h"
 
 namespace fleetrun::runtime {
@@ -182,10 +183,10 @@ void Trace::write(const std::string& events) {
     require_own_trace(output_, "");
     replace_file(path, kStart + events + "\n]}\n");
     out_ << fmt::format("trace: steps {} to {} of {} in {}", first_, last_, plural(env_.world_size, "rank"),
-                        path)
+                        printable(path))
          << std::endl;
   } catch (const Error& error) {
-    out_ << "warning: no trace: " << error.message() << std::endl;
+    out_ << "warning: no trace: " << printable(error.message()) << std::endl;
   }
 }
 

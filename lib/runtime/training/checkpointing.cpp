@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/printable.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/checkpoint/snapshot.h"
 
@@ -122,14 +123,14 @@ void Checkpointing::tell_results() {
     results_.failures = result.problem ? results_.failures + 1 : 0;
     results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
     if (!result.problem)
-      training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", result.path, result.seconds * 1e3)
+      training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
                     << std::endl;
     else if (results_.failures == kMostFailures)
       throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
                                              kMostFailures, *results_.last_problem));
     else
       training_.out << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
-                                   describe(result.state), *results_.last_problem)
+                                   describe(result.state), printable(*results_.last_problem))
                     << std::endl;
   }
 }

@@ -77,10 +77,10 @@ void save_result(const job::OutputSpec& output, const Program& program, const St
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);
-    out << "warning: " << printable(problem) << "; the weights go to " << path << std::endl;
+    out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
   }
   save_weights(path, program, storage, which);
-  out << "weights: " << path << std::endl;
+  out << "weights: " << printable(path) << std::endl;
 }
 
 }  // namespace fleetrun::runtime

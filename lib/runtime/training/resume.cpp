@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "job/effective_values.h"
 #include "job/settle_optimizer.h"
 #include "runtime/checkpoint/snapshot.h"
@@ -59,7 +60,7 @@ std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t lea
       continue;
     }
     for (const std::string& worse : bad)
-      training.out << "warning: set aside as " << folder.set_aside(worse) << std::endl;
+      training.out << "warning: set aside as " << printable(folder.set_aside(worse)) << std::endl;
     return checkpoint;
   }
   if (bad.empty()) return std::nullopt;
@@ -112,7 +113,8 @@ TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int 
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
   const TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
-  training.out << fmt::format("resuming from {}: {}", checkpoint.path, describe(point)) << std::endl;
+  training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
+               << std::endl;
   if (!note.empty()) training.out << note << std::endl;
   tell_differences(checkpoint.state, anew, point, training.out);
   return point;
