@@ -91,6 +91,24 @@ TEST_CASE("a node whose log folder is in the way of a file ends the wait of the 
   CHECK_MESSAGE(contains(end.err, "node 1 (127.0.0.2) cannot join: "), end.err);
 }
 
+TEST_CASE("fleetrun ps on a spare node says that it is one, and fleetrun stop there ends only that node") {
+  Cluster cluster(3);
+  cluster.start({"--spares=1", FAKE_WORKER, "sleep", "100"});
+  REQUIRE(cluster.says(2, "this node waits until a node is lost"));
+  const std::string logs = "--log_dir=" + cluster.folder(2) + "/log";
+  const ChildResult seen = run_child({FLEETRUN_BINARY, "ps", logs});
+  CHECK_MESSAGE(
+      contains(seen.out,
+               "no rank runs yet: this node is a spare of the run that node 0 (127.0.0.1) coordinates"),
+      seen.out, seen.err);
+  CHECK(run_child({FLEETRUN_BINARY, "stop", logs}).code == 0);
+  const ChildResult end = cluster.end_of(2);
+  CHECK(end.code == 143);
+  CHECK_MESSAGE(contains(end.err, "stopped by SIGTERM (15) while this node was a spare"), end.err);
+  cluster.send(0, SIGTERM);
+  for (const int node : {0, 1}) CHECK(cluster.end_of(node).code == 143);
+}
+
 TEST_CASE("two versions of fleetrun do not run together") {
   const std::string answer = run_child({FLEETRUN_BINARY, "--version"}).out;  // "fleetrun 1.2.3\n"
   const std::string version = answer.substr(answer.rfind(' ') + 1, answer.find('\n') - answer.rfind(' ') - 1);

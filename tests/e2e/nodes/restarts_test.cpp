@@ -210,5 +210,17 @@ TEST_CASE("Ctrl-Z on one node in the pause before a restart holds the ranks of a
   CHECK(cluster.shared().has("again.0"));
 }
 
+TEST_CASE("after Ctrl-C in the pause before a restart the file of metrics has the exit code of the run") {
+  Cluster cluster(2);
+  cluster.start(
+      {"--metrics_file=m.prom", "--max_restart=1", "--restart_delay=100", FAKE_WORKER, "exit", "3"});
+  REQUIRE(cluster.says(0, "restart 1 of at most 1"));
+  cluster.send(0, SIGINT);
+  for (int node = 0; node < 2; ++node) {
+    CHECK(cluster.end_of(node).code == 130);
+    CHECK(contains(cluster.read(node, "m.prom"), "\nfleetrun_exit_code 130\n"));
+  }
+}
+
 }  // namespace
 }  // namespace fleetrun::restarts_test

@@ -164,9 +164,10 @@ class MeetingByMaster {
   }
   void start(int node, int master, const std::string& logs) {
     cluster.start_exactly(
-        node, {"--nnodes=1:3", "--master=" + cluster.address(master) + ":" + std::to_string(cluster.port()),
-               "--nproc_per_node=1", "--grace=2", "--join_timeout=20", "--elastic_timeout=3",
-               "--log_dir=" + logs, "--", "sleep", "100"});
+        node,
+        {"--nnodes=1:3", "--master=" + cluster.address(master) + ":" + std::to_string(cluster.port()),
+         "--nproc_per_node=1", "--grace=2", "--join_timeout=20", "--elastic_timeout=3", "--log_dir=" + logs,
+         "--", "sh", "-c", ": > '" + cluster.shared().path() + "'/$WORLD_SIZE.$RANK; exec sleep 100"});
   }
   // The one that has taken over from node 0.
   int first_node() const { return contains(cluster.errors(1), "this node takes over") ? 1 : 2; }
@@ -187,7 +188,7 @@ TEST_CASE(
   const Namespaces network(3);
   MeetingByMaster meeting(network);
   Cluster& cluster = meeting.cluster;
-  REQUIRE(meeting.has_three_ranks());
+  REQUIRE_MESSAGE(meeting.has_three_ranks(), cluster.errors(0));
   cluster.kill(0);
   REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
   meeting.start(0, 0, "log");
@@ -202,7 +203,7 @@ TEST_CASE("a node that takes over says with which --master other nodes find it, 
   const Namespaces network(3);
   MeetingByMaster meeting(network);
   Cluster& cluster = meeting.cluster;
-  REQUIRE(meeting.has_three_ranks());
+  REQUIRE_MESSAGE(meeting.has_three_ranks(), cluster.errors(0));
   cluster.kill(0);
   REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
   const int first = meeting.first_node();
@@ -221,7 +222,7 @@ TEST_CASE(
   const Namespaces network(3);
   MeetingByMaster meeting(network);
   Cluster& cluster = meeting.cluster;
-  REQUIRE(meeting.has_three_ranks());
+  REQUIRE_MESSAGE(meeting.has_three_ranks(), cluster.errors(0));
   ::kill(cluster.front(0), SIGKILL);
   CHECK_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
   CHECK(cluster.says(0, "this node leaves the run to the other nodes"));
