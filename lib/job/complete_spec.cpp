@@ -176,6 +176,19 @@ void complete_set(DataSetSpec& set, bool has_channels) {
   if (set.deviation.empty()) set.deviation.assign(count, kWholeRange);
 }
 
+// Sums of the ranks' means follow the number of ranks, which train.global_batch is to make irrelevant.
+void check_global_batch(Draft& draft) {
+  const std::optional<int>& samples = draft.spec.train.global_batch;
+  const bool sums = draft.spec.strategy.build_strategy.gradient_scale_strategy == GradientScale::One;
+  if (!samples || !sums) return;
+  draft.report(
+      "train.global_batch",
+      fmt::format("{} with strategy.build_strategy.gradient_scale_strategy One, wanted data.batch_size "
+                  "or gradient_scale_strategy CoeffNumDevice: with One the gradients grow with the "
+                  "number of ranks",
+                  *samples));
+}
+
 }  // namespace
 
 void complete_spec(Draft& draft) {
@@ -199,6 +212,7 @@ void find_contradictions(Draft& draft) {
   check_test_set(sets, draft);
   check_env(draft);
   check_trace(draft);
+  check_global_batch(draft);
   check_optimizer(draft);
 }
 

@@ -93,7 +93,9 @@ Key data_keys() {
                           {.required = true}),
           std::move(test_keys),
           make_key("batch_size", data(&DataSpec::batch_size), "samples per rank in each step",
-                   {.range = Range::from(1)}),
+                   {.range = Range::from(1),
+                    .excludes = "train.global_batch",
+                    .absent = "32 without train.global_batch"}),
           make_key("shuffle", data(&DataSpec::shuffle),
                    "shuffles the samples before each epoch, seeded by train.seed and the epoch"),
           make_key(

@@ -35,11 +35,16 @@ bool is_used(const Key& parent, const Key& key, JobSpec& spec) {
   return false;
 }
 
+// Whether a key that excludes this one is written.
+bool is_replaced(const Key& key, const std::string& path, const Draft& draft) {
+  return !key.rules.excludes.empty() && !draft.has(path) && draft.has(key.rules.excludes);
+}
+
 void add_members(const Key& parent, const std::string& path, Draft& draft, std::vector<KeyValue>& values) {
   for (const Key& key : parent.members) {
     const std::string below = child_path(path, key.name);
     if (key.rules.support == Support::later || !is_used(parent, key, draft.spec)) continue;
-    if (key.present && !key.present(draft.spec)) {
+    if ((key.present && !key.present(draft.spec)) || is_replaced(key, below, draft)) {
       values.push_back({below, "null", origin_of_nothing(key)});
     } else if (key.is_object()) {
       add_members(key, below, draft, values);

@@ -8,6 +8,7 @@
 
 #include "job/aliases.h"
 #include "job/check_value.h"
+#include "job/json_tree.h"
 
 namespace fleetrun::job {
 namespace {
@@ -98,33 +99,6 @@ void check_member(const JsonValue& object, const Key& parent, const Key& key, co
            draft);
 }
 
-// Of two keys that exclude each other the command line's wins over the file's.
-void check_exclusion(const JsonValue& object, const Key& parent, const Key& key, const std::string& path,
-                     Draft& draft) {
-  const JsonMember* member = object.find(key.name);
-  const JsonMember* other = object.find(key.rules.excludes);
-  const std::string member_path = child_path(path, key.name);
-  const std::string other_path = child_path(path, key.rules.excludes);
-  if (key.rules.excludes.empty() || member == nullptr || other == nullptr) return;
-  if (!draft.has(member_path) || !draft.has(other_path)) return;
-  const TextPosition here = member->value.position;
-  const TextPosition there = other->value.position;
-  if ((here.line == 0) == (there.line == 0)) {
-    if (there < here)
-      report(member->value, member_path,
-             fmt::format("found {} beside {} at {}, wanted one of the two", describe_found(member->value),
-                         other_path, describe_place(draft.file, there)),
-             draft);
-    return;
-  }
-  if (here.line != 0) return;
-  JsonValue nothing;
-  parent.find(key.rules.excludes)->store(draft.spec, nothing);
-  draft.written.erase(other_path);
-  draft.notes.push_back(fmt::format("{} of the command line replaces {} of {}", member_path, other_path,
-                                    describe_place(draft.file, there)));
-}
-
 void fill_object(const JsonValue& object, const Key& key, const std::string& path, Draft& draft) {
   std::set<std::string> seen;  // a key that comes again was reported by the reader
   for (const JsonMember& member : object.members) {
@@ -136,10 +110,34 @@ void fill_object(const JsonValue& object, const Key& key, const std::string& pat
       fill_key(member.value, *known, child_path(path, member.key), draft);
     }
   }
-  for (const Key& known : key.members) {
-    check_member(object, key, known, path, draft);
-    check_exclusion(object, key, known, path, draft);
+  for (const Key& known : key.members) check_member(object, key, known, path, draft);
+}
+
+// Puts the default in the place of a value that is not to count.
+void forget(const Key& key, const std::string& path, Draft& draft) {
+  JobSpec defaults;
+  key.store(draft.spec, key.show(defaults));
+  draft.written.erase(path);
+}
+
+// Of two keys that exclude each other the command line's wins over the file's.
+void check_exclusion(const JsonValue& root, const Key& keys, const std::string& path, const Key& key,
+                     Draft& draft) {
+  const std::string& other = key.rules.excludes;
+  if (other.empty() || !draft.has(path) || !draft.has(other)) return;
+  const TextPosition here = draft.where(path);
+  const TextPosition there = draft.where(other);
+  if ((here.line == 0) == (there.line == 0)) {
+    if (there < here)
+      draft.report(
+          path, fmt::format("{} beside {} at {}, wanted one of the two", describe_found(*find_at(root, path)),
+                            other, describe_place(draft.file, there)));
+    return;
   }
+  if (here.line != 0) return;
+  forget(*find_key(keys, other), other, draft);
+  draft.notes.push_back(fmt::format("{} of the command line replaces {} of {}", path, other,
+                                    describe_place(draft.file, there)));
 }
 
 // A known key with the value null counts as absent.
@@ -156,6 +154,8 @@ void drop_nulls(JsonValue& object, const Key& key) {
 void fill_spec(JsonValue root, const Key& keys, Draft& draft) {
   drop_nulls(root, keys);
   fill_object(root, keys, "", draft);
+  for_each_key(
+      keys, [&](const std::string& path, const Key& key) { check_exclusion(root, keys, path, key, draft); });
 }
 
 void fill_part(const JsonValue& value, const Key& key, const std::string& path, Draft& draft) {

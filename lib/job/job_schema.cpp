@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,6 +114,13 @@ JsonValue applies(const Key& parent, const Condition& condition) {
   return test;
 }
 
+// "train.epochs" -> "train", "epochs".
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return {"", path};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
 std::vector<JsonValue> rules_of(const Key& object) {
   std::vector<JsonValue> rules;
   for (const Key& key : object.members) {
@@ -124,8 +132,9 @@ std::vector<JsonValue> rules_of(const Key& object) {
       rule.add("else", single("not", written));
       rules.push_back(std::move(rule));
     }
-    if (!key.rules.excludes.empty() && key.name < key.rules.excludes)
-      rules.push_back(single("not", single("required", texts({key.name, key.rules.excludes}))));
+    const auto [folder, other] = split_path(key.rules.excludes);
+    if (folder == object.name && !other.empty() && key.name < other)
+      rules.push_back(single("not", single("required", texts({key.name, other}))));
   }
   return rules;
 }
@@ -175,6 +184,25 @@ JsonValue schema_of(const Key& key) {
   return schema;
 }
 
+// Objects with this key, which is in a section of the job.
+JsonValue with_key(const std::string& path) {
+  const auto [section, key] = split_path(path);
+  JsonValue schema = single("properties", single(section, single("required", texts({key}))));
+  schema.add("required", texts({section}));
+  return schema;
+}
+
+// Keys of different sections that exclude each other.
+std::vector<JsonValue> rules_between_sections(const Key& keys) {
+  std::vector<JsonValue> rules;
+  for_each_key(keys, [&](const std::string& path, const Key& key) {
+    const std::string& other = key.rules.excludes;
+    if (other.empty() || path > other || split_path(path).first == split_path(other).first) return;
+    rules.push_back(single("not", single("allOf", JsonValue::list({with_key(path), with_key(other)}))));
+  });
+  return rules;
+}
+
 // Where the schema of a key stands: "strategy.amp" is at properties.strategy.properties.amp.
 std::string schema_path(std::string_view path) {
   const std::size_t dot = path.find('.');
@@ -211,6 +239,7 @@ JsonValue job_schema() {
   JsonValue schema = single("$schema", text("http://json-schema.org/draft-07/schema#"));
   schema.add("title", text("fleetrun job"));
   for (JsonMember& member : schema_of(keys).members) schema.members.push_back(std::move(member));
+  schema.add("allOf", JsonValue::list(rules_between_sections(keys)));
   for (const Alias& alias : aliases_of(keys)) {
     JsonValue other_name = schema_of(*find_key(keys, alias.path));
     other_name.find("description")->value = text("another name of " + alias.path);

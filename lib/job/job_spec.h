@@ -61,7 +61,7 @@ enum class BadSample { fail, skip };
 struct DataSpec {
   DataSetSpec train;
   std::optional<DataSetSpec> test;
-  int batch_size = 32;  // per rank
+  int batch_size = 32;  // of each rank; train.global_batch replaces it (step_share.h)
   bool shuffle = true;
   Uneven uneven = Uneven::pad;
   int loader_threads = 2;
@@ -116,9 +116,10 @@ struct TrainSpec {
   int log_every = 5;           // steps
   int fetch_every = 1;         // steps
   PrintFormat print_format = PrintFormat::epoch;
-  int eval_every = 1;           // epochs, 0 = never
-  int check_weights_every = 0;  // steps, 0 = never
-  int profile = 0;              // steps, 0 = none
+  int eval_every = 1;               // epochs, 0 = never
+  int check_weights_every = 0;      // steps, 0 = never
+  int profile = 0;                  // steps, 0 = none
+  std::optional<int> global_batch;  // samples of a step over all ranks, instead of data.batch_size
 };
 
 struct CheckpointSpec {

@@ -68,7 +68,7 @@ struct KeyRules {
   std::size_t least_items = 0;  // of a list
   bool required = false;        // when `only_with` holds
   std::optional<Condition> only_with;
-  std::string excludes;   // a sibling that may not be written beside this key
+  std::string excludes;   // the path of another key that may not be written beside this key
   std::string shorthand;  // of an object: a plain number means this member
   std::string named_by;   // of an object: a text in its place belongs to this sibling, which names a file
   std::string absent;     // what holds when the key is not written, where that is not a fixed value

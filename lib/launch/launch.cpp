@@ -18,6 +18,7 @@
 #include "job/check_inputs.h"
 #include "job/parse_job.h"
 #include "job/settle_strategy.h"
+#include "job/step_share.h"
 #include "launch/doctor/doctor.h"
 #include "launch/host/core_binding.h"
 #include "launch/host/host_facts.h"
@@ -68,7 +69,7 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
                          .job_text = job->text};
 }
 
-// Throws when the strategy cannot work on any device. Each rank settles it again for its own device, because the job file and its
+// Throws when the strategy cannot work on any device, or the ranks are more than the samples of a step. Each rank settles it again for its own device, because the job file and its
 // environment are all that it gets from the launcher; rank 0 prints the result. Over several nodes only the ranks check it: before the
 // nodes have joined, the number of ranks is unknown.
 void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec& cluster, bool alone,
@@ -79,6 +80,7 @@ void check_strategy(const std::optional<job::ParsedJob>& job, const ClusterSpec&
     return of_job != job->spec.env.end() ? of_job->second : environment.get(name);
   };
   job::settle_strategy(job->spec.strategy, {cluster.world_size(), cluster.local_size()}, variable);
+  job::plan_shares(job->spec, cluster.world_size());
 }
 
 std::map<int, Program> wrap_programs(const LaunchOptions& options, const Program& program,

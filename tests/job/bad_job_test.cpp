@@ -109,10 +109,11 @@ TEST_CASE("a key that comes twice") {
 }
 
 TEST_CASE("an unknown key") {
-  CHECK(complaint(good_job("\"train\": {\"epoch\": 3, \"wibble\": 1}")) ==
-        "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
-        "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, seed, threads, "
-        "log_every, fetch_every, print_format, eval_every, check_weights_every, profile");
+  CHECK(
+      complaint(good_job("\"train\": {\"epoch\": 3, \"wibble\": 1}")) ==
+      "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
+      "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, global_batch, seed, threads, "
+      "log_every, fetch_every, print_format, eval_every, check_weights_every, profile");
 }
 
 TEST_CASE("a value of the wrong type") {

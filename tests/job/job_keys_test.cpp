@@ -164,7 +164,10 @@ TEST_CASE("names, helps and rules of the table are whole") {
     if (has_no_value) CHECK_FALSE(key.rules.absent.empty());
     const std::string parent = path.substr(0, path.rfind('.'));
     if (key.rules.only_with) CHECK(find_key(keys, parent + "." + key.rules.only_with->selector) != nullptr);
-    if (!key.rules.excludes.empty()) CHECK(find_key(keys, parent + "." + key.rules.excludes) != nullptr);
+    if (const std::string& other = key.rules.excludes; !other.empty()) {
+      REQUIRE(find_key(keys, other) != nullptr);
+      CHECK(find_key(keys, other)->rules.excludes == path);
+    }
   };
   for_each_key(keys, check);
 }

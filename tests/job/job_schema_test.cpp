@@ -87,7 +87,7 @@ TEST_CASE("types, ranges, choices and defaults are those of the table") {
   const JsonValue schema = job_schema();
   CHECK(
       to_json(property(schema, "data.batch_size")) ==
-      R"({"description": "samples per rank in each step", "type": "integer", "minimum": 1, "maximum": 2147483647, "default": 32})");
+      R"({"description": "samples per rank in each step", "type": "integer", "minimum": 1, "maximum": 2147483647})");
   CHECK(
       to_json(property(schema, "model.dropout")) ==
       R"({"description": "probability of dropping a value before the last layer", "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0})");
@@ -135,6 +135,9 @@ TEST_CASE("row 3: the limits in the schema are those of the table, and every def
 TEST_CASE("required keys, conditions and exclusions are in it") {
   const JsonValue schema = job_schema();
   CHECK(to_json(at(schema, "required")) == R"(["model", "data"])");
+  CHECK(
+      to_json(at(schema, "allOf")) ==
+      R"([{"not": {"allOf": [{"properties": {"data": {"required": ["batch_size"]}}, "required": ["data"]}, {"properties": {"train": {"required": ["global_batch"]}}, "required": ["train"]}]}}])");
   CHECK(to_json(at(property(schema, "train"), "allOf")) ==
         R"([{"not": {"required": ["epochs", "max_steps"]}}])");
   CHECK(

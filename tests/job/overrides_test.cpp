@@ -79,23 +79,53 @@ TEST_CASE("max_steps on the command line takes the place of epochs in the file, 
         "command line: train.epochs: found 1 beside train.max_steps at command line, wanted one of the two");
 }
 
+// A good job with one more member in the section data.
+std::string job_with_data(const std::string& member, const std::string& more = "") {
+  std::string text = good_job(more);
+  const std::string end_of_set = "\"classes\": 10}";
+  return text.insert(text.find(end_of_set) + end_of_set.size(), ", " + member);
+}
+
 TEST_CASE("of every pair of keys that exclude each other the command line's replaces the file's") {
   const Key keys = job_keys();
   int pairs = 0;
   for_each_key(keys, [&](const std::string& path, const Key& key) {
     if (key.rules.excludes.empty()) return;
     ++pairs;
-    const std::string folder = path.substr(0, path.rfind('.'));
-    const std::string other = folder + "." + key.rules.excludes;
+    const std::string other = key.rules.excludes;
+    const std::size_t dot = other.find('.');
+    const std::string section = other.substr(0, dot), member = "\"" + other.substr(dot + 1) + "\": 7";
     const ParsedJob job =
-        parse(good_job("\"" + folder + "\": {\"" + key.rules.excludes + "\": 7}"), {path + "=9"});
+        parse(section == "data" ? job_with_data(member) : good_job("\"" + section + "\": {" + member + "}"),
+              {path + "=9"});
     CHECK(job.notes.front().starts_with(path + " of the command line replaces " + other + " of "));
     for (const KeyValue& value : job.values) {
       if (value.key == path) CHECK((value.value == "9" && value.origin == "command line"));
       if (value.key == other) CHECK((value.value == "null" && value.origin.starts_with("default: ")));
     }
   });
-  CHECK(pairs == 2);  // epochs and max_steps, from both sides
+  CHECK(pairs == 4);  // epochs and max_steps, global_batch and batch_size, from both sides
+}
+
+TEST_CASE("a job has a global batch or a batch size, whichever section comes first") {
+  const ParsedJob plain = parse(good_job(""));
+  CHECK(plain.spec.data.batch_size == 32);
+  CHECK_FALSE(plain.spec.train.global_batch.has_value());
+  CHECK(complaint(job_with_data("\"batch_size\": 8", "\"train\": {\"global_batch\": 64}")) ==
+        "a.json:4:27: train.global_batch: found 64 beside data.batch_size at a.json:3:110, wanted "
+        "one of the two");
+  CHECK(complaint(good_job(), {"train.global_batch=64", "data.batch_size=8"}) ==
+        "command line: data.batch_size: found 8 beside train.global_batch at command line, wanted one of the "
+        "two");
+  CHECK(complaint(good_job(), {"train.global_batch=0"}) ==
+        "command line: train.global_batch: found 0, wanted a whole number of at least 1");
+}
+
+TEST_CASE("a global batch is refused beside gradients that grow with the number of ranks") {
+  const std::string words =
+      complaint(good_job(), {"train.global_batch=64", "strategy.build_strategy.gradient_scale_strategy=One"});
+  CHECK(words.find("train.global_batch: found 64 with strategy.build_strategy.gradient_scale_strategy One, "
+                   "wanted data.batch_size or gradient_scale_strategy CoeffNumDevice") != std::string::npos);
 }
 
 TEST_CASE("a training that the command line shortens does not fight what the file says about later steps") {

@@ -41,6 +41,7 @@ JsonValue content_of(const Manifest& manifest) {
   content.add("optimizer", state.optimizer);
   if (state.samples > 0) content.add("samples", state.samples);
   if (state.shift != 0) content.add("shift", state.shift);
+  if (state.global_batch > 0) content.add("global_batch", state.global_batch);
   content.add("files", std::move(files));
   return content;
 }
@@ -91,6 +92,7 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
     manifest.state.samples = count("samples", 1);  // older ones have none
   if (content.find("shift") != nullptr)
     manifest.state.shift = reader.number(content, "shift", -INT64_MAX, INT64_MAX);
+  if (content.find("global_batch") != nullptr) manifest.state.global_batch = count("global_batch", 1);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)
     manifest.files[file.key] = {.bytes = reader.number(file.value, "bytes", 0, INT64_MAX),
                                 .checksum = reader.text(file.value, kChecksum)};

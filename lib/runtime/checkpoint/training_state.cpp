@@ -8,10 +8,6 @@ namespace fleetrun::runtime {
 
 namespace {
 
-std::int64_t samples_in_step(const TrainingState& state) {
-  return std::int64_t{state.world_size} * state.batch_size;
-}
-
 // Steps that this many samples make.
 std::int64_t steps_for(std::int64_t samples, std::int64_t in_step, job::Uneven uneven) {
   if (samples <= 0) return 0;
@@ -29,6 +25,16 @@ bool had_ended_its_epoch(const TrainingState& saved, const TrainingState& now, j
 }
 
 }  // namespace
+
+std::int64_t samples_in_step(const TrainingState& state) {
+  return state.global_batch > 0 ? state.global_batch : std::int64_t{state.world_size} * state.batch_size;
+}
+
+std::int64_t place_in_training(const TrainingState& state) {
+  const std::int64_t of_epoch =
+      std::min<std::int64_t>(samples_done(state), state.samples);  // without padding
+  return std::int64_t{state.epoch} * state.samples + of_epoch;
+}
 
 TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length,
                           job::Uneven uneven) {

@@ -14,19 +14,27 @@ struct TrainingState {
   int epoch = 0;           // under way
   int batch = 0;           // batches of that epoch that are done
   int world_size = 1;
-  int batch_size = 1;  // of a rank
+  int batch_size = 1;  // of a rank, the largest one
   std::int64_t seed = 1;
   std::string model;      // "resnet50"
   std::string optimizer;  // "momentum"
   int samples = 0;        // of data.train; 0: not known
-  // Batch k of the epoch under way begins at sample k * world_size * batch_size + shift of the epoch's order. Not 0 when the
-  // number of ranks or the batch size has changed within the epoch.
+  // Batch k of the epoch under way begins at sample k * samples_in_step + shift of the epoch's order. Not 0 when the
+  // samples in a step have changed within the epoch.
   std::int64_t shift = 0;
+  int global_batch = 0;  // train.global_batch; 0: every rank has batch_size
 
   bool operator==(const TrainingState&) const = default;
 };
 
-// Where a training of `now` (world size, batch size) goes on from `saved`, when an epoch has `batches` batches now.
+// Of all ranks.
+std::int64_t samples_in_step(const TrainingState& state);
+
+// Samples of the whole training up to this place, in the numbering of epochs: it grows along a training, whatever the number of
+// ranks.
+std::int64_t place_in_training(const TrainingState& state);
+
+// Where a training of `now` (world size, batch size or global batch) goes on from `saved`, when an epoch has `batches` batches now.
 // With another number of samples in a step the rest of the epoch is dealt anew: no sample is trained twice, and none is left
 // out but the last ones that do not fill a step (Uneven::drop). The steps of a training whose length is given in steps stay
 // those that were done; where it is given in epochs, they are those that lead to this place now, and so schedules go on where

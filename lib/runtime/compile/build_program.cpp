@@ -1,7 +1,10 @@
 #include "runtime/compile/build_program.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "job/step_share.h"
 #include "runtime/compile/check_frozen.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"
@@ -10,9 +13,9 @@ namespace fleetrun::runtime {
 namespace {
 
 // Adds feeds, model, losses [B] and hits; returns losses.
-ValueId add_forward(Builder& builder, const job::JobSpec& job, const ModelFacts& facts, bool training) {
+ValueId add_forward(Builder& builder, const job::JobSpec& job, const ModelFacts& facts, std::int64_t batch,
+                    bool training) {
   const auto& [channels, height, width] = facts.input_shape;
-  const std::int64_t batch = job.data.batch_size;
   const ValueId image = builder.feed("image", {batch, channels, height, width});
   const ValueId label = builder.feed("label", {batch}, DType::i32);
   const ValueId logits = build_model(builder, job.model, facts, image, training);
@@ -39,10 +42,10 @@ void check_batch_norms(const Program& program, const OpTable& ops, int ranks) {
 }
 
 // Returns the loss.
-ValueId add_training_forward(Program& program, const job::JobSpec& job, const ModelFacts& facts,
+ValueId add_training_forward(Program& program, const job::JobSpec& job, const ModelFacts& facts, int batch,
                              const PassContext& context) {
   Builder builder(program, context.ops, job.model.freeze);
-  const ValueId losses = add_forward(builder, job, facts, true);
+  const ValueId losses = add_forward(builder, job, facts, batch, true);
   const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
   program.fetches.push_back(loss);
   check_batch_norms(program, context.ops, job.strategy.sync_batch_norm ? context.world_size : 1);
@@ -50,20 +53,53 @@ ValueId add_training_forward(Program& program, const job::JobSpec& job, const Mo
   return loss;
 }
 
+// What all programs of a job have in common.
+struct Recipe {
+  const job::JobSpec& job;
+  const ModelFacts& facts;
+  const OpTable& ops;
+  const PassSettings& settings;
+  job::StepShares shares;
+};
+
+PassContext make_context(const Recipe& recipe, int batch) {
+  return {.ops = recipe.ops,
+          .strategy = recipe.job.strategy,
+          .world_size = recipe.settings.world_size,
+          .device_ops = recipe.settings.device_ops,
+          .messages = recipe.settings.messages,
+          .share_of_step = static_cast<double>(batch) / static_cast<double>(recipe.shares.samples)};
+}
+
+// The training program of the ranks with the smallest share of a step, without a device; without ops if all shares are equal.
+Program build_smaller_program(const Recipe& recipe) {
+  if (recipe.shares.are_equal()) return {};
+  PassContext context = make_context(recipe, recipe.shares.smallest());
+  context.messages = nullptr;  // they are those of the larger program
+  Compilation compilation = {.job = recipe.job, .context = context, .narrow = recipe.settings.narrow};
+  compilation.loss =
+      add_training_forward(compilation.training, recipe.job, recipe.facts, recipe.shares.smallest(), context);
+  run_passes(compilation);
+  return std::move(compilation.training);
+}
+
 Programs compile(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                  const PassSettings& settings, const Target* target) {
-  const PassContext context = {.ops = ops,
-                               .strategy = job.strategy,
-                               .world_size = settings.world_size,
-                               .device_ops = settings.device_ops,
-                               .messages = settings.messages};
+  const Recipe recipe = {job, facts, ops, settings, job::plan_shares(job, settings.world_size)};
+  const int batch = recipe.shares.largest();
+  const PassContext context = make_context(recipe, batch);
   Compilation compilation = {.job = job, .context = context, .narrow = settings.narrow, .target = target};
-  compilation.loss = add_training_forward(compilation.training, job, facts, context);
-  if (target != nullptr) compilation.evaluation = build_evaluation_program(job, facts, ops);
+  compilation.loss = add_training_forward(compilation.training, job, facts, batch, context);
+  if (target != nullptr) {
+    compilation.smaller = build_smaller_program(recipe);
+    compilation.takes_smaller = recipe.shares.of(target->communicator.rank()).count < batch;
+    compilation.evaluation = build_evaluation_program(job, facts, ops, settings.world_size);
+  }
   run_passes(compilation, settings.watcher);
   return {.training = std::move(compilation.training),
           .evaluation = std::move(compilation.evaluation),
           .whole = std::move(compilation.whole),
+          .smaller_whole = std::move(compilation.smaller),
           .search = std::move(compilation.search)};
 }
 
@@ -79,10 +115,12 @@ Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const 
   return compile(job, facts, ops, settings, &target);
 }
 
-Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops) {
+Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                                 int ranks) {
   Program program;
   Builder builder(program, ops, job.model.freeze);
-  program.fetches.push_back(add_forward(builder, job, facts, false));
+  const int batch = job::plan_shares(job, ranks).largest();
+  program.fetches.push_back(add_forward(builder, job, facts, batch, false));
   verify(program, ops);
   return program;
 }

@@ -17,6 +17,7 @@ struct PassSettings {
 };
 
 // Model, loss, accuracy, backward, optimizer, and the passes of the strategy.
+// With a global batch that the ranks do not divide it is the program of the ranks with the larger share.
 // Feeds: image f32[B,C,H,W], label i32[B], learning_rate f32[1]. Fetches: loss f32[1] (the mean of this
 // rank's batch), hits f32[3] (top-1 hits, top-5 hits, samples).
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
@@ -24,9 +25,10 @@ Program build_training_program(const job::JobSpec& job, const ModelFacts& facts,
 
 // What the device of a target runs.
 struct Programs {
-  Program training;    // this rank's part, with its layouts
-  Program evaluation;  // with the layouts of the parameters that the two share
-  Program whole;       // the training program before each rank took its own part (reduce_strategy Reduce)
+  Program training;       // this rank's part, with its layouts
+  Program evaluation;     // with the layouts of the parameters that the two share
+  Program whole;          // the training program before each rank took its own part (reduce_strategy Reduce)
+  Program smaller_whole;  // `whole` of the ranks with one sample less; without ops: there are none
   AlgorithmSearch search;
 };
 
@@ -35,7 +37,9 @@ Programs build_programs(const job::JobSpec& job, const ModelFacts& facts, const 
                         const PassSettings& settings, const Target& target);
 
 // Model without dropout, loss and accuracy; parameters are those of the training program.
-// Feeds: image, label (-1: no sample). Fetches: losses f32[B] (0 where there is no sample), hits f32[3].
-Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops);
+// Feeds: image, label (-1: no sample). Fetches: losses f32[B] (0 where there is no sample), hits f32[3]. B is the same on all
+// ranks: the largest share of a training step.
+Program build_evaluation_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+                                 int ranks = 1);
 
 }  // namespace fleetrun::runtime

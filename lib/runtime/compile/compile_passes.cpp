@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "job/settle_optimizer.h"
+#include "runtime/compile/same_collectives.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
@@ -86,22 +87,32 @@ void append_updates(Compilation& compilation) {
 
 void evaluate_averages(Compilation& compilation) { read_averages(compilation.evaluation); }
 
+// The programs that share parameters, the first of which decides their layouts.
+std::vector<Program*> programs_of_device(Compilation& compilation) {
+  std::vector<Program*> programs = {&compilation.training, &compilation.evaluation};
+  if (!compilation.smaller.ops.empty()) programs.push_back(&compilation.smaller);
+  return programs;
+}
+
 void choose_algorithms(Compilation& compilation) {
   const Target& target = *compilation.target;
-  compilation.search =
-      search_algorithms({&compilation.training, &compilation.evaluation}, compilation.context.ops,
-                        target.device, target.communicator, target.search);
+  compilation.search = search_algorithms(programs_of_device(compilation), compilation.context.ops,
+                                         target.device, target.communicator, target.search);
 }
 
 void place_in_layouts(Compilation& compilation) {
   Device& device = compilation.target->device;
-  const OpTable& ops = compilation.context.ops;
-  propagate_layouts(compilation.training, ops, device, {});
-  propagate_layouts(compilation.evaluation, ops, device, parameter_layouts(compilation.training));
+  ParameterLayouts layouts;
+  for (Program* const program : programs_of_device(compilation)) {
+    propagate_layouts(*program, compilation.context.ops, device, layouts);
+    if (layouts.empty()) layouts = parameter_layouts(*program);
+  }
+  if (!compilation.smaller.ops.empty()) check_same_collectives(compilation.training, compilation.smaller);
 }
 
 void keep_own_part(Compilation& compilation) {
   compilation.whole = compilation.training;
+  if (compilation.takes_smaller) compilation.training = compilation.smaller;
   keep_own_updates(compilation.training, compilation.target->communicator.rank());
 }
 

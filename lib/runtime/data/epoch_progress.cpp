@@ -12,7 +12,7 @@ constexpr int kPieceSamples = 8;  // enough to make the lock cheap, few enough f
 EpochProgress begin_epoch(const ShardSpec& shard, const EpochStart& start) {
   EpochProgress progress;
   progress.epoch = start.epoch;
-  progress.batch = shard.batch;
+  progress.batch = shard.batch_of_rank();
   progress.batches = batches_per_epoch(shard);
   progress.samples = plan_epoch(shard, start);
   progress.taken_batch = progress.released = progress.delivered = std::min(start.batch, progress.batches);

@@ -19,7 +19,8 @@ ShardSpec make_shard(const DataSet& data_set, const LoaderOptions& options) {
           .seed = options.seed,
           .shuffle = options.shuffle,
           .uneven = options.uneven,
-          .evaluation = options.evaluation};
+          .evaluation = options.evaluation,
+          .global_batch = options.global_batch};
 }
 
 void check(const ShardSpec& shard, const LoaderOptions& options) {
@@ -31,8 +32,8 @@ void check(const ShardSpec& shard, const LoaderOptions& options) {
     throw Error(
         ErrorKind::config,
         fmt::format(
-            "the data set has {} samples, one batch of all ranks needs {} x {}; with data.uneven \"drop\" nothing is left",
-            shard.samples, shard.world, shard.batch));
+            "the data set has {} samples, one step of all ranks needs {}; with data.uneven \"drop\" nothing is left",
+            shard.samples, shard.shares().samples));
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ Loader::Loader(const DataSet& data_set, const LoaderOptions& options)
     : recipe_(make_recipe(data_set, options)),
       samples_(data_set, {.bad_sample = options.bad_sample, .substitutes = !options.evaluation}),
       // One batch is with the caller while the others fill.
-      batches_(data_set.shape(), options.batch, options.prefetch + 1) {
+      batches_(data_set.shape(), recipe_.shard.batch_of_rank(), options.prefetch + 1) {
   try {
     for (int i = 0; i < options.threads; ++i)
       threads_.emplace_back([this, workspace = make_workspace()] { run_thread(*workspace); });

@@ -23,7 +23,8 @@
 namespace fleetrun::runtime {
 
 struct LoaderOptions {
-  int batch = 32;  // samples, per rank
+  int batch = 32;        // samples of each rank, without a global batch
+  int global_batch = 0;  // samples of all ranks together; 0: each rank has `batch`
   int rank = 0;
   int world = 1;
   std::int64_t seed = 1;
@@ -70,6 +71,7 @@ class Loader {
   // Of all that were skipped so far, each followed by a zero.
   std::string skipped_names() { return samples_.skipped_names(); }
 
+  int batch() const { return recipe_.shard.batch_of_rank(); }  // samples of this rank
   int batches_per_epoch() const { return runtime::batches_per_epoch(recipe_.shard); }
 
  private:

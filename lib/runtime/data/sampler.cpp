@@ -8,8 +8,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-std::int64_t round_size(const ShardSpec& spec) { return std::int64_t{spec.batch} * spec.world; }
-
 std::vector<std::int32_t> plain_order(int samples) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
   std::iota(order.begin(), order.end(), 0);
@@ -17,6 +15,10 @@ std::vector<std::int32_t> plain_order(int samples) {
 }
 
 }  // namespace
+
+job::StepShares ShardSpec::shares() const {
+  return {.samples = global_batch > 0 ? global_batch : std::int64_t{batch} * world, .ranks = world};
+}
 
 // Fisher and Yates, as Durstenfeld wrote it (1964, algorithm 235).
 std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epoch) {
@@ -28,7 +30,7 @@ std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epo
 }
 
 int batches_per_epoch(const ShardSpec& spec) {
-  const std::int64_t round = round_size(spec);
+  const std::int64_t round = spec.shares().samples;
   const bool drop = !spec.evaluation && spec.uneven == job::Uneven::drop;
   return static_cast<int>((spec.samples + (drop ? 0 : round - 1)) / round);
 }
@@ -46,11 +48,13 @@ std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, const EpochStart& st
     return order[random.below(static_cast<std::uint32_t>(spec.samples))];
   };
   const int batches = batches_per_epoch(spec);
+  const job::StepShares shares = spec.shares();
+  const job::StepShare share = shares.of(spec.rank);
   std::vector<std::int32_t> mine;
-  mine.reserve(static_cast<std::size_t>(batches) * static_cast<std::size_t>(spec.batch));
+  mine.reserve(static_cast<std::size_t>(batches) * static_cast<std::size_t>(share.count));
   for (std::int64_t k = 0; k < batches; ++k)
-    for (std::int64_t i = 0; i < spec.batch; ++i)
-      mine.push_back(at(k * round_size(spec) + std::int64_t{spec.rank} * spec.batch + i + start.shift));
+    for (std::int64_t i = 0; i < share.count; ++i)
+      mine.push_back(at(k * shares.samples + share.first + i + start.shift));
   return mine;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "job/job_spec.h"
+#include "job/step_share.h"
 
 namespace fleetrun::runtime {
 
@@ -11,13 +12,17 @@ constexpr std::int32_t kNoSample = -1;  // a place of an evaluation's last batch
 
 struct ShardSpec {
   int samples = 0;
-  int batch = 1;  // per rank
+  int batch = 1;  // of each rank, without a global batch
   int rank = 0;
   int world = 1;
   std::int64_t seed = 1;
   bool shuffle = true;
   job::Uneven uneven = job::Uneven::pad;
   bool evaluation = false;  // every sample once, in order, the rest of the last batches kNoSample
+  int global_batch = 0;     // of all ranks together; 0: each rank has `batch`
+
+  job::StepShares shares() const;
+  int batch_of_rank() const { return shares().of(rank).count; }
 };
 
 // Where an epoch begins.
@@ -33,8 +38,9 @@ std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epo
 // The same for all ranks.
 int batches_per_epoch(const ShardSpec& spec);
 
-// This rank's samples, batch after batch: sample k*B*N + r*B + i + shift of the epoch's order is at position i of
-// batch k of rank r. Beyond the end stand random samples of the epoch (pad), or the last, incomplete round is
+// This rank's samples, batch after batch: sample k*S + first + i + shift of the epoch's order is at position i of
+// batch k, with S samples in a step and `first` of them for the ranks before this one (r*B, unless the global batch is not
+// divisible by the ranks). Beyond the end stand random samples of the epoch (pad), or the last, incomplete round is
 // left out (drop). Before the beginning, which only batches before `start.batch` can reach, stands kNoSample.
 std::vector<std::int32_t> plan_epoch(const ShardSpec& spec, const EpochStart& start);
 

@@ -20,6 +20,7 @@ struct PassContext {
   int world_size = 1;
   const OpNames* device_ops = nullptr;           // of the device that will run the program; null: every op
   std::vector<std::string>* messages = nullptr;  // gets the messages for the user, in order; null: drops them
+  double share_of_step = 0;                      // of this rank in the samples of a step; 0: 1 / world_size
 
   bool device_has(std::string_view op) const { return device_ops == nullptr || device_ops->count(op) > 0; }
   void tell(std::string message) const {

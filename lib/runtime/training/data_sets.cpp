@@ -1,5 +1,7 @@
 #include "runtime/training/data_sets.h"
 
+#include "job/step_share.h"
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -11,6 +13,7 @@ LoaderOptions of_rank(LoaderOptions options, const RankEnv& env) {
 
 LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
   LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), env);
+  options.global_batch = job.train.global_batch.value_or(0);
   options.seed = job.train.seed;
   options.timeline = timeline;
   return options;
@@ -19,6 +22,8 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
   LoaderOptions options = of_rank(make_loader_options(job.data, *job.data.test), env);
   options.evaluation = true;
+  options.batch =
+      job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
   return options;
 }
 

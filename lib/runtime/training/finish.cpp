@@ -59,7 +59,7 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   const Progress& progress = run.progress;
   const int ranks = run.world.env.world_size;
   const std::int64_t steps = progress.state.steps - progress.first_step;
-  const double images = static_cast<double>(steps) * run.job.data.batch_size * ranks;
+  const double images = static_cast<double>(steps * samples_in_step(progress.state));
   TrainReport report = {.world_size = ranks,
                         .epochs = progress.epochs_begun(),
                         .whole_epochs = progress.epochs_done(),

@@ -13,6 +13,7 @@
 #include "base/text/printable.h"
 #include "job/effective_values.h"
 #include "job/settle_optimizer.h"
+#include "job/step_share.h"
 #include "runtime/checkpoint/snapshot.h"
 
 namespace fleetrun::runtime {
@@ -29,11 +30,12 @@ std::string optimizer_name(const job::JobSpec& job) {
 
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = env.world_size,
-          .batch_size = job.data.batch_size,
+          .batch_size = job::plan_shares(job, env.world_size).largest(),
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),
           .optimizer = optimizer_name(job),
-          .samples = samples};
+          .samples = samples,
+          .global_batch = job.train.global_batch.value_or(0)};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -90,6 +92,13 @@ void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
               kStartAnew);
 }
 
+std::string describe_ranks(const TrainingState& state) {
+  const std::string ranks = plural(state.world_size, "rank");
+  if (state.global_batch > 0)
+    return fmt::format("{} with {} samples in each step", ranks, state.global_batch);
+  return fmt::format("{} with batches of {}", ranks, state.batch_size);
+}
+
 void tell_differences(const TrainingState& saved, const TrainingState& now, const TrainingState& point,
                       std::ostream& out) {
   if (saved.samples > 0 && saved.samples != now.samples)
@@ -98,10 +107,12 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
                now.samples, saved.samples)
         << std::endl;
   if (point.shift != saved.shift)
-    out << fmt::format(
-               "the rest of the epoch is dealt anew: {} with batches of {} saved it, now there are {}",
-               plural(saved.world_size, "rank"), saved.batch_size, now.world_size)
-        << (now.batch_size == saved.batch_size ? "" : fmt::format(" with batches of {}", now.batch_size))
+    out << fmt::format("the rest of the epoch is dealt anew: {} saved it, now there are {}",
+                       describe_ranks(saved), describe_ranks(now))
+        << std::endl;
+  else if (now.global_batch > 0 && now.world_size != saved.world_size)
+    out << fmt::format("{} share the {} samples of each step now, {} did before",
+                       plural(now.world_size, "rank"), now.global_batch, saved.world_size)
         << std::endl;
 }
 

@@ -11,6 +11,7 @@
 #include "base/system/environment.h"
 #include "comm/rendezvous/exchange.h"
 #include "job/settle_strategy.h"
+#include "job/step_share.h"
 #include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
 #include "runtime/training/choose_groups.h"
@@ -49,6 +50,7 @@ void check_ranks_of_nodes(const job::StrategySpec& strategy, const comm::World& 
 
 job::JobSpec settle(job::JobSpec job, comm::World& world, ProgressPage& page) {
   const RankEnv& env = world.env;
+  job::plan_shares(job, env.world_size);  // throws for more ranks than samples
   check_ranks_of_nodes(job.strategy, world);
   const Environment environment = Environment::of_this_process();
   const job::SettledStrategy settled =
@@ -108,7 +110,7 @@ void complete_observers(Run& run) {
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});
   observers.evaluation = timeline->add({Lane::compute, "evaluation", "evaluation", ""});
   observers.spans_of_step = run.trainer.executor().program().ops.size() +
-                            2 * static_cast<std::size_t>(run.job.data.batch_size) / kSamplesOfASpan +
+                            2 * static_cast<std::size_t>(run.loaders.train.batch()) / kSamplesOfASpan +
                             kOtherSpansOfAStep;
 }
 

@@ -58,11 +58,12 @@ void fetch(Run& run) {
 void record_events(Run& run, double speed, double rate) {
   if (!run.observers.events) return;
   const Score& score = run.scores.train;
+  const double ranks = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
   std::vector<Scalar> scalars = {{"train/loss", score.loss},
                                  {"train/acc1", score.acc1},
                                  {"train/acc5", score.acc5},
                                  {"train/learning_rate", rate},
-                                 {"train/images_per_second", speed * run.world.env.world_size},
+                                 {"train/images_per_second", speed * ranks},
                                  {"train/communication_share", run.page.communication_share}};
   if (run.scores.scale) scalars.push_back({"train/loss_scale", *run.scores.scale});
   write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps + 1, scalars); });
@@ -111,7 +112,7 @@ void compare_weights(Run& run) {
 
 void train_step(Run& run, const Batch& batch, bool group_ends) {
   const double rate = learning_rate(run);
-  const double speed = run.job.data.batch_size / timed_step(run, batch, rate);
+  const double speed = run.loaders.train.batch() / timed_step(run, batch, rate);
   fetch_and_log(run, group_ends, speed, rate);
   print_skipped(run, run.loaders.train);
   advance(run, speed);

@@ -101,7 +101,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                      {device, communicator_, search_options(job.strategy, options.team)});
   search_ = std::move(programs.search);
   whole_ = std::move(programs.whole);
-  program_text_ = print_program(whole_, ops);
+  program_text_ = print_program(whole_, ops) + print_program(programs.smaller_whole, ops);
 
   storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));

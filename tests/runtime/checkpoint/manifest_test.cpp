@@ -31,6 +31,13 @@ TEST_CASE("a manifest is read back as it was written") {
   CHECK(read.files == example().files);
 }
 
+TEST_CASE("a manifest holds the global batch of a training that has one") {
+  CHECK(format_manifest(example()).find("global_batch") == std::string::npos);
+  Manifest shared = example();
+  shared.state.global_batch = 100;
+  CHECK(parse_manifest(format_manifest(shared), "m").state == shared.state);
+}
+
 TEST_CASE("a manifest of an older build does not know the number of samples") {
   Manifest old = example();
   old.state.samples = 0;

@@ -89,6 +89,59 @@ TEST_CASE("the first batch of an epoch is the first batch with any number of ran
   CHECK(point.shift == 0);
 }
 
+TEST_CASE("with a global batch the steps and the place in the epoch stay the same with any number of ranks") {
+  TrainingState saved = state(4, 16, 57, 14, 1);
+  saved.global_batch = 64;
+  for (const int ranks : {1, 3, 4, 64}) {
+    TrainingState now = state(ranks, (64 + ranks - 1) / ranks);
+    now.global_batch = 64;
+    const TrainingState point = plan_resume(saved, now, 4, Length::epochs, Uneven::pad);
+    CHECK(point.steps == 57);
+    CHECK(point.epoch == 14);
+    CHECK(point.batch == 1);
+    CHECK(point.shift == 0);
+    CHECK(place_in_training(point) == place_in_training(saved));
+  }
+}
+
+TEST_CASE("a place in the training counts samples, so it does not depend on the number of ranks") {
+  const TrainingState saved = state(2, 8, 57, 3, 12);
+  CHECK(place_in_training(saved) == 3 * kSamples + 12 * 16);
+  CHECK(place_in_training(resume(saved, state(5, 8))) == place_in_training(saved));
+  CHECK(resume(saved, state(5, 8)).steps != saved.steps);
+  CHECK(place_in_training(state(2, 7, 72, 3, 18)) == 4 * kSamples);  // padding does not count
+}
+
+// Which samples 4, 3 and again 4 ranks train in an epoch of 960 samples, with 64 in each step.
+std::map<std::int32_t, int> train_shared_epoch(Uneven uneven, int samples) {
+  std::map<std::int32_t, int> trained;
+  TrainingState now = {.epoch = 2, .world_size = 4, .batch_size = 16, .samples = samples, .global_batch = 64};
+  for (const auto& [ranks, until] : {std::pair(4, 5), std::pair(3, 9), std::pair(4, 1000)}) {
+    ShardSpec spec = {.samples = samples, .world = ranks, .uneven = uneven, .global_batch = 64};
+    const int batches = batches_per_epoch(spec), last = std::min(until, batches);
+    TrainingState next = now;
+    next.world_size = ranks;
+    now = plan_resume(now, next, batches, Length::epochs, uneven);
+    for (spec.rank = 0; spec.rank < ranks; ++spec.rank) {
+      const auto plan = plan_epoch(spec, {now.epoch, now.batch, now.shift});
+      for (int i = now.batch * spec.batch_of_rank(); i < last * spec.batch_of_rank(); ++i)
+        ++trained[plan[static_cast<std::size_t>(i)]];
+    }
+    now.batch = last;
+  }
+  return trained;
+}
+
+TEST_CASE("4 -> 3 -> 4 ranks with a global batch train each sample of an epoch exactly once") {
+  const auto trained = train_shared_epoch(Uneven::drop, 960);
+  CHECK(std::ssize(trained) == 960);
+  for (const auto& [sample, times] : trained) CHECK((sample >= 0 && sample < 960 && times == 1));
+  const auto dropped = train_shared_epoch(Uneven::drop, 1000);
+  CHECK(std::ssize(dropped) == 960);  // the last 40 samples do not fill a step
+  for (const auto& [sample, times] : dropped) CHECK(times == 1);
+  CHECK(std::ssize(train_shared_epoch(Uneven::pad, 1000)) == 1000);
+}
+
 // How often each sample is trained in epoch 3 when the number of ranks changes again and again.
 std::map<std::int32_t, int> train_epoch(std::mt19937& random, int samples, Uneven uneven) {
   const auto pick = [&](int least, int most) {

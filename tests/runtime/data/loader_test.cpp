@@ -297,7 +297,7 @@ TEST_CASE("options that do not fit the data set are refused") {
   LoaderOptions options = numbers(4);
   options.world = 3;
   options.uneven = job::Uneven::drop;
-  check_error(ErrorKind::config, "the data set has 10 samples, one batch of all ranks needs 3 x 4",
+  check_error(ErrorKind::config, "the data set has 10 samples, one step of all ranks needs 12",
               [&] { Loader(set, options); });
   options = numbers(4);
   options.mean = {1, 2, 3};

@@ -64,6 +64,30 @@ TEST_CASE("sample k*B*N + r*B + i of the order goes to rank r, batch k, position
       }
 }
 
+TEST_CASE("the ranks of a global batch deal out the same samples in each step, however many they are") {
+  for (const job::Uneven uneven : {job::Uneven::pad, job::Uneven::drop}) {
+    const ShardSpec alone{.samples = 61, .batch = 10, .seed = 7, .uneven = uneven};
+    const std::vector<std::int32_t> whole = plan_epoch(alone, {2});
+    for (const int world : {1, 2, 3, 4, 10}) {
+      CAPTURE(world);
+      std::vector<std::int32_t> together(whole.size());
+      ShardSpec spec = alone;
+      spec.world = world;
+      spec.global_batch = 10;
+      CHECK(batches_per_epoch(spec) == batches_per_epoch(alone));
+      for (spec.rank = 0; spec.rank < world; ++spec.rank) {
+        const std::vector<std::int32_t> mine = plan_epoch(spec, {2});
+        const job::StepShare share = spec.shares().of(spec.rank);
+        for (std::size_t i = 0; i < mine.size(); ++i) {
+          const auto count = static_cast<std::size_t>(share.count);
+          together.at(i / count * 10 + static_cast<std::size_t>(share.first) + i % count) = mine[i];
+        }
+      }
+      CHECK(together == whole);
+    }
+  }
+}
+
 TEST_CASE("padding repeats random samples, other ones in each epoch") {
   const ShardSpec spec{.samples = 101, .batch = 100, .seed = 1};
   const auto padding = [&](int epoch) {
