@@ -58,7 +58,7 @@ void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.saved_steps = saved_steps.load();
   next.keeps_checkpoints = keeps_checkpoints.load();
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    next.kept[i].steps = kept[i].steps.load();
+    next.kept[i].place = kept[i].place.load();
     for (std::size_t use = 0; use < kTimeUses; ++use)
       next.kept[i].spent_ns[use] = kept[i].spent_ns[use].load();
   }

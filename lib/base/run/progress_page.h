@@ -29,13 +29,13 @@ std::string_view describe(Phase phase);
 
 // How the time of a rank had been used when it took a snapshot of its training.
 struct KeptTime {
-  std::atomic<std::int64_t> steps{-1};  // of the snapshot; -1: none
+  std::atomic<std::int64_t> place{-1};  // of the snapshot, in samples of the training; -1: none
   std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};
 };
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x37656761506e7552;  // "RunPage7"
+  static constexpr std::uint64_t kMagic = 0x38656761506e7552;  // "RunPage8"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};

@@ -22,10 +22,11 @@ std::int64_t sum_of(const TimeUses& times) {
 TimeBook::TimeBook(ProgressPage& page, std::int64_t now_ns)
     : page_(page), start_ns_(page.run_start_ns != 0 ? page.run_start_ns.load() : now_ns) {}
 
-void TimeBook::begin(int attempt, std::int64_t steps, std::int64_t now_ns) {
+void TimeBook::begin(int attempt, std::int64_t place, std::int64_t now_ns) {
   if (attempt == 0) return;
-  for (const KeptTime& kept : page_.kept) {
-    if (kept.steps != steps) continue;
+  for (KeptTime& kept : page_.kept) {
+    if (kept.place > place) kept.place = -1;  // the steps up to it are lost
+    if (kept.place != place) continue;
     for (std::size_t use = 0; use < kTimeUses; ++use) spent_[use] = kept.spent_ns[use];
   }
   spent_[kRestart] += std::max<std::int64_t>(0, now_ns - start_ns_ - sum_of(spent_));
@@ -44,12 +45,12 @@ void TimeBook::publish(std::int64_t now_ns) {
 }
 
 // In the place of the older one of the two.
-void TimeBook::keep(std::int64_t steps, std::int64_t now_ns) {
+void TimeBook::keep(std::int64_t place, std::int64_t now_ns) {
   const TimeUses times = until(now_ns);
-  KeptTime& place = page_.kept[0].steps <= page_.kept[1].steps ? page_.kept[0] : page_.kept[1];
-  place.steps = -1;  // until it is whole
-  for (std::size_t use = 0; use < kTimeUses; ++use) place.spent_ns[use] = times[use];
-  place.steps = steps;
+  KeptTime& kept = page_.kept[0].place <= page_.kept[1].place ? page_.kept[0] : page_.kept[1];
+  kept.place = -1;  // until it is whole
+  for (std::size_t use = 0; use < kTimeUses; ++use) kept.spent_ns[use] = times[use];
+  kept.place = place;
 }
 
 // The largest remainders are rounded up.

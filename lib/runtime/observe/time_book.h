@@ -16,14 +16,15 @@ class TimeBook {
   // The run began when the page says, or now.
   TimeBook(ProgressPage& page, std::int64_t now_ns);
 
-  // The training begins, after `steps` steps of which it has a checkpoint. In a later attempt, what an earlier one did
-  // up to that checkpoint is taken over as it was booked, and all the time since then is booked as restart.
-  void begin(int attempt, std::int64_t steps, std::int64_t now_ns);
+  // The training begins at the place of a checkpoint, or at 0. In a later attempt, what an earlier one did up to that
+  // checkpoint is taken over as it was booked, and all the time since then is booked as restart. A place is a number of samples
+  // (place_in_training), since the number of a step changes with the number of ranks.
+  void begin(int attempt, std::int64_t place, std::int64_t now_ns);
 
   void add(TimeUse use, std::int64_t nanoseconds) { spent_[static_cast<std::size_t>(use)] += nanoseconds; }
   std::int64_t spent(TimeUse use) const { return spent_[static_cast<std::size_t>(use)]; }  // nanoseconds
   void publish(std::int64_t now_ns);                                                       // on the page
-  void keep(std::int64_t steps, std::int64_t now_ns);  // for an attempt that goes on from here
+  void keep(std::int64_t place, std::int64_t now_ns);  // for an attempt that goes on from here
   TimeUses until(std::int64_t now_ns) const;           // adds up to the time since the run began
 
  private:

@@ -52,11 +52,12 @@ Checkpointing::~Checkpointing() = default;
 TrainingState Checkpointing::resume(int batches, int samples) {
   batches_ = batches;
   training_.page.load_began_ns = monotonic_ns();
-  TrainingState start = resume_training(training_, folder_.get(), {batches, samples});
+  const ResumedTraining resumed = resume_training(training_, folder_.get(), {batches, samples});
+  results_.saved_place = resumed.saved_place;
   training_.page.load_ended_ns = monotonic_ns();
-  looked_at_ = start.steps;
+  looked_at_ = resumed.state.steps;
   if (training_.job.checkpoint.dir) listen_for_stop_requests();
-  return start;
+  return resumed.state;
 }
 
 // The last step of an epoch waits for the end of the epoch where that is kept, as the end of the training always is.
@@ -115,6 +116,7 @@ void Checkpointing::keep(const TrainingState& state) {
   wait_for_writer();  // with signs of life, should an earlier save still be under way
   if (writer_) writer_->write(std::move(snapshot));
   results_.saved_steps = state.steps;
+  results_.saved_place = place_in_training(state);
 }
 
 void Checkpointing::tell_results() {

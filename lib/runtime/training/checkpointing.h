@@ -19,8 +19,9 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 
 // The results of saving so far.
 struct SaveResults {
-  std::int64_t saved_steps = -1;            // of the last snapshot; -1: none yet
-  int failures = 0;                         // in a row
+  std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
+  std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
+  int failures = 0;               // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
 };
 
@@ -59,6 +60,8 @@ class Checkpointing {
 
   std::int64_t waited_ns() const { return wait_.total_ns; }  // time that the training waited for checkpoints
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
+  // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
+  std::int64_t saved_place() const { return results_.saved_place; }
 
  private:
   bool due(const TrainingState& state, bool last) const;

@@ -132,18 +132,22 @@ TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int 
 }
 
 // Rank 0's state to everybody, and optimizer states to their owners when there is a checkpoint.
-TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
-                    const CheckpointedTraining& training) {
+ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
+                      const CheckpointedTraining& training) {
   comm::Communicator& communicator = *training.world.communicator;
   Trainer& trainer = training.trainer;
   ProgressPage& page = training.page;
-  std::array<std::int64_t, 6> told = {
-      checkpoint != nullptr ? 1 : 0, start.steps, start.epoch, start.batch, start.shift,
-      page.first_own_checkpoint};
+  std::array<std::int64_t, 7> told = {checkpoint != nullptr ? 1 : 0,
+                                      start.steps,
+                                      start.epoch,
+                                      start.batch,
+                                      start.shift,
+                                      page.first_own_checkpoint,
+                                      checkpoint != nullptr ? place_in_training(checkpoint->state) : 0};
   communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
   page.first_own_checkpoint = told[5];  // this rank may become rank 0
   TrainingState state = anew;
-  if (told[0] == 0) return state;
+  if (told[0] == 0) return {state};
   page.saved_steps = told[1];
   share_owned_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
   const std::string note =
@@ -154,7 +158,7 @@ TrainingState share(const Checkpoint* checkpoint, const TrainingState& start, co
   state.batch = static_cast<int>(told[3]);
   state.shift = told[4];
   trainer.start_at(state.steps);
-  return state;
+  return {state, told[6]};
 }
 
 // Another node keeps the checkpoints now, and must see those of the node before.
@@ -172,8 +176,8 @@ void require_checkpoint(const CheckpointedTraining& training) {
 
 }  // namespace
 
-TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
-                              const DataSize& data) {
+ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
+                                const DataSize& data) {
   ProgressPage& page = training.page;
   if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
   const TrainingState anew = new_training(training.job, training.world.env, data.samples);

@@ -1,5 +1,6 @@
 // Resumes a training from a checkpoint, or starts it from the beginning.
 #pragma once
+#include <cstdint>
 #include <iosfwd>
 
 #include "base/run/progress_page.h"
@@ -25,11 +26,16 @@ struct DataSize {
   int samples = 0;  // of data.train
 };
 
+struct ResumedTraining {
+  TrainingState state;           // where the training goes on
+  std::int64_t saved_place = 0;  // place_in_training of the checkpoint, with the ranks that saved it
+};
+
 // Gives every rank the parameters and states to start with, and prints their source. Only rank 0 reads; every
 // rank calls it. `folder`: checkpoint.dir, on rank 0; null: there is none.
 // Throws Error(data) when all checkpoints are bad, Error(missing) when a given path is not a checkpoint,
 // Error(permission|os|io|protocol) when a checkpoint cannot be read.
-TrainingState resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
-                              const DataSize& data);
+ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
+                                const DataSize& data);
 
 }  // namespace fleetrun::runtime

@@ -110,7 +110,7 @@ void book_checkpointing(Run& run, const Work& work) {
   const std::int64_t for_checkpoint = checkpoints.waited_ns() - waited;
   time.add(TimeUse::checkpoint, for_checkpoint);
   time.add(TimeUse::communication, took - for_checkpoint);
-  if (checkpoints.saved_steps() != saved) time.keep(checkpoints.saved_steps(), monotonic_ns());
+  if (checkpoints.saved_steps() != saved) time.keep(checkpoints.saved_place(), monotonic_ns());
   time.publish(monotonic_ns());
 }
 

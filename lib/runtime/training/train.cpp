@@ -23,7 +23,7 @@ void begin(Run& run) {
   run.page.epochs = static_cast<std::uint32_t>(planned_epochs(run.progress));
   run.page.steps = static_cast<std::uint64_t>(run.progress.total_steps);
   run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
-  run.observers.time.begin(run.world.env.attempt, run.progress.state.steps, monotonic_ns());
+  run.observers.time.begin(run.world.env.attempt, run.checkpoints.saved_place(), monotonic_ns());
 }
 
 // The checkpoint is from the end of this training, or from a training with more steps.

@@ -33,7 +33,7 @@ TEST_CASE("without a launcher the run begins with the book") {
   CHECK(at(book.until(15 * kSecond), TimeUse::idle) == 3 * kSecond);
 }
 
-// An attempt of 8 s that computed 2 s for step 5, 3 s for step 10 and died.
+// An attempt of 8 s that computed 2 s for the first 5 samples, 3 s for 5 more, and died.
 void first_attempt(ProgressPage& page) {
   page.run_start_ns = kSecond;
   TimeBook book(page, 2 * kSecond);
@@ -46,14 +46,14 @@ void first_attempt(ProgressPage& page) {
 
 TEST_CASE(
     "an attempt that goes on from a checkpoint keeps the time up to it, and the rest was lost by the restart") {
-  for (const auto& [steps, compute, idle] : {std::tuple{5, 2, 1}, {10, 5, 2}, {7, 0, 0}}) {
-    CAPTURE(steps);
+  for (const auto& [place, compute, idle] : {std::tuple{5, 2, 1}, {10, 5, 2}, {7, 0, 0}}) {
+    CAPTURE(place);
     const ProgressPagePtr before = map_inherited_progress_page(-1);
     const ProgressPagePtr page = map_inherited_progress_page(-1);
     first_attempt(*before);
     before->carry_over_to(*page);
     TimeBook book(*page, 11 * kSecond);
-    book.begin(1, steps, 12 * kSecond);
+    book.begin(1, place, 12 * kSecond);
     const TimeUses times = book.until(12 * kSecond);
     CHECK(at(times, TimeUse::compute) == compute * kSecond);
     CHECK(at(times, TimeUse::idle) == idle * kSecond);
@@ -61,13 +61,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("an attempt that goes back to the older checkpoint forgets the newer one") {
+  const ProgressPagePtr page = map_inherited_progress_page(-1);
+  first_attempt(*page);
+  TimeBook book(*page, 11 * kSecond);
+  book.begin(1, 5, 12 * kSecond);
+  CHECK(page->kept[0].place == 5);
+  CHECK(page->kept[1].place == -1);
+  book.keep(10, 13 * kSecond);  // the second time that the training comes here
+  CHECK(page->kept[0].place == 5);
+  CHECK(page->kept[1].place == 10);
+}
+
 TEST_CASE("the two last snapshots are kept") {
   const ProgressPagePtr page = map_inherited_progress_page(-1);
   first_attempt(*page);
   TimeBook book(*page, 8 * kSecond);
   book.keep(15, 9 * kSecond);
-  CHECK(page->kept[0].steps == 15);
-  CHECK(page->kept[1].steps == 10);
+  CHECK(page->kept[0].place == 15);
+  CHECK(page->kept[1].place == 10);
 }
 
 TEST_CASE("shares are rounded so that they add up") {
