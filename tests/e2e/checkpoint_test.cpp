@@ -199,11 +199,14 @@ TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever co
   const Words before = saved(launch);
   const ChildResult shorter = train(launch, {"train.max_steps=5"});
   CHECK_MESSAGE(shorter.code == 0, shorter.err);
-  CHECK(contains(shorter.out, "nothing is left to train: the job ends after 5 steps"));
-  CHECK(contains(launch.folder.read("log/train.json"), R"("loss": null)"));
+  CHECK(contains(shorter.out,
+                 "the training is already complete: the checkpoint has 6 steps, and the job ends after 5"));
+  CHECK_FALSE(contains(shorter.out, "trained "));
+  CHECK_FALSE(contains(launch.folder.read("log/train.json"), R"("loss")"));
   const ChildResult alone = train(launch, {"train.max_steps=6"}, 1);
   CHECK(alone.code == 0);
-  CHECK(contains(alone.out, "nothing is left to train: the job ends after 6 steps"));
+  CHECK(contains(alone.out,
+                 "the training is already complete: the checkpoint has 6 steps, and the job ends after 6"));
   CHECK(saved(launch) == before);
 }
 

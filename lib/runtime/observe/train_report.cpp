@@ -29,7 +29,6 @@ std::string to_json(const TrainReport& report) {
   JsonValue json = JsonValue::object({{"world_size", report.world_size},
                                       {"epochs", report.epochs},
                                       {"steps", report.steps},
-                                      {"loss", report.loss},
                                       {"train_seconds", report.train_seconds},
                                       {"images_per_second", report.images_per_second},
                                       {"parameter_bytes", report.parameter_bytes},
@@ -38,6 +37,7 @@ std::string to_json(const TrainReport& report) {
                                       {"activation_bytes_saved", report.activation_bytes_saved},
                                       {"in_place_pairs", report.in_place_pairs},
                                       {"goodput", goodput(report)}});
+  if (report.loss) json.add("loss", *report.loss);
   if (report.whole_epochs < report.epochs) json.add("whole_epochs", report.whole_epochs);
   if (report.skipped_samples > 0) json.add("skipped_samples", report.skipped_samples);
   if (report.resumed_at > 0) json.add("resumed_at", report.resumed_at);

@@ -16,7 +16,7 @@ struct TrainReport {
   std::int64_t resumed_at = 0;       // the steps that the checkpoint had which the run went on from
   bool stopped = false;              // on request, before its end, with a checkpoint
   std::int64_t skipped_samples = 0;  // different ones that could not be used, of all ranks
-  std::optional<double> loss;        // the last fetched one, of rank 0; null when nothing was left to train
+  std::optional<double> loss;        // the last fetched one, of rank 0; none when nothing was left to train
   std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;     // top 1
   std::optional<int> test_epochs;          // before the last evaluation, if the training went on after it

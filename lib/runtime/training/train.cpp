@@ -28,7 +28,9 @@ void begin(Run& run) {
 
 // The checkpoint is from the end of this training, or from a training with more steps.
 void finish_without_steps(Run& run) {
-  run.out << fmt::format("nothing is left to train: the job ends after {} steps", run.progress.total_steps)
+  run.out << fmt::format(
+                 "the training is already complete: the checkpoint has {} steps, and the job ends after {}",
+                 run.progress.state.steps, run.progress.total_steps)
           << std::endl;
   if (run.loaders.test && run.job.train.eval_every > 0) evaluate(run, run.progress.epochs_begun() - 1);
 }
