@@ -22,6 +22,8 @@
 namespace fleetrun::runtime {
 namespace {
 
+bool has_smaller(const Compilation& compilation) { return !compilation.smaller.ops.empty(); }
+
 Builder training_builder(Compilation& compilation) { return {compilation.training, compilation.context.ops}; }
 
 // Gradients that travel need not wait for each other, and with reduce_strategy Reduce every rank has only some of them.
@@ -87,27 +89,22 @@ void append_updates(Compilation& compilation) {
 
 void evaluate_averages(Compilation& compilation) { read_averages(compilation.evaluation); }
 
-// The programs that share parameters, the first of which decides their layouts.
-std::vector<Program*> programs_of_device(Compilation& compilation) {
-  std::vector<Program*> programs = {&compilation.training, &compilation.evaluation};
-  if (!compilation.smaller.ops.empty()) programs.push_back(&compilation.smaller);
-  return programs;
-}
-
 void choose_algorithms(Compilation& compilation) {
   const Target& target = *compilation.target;
-  compilation.search = search_algorithms(programs_of_device(compilation), compilation.context.ops,
-                                         target.device, target.communicator, target.search);
+  std::vector<Program*> programs = {&compilation.training, &compilation.evaluation};
+  if (has_smaller(compilation)) programs.push_back(&compilation.smaller);
+  compilation.search =
+      search_algorithms(programs, compilation.context.ops, target.device, target.communicator, target.search);
 }
 
 void place_in_layouts(Compilation& compilation) {
   Device& device = compilation.target->device;
-  ParameterLayouts layouts;
-  for (Program* const program : programs_of_device(compilation)) {
-    propagate_layouts(*program, compilation.context.ops, device, layouts);
-    if (layouts.empty()) layouts = parameter_layouts(*program);
-  }
-  if (!compilation.smaller.ops.empty()) check_same_collectives(compilation.training, compilation.smaller);
+  const OpTable& ops = compilation.context.ops;
+  propagate_layouts(compilation.training, ops, device, {});
+  propagate_layouts(compilation.evaluation, ops, device, parameter_layouts(compilation.training));
+  if (!has_smaller(compilation)) return;
+  propagate_layouts(compilation.smaller, ops, device, summed_layouts(compilation.training));
+  check_same_collectives(compilation.training, compilation.smaller);
 }
 
 void keep_own_part(Compilation& compilation) {

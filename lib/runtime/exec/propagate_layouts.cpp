@@ -196,4 +196,16 @@ ParameterLayouts parameter_layouts(const Program& program) {
   return layouts;
 }
 
+ParameterLayouts summed_layouts(const Program& program) {
+  ParameterLayouts layouts = parameter_layouts(program);
+  for (const Value& value : program.values)
+    if (value.kind == ValueKind::gradient) layouts[value.name] = value.layout;
+  for (const Op& op : program.ops) {
+    if (op.type != "cast" || program.value(op.inputs.front()).kind != ValueKind::parameter) continue;
+    const Value& cast = program.value(op.outputs.front());
+    layouts[cast.name] = cast.layout;
+  }
+  return layouts;
+}
+
 }  // namespace fleetrun::runtime

@@ -18,12 +18,16 @@
 
 namespace fleetrun::runtime {
 
-using ParameterLayouts = std::map<std::string, Layout>;  // by name of the parameter or state
+using ParameterLayouts = std::map<std::string, Layout>;  // by name
 
 // `given`: layouts decided by an earlier program that shares parameters with this one.
 // Throws Error(internal) "op X has no CPU kernel in this build" for an op without a kernel.
 void propagate_layouts(Program& program, const OpTable& ops, Device& device, const ParameterLayouts& given);
 
 ParameterLayouts parameter_layouts(const Program& program);
+
+// Those, and the layouts of gradients and cast parameters: what the same training program for another batch must share, because
+// the ranks sum it.
+ParameterLayouts summed_layouts(const Program& program);
 
 }  // namespace fleetrun::runtime
