@@ -1,8 +1,8 @@
 // Trainings of elastic runs: the weights, and the samples of each epoch.
-#include <cmath>
-#include <cstring>
+#include <functional>
 
 #include "e2e/nodes/cluster.h"
+#include "e2e/weight_files.h"
 
 namespace fleetrun::elastic_training_test {
 namespace {
@@ -73,23 +73,6 @@ int resumed_at(const std::string& log) {
   return std::stoi(log.substr(log.find("(step ", line) + 6));
 }
 
-// Header and data of the format are equal but for the numbers, which are all f32.
-double greatest_difference(const std::string& one, const std::string& other) {
-  REQUIRE(one.size() == other.size());
-  std::uint64_t header = 0;
-  std::memcpy(&header, one.data(), sizeof header);
-  const std::size_t begin = sizeof header + header;
-  REQUIRE(one.substr(0, begin) == other.substr(0, begin));
-  double greatest = 0;
-  for (std::size_t at = begin; at + sizeof(float) <= one.size(); at += sizeof(float)) {
-    float a = 0, b = 0;
-    std::memcpy(&a, one.data() + at, sizeof a);
-    std::memcpy(&b, other.data() + at, sizeof b);
-    greatest = std::max(greatest, std::abs(double{a} - double{b}));
-  }
-  return greatest;
-}
-
 const char* const kEndlessJob = R"({
   "model": {"name": "mlp", "hidden": [128]},
   "data": {"train": {"format": "synthetic", "samples": 1000, "shape": [1, 16, 16], "classes": 4}, "batch_size": 16},
@@ -98,42 +81,97 @@ const char* const kEndlessJob = R"({
   "checkpoint": {"dir": "checkpoints", "every_steps": 70, "resume": "auto"}
 })";
 
-TEST_CASE("the weights after 4 -> 3 -> 4 nodes are those of three runs with these numbers of ranks") {
-  Cluster cluster(4);
-  const auto start = [&](int node, const std::string& logs) {
-    cluster.start(node,
-                  {"--nnodes=3:4", "--nproc_per_node=1", "--device=cpu", "--log_dir=" + logs, "job.json"});
-  };
-  for (int node = 0; node < 4; ++node) {
-    std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
-    start(node, "log");
-  }
-  const std::string own = cluster.folder(0) + "/output/checkpoints";
-  REQUIRE(comes_true([&] { return !checkpoints_in(own).empty(); }, within(Cluster::kLimit)));
-  cluster.kill(1);
-  REQUIRE(cluster.says(0, "the run goes on with 3 nodes and 3 ranks"));
-  start(1, "again");
-  REQUIRE(cluster.says(0, "the run goes on with 4 nodes and 4 ranks"));
-  REQUIRE(comes_true([&] { return contains(cluster.log(0, 0), "resuming from "); }, within(Cluster::kLimit)));
-  const int fewer = resumed_at(cluster.read(0, "log/attempt-1/workerlog.0"));
-  const int again = resumed_at(cluster.log(0, 0));
-  CHECK(fewer < again);
-  REQUIRE(comes_true([&] { return checkpoints_in(own).rbegin()->first > again; }, within(Cluster::kLimit)));
-  cluster.send(0, SIGTERM);
-  for (const int node : {0, 1, 2, 3}) CHECK(cluster.end_of(node).code == 143);
-  const auto [end, weights] = *checkpoints_in(own).rbegin();
+const char* const kGlobalBatch = R"(train.global_batch=64)";
+const char* const kPiecewise =
+    R"(optimizer.learning_rate={"name": "piecewise", "boundaries": [50, 150, 250], "values": [0.001, 0.002, 0.001, 0.0005]})";
 
+// The numbers of ranks of an elastic run, each with the step at which it ended.
+using History = std::vector<std::pair<int, int>>;
+
+struct ElasticRun {
+  Cluster& cluster;
+  Words overrides;
+
+  void start(int node, const std::string& logs) {
+    Words words = {"--nnodes=3:4", "--nproc_per_node=1", "--device=cpu", "--log_dir=" + logs, "job.json"};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    cluster.start(node, words);
+  }
+
+  // Runs on 4 nodes, on 3 after `lose` took node 1, and again on 4 when node 1 has come back. Ends by SIGTERM after a checkpoint.
+  History change_nodes(const std::function<void()>& lose) {
+    const std::string own = cluster.folder(0) + "/output/checkpoints";
+    for (int node = 0; node < 4; ++node) {
+      std::ofstream(cluster.folder(node) + "/job.json") << kEndlessJob;
+      start(node, "log");
+    }
+    REQUIRE(comes_true([&] { return !checkpoints_in(own).empty(); }, within(Cluster::kLimit)));
+    lose();
+    start(1, "again");
+    REQUIRE(cluster.says(0, "the run goes on with 4 nodes and 4 ranks"));
+    REQUIRE(
+        comes_true([&] { return contains(cluster.log(0, 0), "resuming from "); }, within(Cluster::kLimit)));
+    const int fewer = resumed_at(cluster.read(0, "log/attempt-1/workerlog.0"));
+    const int again = resumed_at(cluster.log(0, 0));
+    CHECK(fewer < again);
+    REQUIRE(comes_true([&] { return checkpoints_in(own).rbegin()->first > again; }, within(Cluster::kLimit)));
+    cluster.send(0, SIGTERM);
+    for (const int node : {0, 1, 2, 3}) CHECK(cluster.end_of(node).code == 143);
+    return {{4, fewer}, {3, again}, {4, checkpoints_in(own).rbegin()->first}};
+  }
+
+  std::string weights() const {
+    return read_all(checkpoints_in(cluster.folder(0) + "/output/checkpoints").rbegin()->second +
+                    "/model.safetensors");
+  }
+};
+
+// The weights after runs on one host with these numbers of ranks.
+std::string weights_after(const History& history, const Words& overrides) {
   const Launch reference;
   reference.folder.write("job.json", kEndlessJob);
-  for (const auto& [ranks, steps] : {std::pair(4, fewer), std::pair(3, again), std::pair(4, end)}) {
-    const ChildResult part = reference.run_words({"--nproc_per_node=" + std::to_string(ranks), "--device=cpu",
-                                                  "job.json", "train.max_steps=" + std::to_string(steps)});
+  for (const auto& [ranks, steps] : history) {
+    Words words = {"--nproc_per_node=" + std::to_string(ranks), "--device=cpu", "job.json",
+                   "train.max_steps=" + std::to_string(steps)};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    const ChildResult part = reference.run_words(words);
     REQUIRE_MESSAGE(part.code == 0, part.err);
   }
   const auto last = *checkpoints_in(reference.folder / "output/checkpoints").rbegin();
-  CHECK(last.first == end);
-  CHECK(greatest_difference(read_all(weights + "/model.safetensors"),
-                            read_all(last.second + "/model.safetensors")) <= 1e-6);
+  CHECK(last.first == history.back().second);
+  return read_all(last.second + "/model.safetensors");
+}
+
+TEST_CASE("the weights after 4 -> 3 -> 4 nodes are those of three runs with these numbers of ranks") {
+  for (const Words& overrides : {Words{}, Words{kGlobalBatch, "data.uneven=drop", kPiecewise}}) {
+    CAPTURE(overrides.size());
+    Cluster cluster(4);
+    ElasticRun run = {cluster, overrides};
+    const History history = run.change_nodes([&] {
+      cluster.kill(1);
+      REQUIRE(cluster.says(0, "the run goes on with 3 nodes and 3 ranks"));
+    });
+    CHECK(testing::greatest_difference(run.weights(), weights_after(history, overrides)) <= 1e-6);
+    if (!overrides.empty())  // on any number of ranks
+      CHECK(testing::relative_difference(run.weights(),
+                                         weights_after({{1, history.back().second}}, overrides)) < 1e-4);
+  }
+}
+
+TEST_CASE("with a global batch a node that loses its network changes the weights only by rounding") {
+  if (const auto what = Namespaces::missing()) LEAVE_OUT(*what);
+  const Namespaces network(4);
+  Cluster cluster(4, &network);
+  ElasticRun run = {cluster, {kGlobalBatch, "data.uneven=drop"}};
+  const History history = run.change_nodes([&] {
+    network.drop_all(1);
+    REQUIRE(cluster.says(0, "the run goes on with 3 nodes and 3 ranks"));
+    cluster.kill(1);
+    network.let_through(1);
+  });
+  CHECK_MESSAGE(contains(cluster.log(0, 0), "4 ranks share the 64 samples of each step now, 3 did before"),
+                cluster.log(0, 0));
+  CHECK(testing::greatest_difference(run.weights(), weights_after(history, run.overrides)) <= 1e-6);
 }
 
 }  // namespace
