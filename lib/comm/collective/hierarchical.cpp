@@ -7,33 +7,12 @@
 
 #include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
-#include "comm/rendezvous/part_of_store.h"
 
 namespace fleetrun::comm {
 namespace {
 
 BufferView part_of(BufferView buffer, std::size_t start, std::size_t count) {
   return {buffer.as<std::byte>() + start * size_of(buffer.dtype), count, buffer.dtype};
-}
-
-// Some of the ranks of a party, and where only they meet.
-struct Circle {
-  std::unique_ptr<Store> store;
-  std::unique_ptr<Communicator> communicator;  // goes before the store
-};
-
-Circle make_circle(const HierarchicalOptions& options, const std::string& kind, int first, int step,
-                   const MakeCommunicator& make) {
-  const Party& all = options.party;
-  Circle circle = {
-      std::make_unique<PartOfStore>(all.store, fmt::format("{} of {} {}/", kind, options.name, first)),
-      nullptr};
-  Party party = {*circle.store, (all.rank - first) / step, 0, {}};
-  const int end = step == 1 ? first + options.group_size : all.size;
-  for (int rank = first; rank < end; rank += step) party.names.push_back(all.name_of(rank));
-  party.size = static_cast<int>(party.names.size());
-  circle.communicator = make(party, options.name);
-  return circle;
 }
 
 class HierarchicalCommunicator : public CollectiveCommunicator {
@@ -168,10 +147,10 @@ std::unique_ptr<Communicator> make_hierarchical(const HierarchicalOptions& optio
                 fmt::format("groups of {} among {} ranks; must be above 1 and divide them", group,
                             options.party.size));
   const int place = options.party.rank % group;
-  Circle inside = make_circle(options, "group", options.party.rank - place, 1, make);
+  const CircleOptions circles = {options.party, group, options.name};
+  Circle inside = make_group(circles, make);
   Circle across;
-  if (options.algorithm == HierarchicalAlgorithm::scatter || place == 0)
-    across = make_circle(options, "places", place, group, make);
+  if (options.algorithm == HierarchicalAlgorithm::scatter || place == 0) across = make_places(circles, make);
   return std::make_unique<HierarchicalCommunicator>(options, std::move(inside), std::move(across));
 }
 

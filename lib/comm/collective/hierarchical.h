@@ -1,10 +1,10 @@
 // A communicator composed of two others: one inside groups of consecutive ranks, and one between the groups. It depends
 // on no backend or device: each of its collectives is made of collectives of its parts.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "comm/collective/circle.h"
 #include "comm/collective/communicator.h"
 #include "comm/rendezvous/exchange.h"
 
@@ -21,11 +21,6 @@ struct HierarchicalOptions {
   HierarchicalAlgorithm algorithm = HierarchicalAlgorithm::leader;
   std::string name = "0";  // different for each communicator of the same party
 };
-
-// Makes a communicator for the ranks of `party`. All ranks call it with the same name, once per pair of party and name.
-// The party's store outlives the communicator.
-using MakeCommunicator =
-    std::function<std::unique_ptr<Communicator>(const Party& party, const std::string& name)>;
 
 // Calls `make` for this rank's group, then for the ranks at the same place in each group (with leader: only on
 // leaders).
