@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/run/rank_env.h"
+#include "comm/collective/circle.h"
 #include "comm/collective/communicator.h"
 #include "comm/collective/hierarchical.h"
 #include "comm/rendezvous/exchange.h"
@@ -18,8 +19,7 @@ struct World {
   std::unique_ptr<Store> store;
   std::unique_ptr<Communicator> communicator;  // goes before the store
   MakeCommunicator more;  // of all ranks or of some, as these reach each other; so does it and what it made
-  std::vector<std::unique_ptr<Communicator>> left_connected =
-      {};  // of what ended by an error; gone before the store
+  std::vector<Circle> left_connected = {};  // of what ended by an error; gone before the store
 
   std::vector<std::string> hosts = {};  // host_id() by rank; none when env.comm_backend is for any host
 

@@ -70,11 +70,24 @@ void check_merging(Draft& draft) {
         *max_steps, steps, *max_steps % steps));
 }
 
+// Without a second copy there is nothing to compare.
+void check_sharding(Draft& draft) {
+  const JobSpec& spec = draft.spec;
+  if (!spec.strategy.sharding || spec.strategy.sharding_configs.stage != 3) return;
+  if (spec.train.check_weights_every > 0)
+    draft.report(
+        "train.check_weights_every",
+        fmt::format(
+            "{} beside strategy.sharding_configs.stage 3, wanted 0: a rank has only its own parameters; stage 2 keeps all of them on each rank",
+            spec.train.check_weights_every));
+}
+
 }  // namespace
 
 void check_optimizer(Draft& draft) {
   check_replacements(draft);
   check_merging(draft);
+  check_sharding(draft);
   const OptimizerSpec& optimizer = draft.spec.optimizer;
   if (optimizer.ema_evaluate && optimizer.ema_decay == 0 && !draft.has_problem("optimizer.ema_decay"))
     draft.report("optimizer.ema_evaluate", "true, wanted optimizer.ema_decay above 0, which is 0");

@@ -164,6 +164,22 @@ struct LambSpec {
   std::vector<std::string> exclude_from_weight_decay;
 };
 
+struct ShardingSpec {
+  int stage = 1;                       // 1: optimizer states; 2: also gradients; 3: also parameters
+  std::optional<int> sharding_degree;  // ranks that share one set of them; absent: all
+  std::optional<int> dp_degree;        // sets; absent: as many as there are
+  bool hybrid_dp = false;              // wants more than one set
+  // Accepted, but without effect.
+  std::string sharding_segment_strategy = "segment_broadcast_MB";
+  double segment_broadcast_MB = 32;
+  std::vector<std::string> segment_anchors;
+  bool pp_allreduce_in_optimize = false, use_calc_stream = false;
+  // Only these values are accepted.
+  int mp_degree = 1, pp_degree = 1, gradient_merge_acc_step = 1;
+  bool optimize_offload = false, optimize_cast = false, enable_tuning = false;
+  bool dp_as_optimizer_sharding = false;
+};
+
 enum class ReduceStrategy { AllReduce, Reduce };
 enum class GradientScale { CoeffNumDevice, One };
 enum class HierarchicalAlgorithm { leader, scatter };
@@ -217,11 +233,13 @@ struct StrategySpec {
   bool lars = false;  // of momentum
   bool lamb = false;  // of adam
   bool fp16_allreduce = false;
+  bool sharding = false;
   AmpSpec amp_configs;
   RecomputeSpec recompute_configs;
   GradientMergeSpec gradient_merge_configs;
   LarsSpec lars_configs;
   LambSpec lamb_configs;
+  ShardingSpec sharding_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

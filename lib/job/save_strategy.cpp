@@ -25,7 +25,8 @@ std::string section_of(const std::string& path) { return path.substr(0, path.fin
 // The fields of a job, and the key that each comes from.
 class JobFields {
  public:
-  JobFields(const ParsedJob& job, bool all) : root_(JsonValue::object()) {
+  JobFields(const ParsedJob& job, PaddleVersion version, bool all)
+      : version_(version), root_(JsonValue::object()) {
     if (job.spec.strategy_file) root_ = read_strategy_file(*job.spec.strategy_file).root;
     for (const KeyValue& value : job.values) {
       const std::string section =
@@ -38,8 +39,8 @@ class JobFields {
       if (value.key.starts_with(kBelowStrategy)) add(value, all);
   }
 
-  SavedStrategy save(PaddleVersion version) const {
-    const StrategyText written = prototxt_plugin().write(root_, version, {in_full_.begin(), in_full_.end()});
+  SavedStrategy save() const {
+    const StrategyText written = prototxt_plugin().write(root_, version_, {in_full_.begin(), in_full_.end()});
     SavedStrategy saved = {written.text, {}};
     for (const JsonProblem& problem : written.problems) {
       const auto source = sources_.find(problem.path.substr(0, problem.path.find('[')));
@@ -54,13 +55,14 @@ class JobFields {
   void add(const KeyValue& value, bool all) {
     const JsonValue setting = read_json(value.value).root;
     const std::string key = value.key.substr(kBelowStrategy.size());
-    const FieldOfKey field = field_of_key(key, setting);
+    const FieldOfKey field = field_of_key(key, setting, version_);
     const bool completes = in_full_.count(section_of(key)) != 0 && section_of(field.path) == section_of(key);
     if (setting.is(JsonValue::Kind::null) || !(is_set(value) || completes || all)) return;
     put_at(root_, field.path, field.value);
     sources_[field.path] = &value;
   }
 
+  const PaddleVersion version_;
   JsonValue root_;
   std::set<std::string> in_full_;
   std::map<std::string, const KeyValue*> sources_;
@@ -69,7 +71,7 @@ class JobFields {
 }  // namespace
 
 SavedStrategy save_strategy_of(const ParsedJob& job, PaddleVersion version, bool all) {
-  return JobFields(job, all).save(version);
+  return JobFields(job, version, all).save();
 }
 
 SavedStrategy save_strategy_again(const StrategyDocument& document, const std::string& file,

@@ -121,6 +121,52 @@ void settle_half_precision(const Ranks& ranks, SettledStrategy& settled) {
     force("fp16_allreduce", settled.strategy.fp16_allreduce, false, "there is one rank", settled);
 }
 
+[[noreturn]] void refuse_groups(const std::string& what, int ranks) {
+  throw Error(
+      ErrorKind::config,
+      fmt::format("strategy.sharding_configs: {} for {} ranks, wanted sharding_degree * dp_degree = {}", what,
+                  ranks, ranks));
+}
+
+// Sets both degrees.
+void settle_degrees(ShardingSpec& sharding, int ranks) {
+  if (!sharding.sharding_degree && sharding.dp_degree) {
+    if (ranks % *sharding.dp_degree != 0)
+      refuse_groups(fmt::format("dp_degree is {}", *sharding.dp_degree), ranks);
+    sharding.sharding_degree = ranks / *sharding.dp_degree;
+  }
+  const int degree = sharding.sharding_degree.value_or(ranks);
+  if (ranks % degree != 0) refuse_groups(fmt::format("sharding_degree is {}", degree), ranks);
+  if (sharding.dp_degree.value_or(ranks / degree) != ranks / degree)
+    refuse_groups(fmt::format("sharding_degree is {} and dp_degree {}", degree, *sharding.dp_degree), ranks);
+  sharding.sharding_degree = degree;
+  sharding.dp_degree = ranks / degree;
+}
+
+// Sharding is the reduction to owners, in groups of ranks.
+void settle_sharding(const Ranks& ranks, SettledStrategy& settled) {
+  StrategySpec& strategy = settled.strategy;
+  if (!strategy.sharding) return;
+  if (ranks.all > 1) settle_degrees(strategy.sharding_configs, ranks.all);
+  const char* const why = ranks.all == 1 ? "there is one rank" : "sharding_degree is 1";
+  if (ranks.all == 1 || *strategy.sharding_configs.sharding_degree == 1)
+    return force("sharding", strategy.sharding, false, why, settled);
+  strategy.build_strategy.reduce_strategy = ReduceStrategy::Reduce;
+  if (strategy.sharding_configs.stage == 3)
+    force("build_strategy.fuse_broadcast_ops", strategy.build_strategy.fuse_broadcast_ops, false,
+          "sharding_configs.stage is 3", settled);
+  const bool is_hybrid = *strategy.sharding_configs.dp_degree > 1;
+  if (!is_hybrid) {
+    force("sharding_configs.hybrid_dp", strategy.sharding_configs.hybrid_dp, false,
+          "all ranks are in one group", settled);
+  } else if (strategy.use_hierarchical_allreduce.value_or(false)) {
+    force("use_hierarchical_allreduce", *strategy.use_hierarchical_allreduce, false,
+          "sharding has groups of its own", settled);
+  } else {
+    strategy.use_hierarchical_allreduce = false;
+  }
+}
+
 // Reduce and AllReduce each know fusions of their own.
 void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
   BuildStrategySpec& build = settled.strategy.build_strategy;
@@ -130,7 +176,7 @@ void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
     build.reduce_strategy = ReduceStrategy::AllReduce;
   }
   if (build.reduce_strategy == ReduceStrategy::Reduce) {
-    const char* const why = "reduce_strategy is Reduce";
+    const char* const why = settled.strategy.sharding ? "sharding is true" : "reduce_strategy is Reduce";
     force("fuse_all_reduce_ops", settled.strategy.fuse_all_reduce_ops, false, why, settled);
     force("build_strategy.fuse_all_optimizer_ops", build.fuse_all_optimizer_ops, false, why, settled);
   } else {
@@ -151,7 +197,7 @@ void settle_usual_threads(const Ranks& ranks, SettledStrategy& settled) {
 
 void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vector<std::string>& notes) {
   const int threads = settled.strategy.execution_strategy.num_threads;
-  const int wanted = settled.strategy.nccl_comm_num + 1;
+  const int wanted = communicator_count(settled.strategy) + 1;
   const bool holds = settled.strategy.sync_nccl_allreduce && !settled.strategy.sync_batch_norm;
   if (ranks.all == 1 || !holds || threads >= wanted) return;
   const int added = wanted - threads;
@@ -162,11 +208,20 @@ void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vec
 
 }  // namespace
 
+bool shards_in_groups(const StrategySpec& strategy) {
+  return strategy.sharding && strategy.sharding_configs.dp_degree.value_or(1) > 1;
+}
+
+int communicator_count(const StrategySpec& strategy) {
+  return strategy.nccl_comm_num * (shards_in_groups(strategy) ? 3 : 1);
+}
+
 SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
                                 const Variables& variables) {
   SettledStrategy settled = {strategy, {}};
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
+  settle_sharding(ranks, settled);
   settle_recompute(settled);
   settle_groups(ranks, settled);
   settle_half_precision(ranks, settled);

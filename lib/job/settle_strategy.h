@@ -29,4 +29,10 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
                                 const Variables& variables = nullptr);
 
+// Of a settled strategy: whether sharding has several groups of ranks. Then each communicator of all ranks has two others beside it:
+// one of the ranks of a group, and one of the ranks that have the same place in their groups. Communicator i of the groups is
+// number nccl_comm_num + i, that of the places number 2 * nccl_comm_num + i.
+bool shards_in_groups(const StrategySpec& strategy);
+int communicator_count(const StrategySpec& strategy);
+
 }  // namespace fleetrun::job

@@ -18,7 +18,8 @@ using Kind = JsonValue::Kind;
 // A field that has another name or other values than its key.
 struct Translation {
   std::string field, key;
-  std::vector<std::pair<JsonValue, JsonValue>> values;  // of the field, of the key
+  std::vector<std::pair<JsonValue, JsonValue>> values;  // of the field, of the key; none: the same ones
+  PaddleVersion only_in = PaddleVersion::any;
 };
 
 const std::vector<Translation>& translations() {
@@ -27,6 +28,14 @@ const std::vector<Translation>& translations() {
       {"gradient_scale_configs.scale_strategy",
        "build_strategy.gradient_scale_strategy",
        {{"avg", "CoeffNumDevice"}, {"sum", "One"}}},
+      {"sharding_configs.sharding_group_size",
+       "sharding_configs.sharding_degree",
+       {},
+       PaddleVersion::paddle_2},
+      {"sharding_configs.fuse_broadcast_MB",
+       "sharding_configs.segment_broadcast_MB",
+       {},
+       PaddleVersion::paddle_2},
   };
   return all;
 }
@@ -103,6 +112,10 @@ class Mapping {
   static bool translate(StrategyField& field) {
     for (const Translation& known : translations()) {
       if (known.field != field.path) continue;
+      if (known.values.empty()) {
+        field.key = known.key;
+        return true;
+      }
       for (const auto& [value, setting] : known.values) {
         if (to_json(value) != to_json(field.value)) continue;
         field.key = known.key;
@@ -174,10 +187,13 @@ JsonValue settings_of(const std::vector<StrategyField>& fields) {
   return settings;
 }
 
-FieldOfKey field_of_key(const std::string& key, const JsonValue& value) {
-  for (const Translation& known : translations())
+FieldOfKey field_of_key(const std::string& key, const JsonValue& value, PaddleVersion version) {
+  for (const Translation& known : translations()) {
+    if (known.key != key || (known.only_in != PaddleVersion::any && known.only_in != version)) continue;
+    if (known.values.empty()) return {known.field, value};
     for (const auto& [of_field, setting] : known.values)
-      if (known.key == key && to_json(setting) == to_json(value)) return {known.field, of_field};
+      if (to_json(setting) == to_json(value)) return {known.field, of_field};
+  }
   return {key, value};
 }
 

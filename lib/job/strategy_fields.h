@@ -35,11 +35,11 @@ std::vector<StrategyField> map_fields(const StrategyDocument& document, const Ke
 // What the fields with the use `key` say, as under `strategy` in a job file.
 JsonValue settings_of(const std::vector<StrategyField>& fields);
 
-// The field for a key below strategy, and the value of it.
+// The field of that version for a key below strategy, and the value of it.
 struct FieldOfKey {
   std::string path;
   JsonValue value;
 };
-FieldOfKey field_of_key(const std::string& key, const JsonValue& value);
+FieldOfKey field_of_key(const std::string& key, const JsonValue& value, PaddleVersion version);
 
 }  // namespace fleetrun::job

@@ -198,6 +198,67 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
   };
 }
 
+// Settings of sharding that PaddlePaddle has for other devices, or for strategies that fleetrun has elsewhere.
+std::vector<Key> foreign_sharding_keys(const Section<ShardingSpec>& sharding) {
+  const auto without_effect = [](const std::string& why) {
+    return KeyRules{.note = "has no effect: " + why};
+  };
+  const KeyRules only_default = {.support = Support::default_only};
+  const std::string segments = "fleetrun sends each parameter by itself, right before its use";
+  using Spec = ShardingSpec;
+  return {
+      make_key("sharding_segment_strategy", sharding(&Spec::sharding_segment_strategy),
+               "how PaddlePaddle groups broadcasts", without_effect(segments)),
+      make_key("segment_broadcast_MB", sharding(&Spec::segment_broadcast_MB),
+               "size of PaddlePaddle's groups of broadcasts, in MB", without_effect(segments)),
+      make_key("segment_anchors", sharding(&Spec::segment_anchors),
+               "where PaddlePaddle's groups of broadcasts end", without_effect(segments)),
+      make_key("pp_allreduce_in_optimize", sharding(&Spec::pp_allreduce_in_optimize),
+               "for PaddlePaddle's pipelines", without_effect("it is for pipelines inside of sharding")),
+      make_key("use_calc_stream", sharding(&Spec::use_calc_stream), "for PaddlePaddle's streams",
+               without_effect("fleetrun chooses the streams itself")),
+      make_key("mp_degree", sharding(&Spec::mp_degree),
+               "ranks that share one layer; this build accepts only 1", only_default),
+      make_key("pp_degree", sharding(&Spec::pp_degree),
+               "stages of a pipeline inside of sharding; this build accepts only 1", only_default),
+      make_key("gradient_merge_acc_step", sharding(&Spec::gradient_merge_acc_step),
+               "batches per update; this build accepts only 1, and has strategy.gradient_merge",
+               only_default),
+      make_key("optimize_offload", sharding(&Spec::optimize_offload),
+               "keeps optimizer states of a GPU on the host; this build accepts only false", only_default),
+      make_key("optimize_cast", sharding(&Spec::optimize_cast),
+               "sends parameters in low precision; this build accepts only false", only_default),
+      make_key("enable_tuning", sharding(&Spec::enable_tuning),
+               "lets PaddlePaddle choose the settings; this build accepts only false", only_default),
+      make_key("_dp_as_optimizer_sharding", sharding(&Spec::dp_as_optimizer_sharding),
+               "shards optimizer states over the groups, too; this build accepts only false", only_default),
+  };
+}
+
+std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
+  const Section<ShardingSpec> sharding{
+      [](JobSpec& spec) -> ShardingSpec& { return spec.strategy.sharding_configs; }};
+  using Spec = ShardingSpec;
+  std::vector<Key> configs = {
+      make_key("stage", sharding(&Spec::stage),
+               "what one rank keeps for all; 1: optimizer states; 2: also gradients; 3: also parameters",
+               {.range = Range::between(1, 3)}),
+      make_key("sharding_degree", sharding(&Spec::sharding_degree),
+               "consecutive ranks that divide one set among them",
+               {.range = Range::from(1),
+                .absent = "all ranks",
+                .aliases = {"strategy.sharding_configs.sharding_group_size"}}),
+      make_key("dp_degree", sharding(&Spec::dp_degree), "number of sets, between which gradients are summed",
+               {.range = Range::from(1), .absent = "ranks / sharding_degree"}),
+      make_key("hybrid_dp", sharding(&Spec::hybrid_dp),
+               "wants more than one set; a sharding_degree below the number of ranks is enough"),
+  };
+  for (Key& key : foreign_sharding_keys(sharding)) configs.push_back(std::move(key));
+  return {make_key("sharding", strategy(&StrategySpec::sharding),
+                   "divides optimizer states, gradients and parameters among the ranks"),
+          make_object_key("sharding_configs", "settings of sharding", std::move(configs))};
+}
+
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
@@ -230,7 +291,8 @@ Key strategy_keys() {
   members.push_back(make_key("amp", strategy(&StrategySpec::amp), "computes in mixed precision"));
   members.push_back(amp_keys());
   for (Key& key : optimizer_strategy_keys(strategy)) members.push_back(std::move(key));
-  for (const std::string name : {"localsgd", "adaptive_localsgd", "dgc", "sharding"}) {
+  for (Key& key : sharding_keys(strategy)) members.push_back(std::move(key));
+  for (const std::string name : {"localsgd", "adaptive_localsgd", "dgc"}) {
     members.push_back(make_later_key(name, "Fleet's strategy of this name"));
     members.push_back(make_later_key(name + "_configs", "settings of Fleet's " + name));
   }

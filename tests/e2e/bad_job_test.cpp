@@ -61,7 +61,13 @@ std::vector<BadJob> bad_jobs() {
       {"too few classes",
        R"({"model": {"name": "mlp", "class_dim": 3}, "data": {"train": )" + kSynthetic + "}}", 78,
        "class_dim"},
-      {"later feature", job_with(kSynthetic, R"(, "strategy": {"sharding": true})"), 78, "strategy.sharding"},
+      {"later feature",
+       job_with(kSynthetic, R"(, "strategy": {"sharding": true, "sharding_configs": {"mp_degree": 2}})"), 78,
+       "strategy.sharding_configs.mp_degree"},
+      {"sharding_degree of other ranks",
+       job_with(kSynthetic,
+                R"(, "strategy": {"sharding": true, "sharding_configs": {"sharding_degree": 3}})"),
+       78, "sharding_degree is 3 for 2 ranks"},
   };
 }
 

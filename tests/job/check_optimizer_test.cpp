@@ -87,5 +87,15 @@ TEST_CASE("steps that update nothing are noted") {
             .empty());
 }
 
+TEST_CASE("stage 3 of sharding leaves no second copy of the weights to compare") {
+  const std::vector<std::string> compared = {"strategy.sharding=true", "train.check_weights_every=5"};
+  CHECK(complaint_about(compared) == "");
+  CHECK(
+      complaint_about(
+          {"strategy.sharding=true", "train.check_weights_every=5", "strategy.sharding_configs.stage=3"}) ==
+      "command line: train.check_weights_every: found 5 beside strategy.sharding_configs.stage 3, wanted 0: "
+      "a rank has only its own parameters; stage 2 keeps all of them on each rank");
+}
+
 }  // namespace
 }  // namespace fleetrun::job::check_optimizer_test

@@ -127,11 +127,13 @@ TEST_CASE("every field of JobSpec has a key") {
       {"GradientMergeSpec", "strategy.gradient_merge_configs"},
       {"LarsSpec", "strategy.lars_configs"},
       {"LambSpec", "strategy.lamb_configs"},
+      {"ShardingSpec", "strategy.sharding_configs"},
       {"BuildStrategySpec", "strategy.build_strategy"},
       {"ExecutionStrategySpec", "strategy.execution_strategy"},
       {"StrategySpec", "strategy"},
       {"OutputSpec", "output"}};
-  const std::map<std::string, std::string> other_names = {{"deviation", "std"}, {"auto_tune", "auto"}};
+  const std::map<std::string, std::string> other_names = {
+      {"deviation", "std"}, {"auto_tune", "auto"}, {"dp_as_optimizer_sharding", "_dp_as_optimizer_sharding"}};
   const Key keys = job_keys();
   std::size_t count = 0;
   for (const auto& [type, fields] : fields_of_job_spec()) {

@@ -119,5 +119,16 @@ TEST_CASE("a file of PaddlePaddle 2.0 is written for 3, without the fields that 
       "f:3:3: sharding_configs.fuse_broadcast_MB: found a value for which PaddlePaddle 3 has no field; PaddlePaddle 2.0 has one");
 }
 
+TEST_CASE("the degree of sharding has another field in each version") {
+  const ParsedJob job = parse(good_job(R"("strategy": {"sharding": true, "sharding_configs":
+      {"sharding_degree": 4, "segment_broadcast_MB": 16.5, "hybrid_dp": true}})"));
+  CHECK(save_strategy_of(job, PaddleVersion::paddle_2, false).text ==
+        "sharding: true\nsharding_configs {\n  fuse_broadcast_MB: 16.5\n  hybrid_dp: true\n"
+        "  sharding_group_size: 4\n}\n");
+  CHECK(save_strategy_of(job, PaddleVersion::paddle_3, false).text ==
+        "sharding: true\nsharding_configs {\n  segment_broadcast_MB: 16.5\n  sharding_degree: 4\n"
+        "  hybrid_dp: true\n}\n");
+}
+
 }  // namespace
 }  // namespace fleetrun::job::save_strategy_test

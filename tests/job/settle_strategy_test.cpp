@@ -199,5 +199,69 @@ TEST_CASE("groups are not looked at while they are not used") {
   CHECK(complaint_about(strategy, {.all = 4, .of_node = 4}).empty());
 }
 
+StrategySpec sharded(std::optional<int> degree, std::optional<int> dp_degree = std::nullopt) {
+  StrategySpec strategy;
+  strategy.sharding = true;
+  strategy.sharding_configs.sharding_degree = degree;
+  strategy.sharding_configs.dp_degree = dp_degree;
+  return strategy;
+}
+
+TEST_CASE("sharding reduces to owners: of all ranks, or in groups that either degree decides") {
+  const Ranks four = {.all = 4, .of_node = 4};
+  const auto degrees = [&](const StrategySpec& strategy) {
+    const StrategySpec settled = settle_strategy(strategy, four).strategy;
+    CHECK(settled.build_strategy.reduce_strategy == ReduceStrategy::Reduce);
+    CHECK(shards_in_groups(settled) == (*settled.sharding_configs.dp_degree > 1));
+    CHECK(communicator_count(settled) == (shards_in_groups(settled) ? 3 : 1));
+    return fmt::format("{} * {}", *settled.sharding_configs.sharding_degree,
+                       *settled.sharding_configs.dp_degree);
+  };
+  CHECK(degrees(sharded({})) == "4 * 1");
+  CHECK(degrees(sharded(2)) == "2 * 2");
+  CHECK(degrees(sharded({}, 2)) == "2 * 2");
+  CHECK(degrees(sharded(2, 2)) == "2 * 2");
+  CHECK(
+      settle_strategy(sharded({}), four).notes ==
+      Notes{
+          "strategy.fuse_all_reduce_ops is true, taken as false: sharding is true",
+          "strategy.execution_strategy.num_threads is 1; sync_nccl_allreduce adds 1 thread for communication"});
+}
+
+TEST_CASE("degrees of sharding that do not fit the ranks are refused, both named") {
+  const Ranks four = {.all = 4, .of_node = 4};
+  CHECK(
+      complaint_about(sharded(3), four) ==
+      "78 strategy.sharding_configs: sharding_degree is 3 for 4 ranks, wanted sharding_degree * dp_degree = 4");
+  CHECK(complaint_about(sharded({}, 3), four) ==
+        "78 strategy.sharding_configs: dp_degree is 3 for 4 ranks, wanted sharding_degree * dp_degree = 4");
+  CHECK(
+      complaint_about(sharded(2, 1), four) ==
+      "78 strategy.sharding_configs: sharding_degree is 2 and dp_degree 1 for 4 ranks, wanted sharding_degree * dp_degree = 4");
+}
+
+TEST_CASE("where there is nothing to divide, sharding is off") {
+  const SettledStrategy alone = settle_strategy(sharded(2), {.all = 1, .of_node = 1});
+  CHECK(!alone.strategy.sharding);
+  CHECK(alone.notes.front() == "strategy.sharding is true, taken as false: there is one rank");
+  const SettledStrategy by_one = settle_strategy(sharded(1), {.all = 4, .of_node = 4});
+  CHECK(!by_one.strategy.sharding);
+  CHECK(by_one.strategy.build_strategy.reduce_strategy == ReduceStrategy::AllReduce);
+  CHECK(by_one.notes.front() == "strategy.sharding is true, taken as false: sharding_degree is 1");
+}
+
+TEST_CASE("sharding in one group is not hybrid, and groups have no others inside") {
+  StrategySpec strategy = sharded({});
+  strategy.sharding_configs.hybrid_dp = true;
+  CHECK(settle_strategy(strategy, {.all = 4, .of_node = 4}).notes.front() ==
+        "strategy.sharding_configs.hybrid_dp is true, taken as false: all ranks are in one group");
+  strategy.sharding_configs.sharding_degree = 2;
+  strategy.use_hierarchical_allreduce = true;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
+  CHECK(settled.notes.front() ==
+        "strategy.use_hierarchical_allreduce is true, taken as false: sharding has groups of its own");
+  CHECK(settled.strategy.sharding_configs.hybrid_dp);
+}
+
 }  // namespace
 }  // namespace fleetrun::job::settle_strategy_test

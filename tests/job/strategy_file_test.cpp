@@ -229,5 +229,19 @@ TEST_CASE("load gives the keys of a job for a strategy file") {
   CHECK_THROWS_AS(load_strategy_file(Jobs("asp: true").folder / "s.prototxt"), Error);
 }
 
+TEST_CASE("the files of both versions set the same keys of sharding") {
+  for (const std::string file :
+       {"sharding: true sharding_configs { fuse_broadcast_MB: 16.5 sharding_group_size: 4 }",
+        "sharding: true sharding_configs { segment_broadcast_MB: 16.5 sharding_degree: 4 mp_degree: 1 }"}) {
+    const Jobs jobs(file);
+    const ParsedJob job = jobs.parse(kNamed);
+    CHECK(job.spec.strategy.sharding);
+    CHECK(job.spec.strategy.sharding_configs.sharding_degree == 4);
+    CHECK(job.spec.strategy.sharding_configs.segment_broadcast_MB == 16.5);
+  }
+  CHECK(Jobs("sharding: true sharding_configs { mp_degree: 2 }").complaint(kNamed) ==
+        "78 s.prototxt:1:35: strategy.sharding_configs.mp_degree: found 2, not supported by this build");
+}
+
 }  // namespace
 }  // namespace fleetrun::job::strategy_file_test

@@ -29,7 +29,7 @@ inline void resume_from(const Snapshot& snapshot, TrainedRank& rank) {
   const Checkpoint* const own = checkpoint ? &*checkpoint : nullptr;
   if (own != nullptr) load_checkpoint(*own, program, storage);
   rank.trainer.share_parameters();
-  share_owned_states(own, program, storage, rank.communicator);
+  share_owned(own, program, storage, rank.communicator);
   share_merged_gradients(own, program, storage, rank.communicator);
   rank.trainer.start_at(snapshot.state.steps);
 }

@@ -4,13 +4,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "comm/make_communicator.h"
+#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/part_of_store.h"
 #include "job/settle_strategy.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"
+#include "runtime/training/training_communicators.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::test {
@@ -55,20 +60,46 @@ struct TrainedRank {
 };
 using RankBody = std::function<void(TrainedRank&)>;
 
+// Makes thread worlds of the ranks that ask for one.
+class ThreadWorlds {
+ public:
+  // A rank of a world of `size` ranks.
+  comm::World world_of(int rank, int size) {
+    RankEnv env;
+    env.rank = rank;
+    env.world_size = size;
+    const comm::MakeCommunicator make = [this](const comm::Party& party, const std::string& name) {
+      return join(party, name);
+    };
+    return {env, std::make_unique<comm::PartOfStore>(store_, ""), make({store_, rank, size}, "world"), make};
+  }
+
+ private:
+  std::unique_ptr<comm::Communicator> join(const comm::Party& party, const std::string& name) {
+    std::string key = name;
+    for (int rank = 0; rank < party.size; ++rank) key += "," + std::to_string(party.name_of(rank));
+    const std::lock_guard lock(mutex_);
+    auto& world = worlds_[key];
+    if (world.empty()) world = comm::make_thread_world(party.size);
+    return std::move(world[static_cast<std::size_t>(party.rank)]);
+  }
+
+  comm::MemoryStore store_;
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::unique_ptr<comm::Communicator>>> worlds_;  // by name and ranks
+};
+
 // Calls `body` on each of `ranks` ranks, with a trainer for batches of job.data.batch_size.
 inline void run_trainers(job::JobSpec job, int ranks, const RankBody& body) {
   job.strategy = job::settle_strategy(job.strategy, {.all = ranks, .of_node = ranks}).strategy;
   job.strategy.cudnn_exhaustive_search = false;  // the algorithm that rounds alike in every program
-  std::vector<std::vector<std::unique_ptr<comm::Communicator>>> worlds;  // by communicator, by rank
-  for (int i = 0; i <= job.strategy.nccl_comm_num; ++i) worlds.push_back(comm::make_thread_world(ranks));
+  ThreadWorlds worlds;
   testing::run_ranks(ranks, [&](int rank) {
-    std::vector<comm::Communicator*> of_gradients;
-    for (auto& world : worlds) of_gradients.push_back(world[static_cast<std::size_t>(rank)].get());
-    comm::Communicator& flat = *of_gradients.back();
-    of_gradients.pop_back();
+    comm::World world = worlds.world_of(rank, ranks);
     const auto device = make_cpu_device();
-    Trainer trainer(job, kTrainedFacts, *device, Communicators(flat, of_gradients), 1);
-    TrainedRank trained = {trainer, flat};
+    const TrainingCommunicators communicators(job.strategy, world, *device);
+    Trainer trainer(job, kTrainedFacts, *device, communicators.all(), 1);
+    TrainedRank trained = {trainer, *world.communicator};
     body(trained);
   });
 }

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/weights.h"
-#include "runtime/graph/owner_of.h"
 #include "runtime/optim/loss_scaling.h"
 #include "runtime/optim/merge_gradients.h"
 
@@ -32,26 +32,6 @@ void check_finite(const PlainTensors& weights, const TrainingState& state) {
 }
 
 BufferView view_of(std::vector<float>& values) { return {values.data(), values.size(), DType::f32}; }
-
-// Those that one rank owns, with their owners.
-std::vector<std::pair<ValueId, int>> owned_states(const Program& program) {
-  std::vector<std::pair<ValueId, int>> owned;
-  for (const ValueId id : optimizer_states_of(program))
-    if (const int owner = owner_of_user(program, id); owner != kNone) owned.emplace_back(id, owner);
-  return owned;
-}
-
-// Every rank calls it; rank 0 gets the tensors.
-void gather_owned_states(const Program& program, const Storage& storage, comm::Communicator& of_host,
-                         PlainTensors& tensors) {
-  for (const auto& [id, owner] : owned_states(program)) {
-    const Value& value = program.value(id);
-    std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
-    if (of_host.rank() == owner) values = storage.read(value.name);
-    of_host.broadcast(view_of(values), owner);
-    if (of_host.rank() == 0) tensors[value.name] = {value.shape, std::move(values)};
-  }
-}
 
 std::string merged_name(const Value& value, int rank) { return fmt::format("{}.{}", value.name, rank); }
 
@@ -107,15 +87,6 @@ void share_merged(const Safetensors* file, const Value& value, int saved, Storag
   if (saved != of_host.size() && of_host.rank() == 0) storage.write(value.name, sum);
 }
 
-std::vector<ValueId> states_on(const Program& program, int rank) {
-  std::vector<ValueId> states = optimizer_states_of(program);
-  std::erase_if(states, [&](ValueId id) {
-    const int owner = owner_of_user(program, id);
-    return owner != kNone && owner != rank;
-  });
-  return states;
-}
-
 // The scale moves at exactly so many steps in a row: a count past that, of a job with more of them, would never get there.
 void keep_counts_in_reach(const Program& program, Storage& storage) {
   for (const ScaleCount& count : loss_scale_counts(program)) {
@@ -139,15 +110,15 @@ std::string difference_of_scales(const Safetensors& saved, const Program& progra
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host) {
   Snapshot snapshot = {.state = state};
-  PlainTensors states, merged;
-  gather_owned_states(program, storage, of_host, states);
+  PlainTensors weights = collect_tensors(weights_of(program), program, storage, of_host);
+  PlainTensors states = collect_tensors(optimizer_states_of(program), program, storage, of_host);
+  PlainTensors merged;
   const bool between_updates = state.steps % steps_per_update(program) != 0;
   if (between_updates) gather_merged_gradients(program, storage, of_host, merged);
   if (of_host.rank() != 0) return snapshot;
   if (between_updates) snapshot.files[kMergedFile] = std::move(merged);
-  snapshot.files[kModelFile] = read_tensors(weights_of(program), program, storage);
+  snapshot.files[kModelFile] = std::move(weights);
   check_finite(snapshot.files[kModelFile], state);
-  states.merge(read_tensors(states_on(program, kNone), program, storage));
   snapshot.files[kOptimizerFile] = std::move(states);
   return snapshot;
 }
@@ -160,23 +131,20 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
   check_tensors(optimizer, checkpoint.path + "/" + kOptimizerFile, optimizer_states_of(program), program,
                 kLossScale);
   store_tensors(model, weights, program, storage);
-  std::vector<ValueId> states = states_on(program, 0);
+  std::vector<ValueId> states = optimizer_states_of(program);
   std::erase_if(states, [&](ValueId id) { return !optimizer.tensors.contains(program.value(id).name); });
   store_tensors(optimizer, states, program, storage);
   keep_counts_in_reach(program, storage);
   return difference_of_scales(optimizer, program);
 }
 
-void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                        comm::Communicator& of_host) {
-  for (const auto& [id, owner] : owned_states(program)) {
-    const Value& value = program.value(id);
-    std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
-    if (checkpoint != nullptr)
-      values = to_floats(file_of(*checkpoint, kOptimizerFile).tensors.at(value.name));
-    of_host.broadcast(view_of(values), 0);
-    if (of_host.rank() == owner) storage.write(value.name, values);
-  }
+void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                 comm::Communicator& of_host) {
+  const auto file = [&](const char* name) {
+    return checkpoint == nullptr ? nullptr : &file_of(*checkpoint, name);
+  };
+  hand_out_owned(file(kModelFile), weights_of(program), program, storage, of_host);
+  hand_out_owned(file(kOptimizerFile), optimizer_states_of(program), program, storage, of_host);
 }
 
 std::string share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,

@@ -1,8 +1,8 @@
 // A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all; the
 // running statistics of the model are rank 0's, too, those of other ranks have no effect (Trainer::share_statistics).
 // Merged gradients are each rank's own, and are in the checkpoint by rank.
-// Optimizer states are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce): a checkpoint has all of
-// them either way. `program` is that of all ranks (Trainer::whole_program).
+// Optimizer states and parameters are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce, sharding): a
+// checkpoint has all of them either way. `program` is that of all ranks (Trainer::whole_program).
 #pragma once
 #include <string>
 
@@ -18,15 +18,15 @@ namespace fleetrun::runtime {
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
                        comm::Communicator& of_host);
 
-// Rank 0's part of going on; of the states that one rank owns it stores its own. A training may go on with a loss scale or
+// Rank 0's part of going on; of the tensors that one rank owns it stores its own. A training may go on with a loss scale or
 // without one, whatever the checkpoint has: what that means is returned in words, "" when nothing is to be said. Throws
 // Error(data) that says how the checkpoint's other tensors differ from the program's; then nothing was stored.
 std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program, Storage& storage);
 
-// States that one rank owns, from the checkpoint to their owners. Every rank calls it; `checkpoint` is rank 0's, null on
+// Tensors that one rank owns, from the checkpoint to their owners. Every rank calls it; `checkpoint` is rank 0's, null on
 // the others.
-void share_owned_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                        comm::Communicator& of_host);
+void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                 comm::Communicator& of_host);
 
 // The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks; with
 // another number of ranks than saved them, rank 0 gets the sum. Every rank calls it; `checkpoint` is rank 0's, null on the others.

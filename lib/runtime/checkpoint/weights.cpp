@@ -11,7 +11,6 @@
 #include "base/json/json_value.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
-#include "runtime/optim/average_weights.h"
 #include "runtime/optim/merge_gradients.h"
 
 namespace fleetrun::runtime {
@@ -162,18 +161,21 @@ void check_finite(const Safetensors& file, const std::string& path, const std::v
   }
 }
 
-// Returns the line about a last layer that does not fit.
-std::string load_those_that_fit(const std::string& path, NewHead new_head, const Program& program,
-                                Storage& storage) {
-  const Safetensors file = read_safetensors(path);
-  std::vector<ValueId> weights = weights_of(program);
-  const std::string head = new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
+Pretrained load_those_that_fit(const std::string& path, NewHead new_head, const Program& program,
+                               Storage& storage) {
+  Safetensors file = read_safetensors(path);
+  const std::vector<ValueId> all = weights_of(program);
+  std::vector<ValueId> weights = all;
+  const std::string head =
+      new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
   check_tensors(file, path, weights, program, head);
   check_finite(file, path, weights, program);
   store_tensors(file, weights, program, storage);
-  return head.empty() ? ""
-                      : fmt::format("model.new_head: the layer {} does not fit {}, and starts new",
-                                    head.substr(0, head.size() - 1), path);
+  return {.file = std::move(file),
+          .new_weights = std::ssize(all) - std::ssize(weights),
+          .line = head.empty() ? ""
+                               : fmt::format("model.new_head: the layer {} does not fit {}, and starts new",
+                                             head.substr(0, head.size() - 1), path)};
 }
 
 }  // namespace
@@ -226,20 +228,15 @@ void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, con
                    Storage& storage) {
   for (const ValueId id : ids) {
     const std::string& name = program.value(id).name;
-    storage.write(name, to_floats(file.tensors.at(name)));
+    if (storage.has(name)) storage.write(name, to_floats(file.tensors.at(name)));
   }
 }
 
-void load_weights(const std::string& path, const Program& program, Storage& storage) {
-  load_those_that_fit(path, NewHead::error, program, storage);
-}
-
-std::string load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage) {
-  if (!model.pretrained) return "";
-  std::string line;
-  with_context("loading model.pretrained",
-               [&] { line = load_those_that_fit(*model.pretrained, model.new_head, program, storage); });
-  return line;
+std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program,
+                                          Storage& storage) {
+  if (!model.pretrained) return std::nullopt;
+  return with_context("loading model.pretrained",
+                      [&] { return load_those_that_fit(*model.pretrained, model.new_head, program, storage); });
 }
 
 std::string first_not_finite(const PlainTensors& tensors) {
@@ -255,13 +252,11 @@ void require_own_weights(const std::string& path, const std::string& hint) {
   require_ours(path, {.text = header, .place = kBehindLength}, hint);
 }
 
-void save_weights(const std::string& path, const Program& program, const Storage& storage, Weights which) {
-  PlainTensors weights = read_tensors(weights_of(program), program, storage);
-  if (which == Weights::averaged)
-    for (const ValueId id : program.of_kind(ValueKind::parameter)) {
-      const std::string& name = program.value(id).name;
-      weights[name].values = storage.read(average_name(name));
-    }
+void save_weights(const std::string& path, const Program& program, const Storage& storage) {
+  save_weights(path, read_tensors(weights_of(program), program, storage));
+}
+
+void save_weights(const std::string& path, const PlainTensors& weights) {
   if (const std::string name = first_not_finite(weights); !name.empty())
     throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
                 "a lower optimizer.learning_rate or a warm-up often helps");

@@ -3,6 +3,7 @@
 // kept in the same way.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,24 +37,26 @@ std::string format_tensors(const PlainTensors& tensors);
 // what begins with `passed_over`, unless that is empty.
 void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
                    const Program& program, std::string_view passed_over = "");
+// Leaves out those that the storage does not have: another rank keeps them.
 void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, const Program& program,
                    Storage& storage);
 
-// Throws as check_tensors, when nothing is stored, and as read_safetensors. Throws Error(data) for NaN and infinity.
-void load_weights(const std::string& path, const Program& program, Storage& storage);
+struct Pretrained {
+  Safetensors file;
+  std::int64_t new_weights = 0;  // the last ones of weights_of(), which stay as they are: those of a new last layer
+  std::string line;              // says that there is one
+};
 
-// The same from model.pretrained, when the job has one; errors name the key. With model.new_head, a last layer that does not
-// fit the file stays as it is, and the returned line says so; otherwise the line is empty.
-std::string load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
+// Stores the weights of model.pretrained, if the job has one. With model.new_head, the last layer may not fit the file. Throws as
+// check_tensors, when nothing is stored, and as read_safetensors; Error(data) for NaN and infinity. Errors name the key.
+std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
 
 // The name of one that holds NaN or infinity, "" when none does.
 std::string first_not_finite(const PlainTensors& tensors);
 
-enum class Weights { trained, averaged };  // averaged: the moving averages, by the names of their parameters
-
 // f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
-void save_weights(const std::string& path, const Program& program, const Storage& storage,
-                  Weights which = Weights::trained);
+void save_weights(const std::string& path, const PlainTensors& weights);
+void save_weights(const std::string& path, const Program& program, const Storage& storage);
 
 // Throws Error(create) with the hint when a file is at `path` that save_weights did not write.
 void require_own_weights(const std::string& path, const std::string& hint);

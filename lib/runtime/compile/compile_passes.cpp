@@ -1,6 +1,7 @@
 #include "runtime/compile/compile_passes.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,8 @@
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
+#include "runtime/graph/owner_of.h"
+#include "runtime/graph/verify.h"
 #include "runtime/optim/append_optimizer.h"
 #include "runtime/optim/average_weights.h"
 #include "runtime/optim/clip_gradients.h"
@@ -17,7 +20,9 @@
 #include "runtime/optim/narrow_gradients.h"
 #include "runtime/optim/parameter_rules.h"
 #include "runtime/passes/cast_forward.h"
+#include "runtime/passes/gather_parameters.h"
 #include "runtime/passes/keep_own_updates.h"
+#include "runtime/passes/sharding_groups.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -26,7 +31,7 @@ bool has_smaller(const Compilation& compilation) { return !compilation.smaller.o
 
 Builder training_builder(Compilation& compilation) { return {compilation.training, compilation.context.ops}; }
 
-// Gradients that travel need not wait for each other, and with reduce_strategy Reduce every rank has only some of them.
+// Gradients that travel need not wait for each other, and with reduce_strategy Reduce or sharding every rank has only some of them.
 GradientUse gradient_use(const PassContext& context) {
   const bool travel = context.world_size > 1;
   const bool of_some = context.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
@@ -107,10 +112,29 @@ void place_in_layouts(Compilation& compilation) {
   check_same_collectives(compilation.training, compilation.smaller);
 }
 
+void gather_kept_values(Compilation& compilation) {
+  Program& training = compilation.training;
+  const int communicator = sharding_groups(compilation.context).inside;
+  if (shards_parameters(compilation.context.strategy))
+    for (Program* program : {&training, &compilation.smaller})
+      gather_parameters(*program, owners_of_parameters(*program), communicator);
+  std::map<ValueId, int> owners;  // of what evaluations read: parameters or their averages
+  for (const ValueId id : compilation.evaluation.of_kind(ValueKind::parameter))
+    if (const int owner = owner_of_user(training, training.find(compilation.evaluation.value(id).name));
+        owner != kNone)
+      owners[id] = owner;
+  gather_parameters(compilation.evaluation, owners, communicator);
+}
+
 void keep_own_part(Compilation& compilation) {
   compilation.whole = compilation.training;
+  const PassContext& context = compilation.context;
+  const int place = compilation.target->communicator.rank() % sharding_groups(context).ranks;
   if (compilation.takes_smaller) compilation.training = compilation.smaller;
-  keep_own_updates(compilation.training, compilation.target->communicator.rank());
+  keep_own_updates(compilation.training, place,
+                   shards_gradients(context.strategy) ? OwnGradients::alone : OwnGradients::kept);
+  keep_own_updates(compilation.evaluation, place);
+  verify(compilation.evaluation, context.ops);
 }
 
 }  // namespace fleetrun::runtime

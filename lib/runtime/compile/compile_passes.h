@@ -23,6 +23,9 @@ void place_in_layouts(Compilation& compilation);
 // The evaluation program reads the moving averages in place of the parameters.
 void evaluate_averages(Compilation& compilation);
 
+// Lets the owners of parameters and averages send them to the ranks that use them (gather_parameters.h).
+void gather_kept_values(Compilation& compilation);
+
 // Keeps the whole program, and in the training program the updates that this rank owns (keep_own_updates.h).
 void keep_own_part(Compilation& compilation);
 

@@ -47,6 +47,10 @@ bool fuses_broadcasts(const Compilation& compilation) {
   return reduces_to_owners(compilation) && on<&job::BuildStrategySpec::fuse_broadcast_ops>(compilation);
 }
 
+bool shards(const Compilation& compilation) {
+  return has_other_ranks(compilation) && compilation.context.strategy.sharding;
+}
+
 bool reduces_to_all(const Compilation& compilation) {
   return has_other_ranks(compilation) && !reduces_to_owners(compilation);
 }
@@ -112,6 +116,7 @@ constexpr std::array kStrategy = {
     // Needs every gradient to exist.
     Pass{"insert_all_reduce", reduces_to_all, training<insert_all_reduce>},
     Pass{"insert_reduce", reduces_to_owners, training<insert_reduce>},
+    Pass{"divide_averages", shards, training<divide_averages>},  // needs the owners of updates
     Pass{"fuse_broadcasts", fuses_broadcasts, training<fuse_broadcasts>},
     Pass{"fuse_all_reduce", fuses_all_reduce, training<fuse_all_reduce>},
     Pass{"order_all_reduces", has_other_ranks, training<order_all_reduces>},
@@ -127,7 +132,9 @@ constexpr std::array kPlacing = {
     Pass{"search_algorithms", always, choose_algorithms},  // before layouts, which follow the algorithm
     Pass{"propagate_layouts", always, place_in_layouts},
     Pass{"evaluate_averages", wants_averages,
-         evaluate_averages},                          // after it, which finds parameters by their names
+         evaluate_averages},  // after it, which finds parameters by their names
+    Pass{"gather_parameters", shards,
+         gather_kept_values},                         // after both, which give values their layouts and names
     Pass{"keep_own_updates", always, keep_own_part},  // last: until here all ranks have the same program
 };
 

@@ -84,8 +84,7 @@ Storage::Storage(const Program& program, Device& device, comm::Communicator& com
 void Storage::place_kept(const Program& program) {
   std::vector<const Value*> kept, owned;
   for (const Value* value : in_order_of_memory(program, is_kept)) {
-    const bool alone =
-        value->kind == ValueKind::state && owner_of_user(program, program.find(value->name)) != kNone;
+    const bool alone = owner_of_user(program, program.find(value->name)) != kNone;
     (alone ? owned : kept).push_back(value);
     (alone ? owned_bytes_ : kept_bytes_) += aligned(value->bytes());
   }
@@ -139,6 +138,7 @@ void Storage::initialise(std::uint64_t seed) {
 }
 
 void Storage::broadcast(comm::Communicator& communicator, int root) {
+  if (kept_bytes_ == 0) return;
   communicator.broadcast({kept_->data(), kept_bytes_ / size_of(DType::f32), DType::f32}, root);
   if (device_.streams() != nullptr)
     communicator.barrier();  // the broadcast may only have been given to a stream

@@ -21,10 +21,12 @@ class Storage {
   // Memory of a parameter, state or gradient by its name. Throws Error(internal) for any other name.
   void* data(const std::string& name) const;
 
+  bool has(const std::string& name) const { return pieces_.count(name) > 0; }
+
   // Parameters and states as their Init says, by (seed, name): equal on all ranks, whatever their layout.
   void initialise(std::uint64_t seed);
 
-  // Parameters and states of `root` copied to everybody, but for the states of updates that one rank owns.
+  // Parameters and states of `root` copied to everybody, but for those that one rank keeps alone (owner_of_user).
   void broadcast(comm::Communicator& communicator, int root);
 
   // Of all parameters as they lie in memory: equal on ranks whose parameters are equal bit for bit.
@@ -52,7 +54,7 @@ class Storage {
 
   Device& device_;
   std::map<std::string, Piece> pieces_;
-  std::unique_ptr<comm::Memory> kept_, owned_;  // what every rank has, and states that are this rank's alone
+  std::unique_ptr<comm::Memory> kept_, owned_;  // what every rank has, and what is this rank's alone
   std::size_t kept_bytes_ = 0, owned_bytes_ = 0;
   std::vector<std::unique_ptr<comm::Memory>> gradients_;
   std::size_t gradient_bytes_ = 0;

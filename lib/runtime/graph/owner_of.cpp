@@ -13,6 +13,8 @@ int owner_of(const Op& op) {
 }
 
 int owner_of_user(const Program& program, ValueId value) {
+  const Value& found = program.value(value);
+  if (found.kind == ValueKind::state && found.of == kNone) return kNone;  // of the whole training or model
   for (const Op& op : program.ops)
     for (const ValueId input : op.inputs)
       if (input == value) return owner_of(op);

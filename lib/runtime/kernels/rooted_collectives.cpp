@@ -4,6 +4,7 @@
 
 #include "base/error/error.h"
 #include "comm/collective/communicator.h"
+#include "runtime/graph/owner_of.h"
 #include "runtime/kernels/contiguous_values.h"
 #include "runtime/kernels/layout_choice.h"
 
@@ -60,6 +61,26 @@ class BroadcastKernel : public Kernel {
   std::string name_;
 };
 
+// Takes what the owner broadcasts.
+class GatherParameterKernel : public Kernel {
+ public:
+  explicit GatherParameterKernel(const OpView& op)
+      : owner_(owner_of(op.op())),
+        values_(op.program(), op.output_ids("y")),
+        name_("gather_parameter of " + op.output("y").name) {
+    if (op.has_input("x")) throw Error(ErrorKind::internal, name_ + " runs on a rank that has the parameter");
+  }
+
+  void run(const RunContext& context) override {
+    communicator_of(context, name_).broadcast(values_.view(context), owner_);
+  }
+
+ private:
+  int owner_;
+  ContiguousValues values_;
+  std::string name_;
+};
+
 template <typename Which>
 std::unique_ptr<Kernel> make(const OpView& op, Device&) {
   return std::make_unique<Which>(op);
@@ -68,6 +89,9 @@ std::unique_ptr<Kernel> make(const OpView& op, Device&) {
 }  // namespace
 
 KernelDef reduce_kernel() { return {.choose_layouts = as_they_lie, .make = make<ReduceKernel>}; }
+KernelDef gather_parameter_kernel() {
+  return {.choose_layouts = as_they_lie, .make = make<GatherParameterKernel>};
+}
 KernelDef broadcast_kernel() { return {.choose_layouts = as_they_lie, .make = make<BroadcastKernel>}; }
 
 }  // namespace fleetrun::runtime

@@ -6,5 +6,6 @@ namespace fleetrun::runtime {
 
 KernelDef reduce_kernel();
 KernelDef broadcast_kernel();
+KernelDef gather_parameter_kernel();
 
 }  // namespace fleetrun::runtime

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/graph/communicator_of.h"
 #include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
@@ -16,6 +17,7 @@ namespace fleetrun::runtime {
 void fuse_broadcasts(Program& program, const PassContext& context) {
   std::map<std::int64_t, std::vector<ValueId>> parameters;  // by owner
   std::vector<Op> ops;
+  Op fused = {.type = "broadcast", .role = Role::communication};
   std::size_t before = 0, place = 0;
   for (Op& op : program.ops) {
     if (op.type != "broadcast") {
@@ -23,11 +25,11 @@ void fuse_broadcasts(Program& program, const PassContext& context) {
       continue;
     }
     ++before;
+    set_communicator(fused, communicator_of(op));
     place = ops.size();
     const auto& roots = std::get<Shape>(op.attributes.at("roots"));
     for (std::size_t i = 0; i < op.inputs.size(); ++i) parameters[roots[i]].push_back(op.inputs[i]);
   }
-  Op fused = {.type = "broadcast", .role = Role::communication};
   Shape roots;
   for (const auto& [owner, ids] : parameters) {
     program.contiguous.push_back(ids);

@@ -6,12 +6,20 @@
 //                                                sgd param=w grad=w@GRAD -> param=w {owner=1}
 //                                                broadcast x=w -> x=w {roots=[1]}
 // Each rank then keeps the updates that it owns (keep_own_updates.h).
+//
+// strategy.sharding is the same inside groups of ranks. With several groups, owners of the same parameter also sum its gradient over the
+// groups. In stage 3 nobody sends updated parameters: gather_parameters.h sends them before they are used.
+//
+//   reduce x=w@GRAD -> x=w@GRAD {communicator=1; op="sum"; root=1}
+//   all_reduce x=w@GRAD -> x=w@GRAD {communicator=2; op="sum"; owner=1}
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "runtime/graph/communicator_of.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/sharding_groups.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -42,53 +50,74 @@ int owner_by_output(const Program& program, const Op& op, const std::map<ValueId
   return owner == owners.end() ? kNone : owner->second;
 }
 
-// Whether gradients of any owner are infinite is for all to know before the loss scale follows it. And so are the norms of all
-// gradients: each owner has put its own into places that are 0 on the other ranks.
-Op sum_over_owners(ValueId value) {
-  return {.type = "all_reduce",
-          .inputs = {value},
-          .outputs = {value},
-          .attributes = {{"op", std::string("sum")}},
-          .role = Role::communication};
-}
+// The collectives that bring gradients to owners, and what owners find to all ranks of their group.
+class Collectives {
+ public:
+  Collectives(const std::map<ValueId, int>& owners, const ShardingGroups& groups)
+      : owners_(owners), groups_(groups) {}
 
-Op reduce(ValueId gradient, int root) {
-  return {.type = "reduce",
-          .inputs = {gradient},
-          .outputs = {gradient},
-          .attributes = {{"op", std::string("sum")}, {"root", std::int64_t{root}}},
-          .role = Role::communication};
-}
+  // Whether gradients of any owner are infinite is for all to know before the loss scale follows it. And so are the norms of all
+  // gradients: each owner has put its own into places that are 0 on the other ranks.
+  Op sum_over_owners(ValueId value) const { return sum("all_reduce", value, groups_.inside); }
 
-Op broadcast(ValueId parameter, int root) {
-  return {.type = "broadcast",
-          .inputs = {parameter},
-          .outputs = {parameter},
-          .attributes = {{"roots", Shape{root}}},
-          .role = Role::communication};
-}
+  void bring_to_owner(ValueId gradient, ValueId parameter, std::vector<Op>& ops) const {
+    const int owner = owners_.at(parameter);
+    ops.push_back(sum("reduce", gradient, groups_.inside));
+    ops.back().attributes["root"] = std::int64_t{owner};
+    if (!groups_.across) return;
+    ops.push_back(sum("all_reduce", gradient, *groups_.across));
+    set_owner(ops.back(), owner);
+  }
+
+  Op broadcast(ValueId parameter) const {
+    Op op = {.type = "broadcast",
+             .inputs = {parameter},
+             .outputs = {parameter},
+             .attributes = {{"roots", Shape{owners_.at(parameter)}}},
+             .role = Role::communication};
+    set_communicator(op, groups_.inside);
+    return op;
+  }
+
+ private:
+  static Op sum(const std::string& type, ValueId value, int communicator) {
+    Op op = {.type = type,
+             .inputs = {value},
+             .outputs = {value},
+             .attributes = {{"op", std::string("sum")}},
+             .role = Role::communication};
+    set_communicator(op, communicator);
+    return op;
+  }
+
+  const std::map<ValueId, int>& owners_;
+  const ShardingGroups groups_;
+};
 
 }  // namespace
 
 void insert_reduce(Program& program, const PassContext& context) {
-  const std::map<ValueId, int> owners = choose_owners(program, context.world_size);
+  const ShardingGroups groups = sharding_groups(context);
+  const std::map<ValueId, int> owners = choose_owners(program, groups.ranks);
+  const Collectives collectives(owners, groups);
+  const bool sends_updated = !shards_parameters(context.strategy);
   std::vector<Op> ops;
   bool norms_are_summed = false;
   for (Op& op : program.ops) {
     const std::vector<ValueId> outputs = op.outputs;
     const Role role = op.role;
     if (const int owner = owner_by_output(program, op, owners); owner != kNone) set_owner(op, owner);
-    if (op.type == "update_loss_scaling") ops.push_back(sum_over_owners(op.inputs.front()));
+    if (op.type == "update_loss_scaling") ops.push_back(collectives.sum_over_owners(op.inputs.front()));
     if (op.type == "clip_by_global_norm" && !std::exchange(norms_are_summed, true))
-      ops.push_back(sum_over_owners(op.inputs.back()));
+      ops.push_back(collectives.sum_over_owners(op.inputs.back()));
     ops.push_back(std::move(op));
     for (const ValueId id : outputs) {
       if (id == kNone) continue;
       const Value& value = program.value(id);
       if (role == Role::backward && value.kind == ValueKind::gradient)
-        ops.push_back(reduce(id, owners.at(value.of)));
-      if (role == Role::optimize && value.kind == ValueKind::parameter)
-        ops.push_back(broadcast(id, owners.at(id)));
+        collectives.bring_to_owner(id, value.of, ops);
+      if (role == Role::optimize && value.kind == ValueKind::parameter && sends_updated)
+        ops.push_back(collectives.broadcast(id));
     }
   }
   program.ops = std::move(ops);

@@ -9,6 +9,7 @@ void assign_communicators(Program&, const PassContext&);
 void auto_fusion(Program&, const PassContext&);
 void backward_optimizer_deps(Program&, const PassContext&);
 void coalesce_gradients(Program&, const PassContext&);
+void divide_averages(Program&, const PassContext&);
 void fuse_all_reduce(Program&, const PassContext&);
 void fuse_bn_act(Program&, const PassContext&);
 void fuse_bn_add_act(Program&, const PassContext&);

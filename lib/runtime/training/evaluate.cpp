@@ -29,7 +29,7 @@ bool score_batches(Run& run) {
 
 // A training whose weights are good goes on, even if the model scores a test sample beyond what f32 holds.
 void judge_infinite_loss(Run& run, double loss) {
-  const Program& program = run.trainer.whole_program();
+  const Program& program = run.trainer.executor().program();  // with the weights that this rank has
   const PlainTensors weights = read_tensors(weights_of(program), program, run.trainer.storage());
   if (!first_not_finite(weights).empty()) stop_without_numbers(run, "the loss of the test samples", loss);
   run.out

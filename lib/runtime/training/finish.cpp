@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/output_folder.h"
 #include "runtime/training/profile_steps.h"
@@ -78,6 +79,14 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
   return report;
 }
 
+// Every rank calls it, since each may keep some of the weights.
+void save_weights_of_all(Run& run) {
+  const Weights which = run.job.optimizer.ema_evaluate ? Weights::averaged : Weights::trained;
+  const PlainTensors weights =
+      collect_weights(run.trainer.whole_program(), run.trainer.storage(), *run.world.communicator, which);
+  if (run.is_first_rank()) save_result(run.job.output, weights, run.out);
+}
+
 }  // namespace
 
 TrainReport finish(Run& run) {
@@ -86,9 +95,7 @@ TrainReport finish(Run& run) {
   if (complete) book_checkpointing(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
-  if (complete && run.is_first_rank())
-    save_result(run.job.output, run.trainer.executor().program(), run.trainer.storage(), run.out,
-                run.job.optimizer.ema_evaluate ? Weights::averaged : Weights::trained);
+  if (complete) save_weights_of_all(run);
   if (complete) print_profile(run);
   return make_report(run, time, skipped);
 }

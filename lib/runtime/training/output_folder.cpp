@@ -71,15 +71,14 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
   return claimed;
 }
 
-void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
-                 std::ostream& out, Weights which) {
+void save_result(const job::OutputSpec& output, const PlainTensors& weights, std::ostream& out) {
   make_directories(output.dir);
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);
     out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
   }
-  save_weights(path, program, storage, which);
+  save_weights(path, weights);
   out << "weights: " << printable(path) << std::endl;
 }
 

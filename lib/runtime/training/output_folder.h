@@ -6,8 +6,6 @@
 #include "base/system/unique_fd.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/weights.h"
-#include "runtime/exec/storage.h"
-#include "runtime/graph/program.h"
 
 namespace fleetrun::runtime {
 
@@ -18,8 +16,7 @@ namespace fleetrun::runtime {
 
 // Writes the weights to model.safetensors and prints their path. Never replaces a file of that name that a user put
 // there during the training: writes to model.1.safetensors, or the next free number, and warns. Creates the folder
-// again if it was removed. `which`: see save_weights(). Throws the errors of save_weights().
-void save_result(const job::OutputSpec& output, const Program& program, const Storage& storage,
-                 std::ostream& out, Weights which = Weights::trained);
+// again if it was removed. Throws the errors of save_weights().
+void save_result(const job::OutputSpec& output, const PlainTensors& weights, std::ostream& out);
 
 }  // namespace fleetrun::runtime

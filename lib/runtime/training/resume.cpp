@@ -131,7 +131,7 @@ TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int 
   return point;
 }
 
-// Rank 0's state to everybody, and optimizer states to their owners when there is a checkpoint.
+// Rank 0's state to everybody, and what one rank owns to that rank when there is a checkpoint.
 ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
                       const CheckpointedTraining& training) {
   comm::Communicator& communicator = *training.world.communicator;
@@ -149,7 +149,7 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   TrainingState state = anew;
   if (told[0] == 0) return {state};
   page.saved_steps = told[1];
-  share_owned_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  share_owned(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
   const std::string note =
       share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
   if (!note.empty()) training.out << note << std::endl;

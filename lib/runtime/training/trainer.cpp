@@ -7,6 +7,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
+#include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
@@ -76,7 +77,7 @@ DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
 void start_averages(const Program& program, Storage& storage) {
   for (const ValueId id : program.of_kind(ValueKind::parameter)) {
     const std::string& name = program.value(id).name;
-    storage.write(average_name(name), storage.read(name));
+    if (storage.has(average_name(name))) storage.write(average_name(name), storage.read(name));
   }
 }
 
@@ -104,18 +105,30 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   program_text_ = print_program(whole_, ops) + print_program(programs.smaller_whole, ops);
 
   storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
-  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
-  // Rank 0 alone reads the file and share_parameters brings it to the others: one read instead of one per rank,
-  // and ranks whose files differ cannot start apart.
-  if (communicator_.rank() == 0)
-    if (const std::string line = load_pretrained(job.model, programs.training, *storage_); !line.empty())
-      pass_messages_.push_back(line);
-  if (job.optimizer.ema_decay > 0) start_averages(programs.training, *storage_);
+  start_weights(job);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
-                                           std::vector<comm::Communicator*>(), options);
+                                           communicators.gradients, options);
   options.timeline = timeline;
   training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
                                          communicators.gradients, options);
+}
+
+// Rank 0 alone reads model.pretrained and share_parameters brings it to the others: one read instead of one per rank,
+// and ranks whose files differ cannot start apart. With sharding, ranks have parts of it before, since averages begin with it.
+void Trainer::start_weights(const job::JobSpec& job) {
+  storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
+  std::optional<Pretrained> loaded;
+  if (communicator_.rank() == 0) loaded = load_pretrained(job.model, whole_, *storage_);
+  if (loaded && !loaded->line.empty()) pass_messages_.push_back(loaded->line);
+  if (job.model.pretrained && job.strategy.sharding) {
+    share_parameters();
+    std::int64_t new_weights = loaded ? loaded->new_weights : 0;
+    communicator_.broadcast({&new_weights, 1, DType::i64}, 0);
+    std::vector<ValueId> weights = weights_of(whole_);
+    weights.resize(weights.size() - static_cast<std::size_t>(new_weights));
+    hand_out_owned(loaded ? &loaded->file : nullptr, weights, whole_, *storage_, communicator_);
+  }
+  if (job.optimizer.ema_decay > 0) start_averages(whole_, *storage_);
 }
 
 void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }

@@ -29,7 +29,7 @@ struct BatchView {
 // Which communicator sums what. If there is only one, it sums everything.
 struct Communicators {
   comm::Communicator& flat;                    // parameters and scores
-  std::vector<comm::Communicator*> gradients;  // nccl_comm_num communicators, by number
+  std::vector<comm::Communicator*> gradients;  // communicator_count() of them, by number (settle_strategy.h)
 
   Communicators(comm::Communicator& only)
       : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
@@ -55,8 +55,8 @@ class Trainer {
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }
 
-  // The same program on every rank, before each rank keeps only its own part (reduce_strategy Reduce): all states, with
-  // owners.
+  // The same program on every rank, before each rank keeps only its own part (reduce_strategy Reduce, sharding): all
+  // states, with owners.
   const Program& whole_program() const { return whole_; }
 
   // Lines for the user about how the program was made, mostly what the passes did.
@@ -92,6 +92,8 @@ class Trainer {
   const Executor& evaluation_executor() const { return *evaluation_; }
 
  private:
+  void start_weights(const job::JobSpec& job);
+
   comm::Communicator& communicator_;
   std::string program_text_;
   Program whole_;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
+#include "comm/collective/hierarchical.h"
+#include "job/settle_strategy.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -24,8 +26,9 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
                                              Device& device, FlightRecords* records)
     : world_(world), device_(device) {
   const comm::Party all = world.party();
-  made_.push_back(device.make_communicator(all, 0));
-  flat_ = made_.back() ? made_.back().get() : world.communicator.get();
+  made_.push_back({nullptr, device.make_communicator(all, 0)});
+  comm::Communicator* const own = made_.back().communicator.get();
+  flat_ = own != nullptr ? own : world.communicator.get();
   const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
   if (!in_groups) of_gradients_.push_back(flat_);
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
@@ -34,16 +37,34 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
       return of_device ? std::move(of_device) : world_.more(party, name);
     };
     const std::string name = std::to_string(i);
-    made_.push_back(in_groups
-                        ? comm::make_hierarchical({.party = all,
-                                                   .group_size = strategy.hierarchical_allreduce_inter_nranks,
-                                                   .algorithm = algorithm_of(strategy),
-                                                   .name = name},
-                                                  make)
-                        : make(all, name));
-    of_gradients_.push_back(made_.back().get());
+    auto made = in_groups
+                    ? comm::make_hierarchical({.party = all,
+                                               .group_size = strategy.hierarchical_allreduce_inter_nranks,
+                                               .algorithm = algorithm_of(strategy),
+                                               .name = name},
+                                              make)
+                    : make(all, name);
+    of_gradients_.push_back(made.get());
+    made_.push_back({nullptr, std::move(made)});
   }
+  if (job::shards_in_groups(strategy)) add_groups(strategy);
   if (records != nullptr) record_in(*records);
+}
+
+// Those of the groups of sharding, then those of the ranks with the same place in their groups.
+void TrainingCommunicators::add_groups(const job::StrategySpec& strategy) {
+  for (const auto make_circle : {comm::make_group, comm::make_places})
+    for (int i = 0; i < strategy.nccl_comm_num; ++i) {
+      const int number = static_cast<int>(of_gradients_.size());
+      const auto make = [&](const comm::Party& party, const std::string& name) {
+        auto of_device = device_.make_communicator(party, number);
+        return of_device ? std::move(of_device) : world_.more(party, name);
+      };
+      comm::Circle circle = make_circle(
+          {world_.party(), *strategy.sharding_configs.sharding_degree, fmt::format("sharding {}", i)}, make);
+      of_gradients_.push_back(circle.communicator.get());
+      made_.push_back(std::move(circle));
+    }
 }
 
 TrainingCommunicators::~TrainingCommunicators() {
@@ -65,9 +86,13 @@ std::string describe_communicators(const job::StrategySpec& strategy) {
     text += fmt::format(
         ", in groups of {} ranks by {}", strategy.hierarchical_allreduce_inter_nranks,
         algorithm_of(strategy) == comm::HierarchicalAlgorithm::leader ? "their leaders" : "slices");
+  if (strategy.sharding)
+    text += fmt::format(", sharded by {} ranks, {}", strategy.sharding_configs.sharding_degree.value_or(0),
+                        plural(strategy.sharding_configs.dp_degree.value_or(1), "group"));
   if (!strategy.sync_nccl_allreduce) return text + ", beside the computation";
-  return text + fmt::format(", each waited for; num_threads {}",
-                            std::max(count + 1, strategy.execution_strategy.num_threads));
+  return text + fmt::format(
+                    ", each waited for; num_threads {}",
+                    std::max(job::communicator_count(strategy) + 1, strategy.execution_strategy.num_threads));
 }
 
 }  // namespace fleetrun::runtime

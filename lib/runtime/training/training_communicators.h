@@ -26,11 +26,12 @@ class TrainingCommunicators {
   Communicators all() const { return {*flat_, of_gradients_}; }
 
  private:
+  void add_groups(const job::StrategySpec& strategy);
   void record_in(FlightRecords& records) const;
 
   comm::World& world_;
   Device& device_;
-  std::vector<std::unique_ptr<comm::Communicator>> made_;
+  std::vector<comm::Circle> made_;  // those of all ranks have no store of their own
   comm::Communicator* flat_ = nullptr;
   std::vector<comm::Communicator*> of_gradients_;
 };

@@ -45,6 +45,25 @@ TEST_CASE("broadcast gives everybody the whole tensor of its root") {
   for (const Floats& of_rank : results_of("broadcast", 1)) CHECK(of_rank == Floats{10, 20, 30});
 }
 
+TEST_CASE("gather_parameter takes what the owner broadcasts") {
+  Program receiver;
+  Builder builder(receiver, all_ops());
+  const ValueId y = builder
+                        .add({.type = "gather_parameter",
+                              .attributes = {{"shape", Shape{3}}, {"owner", std::int64_t{1}}},
+                              .name = "y"})
+                        .front();
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    const auto device = make_cpu_device();
+    const bool is_owner = communicator.rank() == 1;
+    test::ProgramRun run(is_owner ? one_collective("broadcast", 1) : receiver, all_ops(), *device);
+    run.context().communicator = &communicator;
+    if (is_owner) run.set(0, Floats{1, 2, 3});
+    run.run();
+    CHECK(run.get(is_owner ? 0 : y) == Floats{1, 2, 3});
+  });
+}
+
 TEST_CASE("reduce and broadcast without a communicator are errors") {
   const auto device = make_cpu_device();
   test::ProgramRun reduce(one_collective("reduce", 0), all_ops(), *device);

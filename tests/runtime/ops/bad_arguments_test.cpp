@@ -181,6 +181,8 @@ TEST_CASE("the other ops name what does not fit") {
         "reduce (x): root is -1, wanted a rank");
   CHECK(words_of({"broadcast", {{"x", {2}}}, {{"roots", Shape{-1}}}, ""}) ==
         "broadcast (x): a root is -1, wanted a rank");
+  CHECK(words_of({"gather_parameter", {{"x", {2}}}, {{"shape", Shape{3}}}, ""}) ==
+        "gather_parameter (out): x is [2], wanted [3]");
   CHECK(words_of({"fill", {}, {{"value", 1.0}, {"shape", Shape{2, 0}}}, ""}) ==
         "fill (out): shape is [2,0], every size must be 1 or more");
 }

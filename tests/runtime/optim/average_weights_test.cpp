@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/checkpoint/weights.h"
+#include "runtime/checkpoint/owned_tensors.h"
 #include "support/small_training.h"
 #include "support/temporary_folder.h"
 
@@ -38,7 +38,8 @@ TEST_CASE(
     CHECK(of_averages != before);
     const Program& program = rank.trainer.executor().program();
     const TemporaryFolder home;
-    save_weights(home / "averages", program, rank.trainer.storage(), Weights::averaged);
+    save_weights(home / "averages",
+                 collect_weights(program, rank.trainer.storage(), rank.communicator, Weights::averaged));
     const Safetensors file = read_safetensors(home / "averages");
     for (const ValueId id : program.of_kind(ValueKind::parameter)) {
       const std::string& name = program.value(id).name;

@@ -39,7 +39,8 @@ struct Training {
   // What is printed.
   std::string save() const {
     std::ostringstream out;
-    save_result(output, trainer.executor().program(), trainer.storage(), out);
+    const Program& program = trainer.executor().program();
+    save_result(output, read_tensors(weights_of(program), program, trainer.storage()), out);
     return out.str();
   }
 };
