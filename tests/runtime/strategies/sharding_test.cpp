@@ -146,22 +146,24 @@ TEST_CASE("sharding: with amp, stages 1 to 3 learn the same bits") {
 }
 
 TEST_CASE("sharding: groups of ranks work beside the other switches of communication") {
-  using Turn = void (*)(job::StrategySpec&);
-  const std::vector<Turn> switches = {
-      [](job::StrategySpec& s) { s.nccl_comm_num = 2; },
-      [](job::StrategySpec& s) { s.sync_nccl_allreduce = false; },
-      [](job::StrategySpec& s) { s.execution_strategy.num_threads = 3; },
-      [](job::StrategySpec& s) { s.build_strategy.fuse_broadcast_ops = true; },
-      [](job::StrategySpec& s) { s.build_strategy.enable_sequential_execution = true; },
-      [](job::StrategySpec& s) { s.build_strategy.enable_backward_optimizer_op_deps = false; },
-      [](job::StrategySpec& s) { s.sync_batch_norm = true; },
-      [](job::StrategySpec& s) { s.recompute = true; },
+  struct Switch {
+    void (*turn)(job::StrategySpec&);
+    job::ModelName model = job::ModelName::mlp;
+  };
+  const std::vector<Switch> switches = {
+      {[](job::StrategySpec& s) { s.nccl_comm_num = 2; }},
+      {[](job::StrategySpec& s) { s.sync_nccl_allreduce = false; }},
+      {[](job::StrategySpec& s) { s.execution_strategy.num_threads = 3; }},
+      {[](job::StrategySpec& s) { s.build_strategy.fuse_broadcast_ops = true; }},
+      {[](job::StrategySpec& s) { s.build_strategy.enable_sequential_execution = true; }},
+      {[](job::StrategySpec& s) { s.build_strategy.enable_backward_optimizer_op_deps = false; }},
+      {[](job::StrategySpec& s) { s.sync_batch_norm = true; }, job::ModelName::resnet20},
   };
   for (std::size_t i = 0; i < switches.size(); ++i) {
     const auto job_of = [&](const Sharding& sharding) {
-      job::JobSpec job = job_with(job::ModelName::resnet20, sharding);
+      job::JobSpec job = job_with(switches[i].model, sharding);
       job.optimizer.gradient_clip = {job::ClipBy::global_norm, 0.1};
-      switches[i](job.strategy);
+      switches[i].turn(job.strategy);
       return job;
     };
     const PlainTensors plain = train(job_of({4}), 4, 2);
