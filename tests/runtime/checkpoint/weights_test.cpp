@@ -125,7 +125,7 @@ TEST_CASE("running statistics are weights, what an optimizer keeps is not") {
               [&] { save_weights(folder / "w", program, storage); });  // the good ones stay
 
   storage.write("bn1.running_mean", {0, 0});
-  load_weights(folder / "w", program, storage);
+  load_pretrained({.pretrained = folder / "w"}, program, storage);
   CHECK(storage.read("bn1.running_mean") == std::vector<float>{3, 4});
 }
 
