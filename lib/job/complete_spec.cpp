@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "base/text/plural.h"
+#include "job/check_dgc.h"
+#include "job/check_local_training.h"
 #include "job/check_optimizer.h"
 #include "job/data_set_facts.h"
 
@@ -176,11 +178,21 @@ void complete_set(DataSetSpec& set, bool has_channels) {
   if (set.deviation.empty()) set.deviation.assign(count, kWholeRange);
 }
 
-// Sums of the ranks' means follow the number of ranks, which train.global_batch is to make irrelevant.
+// Sums of the ranks' means follow the number of ranks, which train.global_batch is to make irrelevant. Where ranks do not sum their
+// gradients, each rank counts the same, however many samples it has.
 void check_global_batch(Draft& draft) {
   const std::optional<int>& samples = draft.spec.train.global_batch;
-  const bool sums = draft.spec.strategy.build_strategy.gradient_scale_strategy == GradientScale::One;
-  if (!samples || !sums) return;
+  if (!samples) return;
+  const StrategySpec& strategy = draft.spec.strategy;
+  const char* const by_ranks = strategy.localsgd            ? "localsgd"
+                               : strategy.adaptive_localsgd ? "adaptive_localsgd"
+                               : strategy.dgc               ? "dgc"
+                                                            : nullptr;
+  if (by_ranks != nullptr)
+    draft.report("train.global_batch",
+                 fmt::format("{} beside strategy.{}, wanted data.batch_size: every rank counts the same there",
+                             *samples, by_ranks));
+  if (strategy.build_strategy.gradient_scale_strategy != GradientScale::One) return;
   draft.report(
       "train.global_batch",
       fmt::format("{} with strategy.build_strategy.gradient_scale_strategy One, wanted data.batch_size "
@@ -214,6 +226,8 @@ void find_contradictions(Draft& draft) {
   check_trace(draft);
   check_global_batch(draft);
   check_optimizer(draft);
+  check_local_training(draft);
+  check_dgc(draft);
 }
 
 }  // namespace fleetrun::job

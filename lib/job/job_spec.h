@@ -180,6 +180,25 @@ struct ShardingSpec {
   bool dp_as_optimizer_sharding = false;
 };
 
+struct LocalSgdSpec {
+  int k_steps = 1;     // from average to average
+  int begin_step = 1;  // until this step, the parameters are averaged in every step
+};
+
+struct AdaptiveLocalSgdSpec {
+  int init_k_steps = 1;
+  int begin_step = 1;
+};
+
+const std::vector<double> kUsualSparsity = {
+    0.999};  // where strategy.dgc_configs has none, as in PaddlePaddle
+
+struct DgcSpec {
+  int rampup_begin_step = 0;     // steps before the first sparse one
+  int rampup_step = 1;           // steps in which the entries of sparsity follow each other
+  std::vector<double> sparsity;  // parts of a gradient that stay behind; none: kUsualSparsity
+};
+
 enum class ReduceStrategy { AllReduce, Reduce };
 enum class GradientScale { CoeffNumDevice, One };
 enum class HierarchicalAlgorithm { leader, scatter };
@@ -234,12 +253,19 @@ struct StrategySpec {
   bool lamb = false;  // of adam
   bool fp16_allreduce = false;
   bool sharding = false;
+  bool localsgd = false;
+  bool adaptive_localsgd = false;
+  bool dgc = false;
+  bool find_unused_parameters = false;
   AmpSpec amp_configs;
   RecomputeSpec recompute_configs;
   GradientMergeSpec gradient_merge_configs;
   LarsSpec lars_configs;
   LambSpec lamb_configs;
   ShardingSpec sharding_configs;
+  LocalSgdSpec localsgd_configs;
+  AdaptiveLocalSgdSpec adaptive_localsgd_configs;
+  DgcSpec dgc_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

@@ -167,6 +167,25 @@ void settle_sharding(const Ranks& ranks, SettledStrategy& settled) {
   }
 }
 
+// Ranks that train by themselves sum no gradients; the averages of the parameters travel as one message.
+void settle_local_training(const Ranks& ranks, SettledStrategy& settled) {
+  StrategySpec& strategy = settled.strategy;
+  if (ranks.all == 1) {
+    force("localsgd", strategy.localsgd, false, "there is one rank", settled);
+    force("adaptive_localsgd", strategy.adaptive_localsgd, false, "there is one rank", settled);
+    force("dgc", strategy.dgc, false, "there is one rank", settled);
+  }
+  if (!strategy.localsgd && !strategy.adaptive_localsgd) return;
+  const std::string why =
+      fmt::format("{} sums no gradients", strategy.localsgd ? "localsgd" : "adaptive_localsgd");
+  force("nccl_comm_num", strategy.nccl_comm_num, 1, why.c_str(), settled);
+  GradientScale& scale = strategy.build_strategy.gradient_scale_strategy;
+  if (scale == GradientScale::CoeffNumDevice) return;
+  settled.notes.push_back(fmt::format(
+      "strategy.build_strategy.gradient_scale_strategy is One, taken as CoeffNumDevice: {}", why));
+  scale = GradientScale::CoeffNumDevice;
+}
+
 // Reduce and AllReduce each know fusions of their own.
 void settle_reduction(const Ranks& ranks, SettledStrategy& settled) {
   BuildStrategySpec& build = settled.strategy.build_strategy;
@@ -225,6 +244,7 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks
   settle_recompute(settled);
   settle_groups(ranks, settled);
   settle_half_precision(ranks, settled);
+  settle_local_training(ranks, settled);
   settle_reduction(ranks, settled);
   settle_fusion(ranks, variables, settled);
   settle_usual_threads(ranks, settled);

@@ -49,7 +49,6 @@ const std::map<std::string, std::string>& fields_without_effect() {
       {"downpour_table_param", servers},
       {"fs_client_param", servers},
       {"elastic", "PaddlePaddle does not use it; --nnodes=MIN:MAX makes a run elastic"},
-      {"find_unused_parameters", "it is for dynamic graphs"},
       {"without_graph_optimization", "fleetrun follows build_strategy in either case"},
   };
   return all;

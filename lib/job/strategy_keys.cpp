@@ -259,6 +259,52 @@ std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
           make_object_key("sharding_configs", "settings of sharding", std::move(configs))};
 }
 
+std::vector<Key> local_training_keys(const Section<StrategySpec>& strategy) {
+  const Section<LocalSgdSpec> fixed{
+      [](JobSpec& spec) -> LocalSgdSpec& { return spec.strategy.localsgd_configs; }};
+  const Section<AdaptiveLocalSgdSpec> adaptive{
+      [](JobSpec& spec) -> AdaptiveLocalSgdSpec& { return spec.strategy.adaptive_localsgd_configs; }};
+  const char* const begin = "step until which the ranks average in every step";
+  return {
+      make_key("localsgd", strategy(&StrategySpec::localsgd),
+               "trains each rank by itself and averages the parameters of the ranks once in k_steps steps"),
+      make_object_key(
+          "localsgd_configs", "settings of localsgd",
+          {make_key("k_steps", fixed(&LocalSgdSpec::k_steps), "steps from average to average",
+                    {.range = Range::between(1, kMostSteps)}),
+           make_key("begin_step", fixed(&LocalSgdSpec::begin_step), begin, {.range = Range::from(1)})}),
+      make_key("adaptive_localsgd", strategy(&StrategySpec::adaptive_localsgd),
+               "localsgd with a number of steps that follows the loss and the learning rate"),
+      make_object_key(
+          "adaptive_localsgd_configs", "settings of adaptive_localsgd",
+          {make_key("init_k_steps", adaptive(&AdaptiveLocalSgdSpec::init_k_steps),
+                    "steps from average to average at the loss and learning rate of the first step",
+                    {.range = Range::between(1, kMostSteps)}),
+           make_key("begin_step", adaptive(&AdaptiveLocalSgdSpec::begin_step), begin,
+                    {.range = Range::from(1)})}),
+  };
+}
+
+std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
+  const Section<DgcSpec> dgc{[](JobSpec& spec) -> DgcSpec& { return spec.strategy.dgc_configs; }};
+  return {
+      make_key(
+          "dgc", strategy(&StrategySpec::dgc),
+          "sends only the elements of large gradients that are farthest from 0, and keeps the others for later steps"),
+      make_object_key(
+          "dgc_configs", "settings of dgc",
+          {make_key("rampup_begin_step", dgc(&DgcSpec::rampup_begin_step),
+                    "steps that sum whole gradients first", {.range = Range::from(0)}),
+           make_key("rampup_step", dgc(&DgcSpec::rampup_step),
+                    "steps in which the entries of sparsity follow each other",
+                    {.range = Range::between(1, kMostSteps)}),
+           make_key("sparsity", dgc(&DgcSpec::sparsity), "parts of a gradient that are not sent; none: 0.999",
+                    {.range = {.least = 0, .most = 1, .below_most = true}})}),
+      make_key("find_unused_parameters", strategy(&StrategySpec::find_unused_parameters),
+               "prints the names of parameters that the loss does not depend on"),
+  };
+}
+
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
@@ -292,10 +338,8 @@ Key strategy_keys() {
   members.push_back(amp_keys());
   for (Key& key : optimizer_strategy_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : sharding_keys(strategy)) members.push_back(std::move(key));
-  for (const std::string name : {"localsgd", "adaptive_localsgd", "dgc"}) {
-    members.push_back(make_later_key(name, "Fleet's strategy of this name"));
-    members.push_back(make_later_key(name + "_configs", "settings of Fleet's " + name));
-  }
+  for (Key& key : local_training_keys(strategy)) members.push_back(std::move(key));
+  for (Key& key : sparse_keys(strategy)) members.push_back(std::move(key));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }

@@ -38,6 +38,28 @@ TEST_CASE("nothing is adjusted that the ranks can do") {
   CHECK(settle_strategy({}, {.all = 1, .of_node = 1}).notes.empty());
 }
 
+TEST_CASE(
+    "ranks that train by themselves have one communicator and no sum of gradients; one rank has nothing to average") {
+  StrategySpec strategy;
+  strategy.localsgd = true;
+  strategy.nccl_comm_num = 2;
+  strategy.execution_strategy.num_threads = 2;
+  strategy.build_strategy.gradient_scale_strategy = GradientScale::One;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 2, .of_node = 2});
+  CHECK(
+      settled.notes ==
+      Notes{
+          "strategy.nccl_comm_num is 2, taken as 1: localsgd sums no gradients",
+          "strategy.build_strategy.gradient_scale_strategy is One, taken as CoeffNumDevice: localsgd sums no gradients"});
+  CHECK(settled.strategy.nccl_comm_num == 1);
+  CHECK(settled.strategy.build_strategy.gradient_scale_strategy == GradientScale::CoeffNumDevice);
+  strategy = {};
+  strategy.dgc = strategy.adaptive_localsgd = true;
+  const SettledStrategy alone = settle_strategy(strategy, {.all = 1, .of_node = 1});
+  CHECK(alone.notes == Notes{"strategy.adaptive_localsgd is true, taken as false: there is one rank",
+                             "strategy.dgc is true, taken as false: there is one rank"});
+}
+
 TEST_CASE("one rank has one communicator") {
   StrategySpec strategy;
   strategy.nccl_comm_num = 2;

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "support/small_training.h"
 
@@ -31,6 +32,8 @@ inline void resume_from(const Snapshot& snapshot, TrainedRank& rank) {
   rank.trainer.share_parameters();
   share_owned(own, program, storage, rank.communicator);
   share_merged_gradients(own, program, storage, rank.communicator);
+  share_rank_states(own, program, storage, rank.communicator);
+  equalise_velocities(program, snapshot.state.steps, storage, rank.communicator);
   rank.trainer.start_at(snapshot.state.steps);
 }
 

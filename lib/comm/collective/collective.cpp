@@ -85,6 +85,13 @@ std::string_view describe(Collective::Kind kind) {
   return "?";
 }
 
+std::uint64_t bytes_on_ring(const Collective& collective, int size) {
+  using Kind = Collective::Kind;
+  const std::uint64_t bytes = collective.kind == Kind::barrier ? 0 : collective.buffer.bytes();
+  const std::uint64_t rounds = collective.kind == Kind::all_reduce ? 2 : 1;
+  return rounds * bytes * static_cast<std::uint64_t>(size - 1) / static_cast<std::uint64_t>(size);
+}
+
 CollectiveNote note_of(const Collective& collective, int name_of_root) {
   using Kind = Collective::Kind;
   const Kind kind = collective.kind;

@@ -31,6 +31,9 @@ struct Collective {
   bool matches(const Collective& other) const;
 };
 
+// That each rank of `size` sends on the average, if the collective goes round a ring.
+std::uint64_t bytes_on_ring(const Collective& collective, int size);
+
 std::string_view describe(ReduceOp op);            // "sum"
 std::string_view describe(Collective::Kind kind);  // "all_reduce"
 CollectiveNote note_of(const Collective& collective, int name_of_root);

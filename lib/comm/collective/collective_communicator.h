@@ -34,6 +34,7 @@ class CollectiveCommunicator : public Communicator {
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return make_aligned_memory(bytes); }
   std::uint64_t collectives() const final { return collectives_; }
+  std::uint64_t sent_bytes() const final { return sent_bytes_; }
   void on_sleep(std::function<void()> tell) override { before_sleep_ = std::move(tell); }
   void record_in(FlightRecords& records, const std::string& name) override { record_ = records.add(name); }
 
@@ -48,6 +49,7 @@ class CollectiveCommunicator : public Communicator {
 
   void begin(const Collective& collective) {
     const std::uint64_t number = ++collectives_;
+    sent_bytes_ += bytes_on_ring(collective, size_);
     if (record_ != nullptr) record_->begin(number, note_of(collective, collective.root));
     run(collective, number);
     if (record_ != nullptr) record_->end(number);  // a failed collective stays open
@@ -58,6 +60,7 @@ class CollectiveCommunicator : public Communicator {
   std::function<void()> before_sleep_;
   FlightRecord* record_ = nullptr;             // null: nobody wants one
   std::atomic<std::uint64_t> collectives_{0};  // atomic: another thread may read it during a collective
+  std::atomic<std::uint64_t> sent_bytes_{0};
 };
 
 }  // namespace fleetrun::comm

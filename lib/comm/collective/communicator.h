@@ -52,6 +52,10 @@ class Communicator {
 
   virtual std::uint64_t collectives() const = 0;  // begun so far
 
+  // Bytes that the collectives so far made this rank send, if they go round a ring, on which a rank sends the fewest: a figure of what was
+  // asked for, whatever the backend does.
+  virtual std::uint64_t sent_bytes() const { return 0; }
+
   // From now on notes each collective in `records` under that name. A composed communicator notes those of its parts,
   // too. Call it between two collectives. `records` outlive the last collective.
   virtual void record_in(FlightRecords& records, const std::string& name) = 0;

@@ -1,5 +1,6 @@
 #include "cuda/plugin/cuda_device.h"
 #include "runtime/kernels/all_reduce.h"
+#include "runtime/kernels/dgc_exchange.h"
 #include "runtime/kernels/rooted_collectives.h"
 
 namespace fleetrun::cuda {

@@ -18,6 +18,7 @@ namespace fleetrun::runtime {
 
 constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kMergedFile = "merged_gradients.safetensors";  // between two updates of gradient_merge
+constexpr const char* kRankStatesFile = "rank_states.safetensors";   // where tensors differ between ranks
 constexpr const char* kRanksFile = "ranks.safetensors";              // only older checkpoints have one
 
 // A training at one moment, in memory.

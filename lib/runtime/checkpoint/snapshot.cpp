@@ -8,6 +8,7 @@
 
 #include "base/error/error.h"
 #include "runtime/checkpoint/owned_tensors.h"
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/optim/loss_scaling.h"
 #include "runtime/optim/merge_gradients.h"
@@ -115,10 +116,16 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   PlainTensors merged;
   const bool between_updates = state.steps % steps_per_update(program) != 0;
   if (between_updates) gather_merged_gradients(program, storage, of_host, merged);
+  PlainTensors of_ranks = gather_rank_states(program, storage, of_host);
+  const PlainTensors means = gather_means(program, storage, of_host);
   if (of_host.rank() != 0) return snapshot;
+  for (PlainTensors* const tensors : {&weights, &states})
+    for (auto& [name, tensor] : *tensors)
+      if (const auto mean = means.find(name); mean != means.end()) tensor = mean->second;
+  check_finite(weights, state);
   if (between_updates) snapshot.files[kMergedFile] = std::move(merged);
+  if (!of_ranks.empty()) snapshot.files[kRankStatesFile] = std::move(of_ranks);
   snapshot.files[kModelFile] = std::move(weights);
-  check_finite(snapshot.files[kModelFile], state);
   snapshot.files[kOptimizerFile] = std::move(states);
   return snapshot;
 }

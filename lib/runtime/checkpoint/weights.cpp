@@ -11,7 +11,9 @@
 #include "base/json/json_value.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
+#include "runtime/optim/local_training.h"
 #include "runtime/optim/merge_gradients.h"
+#include "runtime/optim/sparse_states.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -111,14 +113,17 @@ std::vector<ValueId> values_where(const Program& program, Wanted wanted) {
   return ids;
 }
 
-// Of a parameter, or of the training as a whole: only optimizers write it.
+// Of a parameter, or of the training as a whole: no op of the model writes it.
 bool is_of_training(const Program& program, ValueId id) {
   const Value& value = program.value(id);
   if (value.kind != ValueKind::state) return false;
-  return value.of != kNone || std::any_of(program.ops.begin(), program.ops.end(), [id](const Op& op) {
-           return op.role == Role::optimize &&
-                  std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
-         });
+  if (value.of != kNone) return true;
+  const std::vector<ValueId> averaging = states_of_averaging(program);
+  if (std::find(averaging.begin(), averaging.end(), id) != averaging.end()) return true;
+  return std::any_of(program.ops.begin(), program.ops.end(), [id](const Op& op) {
+    return op.role == Role::optimize &&
+           std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
+  });
 }
 
 bool is_of_model(const Program& program, ValueId id) {
@@ -191,9 +196,11 @@ std::vector<ValueId> running_statistics_of(const Program& program) {
 }
 
 std::vector<ValueId> optimizer_states_of(const Program& program) {
-  const std::vector<ValueId> merged = merged_gradients_of(program);
+  std::vector<ValueId> others = merged_gradients_of(program);
+  for (const auto& other : {states_of_averaging(program), residuals_of(program)})
+    others.insert(others.end(), other.begin(), other.end());
   return values_where(program, [&](ValueId id) {
-    return is_of_training(program, id) && std::find(merged.begin(), merged.end(), id) == merged.end();
+    return is_of_training(program, id) && std::find(others.begin(), others.end(), id) == others.end();
   });
 }
 

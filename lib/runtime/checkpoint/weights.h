@@ -17,7 +17,8 @@ namespace fleetrun::runtime {
 
 std::vector<ValueId> weights_of(const Program& program);
 std::vector<ValueId> running_statistics_of(const Program& program);  // those of the weights that are states
-// Without merged gradients, which are different on each rank (merge_gradients.h).
+// Without merged gradients, which are different on each rank (merge_gradients.h), and without the states that only strategies
+// of local training and of sparse gradients have (local_training.h, sparse_states.h).
 std::vector<ValueId> optimizer_states_of(const Program& program);
 
 // A tensor by itself: f32, row-major.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "job/settle_optimizer.h"
 #include "runtime/compile/same_collectives.h"
@@ -56,6 +58,22 @@ void tell_optimizer(const Compilation& compilation, const job::OptimizerSpec& op
         "warning: exclude_from_weight_decay has \"{}\", which is in the name of no parameter", entry));
 }
 
+// A static program has all its paths: nothing has to be looked for in each step, as in dynamic graphs.
+void tell_unused_parameters(const Compilation& compilation) {
+  const Program& program = compilation.training;
+  std::set<ValueId> used;
+  for (const ValueId gradient : compilation.gradients) used.insert(program.value(gradient).of);
+  std::vector<std::string> unused;
+  for (const ValueId parameter : program.of_kind(ValueKind::parameter))
+    if (!used.contains(parameter)) unused.push_back(program.value(parameter).name);
+  compilation.context.tell(
+      unused.empty()
+          ? fmt::format("find_unused_parameters: the loss depends on all {} parameters", used.size())
+          : fmt::format(
+                "find_unused_parameters: the loss does not depend on {} of {} parameters, which stay as they are: {}",
+                unused.size(), unused.size() + used.size(), fmt::join(unused, ", ")));
+}
+
 }  // namespace
 
 void cast_model(Compilation& compilation) {
@@ -78,6 +96,7 @@ void append_gradients(Compilation& compilation) {
     append_backward(builder, compilation.loss);
     compilation.gradients = compilation.training.of_kind(ValueKind::gradient);
   }
+  if (strategy.find_unused_parameters) tell_unused_parameters(compilation);
   if (strategy.gradient_merge) merge_gradients(builder, strategy.gradient_merge_configs);
   if (strategy.fp16_allreduce && compilation.context.world_size > 1)
     compilation.gradients = narrow_gradients(builder, compilation.narrow);

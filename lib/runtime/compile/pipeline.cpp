@@ -32,14 +32,27 @@ bool wants_sync_batch_norm(const Compilation& compilation) {
   return compilation.context.strategy.sync_batch_norm && has_other_ranks(compilation);
 }
 
+// Between two averages of their parameters, the ranks train by themselves.
+bool trains_locally(const Compilation& compilation) {
+  const job::StrategySpec& strategy = compilation.context.strategy;
+  return has_other_ranks(compilation) && (strategy.localsgd || strategy.adaptive_localsgd);
+}
+
+bool sums_gradients(const Compilation& compilation) {
+  return has_other_ranks(compilation) && !trains_locally(compilation);
+}
+
+bool compresses_gradients(const Compilation& compilation) {
+  return has_other_ranks(compilation) && compilation.context.strategy.dgc;
+}
+
 bool takes_the_mean(const Compilation& compilation) {
-  return has_other_ranks(compilation) &&
-         compilation.context.strategy.build_strategy.gradient_scale_strategy ==
-             job::GradientScale::CoeffNumDevice;
+  return sums_gradients(compilation) && compilation.context.strategy.build_strategy.gradient_scale_strategy ==
+                                            job::GradientScale::CoeffNumDevice;
 }
 
 bool reduces_to_owners(const Compilation& compilation) {
-  return has_other_ranks(compilation) &&
+  return sums_gradients(compilation) &&
          compilation.context.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
 }
 
@@ -52,7 +65,7 @@ bool shards(const Compilation& compilation) {
 }
 
 bool reduces_to_all(const Compilation& compilation) {
-  return has_other_ranks(compilation) && !reduces_to_owners(compilation);
+  return sums_gradients(compilation) && !reduces_to_owners(compilation);
 }
 
 bool recomputes(const Compilation& compilation) { return compilation.context.strategy.recompute; }
@@ -108,6 +121,8 @@ constexpr std::array kStrategy = {
     Pass{"fuse_elewise_add_act", on<&Build::fuse_elewise_add_act_ops>, training<fuse_elewise_add_act>},
     // Of what fusions have left.
     Pass{"recompute", recomputes, training<recompute>},
+    // Before others look for gradients to sum.
+    Pass{"sparse_gradients", compresses_gradients, training<sparse_gradients>},
     Pass{"coalesce_gradients", fuses_all_reduce, training<coalesce_gradients>},
     Pass{"fuse_optimizers", on<&Build::fuse_all_optimizer_ops>, training<fuse_optimizers>},
     // Before there are collectives, which may go on beside the rest.
@@ -120,6 +135,8 @@ constexpr std::array kStrategy = {
     Pass{"fuse_broadcasts", fuses_broadcasts, training<fuse_broadcasts>},
     Pass{"fuse_all_reduce", fuses_all_reduce, training<fuse_all_reduce>},
     Pass{"order_all_reduces", has_other_ranks, training<order_all_reduces>},
+    // After all updates.
+    Pass{"average_parameters", trains_locally, training<average_parameters>},
     Pass{"backward_optimizer_deps", updates_come_last, training<backward_optimizer_deps>},
     // Needs every collective in its place.
     Pass{"assign_communicators", always, training<assign_communicators>},

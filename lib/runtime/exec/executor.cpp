@@ -254,6 +254,12 @@ double Executor::seconds_alone(std::size_t id, int repeats) {
   return *median;
 }
 
+std::uint64_t Executor::sent_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const comm::Communicator* communicator : communicators_) bytes += communicator->sent_bytes();
+  return bytes;
+}
+
 void Executor::run_op(OpId id) {
   RunContext context = context_;
   const auto at = static_cast<std::size_t>(id);

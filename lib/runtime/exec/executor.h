@@ -98,6 +98,8 @@ class Executor {
   std::int64_t name_lookups() const { return measured_.lookups; }  // so far
   // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
   std::int64_t communication_ns() const { return measured_.exposure.nanoseconds(); }
+  // By its communicators so far; see Communicator.
+  std::uint64_t sent_bytes() const;
   // How long the runs so far were in each op, by OpId. With streams the host's side of it.
   const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
 

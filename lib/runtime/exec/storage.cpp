@@ -144,18 +144,25 @@ void Storage::broadcast(comm::Communicator& communicator, int root) {
     communicator.barrier();  // the broadcast may only have been given to a stream
 }
 
-// Each parameter's hash starts from that of those before it.
 std::uint64_t Storage::fingerprint() const {
+  std::vector<std::string> parameters;
+  for (const auto& [name, piece] : pieces_)
+    if (piece.value.kind == ValueKind::parameter) parameters.push_back(name);
+  return fingerprint_of(parameters);
+}
+
+// Each tensor's hash starts from that of those before it.
+std::uint64_t Storage::fingerprint_of(const std::vector<std::string>& names) const {
   Streams* streams = device_.streams();
   std::vector<std::byte> copy;
   std::uint64_t hash = 0;
-  for (const auto& [name, piece] : pieces_) {
-    if (piece.value.kind != ValueKind::parameter) continue;
-    const std::size_t bytes = piece.value.bytes();
-    const void* data = piece.data;
+  for (const std::string& name : names) {
+    const Piece& found = piece(name);
+    const std::size_t bytes = found.value.bytes();
+    const void* data = found.data;
     if (streams != nullptr) {
       copy.resize(std::max(copy.size(), bytes));
-      streams->download(piece.data, copy.data(), bytes);
+      streams->download(found.data, copy.data(), bytes);
       data = copy.data();
     }
     hash = XXH3_64bits_withSeed(data, bytes, hash);

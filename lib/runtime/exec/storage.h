@@ -31,6 +31,8 @@ class Storage {
 
   // Of all parameters as they lie in memory: equal on ranks whose parameters are equal bit for bit.
   std::uint64_t fingerprint() const;
+  // The same of the parameters or states of these names.
+  std::uint64_t fingerprint_of(const std::vector<std::string>& names) const;
 
   // A parameter or state as plain f32, row-major.
   std::vector<float> read(const std::string& name) const;

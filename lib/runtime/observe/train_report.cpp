@@ -33,6 +33,7 @@ std::string to_json(const TrainReport& report) {
                                       {"images_per_second", report.images_per_second},
                                       {"parameter_bytes", report.parameter_bytes},
                                       {"gradient_bytes", report.gradient_bytes},
+                                      {"sent_bytes", report.sent_bytes},
                                       {"activation_bytes", report.activation_bytes},
                                       {"activation_bytes_saved", report.activation_bytes_saved},
                                       {"in_place_pairs", report.in_place_pairs},

@@ -18,13 +18,14 @@ struct TrainReport {
   std::int64_t skipped_samples = 0;  // different ones that could not be used, of all ranks
   std::optional<double> loss;        // the last fetched one, of rank 0; none when nothing was left to train
   std::optional<double> test_loss;   // of the last evaluation
-  std::optional<double> test_accuracy;     // top 1
-  std::optional<int> test_epochs;          // before the last evaluation, if the training went on after it
-  double train_seconds = 0;                // in training steps, waiting for data included, evaluation not
-  double images_per_second = 0;            // of all ranks together, over train_seconds
-  std::size_t parameter_bytes = 0;         // per rank, states included
-  std::size_t gradient_bytes = 0;          // per rank
-  std::size_t activation_bytes = 0;        // per rank: the planned arena, scratch memory included
+  std::optional<double> test_accuracy;  // top 1
+  std::optional<int> test_epochs;       // before the last evaluation, if the training went on after it
+  double train_seconds = 0;             // in training steps, waiting for data included, evaluation not
+  double images_per_second = 0;         // of all ranks together, over train_seconds
+  std::size_t parameter_bytes = 0;      // per rank, states included
+  std::size_t gradient_bytes = 0;       // per rank
+  std::uint64_t sent_bytes = 0;      // by rank 0 in the steps of this process, if collectives go round a ring
+  std::size_t activation_bytes = 0;  // per rank: the planned arena, scratch memory included
   std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other
   int in_place_pairs = 0;                  // outputs that took the place of an input
   std::string unsaved;  // why there is no checkpoint of the end; "": there is one, or none is wanted

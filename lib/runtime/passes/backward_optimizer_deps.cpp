@@ -6,6 +6,7 @@
 //
 // The first update waits for the backward ops whose results no backward op reads. Updates of different owners (reduce_strategy
 // Reduce) run on different ranks, so each owner has its own chain.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -19,7 +20,10 @@ namespace {
 std::vector<ValueId> ends_of_backward(const Program& program) {
   std::set<ValueId> read;
   for (const Op& op : program.ops)
-    if (op.role == Role::backward) read.insert(op.inputs.begin(), op.inputs.end());
+    for (const ValueId id : op.inputs) {
+      const bool in_place = std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
+      if (op.role == Role::backward && !in_place) read.insert(id);
+    }
   std::vector<ValueId> ends;
   for (const Op& op : program.ops) {
     if (op.role != Role::backward) continue;

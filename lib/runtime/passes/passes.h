@@ -7,6 +7,7 @@ namespace fleetrun::runtime {
 
 void assign_communicators(Program&, const PassContext&);
 void auto_fusion(Program&, const PassContext&);
+void average_parameters(Program&, const PassContext&);
 void backward_optimizer_deps(Program&, const PassContext&);
 void coalesce_gradients(Program&, const PassContext&);
 void divide_averages(Program&, const PassContext&);
@@ -23,6 +24,7 @@ void order_all_reduces(Program&, const PassContext&);
 void recompute(Program&, const PassContext&);
 void scale_loss_gradient(Program&, const PassContext&);
 void sequential_execution(Program&, const PassContext&);
+void sparse_gradients(Program&, const PassContext&);
 void sync_batch_norm(Program&, const PassContext&);
 void update_every_k_steps(Program&, const PassContext&);
 

@@ -110,6 +110,7 @@ void Checkpointing::save(const TrainingState& state) {
 void Checkpointing::keep(const TrainingState& state) {
   const SpanHere span(timeline_, snapshot_);
   const std::int64_t start = monotonic_ns();
+  const TrainedWeightsHere weights(training_.trainer);
   Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
                                     *training_.world.communicator);
   wait_.total_ns += monotonic_ns() - start;

@@ -53,7 +53,7 @@ void record_events(Run& run, const Score& score) {
 void evaluate(Run& run, int epoch) {
   run.page.phase = Phase::evaluating;
   const SpanHere span(run.observers.trace.timeline(), run.observers.evaluation);
-  book(run, TimeUse::communication, [&] { run.trainer.share_statistics(); });
+  book(run, TimeUse::communication, [&] { run.trainer.begin_evaluation(); });
   if (!score_batches(run)) return;
   const Score score = book(run, TimeUse::communication, [&] { return run.trainer.finish_evaluation(); });
   run.scores.test = {score, epoch + 1, run.progress.state.steps};

@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/observe/gather_texts.h"
+#include "runtime/optim/local_training.h"
 #include "runtime/training/output_folder.h"
 #include "runtime/training/profile_steps.h"
 
@@ -44,6 +45,7 @@ void report_memory(const Trainer& trainer, TrainReport& report) {
   const Schedule& schedule = trainer.executor().schedule();
   report.parameter_bytes = trainer.storage().parameter_bytes();
   report.gradient_bytes = trainer.storage().gradient_bytes();
+  report.sent_bytes = trainer.sent_bytes();
   report.activation_bytes = schedule.arena_bytes;
   report.activation_bytes_saved = schedule.unshared_bytes - schedule.arena_bytes;
   report.in_place_pairs = schedule.in_place_pairs;
@@ -93,6 +95,8 @@ TrainReport finish(Run& run) {
   run.page.phase = Phase::finished;  // in this phase the launcher judges no hang: the disk may take its time
   const bool complete = !run.progress.stopped;
   if (complete) book_checkpointing(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
+  if (complete && trains_locally(run.trainer.whole_program()))
+    run.trainer.begin_evaluation();  // makes the weights that are saved
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
   if (complete) save_weights_of_all(run);

@@ -14,6 +14,7 @@
 #include "job/effective_values.h"
 #include "job/settle_optimizer.h"
 #include "job/step_share.h"
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
 
 namespace fleetrun::runtime {
@@ -150,9 +151,11 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   if (told[0] == 0) return {state};
   page.saved_steps = told[1];
   share_owned(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
-  const std::string note =
-      share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
-  if (!note.empty()) training.out << note << std::endl;
+  for (const auto& share_own : {share_merged_gradients, share_rank_states}) {
+    const std::string note = share_own(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+    if (!note.empty()) training.out << note << std::endl;
+  }
+  equalise_velocities(trainer.whole_program(), told[1], trainer.storage(), communicator);
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);

@@ -105,7 +105,7 @@ void compare_weights(Run& run) {
   const std::int64_t steps = run.progress.state.steps;
   if (every <= 0 || steps % every != 0 || run.is_alone()) return;
   book(run, TimeUse::communication,
-       [&] { check_replicas(run.trainer.storage().fingerprint(), steps, *run.world.communicator); });
+       [&] { check_replicas(run.trainer.fingerprint(), steps, *run.world.communicator); });
 }
 
 }  // namespace

@@ -8,10 +8,12 @@
 #include "base/error/error.h"
 #include "base/text/plural.h"
 #include "runtime/checkpoint/owned_tensors.h"
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/optim/average_weights.h"
+#include "runtime/optim/local_training.h"
 #include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
@@ -131,7 +133,46 @@ void Trainer::start_weights(const job::JobSpec& job) {
   if (job.optimizer.ema_decay > 0) start_averages(whole_, *storage_);
 }
 
-void Trainer::share_parameters() { storage_->broadcast(communicator_, 0); }
+void Trainer::share_parameters() {
+  storage_->broadcast(communicator_, 0);
+  for (const auto& [weight, snapshot] : snapshots_of(whole_))
+    storage_->write(whole_.value(snapshot).name, storage_->read(whole_.value(weight).name));
+}
+
+void Trainer::begin_evaluation() {
+  if (trains_locally(whole_))
+    average_weights();
+  else
+    share_statistics();
+}
+
+// What evaluations read, which with optimizer.ema_evaluate are the moving averages of the parameters.
+void Trainer::average_weights() {
+  const Program& program = evaluation_->program();
+  for (const ValueKind kind : {ValueKind::parameter, ValueKind::state})
+    for (const ValueId id : program.of_kind(kind)) {
+      const std::string& name = program.value(id).name;
+      std::vector<float> values = storage_->read(name);
+      other_weights_[name] = values;
+      average_over_ranks(values, communicator_);
+      storage_->write(name, values);
+    }
+}
+
+void Trainer::exchange_weights() {
+  for (auto& [name, values] : other_weights_) {
+    std::vector<float> here = storage_->read(name);
+    storage_->write(name, values);
+    values = std::move(here);
+  }
+}
+
+std::uint64_t Trainer::fingerprint() const {
+  if (!trains_locally(whole_)) return storage_->fingerprint();
+  std::vector<std::string> names;
+  for (const auto& [weight, snapshot] : snapshots_of(whole_)) names.push_back(whole_.value(snapshot).name);
+  return storage_->fingerprint_of(names);
+}
 
 void Trainer::share_statistics() {
   if (communicator_.size() == 1) return;
@@ -156,7 +197,9 @@ void Trainer::step(const BatchView& batch, double learning_rate) {
   training_->bind("learning_rate", &learning_rate_);
   training_->bind("image", batch.images);
   training_->bind("label", batch.labels);
+  const std::uint64_t sent = training_->sent_bytes();
   training_->run();
+  sent_bytes_ += training_->sent_bytes() - sent;
 }
 
 Score Trainer::score() const {
@@ -192,6 +235,8 @@ Score Trainer::finish_evaluation() {
   communicator_.all_reduce({evaluated_.hits.data(), evaluated_.hits.size(), DType::i64}, comm::ReduceOp::sum);
   const auto [top1, top5, samples] = evaluated_.hits;
   evaluated_ = {};
+  exchange_weights();
+  other_weights_.clear();
   const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
   return {.loss = loss / count,
           .acc1 = static_cast<double>(top1) / count,

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,17 +75,25 @@ class Trainer {
   std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
   // Time in which the steps so far only communicated; see Executor.
   std::int64_t communication_ns() const { return training_->communication_ns(); }
+  // That this rank sent in the steps so far; see Communicator.
+  std::uint64_t sent_bytes() const { return sent_bytes_; }
   Score score() const;                      // of the last step's batch, this rank's part
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
-  // Copies rank 0's running statistics, the ones that are saved, to all ranks. Call it before an evaluation, so that
-  // its score is the score of the saved model. Each rank trains with the statistics of its own batches or, with
-  // sync_batch_norm, of all ranks' batches.
-  void share_statistics();
+  // Makes the model on all ranks the one that is saved: call it before an evaluation, and before the weights are written. Copies rank
+  // 0's running statistics, because each rank trains with those of its own batches or, with sync_batch_norm, of all ranks' batches.
+  // With localsgd, takes the mean of all weights instead; finish_evaluation() gives each rank its own back.
+  void begin_evaluation();
 
   // Adds a batch to the running sums of an evaluation; `finish_evaluation` sums them over the ranks.
   void evaluate(const BatchView& batch);
   Score finish_evaluation();
+
+  // Puts the weights that this rank trains in the place of those of an evaluation with localsgd that is under way, or the other way round.
+  void exchange_weights();
+
+  // Equal on ranks whose weights are equal; with localsgd, of the weights of the last average.
+  std::uint64_t fingerprint() const;
 
   const Storage& storage() const { return *storage_; }
   Storage& storage() { return *storage_; }
@@ -93,6 +102,8 @@ class Trainer {
 
  private:
   void start_weights(const job::JobSpec& job);
+  void share_statistics();
+  void average_weights();
 
   comm::Communicator& communicator_;
   std::string program_text_;
@@ -102,8 +113,23 @@ class Trainer {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;
-  float learning_rate_ = 0;   // bound to the program's feed
+  float learning_rate_ = 0;  // bound to the program's feed
+  std::uint64_t sent_bytes_ = 0;
   EvaluationSums evaluated_;  // by this rank since the last finish
+  // With localsgd, during an evaluation: the weights of this rank's training.
+  std::map<std::string, std::vector<float>> other_weights_;
+};
+
+// As long as it lives, the trainer's storage has the weights that this rank trains, even during an evaluation.
+class TrainedWeightsHere {
+ public:
+  explicit TrainedWeightsHere(Trainer& trainer) : trainer_(trainer) { trainer_.exchange_weights(); }
+  ~TrainedWeightsHere() { trainer_.exchange_weights(); }
+  TrainedWeightsHere(const TrainedWeightsHere&) = delete;
+  TrainedWeightsHere& operator=(const TrainedWeightsHere&) = delete;
+
+ private:
+  Trainer& trainer_;
 };
 
 }  // namespace fleetrun::runtime

@@ -36,7 +36,7 @@ TEST_CASE(
     const Snapshot snapshot = take_snapshot({}, trainer.whole_program(), trainer.storage(), communicator);
     CHECK(snapshot.files.size() == (rank == 0 ? 2U : 0U));
     if (rank == 0) CHECK(snapshot.files.at("model.safetensors").at(kMean).values == filled(trainer, 3.0F));
-    trainer.share_statistics();
+    trainer.begin_evaluation();
     means[static_cast<std::size_t>(rank)] = trainer.storage().read(kMean).front();
   });
   CHECK(means == std::vector<float>{3, 3});

@@ -59,6 +59,29 @@ TEST_CASE("messages of gradients go by the communicators in turn") {
   CHECK(numbers == std::vector<std::int64_t>{0, 1, 0, 1, 0});
 }
 
+TEST_CASE("find_unused_parameters says on which parameters the loss depends") {
+  job::StrategySpec strategy;
+  strategy.find_unused_parameters = true;
+  CHECK(resnet50(strategy).tells("find_unused_parameters: the loss depends on all 161 parameters"));
+}
+
+TEST_CASE("dgc exchanges parts of the 52 large gradients of a ResNet-50 and sums the others") {
+  job::StrategySpec strategy;
+  strategy.dgc = true;
+  const BuiltModel built = resnet50(strategy);
+  CHECK(built.count("dgc_exchange") == 52);
+  CHECK(built.count("dgc_momentum") == 52);
+  CHECK(built.count("momentum") == 109);
+}
+
+TEST_CASE("with localsgd no gradient is summed") {
+  job::StrategySpec strategy;
+  strategy.localsgd = true;
+  const BuiltModel built = resnet50(strategy);
+  CHECK(built.count("all_reduce") == 0);
+  CHECK(built.count("average_parameters") == 1);
+}
+
 TEST_CASE("a device that lacks ops of the job is refused, with their names") {
   job::JobSpec job;
   job.model = {.name = job::ModelName::mlp, .hidden = {8}};

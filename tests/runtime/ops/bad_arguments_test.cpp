@@ -218,5 +218,18 @@ TEST_CASE("clipping, averages and merging name what does not fit") {
         "cast_gradient (out): dtype is \"f32\", wanted \"f16\" or \"bf16\"");
 }
 
+TEST_CASE("averages over ranks and sparse gradients name what does not fit") {
+  CHECK(words_of({"average_parameters",
+                  {{"param", {2}}, {"snapshot", {2}}},
+                  {{"begin_step", std::int64_t{1}}, {"k_steps", std::int64_t{0}}},
+                  ""}) == "average_parameters (param): k_steps is 0, must be 1 or more");
+  const Attributes shared = {{"ranks", std::int64_t{2}},
+                             {"rampup_begin_step", std::int64_t{0}},
+                             {"rampup_step", std::int64_t{1}},
+                             {"kept", std::vector<std::int64_t>{3}}};
+  CHECK(words_of({"dgc_exchange", {{"grad", {2}}, {"message", {6}}}, shared, ""}) ==
+        "dgc_exchange (grad): kept has 3, wanted 1 to 2 elements");
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::bad_arguments_test

@@ -24,7 +24,12 @@ struct Strategy {
   const char* group = "";  // of one group, there is one
   bool needs_batch_norms = false;
   bool needs_narrow = false;
+  std::vector<std::string> excludes = {};  // names and groups
+  bool is_local = false;                   // ranks differ between two averages
 };
+
+const std::vector<std::string> kNotLocal = {"local", "optimizer", "fp16_allreduce", "gradient_merge",
+                                            "reduce", "sharding"};
 
 const std::vector<Strategy>& strategies() {
   using Spec = job::JobSpec;
@@ -80,6 +85,29 @@ const std::vector<Strategy>& strategies() {
          s.optimizer.ema_decay = 0.5;
          s.optimizer.ema_evaluate = true;
        }},
+      {"localsgd",
+       [](Spec& s) {
+         s.strategy.localsgd = true;
+         s.strategy.localsgd_configs.k_steps = 4;
+       },
+       "local", false, false, kNotLocal, true},
+      {"adaptive_localsgd",
+       [](Spec& s) {
+         s.strategy.adaptive_localsgd = true;
+         s.strategy.adaptive_localsgd_configs.init_k_steps = 9;
+       },
+       "local", false, false, kNotLocal, true},
+      {"dgc",
+       [](Spec& s) {
+         s.model.hidden = {96, 8};  // the first weights are large
+         s.strategy.dgc = true;
+         s.strategy.dgc_configs = {.rampup_begin_step = 1, .rampup_step = 4, .sparsity = {0.9, 0.99}};
+       },
+       "local",
+       false,
+       false,
+       {"half precision", "gradient_merge", "optimizer", "reduce", "sharding", "clip by value",
+        "clip by global norm"}},
       {"sync_batch_norm", [](Spec& s) { s.strategy.sync_batch_norm = true; }, "", true},
       {"no fuse_all_reduce_ops", [](Spec& s) { s.strategy.fuse_all_reduce_ops = false; }},
       {"fuse_all_optimizer_ops", [](Spec& s) { s.strategy.build_strategy.fuse_all_optimizer_ops = true; }},
@@ -130,11 +158,32 @@ job::JobSpec job_with(const Strategy& a, const Strategy& b) {
   return job;
 }
 
+bool names(const std::vector<std::string>& list, const Strategy& strategy) {
+  return std::find(list.begin(), list.end(), strategy.name) != list.end() ||
+         std::find(list.begin(), list.end(), strategy.group) != list.end();
+}
+
+bool exclude_each_other(const Strategy& a, const Strategy& b) {
+  const bool one_group = a.group[0] != '\0' && std::string(a.group) == b.group;
+  return one_group || names(a.excludes, b) || names(b.excludes, a);
+}
+
 struct Found {
   std::vector<test::Weights> of_rank = std::vector<test::Weights>(kRanks);
+  std::vector<test::Weights> evaluated = std::vector<test::Weights>(kRanks);
   Snapshot saved;  // after kSaved steps
   Snapshot last;
 };
+
+// Or their moving averages, with ema_evaluate.
+test::Weights evaluated_weights(const Trainer& trainer) {
+  test::Weights weights;
+  const Program& program = trainer.evaluation_executor().program();
+  for (const ValueId id : program.of_kind(ValueKind::parameter))
+    if (const std::string& name = program.value(id).name; trainer.storage().has(name))
+      weights[name] = trainer.storage().read(name);
+  return weights;
+}
 
 Found train(const job::JobSpec& job, const Snapshot* from) {
   Found found;
@@ -148,7 +197,11 @@ Found train(const job::JobSpec& job, const Snapshot* from) {
       test::resume_from(*from, rank);
     }
     test::train_steps(rank, kBatch, kSaved, kSteps, 0.01);
-    found.of_rank[static_cast<std::size_t>(rank.communicator.rank())] = test::weights_of(rank.trainer);
+    const auto at = static_cast<std::size_t>(rank.communicator.rank());
+    found.of_rank[at] = test::weights_of(rank.trainer);
+    rank.trainer.begin_evaluation();
+    found.evaluated[at] = evaluated_weights(rank.trainer);
+    rank.trainer.finish_evaluation();
     Snapshot last = test::snapshot_after(rank, kSteps);
     if (rank.communicator.rank() == 0) found.last = std::move(last);
   });
@@ -185,15 +238,15 @@ TEST_CASE(
   std::size_t number = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t k = i + 1; k < all.size(); ++k) {
-      const bool exclude = all[i].group[0] != '\0' && std::string(all[i].group) == all[k].group;
       const bool is_missing = !has_narrow && (all[i].needs_narrow || all[k].needs_narrow);
-      if (exclude || is_missing || number++ % stride != 0) continue;
+      if (exclude_each_other(all[i], all[k]) || is_missing || number++ % stride != 0) continue;
       CAPTURE(all[i].name);
       CAPTURE(all[k].name);
       const job::JobSpec job = job_with(all[i], all[k]);
       const Found whole = train(job, nullptr);
       CHECK(are_finite(whole.of_rank[0]));
-      CHECK(agree(whole.of_rank[0], whole.of_rank[1]));
+      CHECK(agree(whole.of_rank[0], whole.of_rank[1]) != (all[i].is_local || all[k].is_local));
+      CHECK(agree(whole.evaluated[0], whole.evaluated[1]));
       const Found resumed = train(job, &whole.saved);
       CHECK(whole.of_rank == resumed.of_rank);
       CHECK(is_same(whole.last, resumed.last));

@@ -19,6 +19,8 @@ FLEETRUN_VECTOR_LOOP void nesterov_range(const MomentumUpdate& with, std::int64_
   }
 }
 
+}  // namespace
+
 std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
   const auto range = op.flag("use_nesterov") ? vector_clones<nesterov_range> : vector_clones<momentum_range>;
   return simple_kernel([range, pieces = UpdatePieces<3>(op, {"param", "grad", "velocity"}),
@@ -30,8 +32,6 @@ std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&) {
     });
   });
 }
-
-}  // namespace
 
 KernelDef momentum_kernel() { return {.choose_layouts = as_they_lie, .make = make_momentum}; }
 

@@ -1,10 +1,14 @@
-// The loop that momentum and LARS share.
+// What momentum, LARS and DGC share.
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "base/number/vector_clones.h"
+#include "runtime/kernels/kernel.h"
 
 namespace fleetrun::runtime::cpu {
+
+std::unique_ptr<Kernel> make_momentum(const OpView& op, Device&);
 
 // v = mu * v + velocity_rate * (g + decay * w); w -= param_rate * v. Momentum has the learning rate in `param_rate`, LARS in `velocity_rate`.
 struct MomentumUpdate {
