@@ -1,12 +1,6 @@
 #include "runtime/exec/algorithm_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,31 +9,12 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/system/file.h"
-#include "base/system/unique_fd.h"
+#include "base/system/file_lock.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t kMostBytes = 16 << 20;  // some 80,000 problems; a network has a hundred
-constexpr auto kLockDeadline = 10s;  // it is held for a read and a write: who holds it longer was stopped
-constexpr auto kLockPause = 10ms;
-
-UniqueFd lock(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!fd) throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)));
-  const auto deadline = std::chrono::steady_clock::now() + kLockDeadline;
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      throw Error(ErrorKind::io, fmt::format("locking {}: {}", path, describe_errno(errno)));
-    if (std::chrono::steady_clock::now() >= deadline)
-      throw Error(ErrorKind::temporary,
-                  fmt::format("{} is locked by another process for {} s", path, kLockDeadline.count()));
-    std::this_thread::sleep_for(kLockPause);
-  }
-  return fd;
-}
 
 Choices parse(const std::string& text, const std::string& path, const std::string& place) {
   const auto refuse = [&](const std::string& what) {
@@ -95,7 +70,7 @@ Choices AlgorithmCache::read() const {
 
 Choices AlgorithmCache::add(const Choices& choices) const {
   make_directories(folder_);
-  const UniqueFd locked = lock(path_ + ".lock");
+  const UniqueFd locked = lock_file(path_ + ".lock");
   Choices known;
   try {
     known = read();

@@ -1,0 +1,13 @@
+// Excludes other processes that use the same file: for a file that several runs read and write.
+#pragma once
+#include <string>
+
+#include "base/system/unique_fd.h"
+
+namespace fleetrun {
+
+// Creates `path` if it does not exist, and locks it. The lock ends with the descriptor. Waits at most 10 s.
+// Throws Error(create|io), Error(temporary) when another process keeps the lock.
+UniqueFd lock_file(const std::string& path);
+
+}  // namespace fleetrun
