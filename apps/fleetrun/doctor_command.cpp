@@ -2,32 +2,17 @@
 
 #include "commands.h"
 #include "launch/cli/command_line.h"
-#include "launch/cli/launch_flags.h"
 #include "launch/launch.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/settle_nodes.h"
+#include "words_of_run.h"
 
 namespace fleetrun {
 namespace {
 
-// The flags of the run as they were typed, and its program.
-std::vector<std::string> words_of_run(const FoundFlags& found) {
-  launch::LaunchOptions options;
-  const std::vector<launch::Flag> table = launch::launch_flags(options);
-  std::vector<std::string> words;
-  for (const launch::FoundFlag& flag : found.flags) {
-    const launch::Flag* const row = launch::flag_called(table, flag.name);
-    if (row != nullptr) words.push_back(row->takes_value() ? flag.name + "=" + flag.text : flag.name);
-  }
-  words.emplace_back("--");
-  words.insert(words.end(), found.rest.begin(), found.rest.end());
-  if (found.rest.empty()) words.emplace_back("none");  // a run needs a program, and the doctor does not
-  return words;
-}
-
 // Those that start the doctor on another node. Only the first node prints the table.
 std::vector<std::string> words_of_agent(const FoundFlags& found) {
-  std::vector<std::string> words = words_of_run(found);
+  std::vector<std::string> words = words_of_run(found, "none");
   if (found.rest.empty()) words.resize(words.size() - 2);
   words.insert(words.begin(), kDoctorName);
   return words;
@@ -37,7 +22,7 @@ int examine(const FoundFlags& found, const Environment& environment, const launc
   const launch::SchedulerFacts facts = {environment, launch::read_node_list};
   std::optional<launch::Allocation> allocation;
   launch::LaunchOptions options =
-      launch::parse_launch_options(words_of_run(found), environment, launch::CalledAs::fleetrun, {},
+      launch::parse_launch_options(words_of_run(found, "none"), environment, launch::CalledAs::fleetrun, {},
                                    [&](launch::LaunchOptions& some) {
                                      allocation =
                                          agent != nullptr ? agent->settle(some) : settle_nodes(some, facts);

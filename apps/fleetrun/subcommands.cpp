@@ -8,6 +8,7 @@
 #include "launch/cli/bench_table.h"
 #include "launch/cli/launch_flags.h"
 #include "launch/cli/launch_options.h"
+#include "launch/cli/tune_table.h"
 #include "launch/render/target.h"
 
 namespace fleetrun {
@@ -31,25 +32,38 @@ Flag log_dir_flag() {
 
 Flag ranks_flag(const char* help) { return {.names = {"--rank"}, .argument = "RANKS", .help = help}; }
 
-// All flags of a run, so that the line of a run becomes one of the doctor by one word more. Its --help shows those that say where the
-// nodes are.
-std::vector<Flag> doctor_flags() {
+// All flags of a run, so that the line of a run becomes one of a subcommand by one word more. Its --help shows those that are in `shown`.
+std::vector<Flag> flags_of_run(const std::vector<std::string>& shown) {
   static launch::LaunchOptions options;  // the rows refer to it
-  const std::vector<std::string> shown = {
-      "--ips",         "--hosts",          "--hostfile",      "--nnodes",    "--master",   "--node_rank",
-      "--master_addr", "--master_port",    "--rdzv_endpoint", "--scheduler", "--start_by", "--join_timeout",
-      "--key_file",    "--nproc_per_node", "--start_port",    "--log_dir"};
-  std::vector<Flag> flags = {json_flag()};
+  std::vector<Flag> flags;
   for (Flag& flag : launch::launch_flags(options)) {
     if (flag.name() == "--help") continue;
     if (std::find(shown.begin(), shown.end(), flag.name()) == shown.end()) flag.help.clear();
     flag.section.clear();
-    if (flag.name() == "--join_timeout") {
-      flag.help = "Seconds to wait for all nodes; then the examination begins without the missing ones (5)";
-      flag.show = nullptr;
-    }
     flags.push_back(std::move(flag));
   }
+  return flags;
+}
+
+std::vector<Flag> doctor_flags() {
+  std::vector<Flag> flags =
+      flags_of_run({"--ips", "--hosts", "--hostfile", "--nnodes", "--master", "--node_rank", "--master_addr",
+                    "--master_port", "--rdzv_endpoint", "--scheduler", "--start_by", "--join_timeout", "--key_file",
+                    "--nproc_per_node", "--start_port", "--log_dir"});
+  for (Flag& flag : flags) {
+    if (flag.name() != "--join_timeout") continue;
+    flag.help = "Seconds to wait for all nodes; then the examination begins without the missing ones (5)";
+    flag.show = nullptr;
+  }
+  flags.insert(flags.begin(), json_flag());
+  return flags;
+}
+
+std::vector<Flag> tune_flags() {
+  std::vector<Flag> flags = launch::tune_flags();
+  for (Flag& flag : flags_of_run({"--nproc_per_node", "--hosts", "--hostfile", "--nnodes", "--master",
+                                  "--node_rank", "--scheduler", "--log_dir"}))
+    flags.push_back(std::move(flag));
   return flags;
 }
 
@@ -187,6 +201,18 @@ std::vector<Subcommand> make_subcommands() {
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_strategy_command},
+      {.name = "tune",
+       .arguments = "[flags] [flags of the run] JOB.json [KEY.PATH=VALUE...]",
+       .summary = "Find the strategy with which the steps of a job take the least time",
+       .details =
+           "Starts the ranks of the job as a run does, and times real steps with several settings of the strategy in turns. Prints a table, the "
+           "fastest strategy for the job file, and the same for PaddlePaddle. Keys that the job sets stay as they are. The result is kept on "
+           "this host: the next call, and strategy.auto, take it without timing a step.",
+       .flags = tune_flags(),
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .ends_flags = true,
+       .run = run_tune_command},
       {.name = "completion",
        .arguments = "bash|zsh|fish",
        .summary = "Print the completion script for a shell",

@@ -6,8 +6,12 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -29,10 +33,14 @@
 #include "job/parse_job.h"
 #include "runtime/checkpoint/requests.h"
 #include "runtime/observe/time_book.h"
+#include "runtime/training/agreement.h"
 #include "runtime/training/checkpointing.h"
 #include "runtime/training/export_weights.h"
 #include "runtime/training/run_job.h"
+#include "runtime/training/step_timer.h"
+#include "runtime/training/tune_job.h"
 #include "worker_bench.h"
+#include "worker_tune.h"
 
 namespace fleetrun {
 namespace {
@@ -40,12 +48,13 @@ namespace {
 constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --tune REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
     "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n"
-    "--bench is what the ranks of fleetrun bench run.\n";
+    "--tune is what the ranks of fleetrun tune run, and --bench what those of fleetrun bench run.\n";
 
 constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours have about 1,000
 
@@ -107,12 +116,25 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
   if (report.stopped) std::cout << "stopped by SIGTERM; the checkpoint is complete" << std::endl;
 }
 
-// As the launcher read it, if one started this rank.
-job::ParsedJob read_job(const RankEnv& env, const std::string& file,
-                        const std::vector<std::string>& overrides) {
-  if (env.job_fd < 0) return job::parse_job_file(file, overrides);
-  const UniqueFd fd(env.job_fd);
-  return job::parse_handed_job(read_job_text(fd.get()), file, overrides);
+// As the launcher read it, if one started this rank. More words may follow those of the command line.
+runtime::JobWith read_job(const RankEnv& env, const std::string& file,
+                          const std::vector<std::string>& overrides) {
+  std::optional<std::string> handed;
+  if (env.job_fd >= 0) handed = read_job_text(UniqueFd(env.job_fd).get());
+  return [=](const std::vector<std::string>& settings) {
+    std::vector<std::string> words = overrides;
+    words.insert(words.end(), settings.begin(), settings.end());
+    return handed ? job::parse_handed_job(*handed, file, words) : job::parse_job_file(file, words);
+  };
+}
+
+runtime::TrainReport train(const runtime::JobWith& job_with, comm::World& world, ProgressPage& page) {
+  const job::JobSpec job = job_with({}).spec;
+  if (!job.strategy.auto_tune) return runtime::run_job(job, world, page, std::cout);
+  page.phase = Phase::loading;
+  std::unique_ptr<runtime::Device> device = runtime::make_agreed_device(world, job.strategy);
+  const job::JobSpec tuned = runtime::auto_tuned_job({job_with, world, *device, page}, std::cout);
+  return runtime::run_job(tuned, world, page, std::cout, std::move(device));
 }
 
 // `world` is the caller's: an error leaves it connected.
@@ -121,14 +143,20 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.front() == "--help" || arguments.front() == "-h") return print_answer(kUsage);
   if (arguments.front() == "--export") return run_export(arguments);
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
+  const bool tunes = arguments.front() == "--tune";
+  if (tunes && arguments.size() < 3)
+    throw Error(ErrorKind::usage, "wanted fleetrun-worker --tune REQUEST JOB.json");
+  const auto file = arguments.begin() + (tunes ? 2 : 0);
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
-  const job::ParsedJob job = read_job(env, arguments.front(), {arguments.begin() + 1, arguments.end()});
+  const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
+  job_with({});  // its mistakes are reported before the ranks meet
 
   page->phase = Phase::joining;
   page->beat();
   world = comm::join_world(env);
-  const runtime::TrainReport report = runtime::run_job(job.spec, world, *page, std::cout);
+  if (tunes) return run_tune(arguments[1], job_with, world, *page);
+  const runtime::TrainReport report = train(job_with, world, *page);
   if (env.rank == 0) tell(report, env);
   if (!report.unsaved.empty())
     throw Error(

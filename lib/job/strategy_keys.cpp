@@ -323,8 +323,9 @@ std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
 Key strategy_keys() {
   const Section<StrategySpec> strategy{[](JobSpec& spec) -> StrategySpec& { return spec.strategy; }};
   std::vector<Key> members = {
-      later(make_key("auto", strategy(&StrategySpec::auto_tune),
-                     "measures the step with several settings of the switches and takes the fastest")),
+      make_key(
+          "auto", strategy(&StrategySpec::auto_tune),
+          "times steps with several settings of the strategy for a minute at the first start, and trains with the fastest"),
       make_key("a_sync", strategy(&StrategySpec::a_sync), "for parameter servers only",
                {.note = "has no effect in collective mode"}),
       build_strategy_keys(),

@@ -48,8 +48,9 @@ namespace {
 // file created.
 std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   if (kind_of(requested_program(options)) != ProgramKind::job) {
-    for (const auto& [flag, folder] : {std::pair("--dump_program", &options.dump_program),
-                                       std::pair("--dump_passes", &options.dump_passes)})
+    for (const auto& [flag, folder] :
+         {std::pair("--dump_program", &options.dump_program),
+          std::pair("--dump_passes", &options.dump_passes), std::pair("fleetrun tune", &options.tune)})
       if (!folder->value.empty())
         throw Error(ErrorKind::usage,
                     fmt::format("{} is for job files, and {} is none", flag, options.program));
@@ -303,6 +304,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded,
                   wrapped, cluster,     warnings};  // refers to them: log_dir may change below
+  plan.quiet = !options.tune.value.empty();
   plan.members = members;
   plan.saves_when_stopped = !job || job->spec.checkpoint.dir.has_value();
   if (members) plan.terms = find_terms(options, cluster, job);

@@ -165,7 +165,7 @@ TEST_CASE("the table for people has a line for each key") {
       std::string::npos);
   CHECK(
       table.find(
-          "| `strategy.auto` | true or false | `false` | measures the step with several settings of the switches and takes the fastest (not supported by this build) |\n") !=
+          "| `strategy.auto` | true or false | `false` | times steps with several settings of the strategy for a minute at the first start, and trains with the fastest |\n") !=
       std::string::npos);
 }
 

@@ -65,8 +65,8 @@ TEST_CASE("every key says where its value comes from") {
   CHECK(shown(job, "env.OMP_NUM_THREADS") == Shown{"\"1\"", "command line"});
   CHECK(shown(job, "device") == Shown{"\"cpu\"", "command line"});
   CHECK(shown(job, "model.class_dim") == Shown{"null", "default: from the data set"});
-  CHECK(shown(job, "model.hidden") == Shown{});   // not used by lenet
-  CHECK(shown(job, "strategy.auto") == Shown{});  // not in this build
+  CHECK(shown(job, "model.hidden") == Shown{});  // not used by lenet
+  CHECK(shown(job, "strategy.auto") == Shown{"false", "default"});
   CHECK(job.notes ==
         std::vector<std::string>{"strategy.BuildStrategy is taken as strategy.build_strategy",
                                  "strategy.thread_num is taken as strategy.execution_strategy.num_threads"});

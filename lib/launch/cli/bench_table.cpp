@@ -20,24 +20,10 @@ constexpr std::array kDTypes = {DType::f32, DType::f16, DType::bf16, DType::i32,
 constexpr std::array kGroupAlgorithms = {"leader", "scatter"};
 constexpr int kUsualGroup = 2;
 
-[[noreturn]] void refuse_size(const std::string& source, const std::string& text) {
+[[noreturn]] void refuse_size(const std::string& source, const std::string& text, std::size_t most) {
   throw Error(ErrorKind::usage,
-              fmt::format("{}: \"{}\" is not a size, wanted bytes like 8, 4K, 1M or 1G, of at most 16G",
-                          source, text));
-}
-
-std::size_t parse_size(const std::string& source, const std::string& text) {
-  std::size_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  std::string unit(stop, end);
-  if (unit.ends_with('B')) unit.pop_back();
-  const auto shift = std::string_view("KMG").find(unit);
-  if (problem != std::errc{} || number == 0 || unit.size() > 1 || shift == std::string_view::npos)
-    refuse_size(source, text);
-  const std::size_t factor = unit.empty() ? 1 : std::size_t{1} << (10 * (shift + 1));
-  if (number > kMostBytes / factor) refuse_size(source, text);
-  return number * factor;
+              fmt::format("{}: \"{}\" is not a size, wanted bytes like 8, 4K, 1M or 1G, of at most {}G",
+                          source, text, most >> 30));
 }
 
 template <typename Choices>
@@ -83,6 +69,20 @@ int parse_group_size(const BenchRequest& request, const std::optional<std::strin
 
 }  // namespace
 
+std::size_t parse_size(const std::string& source, const std::string& text, std::size_t most) {
+  std::size_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  std::string unit(stop, end);
+  if (unit.ends_with('B')) unit.pop_back();
+  const auto shift = std::string_view("KMG").find(unit);
+  if (problem != std::errc{} || number == 0 || unit.size() > 1 || shift == std::string_view::npos)
+    refuse_size(source, text, most);
+  const std::size_t factor = unit.empty() ? 1 : std::size_t{1} << (10 * (shift + 1));
+  if (number > most / factor) refuse_size(source, text, most);
+  return number * factor;
+}
+
 std::string describe(const BenchBackend& backend) {
   if (backend.groups != nullptr) return fmt::format("hierarchical-{}", backend.groups);
   return std::string(fleetrun::describe(backend.flat));
@@ -104,13 +104,14 @@ std::vector<std::size_t> parse_sizes(const std::string& source, const std::strin
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const auto dash = part.find('-');
-    const std::size_t first = parse_size(source, part.substr(0, dash));
-    const std::size_t last = dash == std::string::npos ? first : parse_size(source, part.substr(dash + 1));
+    const std::size_t first = parse_size(source, part.substr(0, dash), kMostBytes);
+    const std::size_t last =
+        dash == std::string::npos ? first : parse_size(source, part.substr(dash + 1), kMostBytes);
     if (last < first)
       throw Error(ErrorKind::usage, fmt::format("{}: \"{}\" ends below where it begins", source, part));
     for (std::size_t size = first; size <= last; size *= 2) sizes.push_back(size);
   }
-  if (sizes.empty() || text.ends_with(',')) refuse_size(source, "");
+  if (sizes.empty() || text.ends_with(',')) refuse_size(source, "", kMostBytes);
   return sizes;
 }
 

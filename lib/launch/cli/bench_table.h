@@ -42,6 +42,9 @@ BenchRequest parse_bench_request(const FoundFlags& found);
 // "8,4K,1M" or "8-128M" (doubled from the first to the last); K, M and G are powers of 1024.
 std::vector<std::size_t> parse_sizes(const std::string& source, const std::string& text);
 
+// "512", "4K", "8GB": K, M and G are powers of 1024. Throws Error(usage) for another text, and above `most`, whole GiB.
+std::size_t parse_size(const std::string& source, const std::string& text, std::size_t most);
+
 struct BenchRow {
   std::size_t bytes = 0, count = 0;
   double mean = 0;  // microseconds

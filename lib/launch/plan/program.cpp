@@ -189,6 +189,7 @@ ProgramRequest requested_program(const LaunchOptions& options) {
   if (options.no_python.value) request.form = Form::program;
   if (options.module.value) request.form = Form::module;
   if (options.run_path.value) request.form = Form::run_path;
+  if (!options.tune.value.empty()) request.before_job = {"--tune", options.tune.value};
   return request;
 }
 
@@ -205,7 +206,8 @@ Program find_worker(const std::vector<std::string>& arguments) {
 
 Program find_program(const ProgramRequest& request, const Environment& environment) {
   const ProgramKind kind = kind_of(request);
-  if (kind == ProgramKind::job) return find_worker(joined({request.name}, request.arguments));
+  if (kind == ProgramKind::job)
+    return find_worker(joined(joined(request.before_job, {request.name}), request.arguments));
   if (kind == ProgramKind::executable)
     return {kind, find_executable(request.name, environment), joined({request.name}, request.arguments)};
   if (request.form != Form::module) check_script(request.name);

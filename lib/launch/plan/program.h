@@ -24,6 +24,7 @@ struct ProgramRequest {
   std::string name;
   std::vector<std::string> arguments;
   Form form = Form::by_name;
+  std::vector<std::string> before_job = {};  // words of our worker program in front of a job file
 };
 ProgramRequest requested_program(const LaunchOptions& options);
 

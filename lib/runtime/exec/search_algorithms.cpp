@@ -223,9 +223,7 @@ Choices known_or_measured(const Problems& problems, const OpTable& ops, Device& 
   std::unique_ptr<AlgorithmCache> cache;
   Choices choices;
   despite_errors(search, [&] {
-    cache = std::make_unique<AlgorithmCache>(
-        cache_folder(Environment::of_this_process()),
-        fmt::format("{}, {}, {}", host_name(), device.hardware(), device.version()));
+    cache = std::make_unique<AlgorithmCache>(cache_folder(Environment::of_this_process()), place_of(device));
     keep_allowed(problems, cache->read(), choices);
   });
   search.hits = static_cast<int>(choices.size());
@@ -269,6 +267,10 @@ Choices agreed(const Choices& choices, const Problems& problems, comm::Communica
 }
 
 }  // namespace
+
+std::string place_of(const Device& device) {
+  return fmt::format("{}, {}, {}", host_name(), device.hardware(), device.version());
+}
 
 AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const OpTable& ops, Device& device,
                                   comm::Communicator& communicator, const SearchOptions& options) {

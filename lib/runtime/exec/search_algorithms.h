@@ -37,6 +37,9 @@ struct AlgorithmSearch {
   std::vector<std::string> warnings;  // about the file, a line each
 };
 
+// All that timings on this host depend on besides the work: its name, the device, and the device's libraries.
+std::string place_of(const Device& device);
+
 // Every rank calls it, before layouts are decided: where the device has choices, rank 0's become everybody's.
 // Throws Error(config) for an op that has no algorithm within the limit.
 AlgorithmSearch search_algorithms(const std::vector<Program*>& programs, const OpTable& ops, Device& device,

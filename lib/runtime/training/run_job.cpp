@@ -116,7 +116,8 @@ void complete_observers(Run& run) {
 
 }  // namespace
 
-TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out) {
+TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage& page, std::ostream& out,
+                    std::unique_ptr<Device> device) {
   page.phase = Phase::loading;
   page.beat();
   const job::JobSpec job = settle(asked, world, page);
@@ -124,7 +125,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
                          .trace = {job.output, world.env, *world.communicator, out}};
   Timeline* const timeline = observers.trace.timeline();
 
-  const std::unique_ptr<Device> device = make_agreed_device(world, job.strategy);
+  if (!device) device = make_agreed_device(world, job.strategy);
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data);
   agree_on_data(world, data);

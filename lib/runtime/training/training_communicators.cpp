@@ -25,10 +25,23 @@ comm::HierarchicalAlgorithm algorithm_of(const job::StrategySpec& strategy) {
 TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world,
                                              Device& device, FlightRecords* records)
     : world_(world), device_(device) {
-  const comm::Party all = world.party();
-  made_.push_back({nullptr, device.make_communicator(all, 0)});
+  made_.push_back({nullptr, device.make_communicator(world.party(), 0)});
   comm::Communicator* const own = made_.back().communicator.get();
   flat_ = own != nullptr ? own : world.communicator.get();
+  make_gradients(strategy, "");
+  if (records != nullptr) record_in(*records);
+}
+
+TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world,
+                                             Device& device, const std::string& name)
+    : world_(world), device_(device) {
+  if (world.env.world_size > 1) made_.push_back({nullptr, world.more(world.party(), name)});
+  flat_ = made_.empty() ? world.communicator.get() : made_.back().communicator.get();
+  make_gradients(strategy, name + "-");
+}
+
+void TrainingCommunicators::make_gradients(const job::StrategySpec& strategy, const std::string& prefix) {
+  const comm::Party all = world_.party();
   const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
   if (!in_groups) of_gradients_.push_back(flat_);
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
@@ -36,7 +49,7 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
       auto of_device = device_.make_communicator(party, i);
       return of_device ? std::move(of_device) : world_.more(party, name);
     };
-    const std::string name = std::to_string(i);
+    const std::string name = prefix + std::to_string(i);
     auto made = in_groups
                     ? comm::make_hierarchical({.party = all,
                                                .group_size = strategy.hierarchical_allreduce_inter_nranks,
@@ -47,12 +60,11 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
     of_gradients_.push_back(made.get());
     made_.push_back({nullptr, std::move(made)});
   }
-  if (job::shards_in_groups(strategy)) add_groups(strategy);
-  if (records != nullptr) record_in(*records);
+  if (job::shards_in_groups(strategy)) add_groups(strategy, prefix);
 }
 
 // Those of the groups of sharding, then those of the ranks with the same place in their groups.
-void TrainingCommunicators::add_groups(const job::StrategySpec& strategy) {
+void TrainingCommunicators::add_groups(const job::StrategySpec& strategy, const std::string& prefix) {
   for (const auto make_circle : {comm::make_group, comm::make_places})
     for (int i = 0; i < strategy.nccl_comm_num; ++i) {
       const int number = static_cast<int>(of_gradients_.size());
@@ -61,7 +73,7 @@ void TrainingCommunicators::add_groups(const job::StrategySpec& strategy) {
         return of_device ? std::move(of_device) : world_.more(party, name);
       };
       comm::Circle circle = make_circle(
-          {world_.party(), *strategy.sharding_configs.sharding_degree, fmt::format("sharding {}", i)}, make);
+          {world_.party(), *strategy.sharding_configs.sharding_degree, fmt::format("{}sharding {}", prefix, i)}, make);
       of_gradients_.push_back(circle.communicator.get());
       made_.push_back(std::move(circle));
     }

@@ -17,6 +17,10 @@ class TrainingCommunicators {
   // `records`: gets their collectives and those of the world's communicator from now on; null: no records are wanted.
   TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device,
                         FlightRecords* records = nullptr);
+  // For one of several trainings in this process. `name`, used once in a world, is how the ranks of this training find each other. The
+  // world's own communicator takes no part, unless the rank is alone.
+  TrainingCommunicators(const job::StrategySpec& strategy, comm::World& world, Device& device,
+                        const std::string& name);
   // When an error ends the training, the communicators move to the world and stay connected. Other ranks then notice
   // the error only when our process ends. So none of them ends first and looks like the cause.
   ~TrainingCommunicators();
@@ -26,7 +30,8 @@ class TrainingCommunicators {
   Communicators all() const { return {*flat_, of_gradients_}; }
 
  private:
-  void add_groups(const job::StrategySpec& strategy);
+  void make_gradients(const job::StrategySpec& strategy, const std::string& prefix);
+  void add_groups(const job::StrategySpec& strategy, const std::string& prefix);
   void record_in(FlightRecords& records) const;
 
   comm::World& world_;

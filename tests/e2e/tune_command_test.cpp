@@ -1,0 +1,75 @@
+// fleetrun tune and strategy.auto, with real ranks.
+#include <algorithm>
+
+#include "e2e/launcher.h"
+
+namespace fleetrun::tune_command_test {
+namespace {
+
+const char* const kJob = R"({
+"model": {"name": "mlp", "hidden": [32]},
+"data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 8, 8], "classes": 4}, "batch_size": 8},
+"train": {"max_steps": 4}
+})";
+
+struct TunedLaunch : Launch {
+  TunedLaunch() { folder.write("job.json", kJob); }
+
+  ChildResult run(Words words) const {
+    ChildOptions all = options();
+    all.environment["FLEETRUN_CACHE_DIR"] = folder / "cache";
+    words.insert(words.begin(), FLEETRUN_BINARY);
+    return run_child(words, all);
+  }
+};
+
+TEST_CASE("tune finds settings for two ranks, keeps them, and a second start times no step") {
+  const TunedLaunch launch;
+  const Words words = {"tune", "--budget=3s", "--nproc_per_node=2", "--json", "job.json"};
+  const ChildResult first = launch.run(words);
+  REQUIRE_MESSAGE(first.code == 0, first.err);
+  const auto found = nlohmann::json::parse(first.out);
+  CHECK(found["kept"] == false);
+  CHECK(found["timed_steps"] > 0);
+  CHECK(found["ranks"] == 2);
+  CHECK(found["tried"].size() > 0);
+  CHECK(found["seconds"] < 30);  // under the sanitizers of a busy machine, too
+
+  const ChildResult second = launch.run(words);
+  REQUIRE_MESSAGE(second.code == 0, second.err);
+  const auto kept = nlohmann::json::parse(second.out);
+  CHECK(kept["kept"] == true);
+  CHECK(kept["timed_steps"] == 0);
+  CHECK(kept["settings"] == found["settings"]);
+
+  const ChildResult trained = launch.run({"--nproc_per_node=2", "job.json", "strategy.auto=true"});
+  CHECK_MESSAGE(trained.code == 0, trained.err);
+  CHECK(contains(trained.out, "auto: no step was timed, because the result of "));
+}
+
+TEST_CASE("tune prints a table, what it found about the advice, and leaves no log folder behind") {
+  const TunedLaunch launch;
+  const ChildResult result = launch.run({"tune", "--budget=2s", "--nproc_per_node=1", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "1 rank: "));
+  CHECK(contains(result.out, "\nresult: "));
+  CHECK(contains(result.out,
+                 "  2 communicators and num_threads 3 over several hosts: not tried: there is one rank"));
+  CHECK(contains(result.out, "  bigger batches: not tried: --memory says how much memory a rank may use\n"));
+  CHECK_FALSE(std::filesystem::exists(launch.folder / "log"));
+}
+
+TEST_CASE("tune refuses what it cannot do, before a rank starts") {
+  const TunedLaunch launch;
+  CHECK(launch.run({"tune"}).err ==
+        "fleetrun: error: found no word, wanted a job file\n  hint: fleetrun tune --help\n");
+  CHECK(launch.run({"tune", "--budget=soon", "job.json"}).err ==
+        "fleetrun: error: --budget is \"soon\", wanted a time from 1s to 24h, such as 90s, 3m or 1h\n");
+  const ChildResult help = launch.run({"tune", "--help"});
+  CHECK(help.code == 0);
+  CHECK(contains(help.out, "--budget TIME"));
+  CHECK(contains(help.out, "--nproc_per_node"));
+}
+
+}  // namespace
+}  // namespace fleetrun::tune_command_test

@@ -1,0 +1,73 @@
+#include "runtime/plan/step_costs.h"
+
+#include <doctest/doctest.h>
+
+#include "comm/collective/solo.h"
+#include "job/parse_job.h"
+#include "job/settle_strategy.h"
+#include "runtime/compile/build_program.h"
+#include "runtime/training/model_facts.h"
+#include "runtime/training/trainer.h"
+
+namespace fleetrun::runtime::step_costs_test {
+namespace {
+
+job::JobSpec job_of(const std::string& model, int side, int batch) {
+  const std::string shape = "[3, " + std::to_string(side) + ", " + std::to_string(side) + "]";
+  job::JobSpec job =
+      job::parse_job_text(
+          R"({"model": {"name": ")" + model + R"(", "class_dim": 1000, "input_shape": )" + shape +
+              R"(}, "data": {"train": {"format": "synthetic", "samples": 64, "classes": 1000, "shape": )" +
+              shape + R"(}, "batch_size": )" + std::to_string(batch) + R"(},
+                          "strategy": {"cudnn_exhaustive_search": false}})",
+          "job.json", {})
+          .spec;
+  job.strategy = job::settle_strategy(job.strategy, {}).strategy;
+  return job;
+}
+
+StepCosts costs_of(const job::JobSpec& job) {
+  return step_costs(build_training_program(job, resolve_model_facts(job), all_ops(), {}), all_ops());
+}
+
+double flops_of(const StepCosts& costs) {
+  double flops = 0;
+  for (const ForwardCost& op : costs.forward) flops += op.flops;
+  return flops;
+}
+
+TEST_CASE("ResNet-50: the published numbers of parameters and multiplications") {
+  const StepCosts costs = costs_of(job_of("resnet50", 224, 8));
+  CHECK(costs.parameter_bytes == 4 * 25557032.0);  // torchvision.models.resnet50
+  CHECK(costs.gradient_bytes == costs.parameter_bytes);
+  CHECK(costs.optimizer_bytes == costs.parameter_bytes);                    // the velocities of momentum
+  CHECK(costs.buffer_bytes == 4 * 53120.0);                                 // running means and variances
+  CHECK(flops_of(costs) / 8 == doctest::Approx(2 * 4.09e9).epsilon(0.01));  // 4.09 GMAC, torchvision
+}
+
+TEST_CASE("ResNet-50: the predicted memory is that of the executor, within a few percent") {
+  const job::JobSpec job = job_of("resnet50", 224, 8);
+  const StepCosts costs = costs_of(job);
+  const auto device = make_cpu_device();
+  const auto solo = comm::make_solo();
+  const Trainer trainer(job, resolve_model_facts(job), *device, *solo, 1);
+  const auto kept = static_cast<double>(trainer.storage().parameter_bytes());
+  const auto gradients = static_cast<double>(trainer.storage().gradient_bytes());
+  const auto activations = static_cast<double>(trainer.executor().schedule().arena_bytes);
+  CHECK(costs.parameter_bytes + costs.optimizer_bytes + costs.buffer_bytes ==
+        doctest::Approx(kept).epsilon(0.01));
+  CHECK(costs.gradient_bytes == doctest::Approx(gradients).epsilon(0.01));
+  CHECK(costs.activation_bytes == doctest::Approx(activations).epsilon(0.05));
+}
+
+TEST_CASE("a cut sends what later ops read, and every parameter belongs to one op") {
+  const StepCosts costs = costs_of(job_of("resnet50", 224, 2));
+  double parameters = 0;
+  for (const ForwardCost& op : costs.forward) parameters += op.parameter_bytes;
+  CHECK(parameters == costs.parameter_bytes);
+  CHECK(costs.forward.front().crossing_bytes == 4.0 * 2 * 64 * 112 * 112);  // conv1
+  CHECK(costs.forward.back().crossing_bytes == 0);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::step_costs_test

@@ -1,0 +1,39 @@
+#include "runtime/tune/findings.h"
+
+#include <doctest/doctest.h>
+
+namespace fleetrun::runtime::findings_test {
+namespace {
+
+bool has(const std::vector<std::string>& lines, const std::string& wanted) {
+  return std::find(lines.begin(), lines.end(), wanted) != lines.end();
+}
+
+TEST_CASE("each piece of advice has a line, also one that was not tried") {
+  Tuned tuned;
+  tuned.tried = {{.name = "fuse_bn_act_ops",
+                  .ratio = 0.9,
+                  .interval = {0.88, 0.92},
+                  .turns = 12,
+                  .advice = Advice::fuse},
+                 {.name = "num_threads 4",
+                  .ratio = 1.01,
+                  .interval = {0.99, 1.04},
+                  .turns = 4,
+                  .advice = Advice::threads_of_devices}};
+  const std::vector<std::string> lines = findings(
+      tuned, {.wait_share = 0.001, .fetch_share = 0.04, .memory_bytes = 100 << 20, .loader_threads = 2});
+  CHECK(has(lines, "fusions: faster, 0.900 (0.880 to 0.920) of the time (fuse_bn_act_ops)"));
+  CHECK(has(
+      lines,
+      "num_threads of 2 to 4 times the devices: no clear difference, 1.010 (0.990 to 1.040) of the time (num_threads 4)"));
+  CHECK(has(lines, "bigger batches: not tried: --memory says how much memory a rank may use"));
+  CHECK(has(lines, "fetching the loss takes 4 % of a step: try a larger train.fetch_every"));
+  CHECK(has(
+      lines,
+      "a step waits for its batch during 0.1 % of its time with 2 loader threads: more threads gain nothing"));
+  CHECK(has(lines, "a rank uses 100.0 MiB as the job is"));
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::findings_test

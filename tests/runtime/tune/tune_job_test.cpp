@@ -1,0 +1,102 @@
+#include "runtime/training/tune_job.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error/error.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::runtime::tune_job_test {
+namespace {
+
+const char* const kJob =
+    R"({"model": {"name": "mlp", "hidden": [16]}, "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 8, 8], "classes": 4}, "batch_size": 8}})";
+
+// One rank, with a folder of its own for kept results.
+struct Alone {
+  TemporaryFolder cache;
+  JobWith job_with = [](const std::vector<std::string>& words) {
+    return job::parse_job_text(kJob, "job.json", words);
+  };
+  comm::World world = comm::join_world({});
+  std::unique_ptr<Device> device = make_cpu_device();
+  ProgressPage page;
+
+  Alone() { ::setenv("FLEETRUN_CACHE_DIR", cache.path().c_str(), 1); }
+  ~Alone() { ::unsetenv("FLEETRUN_CACHE_DIR"); }
+  TuningRank rank() { return {job_with, world, *device, page}; }
+};
+
+TEST_CASE("a second tuning of the same job takes the kept result and times no step") {
+  Alone alone;
+  std::ostringstream out;
+  const TuneOutcome first = tune_job(alone.rank(), {.budget_seconds = 1}, out);
+  CHECK_FALSE(first.kept);
+  CHECK(first.timed_steps > 0);
+  const TuneOutcome second = tune_job(alone.rank(), {.budget_seconds = 1}, out);
+  CHECK(second.kept);
+  CHECK(second.timed_steps == 0);
+  CHECK(second.tuned.settings == first.tuned.settings);
+  CHECK_FALSE(tune_job(alone.rank(), {.budget_seconds = 1, .again = true}, out).kept);
+  CHECK_FALSE(tune_job(alone.rank(), {.budget_seconds = 1, .amp = true}, out).kept);
+}
+
+TEST_CASE("a training with strategy.auto says what it took") {
+  Alone alone;
+  std::ostringstream out;
+  tune_job(alone.rank(), {.budget_seconds = 1}, out);
+  out.str("");
+  auto_tuned_job(alone.rank(), out);
+  CHECK(out.str().starts_with("auto: no step was timed, because the result of "));
+}
+
+TEST_CASE("without a place for results the tuning works and warns") {
+  Alone alone;
+  ::setenv("FLEETRUN_CACHE_DIR", "/proc/nowhere", 1);
+  std::ostringstream out;
+  CHECK(tune_job(alone.rank(), {.budget_seconds = 1}, out).timed_steps > 0);
+  CHECK(out.str().find("warning: writing the kept results of tuning: ") != std::string::npos);
+}
+
+TEST_CASE("a GPU is refused by name") {
+  Alone alone;
+  alone.world.env.device = "cuda:0";
+  std::ostringstream out;
+  CHECK_THROWS_WITH_AS(
+      tune_job(alone.rank(), {}, out),
+      "fleetrun tune and strategy.auto time steps on the CPU only; this rank has the device cuda:0", Error);
+}
+
+TEST_CASE("each candidate has a ratio for each turn, and none if it changes nothing or cannot be") {
+  Alone alone;
+  StepTimer timer(alone.rank(), 0);
+  const DefaultFacts facts = timer.look_at_default();
+  CHECK(facts.step_seconds > 0);
+  CHECK(facts.gradient_bytes > 0);
+  CHECK(facts.memory_bytes > facts.gradient_bytes);
+  const std::vector<Candidate> candidates = {
+      {"threads", {"strategy.execution_strategy.num_threads=2"}},
+      {"no batch norms here", {"strategy.build_strategy.fuse_bn_act_ops=true"}},
+      {"one rank has no groups", {"strategy.use_hierarchical_allreduce=true"}},
+      {"batch", {"data.batch_size=16"}}};
+  const Measured found = timer.measure({}, candidates, 3);
+  REQUIRE(found.ratios.size() == 4);
+  CHECK(found.ratios[0].size() == 3);
+  CHECK(found.ratios[1].empty());
+  CHECK(found.ratios[2].empty());
+  CHECK(found.ratios[3].size() == 3);
+  CHECK(found.seconds > 0);
+  CHECK(timer.measure_loaders({}, {4, 8}, 2).ratios[1].size() == 2);
+}
+
+TEST_CASE("what needs more memory than the user allows is not measured") {
+  Alone alone;
+  StepTimer timer(alone.rank(), 1000);  // bytes
+  timer.look_at_default();
+  CHECK(timer.measure({}, {{"batch", {"data.batch_size=64"}}}, 2).ratios[0].empty());
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::tune_job_test
