@@ -1,6 +1,3 @@
-#include <unistd.h>
-
-#include <cerrno>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +6,7 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "become.h"
 #include "commands.h"
 #include "job/parse_job.h"
 #include "launch/plan/program.h"
@@ -33,15 +31,6 @@ ExportOptions parse_export_options(const std::vector<std::string>& words) {
   if (words.size() < 2 || !last.ends_with(kEnding) || last.find('=') != std::string::npos)
     throw refuse(fmt::format("found {} as the last word, wanted a file to write, OUT{}", last, kEnding));
   return {.job = words.front(), .overrides = {words.begin() + 1, words.end() - 1}, .output = last};
-}
-
-// Becomes the worker program, which has the models.
-[[noreturn]] void become(const launch::Program& program) {
-  std::vector<char*> words;
-  for (const std::string& word : program.argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execv(program.executable.c_str(), words.data());
-  throw Error(ErrorKind::os, fmt::format("starting {}: {}", program.executable, describe_errno(errno)));
 }
 
 }  // namespace

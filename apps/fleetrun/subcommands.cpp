@@ -67,6 +67,26 @@ std::vector<Flag> tune_flags() {
   return flags;
 }
 
+std::vector<Flag> plan_flags() {
+  return {
+      {.names = {"--hosts"}, .argument = "N", .help = "Number of hosts (default: 1)"},
+      {.names = {"--gpus"}, .argument = "N", .help = "Ranks of a host (default: 8)"},
+      {.names = {"--memory"}, .argument = "SIZE", .help = "Memory of a rank (default: 32 * 10^9 bytes)"},
+      {.names = {"--tflops"},
+       .argument = "N",
+       .help = "10^12 additions and multiplications of a rank per second (default: 10)"},
+      {.names = {"--memory_bandwidth"},
+       .argument = "N",
+       .help = "GB/s between a rank and its memory (default: 700)"},
+      {.names = {"--link"}, .argument = "N", .help = "GB/s between two ranks of a host (default: 100)"},
+      {.names = {"--network"}, .argument = "N", .help = "GB/s between two hosts (default: 10)"},
+      {.names = {"--latency"}, .argument = "N", .help = "Microseconds of a message (default: 20)"},
+      {.names = {"--step_ms"},
+       .argument = "N",
+       .help = "Measured milliseconds of a step on one rank, in place of --tflops and --memory_bandwidth"},
+  };
+}
+
 // The targets of render, for its --help.
 std::string describe_targets() {
   std::string text = "TARGET is one of these: ";
@@ -213,6 +233,17 @@ std::vector<Subcommand> make_subcommands() {
        .most_words = kAnyNumber,
        .ends_flags = true,
        .run = run_tune_command},
+      {.name = "plan",
+       .arguments = "[flags] JOB.json [KEY.PATH=VALUE...]",
+       .summary = "Predict memory per rank and time per step for each layout of ranks",
+       .details =
+           "Starts nothing. A layout has a degree of data parallelism, a sharding stage and a number of pipeline stages. The table has the "
+           "fastest layout that fits into the memory first, and says why the others lose. Each rank contributes data.batch_size samples to a step. "
+           "The defaults are those of hosts with 8 V100 GPUs; the speeds are what programs reach, not what data sheets say.",
+       .flags = plan_flags(),
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_plan_command},
       {.name = "completion",
        .arguments = "bash|zsh|fish",
        .summary = "Print the completion script for a shell",

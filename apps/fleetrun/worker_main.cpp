@@ -40,6 +40,7 @@
 #include "runtime/training/step_timer.h"
 #include "runtime/training/tune_job.h"
 #include "worker_bench.h"
+#include "worker_plan.h"
 #include "worker_tune.h"
 
 namespace fleetrun {
@@ -49,11 +50,13 @@ constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --tune REQUEST JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --plan REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
     "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n"
+    "--plan prints what fleetrun plan prints.\n"
     "--tune is what the ranks of fleetrun tune run, and --bench what those of fleetrun bench run.\n";
 
 constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours have about 1,000
@@ -142,6 +145,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.empty()) throw Error(ErrorKind::usage, "no job file given; wanted fleetrun-worker JOB.json");
   if (arguments.front() == "--help" || arguments.front() == "-h") return print_answer(kUsage);
   if (arguments.front() == "--export") return run_export(arguments);
+  if (arguments.front() == "--plan") return run_plan({arguments.begin() + 1, arguments.end()});
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
   const bool tunes = arguments.front() == "--tune";
   if (tunes && arguments.size() < 3)

@@ -1,4 +1,4 @@
-// fleetrun tune and strategy.auto, with real ranks.
+// fleetrun tune, strategy.auto and fleetrun plan, with real ranks.
 #include <algorithm>
 
 #include "e2e/launcher.h"
@@ -69,6 +69,19 @@ TEST_CASE("tune refuses what it cannot do, before a rank starts") {
   CHECK(help.code == 0);
   CHECK(contains(help.out, "--budget TIME"));
   CHECK(contains(help.out, "--nproc_per_node"));
+}
+
+TEST_CASE("plan prints each layout with its memory, its time, and why it loses") {
+  const TunedLaunch launch;
+  const ChildResult result = launch.run({"plan", "--hosts=2", "--gpus=2", "--memory=1G", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "2 hosts of 2 ranks; per rank"));
+  CHECK(contains(result.out, "\ndata parallel 4 "));
+  CHECK(contains(result.out, "\ndata parallel 2, sharding stage 3, pipeline 2 of 8 micro batches "));
+  CHECK(contains(result.out, "slower: "));
+  const ChildResult small = launch.run({"plan", "--memory=1K", "job.json"});
+  CHECK(contains(small.out, "no layout fits: "));
+  CHECK(launch.run({"plan", "--hosts=0", "job.json"}).code == 2);
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+// How many ranks can share a job, and what each layout costs per rank: memory and time, by formulas.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/run/plan_request.h"
+#include "runtime/plan/step_costs.h"
+
+namespace fleetrun::runtime {
+
+// The ranks are data_parallel x pipeline. Sharding splits states (stage 1), gradients (2) and parameters (3) among the
+// data-parallel ranks (Rajbhandari et al. 2020, arXiv:1910.02054). A pipeline has one stage per rank and works on micro_batches in turn, one
+// forward, one backward (Narayanan et al. 2021, arXiv:2104.04473).
+struct RankLayout {
+  int data_parallel = 1;
+  int sharding = 0;  // stage
+  int pipeline = 1;
+  int micro_batches = 1;
+
+  bool operator==(const RankLayout&) const = default;
+};
+std::string describe(const RankLayout& layout);  // "8 x data parallel, sharding stage 1"
+
+struct RankMemory {
+  double parameters = 0, gradients = 0, optimizer = 0, activations = 0, buffers = 0;  // bytes
+
+  double all() const { return parameters + gradients + optimizer + activations + buffers; }
+};
+
+// Seconds of a step that are not hidden behind each other.
+struct StepTime {
+  double compute = 0;  // if all ranks always worked
+  double bubble =
+      0;  // ranks of a pipeline wait for their first and after their last micro batch, or for the slowest stage
+  double sums = 0;      // waits for gradients and parameters
+  double pipeline = 0;  // sends activations between stages
+
+  double all() const { return compute + bubble + sums + pipeline; }
+};
+
+struct PlannedLayout {
+  RankLayout layout;
+  RankMemory memory;
+  StepTime time;
+  bool fits = false;
+  double samples_per_second = 0;  // of all ranks
+  std::string why;                // why it loses; of the best one: empty
+};
+
+RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
+StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
+
+// Every layout of these ranks, the best first: those that fit into the memory come before those that do not. Each rank
+// contributes `batch` samples to a step, whatever the layout.
+std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine);
+
+// Layouts by rank, with their memory by kind, the time of a step, and why they lose.
+std::string describe(const std::vector<PlannedLayout>& layouts, const PlanRequest& machine);
+
+}  // namespace fleetrun::runtime

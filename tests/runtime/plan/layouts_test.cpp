@@ -1,0 +1,124 @@
+#include "runtime/plan/layouts.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace fleetrun::runtime::layouts_test {
+namespace {
+
+constexpr double kGiB = 1 << 30;
+
+// Eight equal layers of 1 GFLOP, with 100 MB of parameters each.
+StepCosts eight_layers() {
+  StepCosts costs = {.parameter_bytes = 8e8,
+                     .gradient_bytes = 8e8,
+                     .optimizer_bytes = 16e8,
+                     .buffer_bytes = 8e6,
+                     .activation_bytes = 4e9,
+                     .largest_parameter_bytes = 1e8};
+  for (int i = 0; i < 8; ++i)
+    costs.forward.push_back(
+        {.flops = 1e9, .moved_bytes = 1e6, .parameter_bytes = 1e8, .crossing_bytes = i < 7 ? 1e6 : 0});
+  return costs;
+}
+
+const PlanRequest kMachine = {.hosts = 2,
+                              .gpus = 4,
+                              .memory_bytes = 32e9,
+                              .tflops = 1,
+                              .memory_gb_s = 1000,
+                              .link_gb_s = 100,
+                              .network_gb_s = 10,
+                              .latency_us = 0};
+
+TEST_CASE(
+    "sharding divides optimizer states, then gradients, then parameters among the data-parallel ranks") {
+  const StepCosts costs = eight_layers();
+  const RankMemory plain = memory_of({.data_parallel = 8}, costs, kMachine);
+  CHECK(plain.parameters == 8e8);
+  CHECK(plain.optimizer == 16e8);
+  CHECK(plain.all() == doctest::Approx(8e8 + 8e8 + 16e8 + 4e9 + 8e6));
+  const RankMemory first = memory_of({.data_parallel = 8, .sharding = 1}, costs, kMachine);
+  CHECK(first.optimizer == 2e8);
+  CHECK(first.gradients == 8e8);
+  const RankMemory second = memory_of({.data_parallel = 8, .sharding = 2}, costs, kMachine);
+  CHECK(second.gradients == 1e8);
+  CHECK(second.parameters == 8e8);
+  const RankMemory third = memory_of({.data_parallel = 8, .sharding = 3}, costs, kMachine);
+  CHECK(third.parameters == 1e8);
+  CHECK(third.buffers == 8e6 + 2e8);  // two gathered layers
+}
+
+TEST_CASE(
+    "a pipeline divides parameters by stages, and keeps the activations of as many micro batches as stages") {
+  const RankMemory memory =
+      memory_of({.data_parallel = 2, .pipeline = 4, .micro_batches = 16}, eight_layers(), kMachine);
+  CHECK(memory.parameters == doctest::Approx(2e8));
+  CHECK(memory.optimizer == doctest::Approx(4e8));
+  CHECK(memory.activations == doctest::Approx(4e9 * 4 / 16));
+}
+
+TEST_CASE("computation is three times the forward part, or as measured") {
+  CHECK(time_of({}, eight_layers(), kMachine).compute == doctest::Approx(3 * 8e-3));
+  PlanRequest measured = kMachine;
+  measured.step_ms = 40;
+  CHECK(time_of({}, eight_layers(), measured).compute == doctest::Approx(0.04));
+  CHECK(time_of({}, eight_layers(), kMachine).all() == doctest::Approx(0.024));  // alone: nothing to wait for
+}
+
+TEST_CASE("a pipeline waits for its first and last micro batch") {
+  const StepTime time =
+      time_of({.data_parallel = 2, .pipeline = 4, .micro_batches = 16}, eight_layers(), kMachine);
+  CHECK(time.bubble == doctest::Approx(0.024 * 3 / 16));
+  CHECK(time.pipeline == doctest::Approx(2 * 4 * 1e6 / 100e9));
+}
+
+TEST_CASE("gradients are summed inside the hosts, then between them, behind the backward part") {
+  const double all_reduce = 2 * 3.0 / 4 * 8e8 / 100e9 + 2 * 1.0 / 2 * 8e8 / 10e9;  // 92 ms
+  const StepCosts costs = eight_layers();
+  CHECK(time_of({.data_parallel = 8}, costs, kMachine).sums == doctest::Approx(all_reduce - 0.016));
+  CHECK(time_of({.data_parallel = 8, .sharding = 1}, costs, kMachine).sums ==
+        doctest::Approx(all_reduce / 2 - 0.016 + all_reduce / 2));
+  CHECK(time_of({.data_parallel = 8, .sharding = 3}, costs, kMachine).sums ==
+        doctest::Approx(1.5 * all_reduce - 0.024));
+  PlanRequest fast = kMachine;
+  fast.network_gb_s = 1000, fast.link_gb_s = 1000;
+  CHECK(time_of({.data_parallel = 8}, costs, fast).sums ==
+        doctest::Approx(0.1 * (2 * 3.0 / 4 + 2 * 1.0 / 2) * 8e8 / 1000e9));  // the last group is never hidden
+}
+
+TEST_CASE("with enough memory plain data parallelism wins over a fast network") {
+  PlanRequest fast = kMachine;
+  fast.network_gb_s = 1000;
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, fast);
+  CHECK(planned.front().layout == RankLayout{.data_parallel = 8});
+  CHECK(planned.front().why.empty());
+  CHECK(planned.front().fits);
+  for (std::size_t i = 1; i < planned.size(); ++i) CHECK_FALSE(planned[i].why.empty());
+}
+
+TEST_CASE("what does not fit comes last and says what it needs") {
+  PlanRequest small = kMachine;
+  small.memory_bytes = 6 * kGiB;
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, small);
+  CHECK(planned.front().fits);
+  const auto plain = std::find_if(planned.begin(), planned.end(), [](const PlannedLayout& one) {
+    return one.layout == RankLayout{.data_parallel = 8};
+  });
+  REQUIRE(plain != planned.end());
+  CHECK_FALSE(plain->fits);
+  CHECK(plain->why == "needs 6.71 GiB, 6.00 GiB are allowed");
+  CHECK_FALSE(planned.back().fits);
+}
+
+TEST_CASE("layouts are all divisors of the ranks, with sharding where ranks share") {
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine);
+  CHECK(planned.size() == 3 * 4 + 1);  // pipelines of 1, 2 and 4 with stages 0 to 3, and one of 8
+  const std::string text = describe(planned, kMachine);
+  CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 13);
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::layouts_test
