@@ -162,9 +162,7 @@ DefaultFacts StepTimer::look_at_default() {
   for (int i = 0; i < kLookedAtSteps; ++i) steps.push_back(in_seconds(largest(time_steps(*base_, 1))));
   const double step = median(steps);
   const double wait = in_seconds(largest(counts_.waited_ns)) / kLookedAtSteps;
-  const std::int64_t start = monotonic_ns();
-  base_->on_its_thread([&] { base_->fetch(); });
-  const double fetch = in_seconds(largest(monotonic_ns() - start));
+  const double fetch = seconds_to_fetch();
   pace_.step_seconds = step + wait;
   pace_.steps_of_turn = steps_of_turn(pace_.step_seconds, base_->job().strategy);
   pace_.steps_of_loader_turn = std::max(pace_.steps_of_turn, kRingsOfLoaderTurn * base_->job().data.prefetch);
@@ -174,6 +172,20 @@ DefaultFacts StepTimer::look_at_default() {
           .fetch_share = fetch / step,
           .gradient_bytes = base_->trainer().storage().gradient_bytes(),
           .memory_bytes = base_->memory_bytes()};
+}
+
+double StepTimer::seconds_to_fetch() {
+  std::vector<double> times;
+  for (int i = 0; i < kLookedAtSteps; ++i) {
+    std::int64_t took = 0;
+    base_->on_its_thread([&] {
+      const std::int64_t start = monotonic_ns();
+      base_->fetch();
+      took = monotonic_ns() - start;
+    });
+    times.push_back(in_seconds(largest(took)));
+  }
+  return median(times);
 }
 
 Measured StepTimer::measure(const Candidate& base, const std::vector<Candidate>& candidates, int turns) {

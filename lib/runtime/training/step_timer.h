@@ -81,6 +81,7 @@ class StepTimer {
   Side make_side(const Candidate& candidate);
   Side make_other(const Candidate& candidate);
   bool is_predicted_too_large(const Candidate& candidate) const;
+  double seconds_to_fetch();
   void use_base(const Candidate& base);
   void measure_some(const std::vector<Candidate>& candidates, std::size_t first, std::size_t count, int turns,
                     Measured& found);

@@ -34,10 +34,24 @@ std::string judge(const Effect& effect) {
   return effect.is_slower() ? "slower, " + found : "no clear difference, " + found;
 }
 
-std::string of_row(const AdvisedRow& row, const Tuned& tuned) {
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Why no candidate that follows the advice has a time.
+std::string why_untimed(const AdvisedRow& row, const Tuned& tuned, const SpaceFacts& space) {
+  for (const Candidate& candidate : search_space(space)) {
+    if (candidate.advice != row.advice) continue;
+    if (has(tuned.same, candidate.name)) return "changes nothing here, or is not possible";
+    if (has(tuned.left_out, candidate.name)) return "not tried: the budget is too small";
+  }
+  return fmt::format("not tried: {}", row.why_not);
+}
+
+std::string of_row(const AdvisedRow& row, const Tuned& tuned, const SpaceFacts& space) {
   const auto best = std::find_if(tuned.tried.begin(), tuned.tried.end(),
                                  [&](const Effect& effect) { return effect.advice == row.advice; });
-  if (best == tuned.tried.end()) return fmt::format("{}: not tried: {}", row.words, row.why_not);
+  if (best == tuned.tried.end()) return fmt::format("{}: {}", row.words, why_untimed(row, tuned, space));
   return fmt::format("{}: {} ({})", row.words, judge(*best), best->name);
 }
 
@@ -60,7 +74,7 @@ std::string of_fetching(const FindingFacts& facts) {
 
 std::vector<std::string> findings(const Tuned& tuned, const FindingFacts& facts) {
   std::vector<std::string> lines;
-  for (const AdvisedRow& row : kRows) lines.push_back(of_row(row, tuned));
+  for (const AdvisedRow& row : kRows) lines.push_back(of_row(row, tuned, facts.space));
   lines.push_back(of_fetching(facts));
   lines.push_back(of_loader(facts));
   lines.push_back(fmt::format("a rank uses {:.1f} MiB as the job is",

@@ -155,10 +155,15 @@ class Halving {
     }
   }
 
+  // In all the time that is left, but the number of turns is fixed before the first one: looking at the interval after
+  // each turn would find effects that are none.
   Trial measure_again(const Candidate& candidate) {
     Trial again = {candidate};
+    const double of_round = (budget_.seconds - result_.spent_seconds) / kConfirmingRounds;
+    const int turns =
+        std::max(kConfirmingTurns / kConfirmingRounds, turns_within(of_round, 1, before_turns_, budget_));
     for (int round = 0; round < kConfirmingRounds; ++round) {
-      const Measured found = measure({candidate}, kConfirmingTurns / kConfirmingRounds);
+      const Measured found = measure({candidate}, turns);
       again.ratios.insert(again.ratios.end(), found.ratios[0].begin(), found.ratios[0].end());
     }
     return again;

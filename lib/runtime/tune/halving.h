@@ -31,7 +31,7 @@ struct SearchBudget {
   double build_seconds = 0;  // to prepare one candidate for its first turn
 };
 
-// Of the winner and the default: enough for an interval of 95 %. Both are prepared several times, because equal trainings
+// At least, of the winner and the default: enough for an interval of 95 %. Both are prepared several times, because equal trainings
 // may have different luck with their places in memory.
 constexpr int kConfirmingTurns = 24, kConfirmingRounds = 3;
 

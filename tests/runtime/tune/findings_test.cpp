@@ -35,5 +35,19 @@ TEST_CASE("each piece of advice has a line, also one that was not tried") {
   CHECK(has(lines, "a rank uses 100.0 MiB as the job is"));
 }
 
+TEST_CASE("advice without a time says why") {
+  Tuned tuned;
+  tuned.same = {"groups of a tenth of all gradients"};
+  tuned.left_out = {"activation memory kept for 30 steps"};
+  const FindingFacts facts = {
+      .space = {.ranks = 2, .gradient_bytes = 1 << 20, .fixed = {"strategy.nccl_comm_num"}}};
+  const std::vector<std::string> lines = findings(tuned, facts);
+  CHECK(has(lines, "all-reduces of a tenth of all gradient bytes: changes nothing here, or is not possible"));
+  CHECK(has(lines, "num_iteration_per_drop_scope 30: not tried: the budget is too small"));
+  CHECK(has(
+      lines,
+      "2 communicators and num_threads 3 over several hosts: not tried: there is one rank, or the job sets these keys"));
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::findings_test

@@ -61,7 +61,7 @@ TEST_CASE("each round keeps the faster half, and the best one is confirmed in tu
   CHECK(result.winner.name == "d");
   REQUIRE(result.confirmed);
   CHECK(result.confirmed->ratio == doctest::Approx(0.9));
-  CHECK(result.confirmed->turns == kConfirmingTurns);
+  CHECK(result.confirmed->turns >= kConfirmingTurns);
   CHECK(result.tried.front().name == "d");
   CHECK(result.tried.back().name == "g");
   REQUIRE(times.asked.size() > 2);
