@@ -48,8 +48,8 @@ std::vector<Flag> flags_of_run(const std::vector<std::string>& shown) {
 std::vector<Flag> doctor_flags() {
   std::vector<Flag> flags =
       flags_of_run({"--ips", "--hosts", "--hostfile", "--nnodes", "--master", "--node_rank", "--master_addr",
-                    "--master_port", "--rdzv_endpoint", "--scheduler", "--start_by", "--join_timeout", "--key_file",
-                    "--nproc_per_node", "--start_port", "--log_dir"});
+                    "--master_port", "--rdzv_endpoint", "--scheduler", "--start_by", "--join_timeout",
+                    "--key_file", "--nproc_per_node", "--start_port", "--log_dir"});
   for (Flag& flag : flags) {
     if (flag.name() != "--join_timeout") continue;
     flag.help = "Seconds to wait for all nodes; then the examination begins without the missing ones (5)";

@@ -189,9 +189,10 @@ void check_global_batch(Draft& draft) {
                                : strategy.dgc               ? "dgc"
                                                             : nullptr;
   if (by_ranks != nullptr)
-    draft.report("train.global_batch",
-                 fmt::format("{} beside strategy.{}, wanted data.batch_size: every rank counts the same there",
-                             *samples, by_ranks));
+    draft.report(
+        "train.global_batch",
+        fmt::format("{} beside strategy.{}, wanted data.batch_size: every rank counts the same there",
+                    *samples, by_ranks));
   if (strategy.build_strategy.gradient_scale_strategy != GradientScale::One) return;
   draft.report(
       "train.global_batch",

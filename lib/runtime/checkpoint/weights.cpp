@@ -171,8 +171,7 @@ Pretrained load_those_that_fit(const std::string& path, NewHead new_head, const 
   Safetensors file = read_safetensors(path);
   const std::vector<ValueId> all = weights_of(program);
   std::vector<ValueId> weights = all;
-  const std::string head =
-      new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
+  const std::string head = new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
   check_tensors(file, path, weights, program, head);
   check_finite(file, path, weights, program);
   store_tensors(file, weights, program, storage);
@@ -242,8 +241,9 @@ void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, con
 std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program,
                                           Storage& storage) {
   if (!model.pretrained) return std::nullopt;
-  return with_context("loading model.pretrained",
-                      [&] { return load_those_that_fit(*model.pretrained, model.new_head, program, storage); });
+  return with_context("loading model.pretrained", [&] {
+    return load_those_that_fit(*model.pretrained, model.new_head, program, storage);
+  });
 }
 
 std::string first_not_finite(const PlainTensors& tensors) {

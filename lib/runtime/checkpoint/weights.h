@@ -44,13 +44,15 @@ void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, con
 
 struct Pretrained {
   Safetensors file;
-  std::int64_t new_weights = 0;  // the last ones of weights_of(), which stay as they are: those of a new last layer
-  std::string line;              // says that there is one
+  std::int64_t new_weights =
+      0;             // the last ones of weights_of(), which stay as they are: those of a new last layer
+  std::string line;  // says that there is one
 };
 
 // Stores the weights of model.pretrained, if the job has one. With model.new_head, the last layer may not fit the file. Throws as
 // check_tensors, when nothing is stored, and as read_safetensors; Error(data) for NaN and infinity. Errors name the key.
-std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program, Storage& storage);
+std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program,
+                                          Storage& storage);
 
 // The name of one that holds NaN or infinity, "" when none does.
 std::string first_not_finite(const PlainTensors& tensors);

@@ -72,8 +72,9 @@ void TrainingCommunicators::add_groups(const job::StrategySpec& strategy, const 
         auto of_device = device_.make_communicator(party, number);
         return of_device ? std::move(of_device) : world_.more(party, name);
       };
-      comm::Circle circle = make_circle(
-          {world_.party(), *strategy.sharding_configs.sharding_degree, fmt::format("{}sharding {}", prefix, i)}, make);
+      comm::Circle circle = make_circle({world_.party(), *strategy.sharding_configs.sharding_degree,
+                                         fmt::format("{}sharding {}", prefix, i)},
+                                        make);
       of_gradients_.push_back(circle.communicator.get());
       made_.push_back(std::move(circle));
     }

@@ -28,8 +28,8 @@ struct Strategy {
   bool is_local = false;                   // ranks differ between two averages
 };
 
-const std::vector<std::string> kNotLocal = {"local", "optimizer", "fp16_allreduce", "gradient_merge",
-                                            "reduce", "sharding"};
+const std::vector<std::string> kNotLocal = {"local",          "optimizer", "fp16_allreduce",
+                                            "gradient_merge", "reduce",    "sharding"};
 
 const std::vector<Strategy>& strategies() {
   using Spec = job::JobSpec;
