@@ -45,7 +45,7 @@ std::vector<Trained> train(const job::JobSpec& job, int ranks) {
     rank.trainer.share_parameters();
     own.start = all_weights(rank.trainer);
     test::train_steps(rank, kBatch, 0, kSteps, 0.05);
-    rank.trainer.share_statistics();
+    rank.trainer.begin_evaluation();
     own.end = all_weights(rank.trainer);
   });
   return of_rank;

@@ -177,7 +177,7 @@ TEST_CASE("sharding: groups of ranks work beside the other switches of communica
 
 double test_loss(test::TrainedRank& rank) {
   const test::StepSamples samples(1000, kBatch * rank.communicator.size());
-  rank.trainer.share_statistics();
+  rank.trainer.begin_evaluation();
   rank.trainer.evaluate(samples.part(kBatch * rank.communicator.rank()));
   return rank.trainer.finish_evaluation().loss;
 }
