@@ -12,6 +12,7 @@
 #include "job/check_dgc.h"
 #include "job/check_local_training.h"
 #include "job/check_optimizer.h"
+#include "job/check_pipeline.h"
 #include "job/data_set_facts.h"
 
 namespace fleetrun::job {
@@ -229,6 +230,7 @@ void find_contradictions(Draft& draft) {
   check_optimizer(draft);
   check_local_training(draft);
   check_dgc(draft);
+  check_pipeline(draft);
 }
 
 }  // namespace fleetrun::job

@@ -152,6 +152,15 @@ struct GradientMergeSpec {
   bool avg = true;
 };
 
+enum class PipelineSchedule { one_forward_one_backward, forwards_then_backwards };  // "1F1B", "F-then-B"
+
+struct PipelineSpec {
+  std::optional<int> micro_batch_size, accumulate_steps;  // see settle_pipeline.h
+  PipelineSchedule schedule_mode = PipelineSchedule::one_forward_one_backward;
+  bool p2p_cache_shape = true;
+  bool enable_partial_send_recv = true;
+};
+
 struct LarsSpec {
   double lars_coeff = 0.001;
   double lars_weight_decay = 0.0005;
@@ -257,6 +266,7 @@ struct StrategySpec {
   bool adaptive_localsgd = false;
   bool dgc = false;
   bool find_unused_parameters = false;
+  bool pipeline = false;
   AmpSpec amp_configs;
   RecomputeSpec recompute_configs;
   GradientMergeSpec gradient_merge_configs;
@@ -266,6 +276,7 @@ struct StrategySpec {
   LocalSgdSpec localsgd_configs;
   AdaptiveLocalSgdSpec adaptive_localsgd_configs;
   DgcSpec dgc_configs;
+  PipelineSpec pipeline_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

@@ -55,6 +55,23 @@ void settle_recompute(SettledStrategy& settled) {
         settled.strategy.build_strategy.enable_sequential_execution, true, "recompute is true", settled);
 }
 
+// Each rank has other layers, which it runs in the order of the micro-batches. Nothing is summed over the ranks.
+void settle_stages(const Ranks& ranks, SettledStrategy& settled) {
+  StrategySpec& strategy = settled.strategy;
+  if (!strategy.pipeline) return;
+  if (ranks.gpu)
+    throw Error(ErrorKind::config,
+                "strategy.pipeline is true, wanted false on GPUs: it works only on CPUs so far",
+                "--device=cpu trains in stages on CPUs");
+  const char* const why = "pipeline is true";
+  force("nccl_comm_num", strategy.nccl_comm_num, 1, why, settled);
+  if (!strategy.use_hierarchical_allreduce) strategy.use_hierarchical_allreduce = false;
+  force("use_hierarchical_allreduce", *strategy.use_hierarchical_allreduce, false, why, settled);
+  force("execution_strategy.num_threads", strategy.execution_strategy.num_threads, 1, why, settled);
+  force("build_strategy.fuse_all_optimizer_ops", strategy.build_strategy.fuse_all_optimizer_ops, false, why,
+        settled);
+}
+
 void settle_groups(const Ranks& ranks, SettledStrategy& settled) {
   if (!settled.strategy.use_hierarchical_allreduce.value_or(false)) return;
   if (ranks.all == 1)
@@ -235,9 +252,12 @@ int communicator_count(const StrategySpec& strategy) {
   return strategy.nccl_comm_num * (shards_in_groups(strategy) ? 3 : 1);
 }
 
-SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& ranks,
+SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& all_ranks,
                                 const Variables& variables) {
   SettledStrategy settled = {strategy, {}};
+  settle_stages(all_ranks, settled);
+  Ranks ranks = all_ranks;
+  if (strategy.pipeline) ranks.all = ranks.of_node = 1;  // with the same layers
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
   settle_sharding(ranks, settled);

@@ -305,6 +305,33 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
   };
 }
 
+std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
+  using Pipeline = PipelineSpec;
+  const Section<Pipeline> pipeline{[](JobSpec& spec) -> Pipeline& { return spec.strategy.pipeline_configs; }};
+  const std::string from_the_other =
+      "data.batch_size divided by the other, else about four micro-batches per stage";
+  return {
+      make_key("pipeline", strategy(&StrategySpec::pipeline),
+               "cuts the network into stages, one per rank, through which the micro-batches of a batch flow"),
+      make_object_key(
+          "pipeline_configs", "settings of pipeline",
+          {make_key("micro_batch_size", pipeline(&Pipeline::micro_batch_size), "samples of a micro-batch",
+                    {.range = Range::from(1), .absent = from_the_other}),
+           make_key("accumulate_steps", pipeline(&Pipeline::accumulate_steps), "micro-batches of a batch",
+                    {.range = Range::from(1), .absent = from_the_other}),
+           make_key(
+               "schedule_mode", pipeline(&Pipeline::schedule_mode),
+               "1F1B: each stage alternates forward and backward passes; F-then-B: all forward passes come first",
+               {.choices = {choice("1F1B", PipelineSchedule::one_forward_one_backward),
+                            choice("F-then-B", PipelineSchedule::forwards_then_backwards)}}),
+           make_key("p2p_cache_shape", pipeline(&Pipeline::p2p_cache_shape),
+                    "for shapes that change between steps",
+                    {.note = "has no effect: the shapes of a program never change"}),
+           make_key("enable_partial_send_recv", pipeline(&Pipeline::enable_partial_send_recv),
+                    "for tensor parallelism only", {.note = "has no effect without tensor parallelism"})}),
+  };
+}
+
 std::vector<Key> kernel_keys(const Section<StrategySpec>& strategy) {
   return {
       make_key("cudnn_exhaustive_search", strategy(&StrategySpec::cudnn_exhaustive_search),
@@ -341,6 +368,8 @@ Key strategy_keys() {
   for (Key& key : sharding_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : local_training_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : sparse_keys(strategy)) members.push_back(std::move(key));
+  for (Key& key : pipeline_keys(strategy)) members.push_back(std::move(key));
+  members.push_back(make_later_key("hybrid_configs", "Fleet's degrees of several kinds of parallelism"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }

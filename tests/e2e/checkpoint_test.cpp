@@ -100,6 +100,19 @@ TEST_CASE(
   CHECK(contains(wide.out, "[Epoch 2, batch 0]"));
 }
 
+TEST_CASE(
+    "a pipeline that is killed and started again ends bit by bit the same, also in another number of stages") {
+  const Training whole("resnet20"), killed("resnet20");
+  const Words pipeline = {"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=4"};
+  REQUIRE(train(whole, pipeline).code == 0);
+  kill_when(killed, "-step-36", SIGKILL, pipeline);
+  const ChildResult again = train(killed, pipeline, 3);
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "resuming from "));
+  CHECK(newest(killed) == newest(whole));
+  CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
+}
+
 TEST_CASE("owners of parameters save what all ranks would, and get their states back when it goes on") {
   const Training all("lenet"), owners("lenet"), killed("lenet");
   const Words reduce = {"strategy.build_strategy.reduce_strategy=Reduce",

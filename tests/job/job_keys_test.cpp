@@ -131,6 +131,7 @@ TEST_CASE("every field of JobSpec has a key") {
       {"LocalSgdSpec", "strategy.localsgd_configs"},
       {"AdaptiveLocalSgdSpec", "strategy.adaptive_localsgd_configs"},
       {"DgcSpec", "strategy.dgc_configs"},
+      {"PipelineSpec", "strategy.pipeline_configs"},
       {"BuildStrategySpec", "strategy.build_strategy"},
       {"ExecutionStrategySpec", "strategy.execution_strategy"},
       {"StrategySpec", "strategy"},

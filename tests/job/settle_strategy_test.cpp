@@ -285,5 +285,27 @@ TEST_CASE("sharding in one group is not hybrid, and groups have no others inside
   CHECK(settled.strategy.sharding_configs.hybrid_dp);
 }
 
+TEST_CASE("a pipeline is refused on GPUs") {
+  StrategySpec strategy;
+  strategy.pipeline = true;
+  CHECK(complaint_about(strategy, {.all = 2, .of_node = 2, .gpu = true}) ==
+        "78 strategy.pipeline is true, wanted false on GPUs: it works only on CPUs so far");
+}
+
+TEST_CASE("a pipeline has no sums over ranks, and runs its ops in their order") {
+  StrategySpec strategy;
+  strategy.pipeline = true;
+  CHECK(settle_strategy(strategy, {.all = 4, .of_node = 4}).notes.empty());
+  strategy.nccl_comm_num = 2;
+  strategy.execution_strategy.num_threads = 3;
+  strategy.build_strategy.fuse_all_optimizer_ops = true;
+  const SettledStrategy settled = settle_strategy(strategy, {.all = 4, .of_node = 4});
+  CHECK(settled.strategy.nccl_comm_num == 1);
+  CHECK(settled.notes ==
+        Notes{"strategy.nccl_comm_num is 2, taken as 1: pipeline is true",
+              "strategy.execution_strategy.num_threads is 3, taken as 1: pipeline is true",
+              "strategy.build_strategy.fuse_all_optimizer_ops is true, taken as false: pipeline is true"});
+}
+
 }  // namespace
 }  // namespace fleetrun::job::settle_strategy_test

@@ -140,16 +140,22 @@ TEST_CASE("values that hold anyway need no key") {
 
 TEST_CASE("fields without effect are named once for each message") {
   const Jobs jobs(
-      "pipeline_configs {\n  accumulate_steps: 4\n  micro_batch_size: 2\n}\na_sync_configs { k_steps: 100 }\n");
+      "qat_configs {\n  channel_wise_abs_max: false\n  weight_bits: 4\n}\na_sync_configs { k_steps: 100 }\n");
   std::vector<std::string> notes = jobs.parse(kNamed).notes;
   for (std::string& note : notes) note.erase(note.find(jobs.folder.path()), jobs.folder.path().size() + 1);
   CHECK(notes == std::vector<std::string>{
-                     "pipeline_configs of s.prototxt:2:3 has no effect: pipeline is false",
+                     "qat_configs of s.prototxt:2:3 has no effect: qat is false",
                      "a_sync_configs of s.prototxt:5:18 has no effect: it is for parameter servers"});
   CHECK(
-      Jobs("pipeline_configs { accumulate_steps: 4 } pipeline: true").complaint(kNamed) ==
-      "78 s.prototxt:1:20: strategy.pipeline_configs.accumulate_steps: found 4, not supported by this build\n"
-      "s.prototxt:1:42: strategy.pipeline: found true, not supported by this build");
+      Jobs("qat_configs { channel_wise_abs_max: false } qat: true").complaint(kNamed) ==
+      "78 s.prototxt:1:15: strategy.qat_configs.channel_wise_abs_max: found false, not supported by this build\n"
+      "s.prototxt:1:45: strategy.qat: found true, not supported by this build");
+}
+
+TEST_CASE("micro_batch of PaddlePaddle 2.0 is the number of micro-batches") {
+  const JobSpec spec = Jobs("pipeline_configs { micro_batch: 4 } pipeline: true").parse(kNamed).spec;
+  CHECK(spec.strategy.pipeline);
+  CHECK(spec.strategy.pipeline_configs.accumulate_steps == 4);
 }
 
 TEST_CASE("a switch of the job decides whether the settings of the file have an effect") {

@@ -47,10 +47,13 @@ class CollectiveCommunicator : public Communicator {
   // `number` counts from 1.
   virtual void run(const Collective& collective, std::uint64_t number) = 0;
 
+  // What a rank is called in reports, where the communicator is one of some ranks only.
+  virtual int name_of(int of_rank) const { return of_rank; }
+
   void begin(const Collective& collective) {
     const std::uint64_t number = ++collectives_;
     sent_bytes_ += bytes_on_ring(collective, size_);
-    if (record_ != nullptr) record_->begin(number, note_of(collective, collective.root));
+    if (record_ != nullptr) record_->begin(number, note_of(collective, name_of(collective.root)));
     run(collective, number);
     if (record_ != nullptr) record_->end(number);  // a failed collective stays open
   }

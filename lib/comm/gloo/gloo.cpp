@@ -71,6 +71,8 @@ class GlooCommunicator : public CollectiveCommunicator {
   enum class Slot { empty, requested, done };
 
   // The caller's side: no memory is allocated here.
+  int name_of(int of_rank) const override { return options_.party.name_of(of_rank); }
+
   void run(const Collective& collective, std::uint64_t number) override {
     if (!links_ || !run_by_links(collective)) run_by_gloo(collective, number);
   }

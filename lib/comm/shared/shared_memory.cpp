@@ -51,6 +51,8 @@ class SharedMemoryCommunicator : public CollectiveCommunicator {
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return segments_->allocate(bytes); }
 
  private:
+  int name_of(int of_rank) const override { return name(of_rank); }
+
   void run(const Collective& collective, std::uint64_t number) override {
     if (failure_) throw Error(*failure_);
     collective_ = collective;

@@ -1,6 +1,7 @@
 #include "cuda/plugin/cuda_device.h"
 #include "runtime/kernels/all_reduce.h"
 #include "runtime/kernels/dgc_exchange.h"
+#include "runtime/kernels/point_to_point.h"
 #include "runtime/kernels/rooted_collectives.h"
 
 namespace fleetrun::cuda {

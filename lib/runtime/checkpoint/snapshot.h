@@ -1,14 +1,15 @@
 // A training's tensors between the ranks and a checkpoint. Ranks hold the same parameters, so that rank 0 speaks for all; the
 // running statistics of the model are rank 0's, too, those of other ranks have no effect (Trainer::begin_evaluation).
 // Merged gradients are each rank's own, and are in the checkpoint by rank. So is what differs between ranks (rank_states.h).
-// Optimizer states and parameters are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce, sharding): a
-// checkpoint has all of them either way. `program` is that of all ranks (Trainer::whole_program).
+// Optimizer states and parameters are the same on all ranks, or each is one rank's alone (reduce_strategy Reduce, sharding, a stage of
+// a pipeline): a checkpoint has all of them either way. `program` is that of all ranks (Trainer::whole_program).
 #pragma once
 #include <string>
 
 #include "comm/collective/communicator.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/training_state.h"
+#include "runtime/checkpoint/weights.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"
 

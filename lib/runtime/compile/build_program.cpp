@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "job/settle_pipeline.h"
 #include "job/step_share.h"
 #include "runtime/compile/check_frozen.h"
 #include "runtime/graph/builder.h"
@@ -65,10 +66,11 @@ struct Recipe {
 PassContext make_context(const Recipe& recipe, int batch) {
   return {.ops = recipe.ops,
           .strategy = recipe.job.strategy,
-          .world_size = recipe.settings.world_size,
+          .world_size = job::replicas_of(recipe.job, recipe.settings.world_size),
           .device_ops = recipe.settings.device_ops,
           .messages = recipe.settings.messages,
-          .share_of_step = static_cast<double>(batch) / static_cast<double>(recipe.shares.samples)};
+          .share_of_step = static_cast<double>(batch) / static_cast<double>(recipe.shares.samples),
+          .stages = recipe.job.strategy.pipeline ? recipe.settings.world_size : 1};
 }
 
 // The training program of the ranks with the smallest share of a step, without a device; without ops if all shares are equal.
@@ -83,12 +85,22 @@ Program build_smaller_program(const Recipe& recipe) {
   return std::move(compilation.training);
 }
 
-Programs compile(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
+Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const OpTable& ops,
                  const PassSettings& settings, const Target* target) {
+  job::JobSpec job = whole_job;
+  job::MicroBatches micro_batches;
+  if (job.strategy.pipeline) {
+    micro_batches = job::micro_batches_of(whole_job, settings.world_size);
+    job.data.batch_size = micro_batches.size;
+  }
   const Recipe recipe = {job, facts, ops, settings, job::plan_shares(job, settings.world_size)};
   const int batch = recipe.shares.largest();
   const PassContext context = make_context(recipe, batch);
-  Compilation compilation = {.job = job, .context = context, .narrow = settings.narrow, .target = target};
+  Compilation compilation = {.job = job,
+                             .context = context,
+                             .narrow = settings.narrow,
+                             .target = target,
+                             .micro_batches = micro_batches.count};
   compilation.loss = add_training_forward(compilation.training, job, facts, batch, context);
   if (target != nullptr) {
     compilation.smaller = build_smaller_program(recipe);

@@ -21,10 +21,12 @@
 #include "runtime/optim/merge_gradients.h"
 #include "runtime/optim/narrow_gradients.h"
 #include "runtime/optim/parameter_rules.h"
+#include "runtime/passes/assign_stages.h"
 #include "runtime/passes/cast_forward.h"
 #include "runtime/passes/gather_parameters.h"
 #include "runtime/passes/keep_own_updates.h"
 #include "runtime/passes/sharding_groups.h"
+#include "runtime/passes/stage_program.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -37,7 +39,7 @@ Builder training_builder(Compilation& compilation) { return {compilation.trainin
 GradientUse gradient_use(const PassContext& context) {
   const bool travel = context.world_size > 1;
   const bool of_some = context.strategy.build_strategy.reduce_strategy == job::ReduceStrategy::Reduce;
-  return {.one_by_one = travel, .zero_one_by_one = travel && of_some};
+  return {.one_by_one = travel, .zero_one_by_one = (travel && of_some) || context.strategy.pipeline};
 }
 
 // What the strategy makes of the optimizer, and which parameters do not decay.
@@ -143,6 +145,23 @@ void gather_kept_values(Compilation& compilation) {
         owner != kNone)
       owners[id] = owner;
   gather_parameters(compilation.evaluation, owners, communicator);
+}
+
+void cut_stages(Compilation& compilation) {
+  assign_stages(compilation.training, compilation.context);
+  assign_evaluation_stages(compilation.evaluation, compilation.training);
+}
+
+void keep_own_stage(Compilation& compilation) {
+  const job::StrategySpec& strategy = compilation.context.strategy;
+  const PipelinePlace place = {compilation.target->communicator.rank(), compilation.context.stages};
+  compilation.whole = std::move(compilation.training);
+  compilation.training =
+      stage_program(compilation.whole, {.place = place,
+                                        .micro_batches = compilation.micro_batches,
+                                        .schedule = strategy.pipeline_configs.schedule_mode});
+  compilation.evaluation = evaluation_stage(compilation.evaluation, place);
+  verify(compilation.evaluation, compilation.context.ops);
 }
 
 void keep_own_part(Compilation& compilation) {

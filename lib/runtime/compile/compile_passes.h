@@ -26,6 +26,12 @@ void evaluate_averages(Compilation& compilation);
 // Lets the owners of parameters and averages send them to the ranks that use them (gather_parameters.h).
 void gather_kept_values(Compilation& compilation);
 
+// Cuts both programs into the stages of a pipeline (assign_stages.h).
+void cut_stages(Compilation& compilation);
+
+// Keeps the whole program, and in both programs the stage of this rank (stage_program.h).
+void keep_own_stage(Compilation& compilation);
+
 // Keeps the whole program, and in the training program the updates that this rank owns (keep_own_updates.h).
 void keep_own_part(Compilation& compilation);
 

@@ -81,6 +81,10 @@ bool updates_come_last(const Compilation& compilation) {
 
 bool merges_gradients(const Compilation& compilation) { return compilation.context.strategy.gradient_merge; }
 
+bool has_stages(const Compilation& compilation) { return compilation.context.strategy.pipeline; }
+
+bool has_no_stages(const Compilation& compilation) { return !has_stages(compilation); }
+
 bool wants_averages(const Compilation& compilation) { return compilation.job.optimizer.ema_evaluate; }
 
 struct Pass {
@@ -119,7 +123,8 @@ constexpr std::array kStrategy = {
     Pass{"fuse_bn_add_act", on<&Build::fuse_bn_add_act_ops>, training<fuse_bn_add_act>},
     Pass{"auto_fusion", on<&Build::enable_auto_fusion>, training<auto_fusion>},
     Pass{"fuse_elewise_add_act", on<&Build::fuse_elewise_add_act_ops>, training<fuse_elewise_add_act>},
-    // Of what fusions have left.
+    // Of what fusions have left. First the stages, because an op is run again by its own stage.
+    Pass{"cut_forward", has_stages, training<cut_forward>},
     Pass{"recompute", recomputes, training<recompute>},
     // Before others look for gradients to sum.
     Pass{"sparse_gradients", compresses_gradients, training<sparse_gradients>},
@@ -151,8 +156,12 @@ constexpr std::array kPlacing = {
     Pass{"evaluate_averages", wants_averages,
          evaluate_averages},  // after it, which finds parameters by their names
     Pass{"gather_parameters", shards,
-         gather_kept_values},                         // after both, which give values their layouts and names
-    Pass{"keep_own_updates", always, keep_own_part},  // last: until here all ranks have the same program
+         gather_kept_values},  // after both, which give values their layouts and names
+    Pass{"assign_stages", has_stages,
+         cut_stages},  // after the layouts, so that stages agree on those of what they send
+    // Last: until here all ranks have the same program.
+    Pass{"keep_own_stage", has_stages, keep_own_stage},
+    Pass{"keep_own_updates", has_no_stages, keep_own_part},
 };
 
 void run(const Pass& pass, Compilation& compilation) {

@@ -26,6 +26,7 @@ struct Compilation {
   const PassContext& context;
   DType narrow = DType::bf16;           // of strategy.amp
   const Target* target = nullptr;       // null: the programs stay independent of a device
+  int micro_batches = 1;                // of a batch, with strategy.pipeline
   ValueId loss = kNone;                 // to differentiate
   std::vector<ValueId> gradients = {};  // that the optimizer reads
   Program training = {};

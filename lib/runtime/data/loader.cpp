@@ -162,8 +162,15 @@ bool Loader::fill_place(const Piece& piece, int place, Workspace& workspace) {
                            .seed = recipe_.options.seed,
                            .epoch = epoch_.epoch,
                            .sample = epoch_.sample_at(piece.batch, place)};
+  if (!recipe_.options.images) return write_label(framing.sample, piece, place);
   return write_place(samples_.read(framing, workspace.read, workspace.pixels.data()), piece, place,
                      workspace);
+}
+
+bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
+  batches_.batch(piece.batch).labels[place] =
+      sample == kNoSample ? kNoSample : recipe_.data_set.label(sample);
+  return sample != kNoSample;
 }
 
 bool Loader::write_place(std::int32_t sample, const Piece& piece, int place, Workspace& workspace) {

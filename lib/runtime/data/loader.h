@@ -35,6 +35,7 @@ struct LoaderOptions {
   std::vector<double> mean, deviation;  // see make_normalisation
   int threads = 2;
   int prefetch = 4;              // batches
+  bool images = true;            // false: labels alone, for who needs no images; with BadSample::fail
   bool evaluation = false;       // every sample once over all ranks, in order
   Timeline* timeline = nullptr;  // gets a span of each piece of a batch that is made; it outlives the loader
 };
@@ -93,6 +94,7 @@ class Loader {
   void finish_piece(const Piece& piece, int samples);
   int fill(const Piece& piece, Workspace& workspace);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
+  bool write_label(std::int32_t sample, const Piece& piece, int place);
   bool write_place(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
   void stop_threads();

@@ -31,11 +31,12 @@ class Propagation {
     std::vector<Op> ops = std::move(program_.ops);
     program_.ops.clear();
     for (Op& op : ops) {
-      const ValueId made = op.outputs.front();
-      if (waits_for_reader(op))
-        waiting_[made] = std::move(op);
-      else
+      if (!waits_for_reader(op)) {
         place(std::move(op));
+        continue;
+      }
+      const ValueId made = op.outputs.front();
+      waiting_[made] = std::move(op);
     }
     for (auto& [id, op] : waiting_) place(std::move(op));  // nobody read it
   }

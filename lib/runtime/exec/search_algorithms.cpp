@@ -19,6 +19,7 @@
 #include "base/system/environment.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/propagate_layouts.h"
+#include "runtime/graph/owner_of.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -101,12 +102,15 @@ void describe_arguments(const Program& program, const std::vector<ValueId>& ids,
                                       fmt::join(program.value(id).shape, ","));
 }
 
+// The attributes that the kernel reads: the stage of a pipeline is none of them.
 std::string describe_problem(const OpView& op) {
+  Op plain = op.op();
+  set_owner(plain, kNone);
   std::string text = op.def().name;
   describe_arguments(op.program(), op.op().inputs, text);
   text += " ->";
   describe_arguments(op.program(), op.op().outputs, text);
-  for (const auto& [name, value] : op.op().attributes)
+  for (const auto& [name, value] : plain.attributes)
     if (name != kAlgorithm) text += fmt::format(" {}={}", name, describe(value));
   return text;
 }

@@ -1,5 +1,8 @@
 #include "runtime/graph/owner_of.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -13,14 +16,20 @@ int owner_of(const Op& op) {
 }
 
 int owner_of_user(const Program& program, ValueId value) {
-  const Value& found = program.value(value);
-  if (found.kind == ValueKind::state && found.of == kNone) return kNone;  // of the whole training or model
-  for (const Op& op : program.ops)
-    for (const ValueId input : op.inputs)
-      if (input == value) return owner_of(op);
-  return kNone;
+  std::optional<int> owner;
+  for (const Op& op : program.ops) {
+    if (std::find(op.inputs.begin(), op.inputs.end(), value) == op.inputs.end()) continue;
+    if (owner && *owner != owner_of(op)) return kNone;
+    owner = owner_of(op);
+  }
+  return owner.value_or(kNone);
 }
 
-void set_owner(Op& op, int rank) { op.attributes[kOwner] = std::int64_t{rank}; }
+void set_owner(Op& op, int rank) {
+  if (rank == kNone)
+    op.attributes.erase(kOwner);
+  else
+    op.attributes[kOwner] = std::int64_t{rank};
+}
 
 }  // namespace fleetrun::runtime

@@ -10,6 +10,7 @@ void auto_fusion(Program&, const PassContext&);
 void average_parameters(Program&, const PassContext&);
 void backward_optimizer_deps(Program&, const PassContext&);
 void coalesce_gradients(Program&, const PassContext&);
+void cut_forward(Program&, const PassContext&);
 void divide_averages(Program&, const PassContext&);
 void fuse_all_reduce(Program&, const PassContext&);
 void fuse_bn_act(Program&, const PassContext&);

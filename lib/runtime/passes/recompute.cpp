@@ -15,6 +15,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "runtime/graph/owner_of.h"
+#include "runtime/passes/forward_cuts.h"
 #include "runtime/passes/passes.h"
 
 namespace fleetrun::runtime {
@@ -25,19 +27,11 @@ constexpr const char* kKey = "strategy.recompute_configs.checkpoints";
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// Where the forward pass hangs by one value: it is written by `op` or before, and nothing else is read after `op`.
-struct Cut {
-  OpId op;
-  ValueId value;
-};
-
 // More than 200 lines, because the search for the cuts and the rewrite share what is known of each value.
 class Recompute {
  public:
   Recompute(Program& program, const PassContext& context) : program_(program), context_(context) {
-    forward_ops_ = static_cast<int>(std::find_if(program.ops.begin(), program.ops.end(),
-                                                 [](const Op& op) { return op.role == Role::backward; }) -
-                                    program.ops.begin());
+    forward_ops_ = count_forward_ops(program);
     find_uses();
     find_cuts();
   }
@@ -64,17 +58,12 @@ class Recompute {
  private:
   void find_uses() {
     writer_.assign(program_.values.size(), kNone);
-    last_forward_use_.assign(program_.values.size(), kNone);
     first_backward_use_.assign(program_.values.size(), kNone);
     for (OpId id = 0; id < static_cast<OpId>(program_.ops.size()); ++id) {
       const Op& op = program_.op(id);
-      for (const ValueId value : op.inputs) {
-        if (value == kNone) continue;
-        if (id < forward_ops_)
-          last_forward_use_[at(value)] = id;
-        else if (first_backward_use_[at(value)] == kNone)
+      for (const ValueId value : op.inputs)
+        if (value != kNone && id >= forward_ops_ && first_backward_use_[at(value)] == kNone)
           first_backward_use_[at(value)] = id;
-      }
       for (const ValueId value : op.outputs)
         if (value != kNone && writer_[at(value)] == kNone) writer_[at(value)] = id;
     }
@@ -93,13 +82,13 @@ class Recompute {
   }
 
   void find_cuts() {
-    std::vector<ValueId> alive;
-    for (OpId id = 0; id + 1 < forward_ops_; ++id) {
-      for (const ValueId value : program_.op(id).outputs)
-        if (is_activation(value) && writer_[at(value)] == id) alive.push_back(value);
-      std::erase_if(alive, [&](ValueId value) { return last_forward_use_[at(value)] <= id; });
-      if (alive.size() == 1 && can_be_made_again(alive.front())) cuts_.push_back({id, alive.front()});
-    }
+    for (const Cut& cut : forward_cuts(program_))
+      if (can_be_made_again(cut.value) || ends_stage(cut)) cuts_.push_back(cut);
+  }
+
+  // A segment is within a stage of a pipeline.
+  bool ends_stage(const Cut& cut) const {
+    return owner_of(program_.op(cut.op)) != owner_of(program_.op(cut.op + 1));
   }
 
   // What is held of the ops from `begin` to the cut until their gradients are made, but for the value at the cut.
@@ -120,7 +109,7 @@ class Recompute {
     OpId begin = 0;
     for (const Cut& cut : cuts_) {
       const std::size_t inside = bytes_inside(begin, cut.op, cut.value);
-      if (inside < most) continue;
+      if (inside < most && !ends_stage(cut)) continue;
       largest = std::max(largest, inside);
       kept += program_.value(cut.value).bytes();
       chosen.push_back(cut);
@@ -132,7 +121,7 @@ class Recompute {
 
   std::vector<Cut> cheapest_cuts() const {
     const std::size_t all = bytes_inside(0, forward_ops_ - 1, kNone);
-    std::pair<std::vector<Cut>, std::size_t> best = {{}, all};
+    std::pair<std::vector<Cut>, std::size_t> best = cuts_for(all + 1);
     for (int segments = 2; segments <= kMostSegments; ++segments)
       if (auto candidate = cuts_for(std::max<std::size_t>(1, all / at(segments)));
           candidate.second < best.second)
@@ -149,6 +138,8 @@ class Recompute {
       if (found == cuts_.end()) refuse(name);
       chosen.push_back(*found);
     }
+    std::copy_if(cuts_.begin(), cuts_.end(), std::back_inserter(chosen),
+                 [&](const Cut& cut) { return ends_stage(cut); });
     std::sort(chosen.begin(), chosen.end(), [](const Cut& a, const Cut& b) { return a.op < b.op; });
     chosen.erase(
         std::unique(chosen.begin(), chosen.end(), [](const Cut& a, const Cut& b) { return a.op == b.op; }),
@@ -241,7 +232,6 @@ class Recompute {
   const PassContext& context_;
   int forward_ops_ = 0;                   // those before the backward pass
   std::vector<OpId> writer_;              // by ValueId: the first
-  std::vector<OpId> last_forward_use_;    // by ValueId
   std::vector<OpId> first_backward_use_;  // by ValueId, or later
   std::vector<Cut> cuts_;                 // all there are
   std::map<ValueId, ValueId> made_again_;

@@ -1,18 +1,23 @@
 #include "runtime/training/data_sets.h"
 
+#include "job/settle_pipeline.h"
 #include "job/step_share.h"
 
 namespace fleetrun::runtime {
 namespace {
 
-LoaderOptions of_rank(LoaderOptions options, const RankEnv& env) {
-  options.rank = env.rank;
-  options.world = env.world_size;
+// The ranks of a pipeline work on the same samples. Only its first stage reads images, and finds bad ones; where these are skipped, all
+// ranks must find them.
+LoaderOptions of_rank(LoaderOptions options, const job::JobSpec& job, const RankEnv& env) {
+  options.world = job::replicas_of(job, env.world_size);
+  options.rank = env.rank % options.world;
+  const bool is_later_stage = job.strategy.pipeline && env.rank > 0;
+  options.images = !is_later_stage || job.data.bad_sample == job::BadSample::skip;
   return options;
 }
 
 LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timeline* timeline) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), env);
+  LoaderOptions options = of_rank(make_loader_options(job.data, job.data.train), job, env);
   options.global_batch = job.train.global_batch.value_or(0);
   options.seed = job.train.seed;
   options.timeline = timeline;
@@ -20,7 +25,7 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
 }
 
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, *job.data.test), env);
+  LoaderOptions options = of_rank(make_loader_options(job.data, *job.data.test), job, env);
   options.evaluation = true;
   options.batch =
       job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank

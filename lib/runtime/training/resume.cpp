@@ -13,6 +13,7 @@
 #include "base/text/printable.h"
 #include "job/effective_values.h"
 #include "job/settle_optimizer.h"
+#include "job/settle_pipeline.h"
 #include "job/step_share.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
@@ -30,7 +31,7 @@ std::string optimizer_name(const job::JobSpec& job) {
 }
 
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
-  return {.world_size = env.world_size,
+  return {.world_size = job::replicas_of(job, env.world_size),
           .batch_size = job::plan_shares(job, env.world_size).largest(),
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),

@@ -9,6 +9,7 @@
 #include "base/run/timeline.h"
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
+#include "job/settle_pipeline.h"
 #include "runtime/observe/profile.h"
 #include "runtime/observe/score.h"
 #include "runtime/observe/time_book.h"
@@ -20,7 +21,7 @@
 
 namespace fleetrun::runtime {
 
-// Equal on every rank, except for the seconds. A step is one batch on each rank.
+// Equal on every rank, except for the seconds. A step is one batch on each rank, or on all ranks of a pipeline.
 struct Progress {
   TrainingState state;
   std::int64_t first_step = 0;  // first step of this process
@@ -80,6 +81,7 @@ struct Run {
 
   bool is_first_rank() const { return world.env.rank == 0; }
   bool is_alone() const { return world.env.world_size == 1; }
+  int replicas() const { return job::replicas_of(job, world.env.world_size); }
 };
 
 // Does the work, and books its time as `use`.

@@ -50,8 +50,9 @@ void print_loss_scale(Run& run) {
 void fetch(Run& run) {
   run.scores.train = run.trainer.score();
   run.page.loss = run.scores.train.loss;
+  const int scored = run.trainer.stages() > 1 ? run.trainer.stages() - 1 : run.world.env.rank;
   if (!std::isfinite(run.scores.train.loss))
-    stop_without_numbers(run, fmt::format("the loss of rank {}", run.world.env.rank), run.scores.train.loss);
+    stop_without_numbers(run, fmt::format("the loss of rank {}", scored), run.scores.train.loss);
   print_loss_scale(run);
 }
 
@@ -103,7 +104,7 @@ void advance(Run& run, double speed) {
 void compare_weights(Run& run) {
   const int every = run.job.train.check_weights_every;
   const std::int64_t steps = run.progress.state.steps;
-  if (every <= 0 || steps % every != 0 || run.is_alone()) return;
+  if (every <= 0 || steps % every != 0 || run.replicas() == 1) return;
   book(run, TimeUse::communication,
        [&] { check_replicas(run.trainer.fingerprint(), steps, *run.world.communicator); });
 }
@@ -112,7 +113,8 @@ void compare_weights(Run& run) {
 
 void train_step(Run& run, const Batch& batch, bool group_ends) {
   const double rate = learning_rate(run);
-  const double speed = run.loaders.train.batch() / timed_step(run, batch, rate);
+  const double part = run.replicas() / static_cast<double>(run.world.env.world_size);  // of the work on its samples
+  const double speed = run.loaders.train.batch() * part / timed_step(run, batch, rate);
   fetch_and_log(run, group_ends, speed, rate);
   print_skipped(run, run.loaders.train);
   advance(run, speed);

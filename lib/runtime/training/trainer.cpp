@@ -11,10 +11,12 @@
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
+#include "runtime/graph/owner_of.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/optim/average_weights.h"
 #include "runtime/optim/local_training.h"
 #include "runtime/optim/loss_scaling.h"
+#include "runtime/passes/stage_program.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -27,11 +29,12 @@ std::uint64_t seed_of_rank(const job::JobSpec& job, int rank) {
 }
 
 ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads) {
+  const bool has_own_samples = !job.strategy.pipeline;
   const int in_flight = job.strategy.execution_strategy.num_threads;
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
-          .wait_for_collectives = job.strategy.sync_nccl_allreduce,
-          .seed = seed_of_rank(job, rank),
+          .wait_for_collectives = job.strategy.sync_nccl_allreduce && !job.strategy.pipeline,
+          .seed = seed_of_rank(job, has_own_samples ? rank : 0),
           .share_in_place = job.strategy.build_strategy.enable_inplace,
           .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
           .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
@@ -83,12 +86,27 @@ void start_averages(const Program& program, Storage& storage) {
   }
 }
 
+// A stage that reads no images, or no labels, has no such feed.
+template <typename NameOf>
+void bind_samples(Executor& executor, const BatchView& samples, const NameOf& name_of) {
+  const auto bind = [&](const char* feed, const void* data) {
+    const std::string name = name_of(feed);
+    if (executor.program().find(name) != kNone) executor.bind(name, data);
+  };
+  bind("image", samples.images);
+  bind("label", samples.labels);
+}
+
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
                  const Communicators& communicators, int threads, Timeline* timeline,
                  const PassWatcher& watcher)
-    : communicator_(communicators.flat) {
+    : communicator_(communicators.flat),
+      stages_(job.strategy.pipeline ? communicator_.size() : 1),
+      micro_batches_(job.strategy.pipeline ? job::micro_batches_of(job, stages_)
+                                           : job::MicroBatches{job.data.batch_size, 1}),
+      facts_(facts) {
   const OpTable& ops = all_ops();
   ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
   options.team = team_within_limit(options.team, device, pass_messages_);
@@ -116,11 +134,13 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
 }
 
 // Rank 0 alone reads model.pretrained and share_parameters brings it to the others: one read instead of one per rank,
-// and ranks whose files differ cannot start apart. With sharding, ranks have parts of it before, since averages begin with it.
+// and ranks whose files differ cannot start apart. With sharding, ranks have parts of it before, since averages begin with it. Each
+// stage of a pipeline reads its own weights.
 void Trainer::start_weights(const job::JobSpec& job) {
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   std::optional<Pretrained> loaded;
-  if (communicator_.rank() == 0) loaded = load_pretrained(job.model, whole_, *storage_);
+  if (communicator_.rank() == 0 || job.strategy.pipeline)
+    loaded = load_pretrained(job.model, whole_, *storage_);
   if (loaded && !loaded->line.empty()) pass_messages_.push_back(loaded->line);
   if (job.model.pretrained && job.strategy.sharding) {
     share_parameters();
@@ -134,7 +154,10 @@ void Trainer::start_weights(const job::JobSpec& job) {
 }
 
 void Trainer::share_parameters() {
-  storage_->broadcast(communicator_, 0);
+  if (stages_ == 1)
+    storage_->broadcast(communicator_, 0);
+  else
+    share_common_states();
   for (const auto& [weight, snapshot] : snapshots_of(whole_))
     storage_->write(whole_.value(snapshot).name, storage_->read(whole_.value(weight).name));
 }
@@ -174,8 +197,18 @@ std::uint64_t Trainer::fingerprint() const {
   return storage_->fingerprint_of(names);
 }
 
+// Those that each stage of a pipeline has. Everything else is on one rank only.
+void Trainer::share_common_states() {
+  for (const ValueId id : whole_.of_kind(ValueKind::state)) {
+    if (owner_of_user(whole_, id) != kNone) continue;
+    std::vector<float> values = storage_->read(whole_.value(id).name);
+    communicator_.broadcast({values.data(), values.size(), DType::f32}, 0);
+    storage_->write(whole_.value(id).name, values);
+  }
+}
+
 void Trainer::share_statistics() {
-  if (communicator_.size() == 1) return;
+  if (communicator_.size() == 1 || stages_ > 1) return;
   std::vector<float> packed;
   for (const ValueId id : running_statistics_of(whole_)) {
     const std::vector<float> values = storage_->read(whole_.value(id).name);
@@ -195,20 +228,36 @@ void Trainer::share_statistics() {
 void Trainer::step(const BatchView& batch, double learning_rate) {
   learning_rate_ = static_cast<float>(learning_rate);
   training_->bind("learning_rate", &learning_rate_);
-  training_->bind("image", batch.images);
-  training_->bind("label", batch.labels);
+  for (int i = 0; i < micro_batches_.count; ++i)
+    bind_samples(*training_, micro_batch(batch, i),
+                 [&](const char* feed) { return name_in_micro_batch(feed, i, micro_batches_.count); });
   const std::uint64_t sent = training_->sent_bytes();
   training_->run();
   sent_bytes_ += training_->sent_bytes() - sent;
 }
 
+BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
+  const auto& [channels, height, width] = facts_.input_shape;
+  const std::int64_t first = std::int64_t{number} * micro_batches_.size;
+  return {batch.images + first * channels * height * width, batch.labels + first};
+}
+
 Score Trainer::score() const {
-  const auto* hits = static_cast<const float*>(training_->fetch("hits"));
-  const float samples = std::max(1.0F, hits[2]);
-  return {.loss = *static_cast<const float*>(training_->fetch("loss")),
-          .acc1 = hits[0] / samples,
-          .acc5 = hits[1] / samples,
-          .samples = static_cast<std::int64_t>(hits[2])};
+  std::array<float, 4> sums{};  // of the losses of the micro-batches, then of the hits
+  const bool is_scored = communicator_.rank() + 1 == communicator_.size() || stages_ == 1;
+  for (int i = 0; i < micro_batches_.count && is_scored; ++i) {
+    const auto fetched = [&](const char* name) {
+      return static_cast<const float*>(training_->fetch(name_in_micro_batch(name, i, micro_batches_.count)));
+    };
+    sums[0] += *fetched("loss");
+    for (std::size_t k = 0; k < 3; ++k) sums[k + 1] += fetched("hits")[k];
+  }
+  if (stages_ > 1) communicator_.broadcast({sums.data(), sums.size(), DType::f32}, stages_ - 1);
+  const float samples = std::max(1.0F, sums[3]);
+  return {.loss = sums[0] / static_cast<float>(micro_batches_.count),
+          .acc1 = sums[1] / samples,
+          .acc5 = sums[2] / samples,
+          .samples = static_cast<std::int64_t>(sums[3])};
 }
 
 std::optional<float> Trainer::loss_scale() const {
@@ -218,9 +267,13 @@ std::optional<float> Trainer::loss_scale() const {
 }
 
 void Trainer::evaluate(const BatchView& batch) {
-  evaluation_->bind("image", batch.images);
-  evaluation_->bind("label", batch.labels);
+  for (int i = 0; i < micro_batches_.count; ++i) evaluate_some(micro_batch(batch, i));
+}
+
+void Trainer::evaluate_some(const BatchView& samples) {
+  bind_samples(*evaluation_, samples, [](const char* feed) { return std::string(feed); });
   evaluation_->run();
+  if (communicator_.rank() + 1 < stages_) return;
   const ValueId losses = evaluation_->program().find("losses");
   const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
   const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));

@@ -12,6 +12,7 @@
 #include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
 #include "job/job_spec.h"
+#include "job/settle_pipeline.h"
 #include "runtime/compile/pipeline.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
@@ -27,7 +28,8 @@ struct BatchView {
   const std::int32_t* labels = nullptr;  // [B], -1: no sample
 };
 
-// Which communicator sums what. If there is only one, it sums everything.
+// Which communicator sums what. If there is only one, it sums everything. With strategy.pipeline, `gradients` are those of
+// neighbouring stages (PipelineLinks), then `flat`.
 struct Communicators {
   comm::Communicator& flat;                    // parameters and scores
   std::vector<comm::Communicator*> gradients;  // communicator_count() of them, by number (settle_strategy.h)
@@ -44,6 +46,7 @@ struct EvaluationSums {
   std::array<std::int64_t, 3> hits{};  // top-1, top-5, samples
 };
 
+// Three more than ten members, because programs, storage and executors are made one after the other, each from those before it.
 class Trainer {
  public:
   // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
@@ -60,6 +63,9 @@ class Trainer {
   // states, with owners.
   const Program& whole_program() const { return whole_; }
 
+  // With strategy.pipeline each rank has a stage of the model, and the last one has the scores.
+  int stages() const { return stages_; }
+
   // Lines for the user about how the program was made, mostly what the passes did.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
@@ -71,13 +77,15 @@ class Trainer {
   // Goes on after `steps` steps, as if this trainer had done them. Call it before the first step.
   void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
 
+  // With strategy.pipeline every rank gets the same batch; only the first needs its images.
   void step(const BatchView& batch, double learning_rate);
   std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
   // Time in which the steps so far only communicated; see Executor.
   std::int64_t communication_ns() const { return training_->communication_ns(); }
   // That this rank sent in the steps so far; see Communicator.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
-  Score score() const;                      // of the last step's batch, this rank's part
+  Score score()
+      const;  // of the last step's batch, this rank's part; with strategy.pipeline every rank calls it
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
   // Makes the model on all ranks the one that is saved: call it before an evaluation, and before the weights are written. Copies rank
@@ -104,8 +112,14 @@ class Trainer {
   void start_weights(const job::JobSpec& job);
   void share_statistics();
   void average_weights();
+  void share_common_states();
+  void evaluate_some(const BatchView& samples);
+  BatchView micro_batch(const BatchView& batch, int number) const;
 
   comm::Communicator& communicator_;
+  int stages_ = 1;  // 1 without strategy.pipeline
+  job::MicroBatches micro_batches_;
+  ModelFacts facts_;
   std::string program_text_;
   Program whole_;
   std::vector<std::string> pass_messages_;

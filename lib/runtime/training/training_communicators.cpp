@@ -42,8 +42,9 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
 
 void TrainingCommunicators::make_gradients(const job::StrategySpec& strategy, const std::string& prefix) {
   const comm::Party all = world_.party();
+  if (strategy.pipeline) add_links(prefix);
   const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
-  if (!in_groups) of_gradients_.push_back(flat_);
+  if (!in_groups && !strategy.pipeline) of_gradients_.push_back(flat_);
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
     const comm::MakeCommunicator make = [&](const comm::Party& party, const std::string& name) {
       auto of_device = device_.make_communicator(party, i);
@@ -85,15 +86,33 @@ TrainingCommunicators::~TrainingCommunicators() {
   std::move(made_.begin(), made_.end(), std::back_inserter(world_.left_connected));
 }
 
+void TrainingCommunicators::add_links(const std::string& prefix) {
+  const auto make = [&](const comm::Party& party, int number) {
+    auto of_device = device_.make_communicator(party, number);
+    return of_device ? std::move(of_device) : world_.more(party, prefix + "0");
+  };
+  links_ = std::make_unique<PipelineLinks>(world_.party(), make);
+  for (PipelineLink& link : links_->take()) {
+    of_gradients_.push_back(link.communicator.get());
+    names_of_links_.push_back(link.name);
+    made_.push_back({nullptr, std::move(link.communicator)});
+  }
+  of_gradients_.push_back(flat_);  // for what all stages sum
+}
+
 void TrainingCommunicators::record_in(FlightRecords& records) const {
   world_.communicator->record_in(records, "world");
   if (flat_ != world_.communicator.get()) flat_->record_in(records, "device");
   for (std::size_t i = 0; i < of_gradients_.size(); ++i)
-    if (of_gradients_[i] != flat_) of_gradients_[i]->record_in(records, fmt::format("communicator {}", i));
+    if (of_gradients_[i] != flat_)
+      of_gradients_[i]->record_in(
+          records, i < names_of_links_.size() ? names_of_links_[i] : fmt::format("communicator {}", i));
 }
 
 std::string describe_communicators(const job::StrategySpec& strategy) {
   const int count = strategy.nccl_comm_num;
+  if (strategy.pipeline)
+    return "each stage of the pipeline sends to its neighbours by a communicator of the two";
   std::string text = fmt::format("all-reduces by {}", plural(count, "communicator"));
   if (strategy.use_hierarchical_allreduce.value_or(false))
     text += fmt::format(

@@ -7,6 +7,7 @@
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "runtime/kernels/device.h"
+#include "runtime/training/pipeline_links.h"
 #include "runtime/training/trainer.h"
 
 namespace fleetrun::runtime {
@@ -32,10 +33,13 @@ class TrainingCommunicators {
  private:
   void make_gradients(const job::StrategySpec& strategy, const std::string& prefix);
   void add_groups(const job::StrategySpec& strategy, const std::string& prefix);
+  void add_links(const std::string& prefix);
   void record_in(FlightRecords& records) const;
 
   comm::World& world_;
   Device& device_;
+  std::unique_ptr<PipelineLinks> links_;  // with strategy.pipeline: the stores of what they made
+  std::vector<std::string> names_of_links_;
   std::vector<comm::Circle> made_;  // those of all ranks have no store of their own
   comm::Communicator* flat_ = nullptr;
   std::vector<comm::Communicator*> of_gradients_;

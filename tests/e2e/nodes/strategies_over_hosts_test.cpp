@@ -56,6 +56,8 @@ const std::vector<Words> kStrategies = {
     {"strategy.build_strategy.reduce_strategy=Reduce"},
 };
 
+const std::string kStages = "strategy.pipeline=true";
+
 const Words kLenet = {"model.name=lenet", "optimizer.learning_rate=0.001"};
 
 Words joined(Words words, const Words& more) {
@@ -68,8 +70,10 @@ void check_over_hosts(int count, const Words& words) {
   CAPTURE(words.back());
   Hosts hosts(count);
   CHECK(hosts.weights_with(words) == weights_on_one_host(words));
+  const bool has_stages = words.back() == kStages;
   CHECK(contains(hosts.cluster.log(0, 0),
-                 "rank 0: all-reduces by 1 communicator, each"));  // nothing was measured
+                 has_stages ? "rank 0: each stage of the pipeline sends"
+                            : "rank 0: all-reduces by 1 communicator, each"));  // nothing was measured
 }
 
 TEST_CASE("20 steps on 2 hosts x 2 ranks, and on 4 hosts, give the bits of 1 host x 4 ranks") {
@@ -81,6 +85,7 @@ TEST_CASE("20 steps on 2 hosts x 2 ranks, and on 4 hosts, give the bits of 1 hos
   check_over_hosts(2, kLenet);
   check_over_hosts(4, joined(kLenet, reduce));
   check_over_hosts(2, {"strategy.sync_batch_norm=true"});
+  check_over_hosts(2, {kStages});
 }
 
 pid_t pid_of_rank(const Cluster& cluster, int node, int rank) {

@@ -113,6 +113,20 @@ std::unique_ptr<DataSet> small_pictures() {
   return open_data_set(spec);
 }
 
+TEST_CASE("labels alone are those of the batches with images, in training and in evaluation") {
+  const NumberSet set(50), unreadable(50, {7, 8, 9});
+  for (const bool evaluation : {false, true}) {
+    LoaderOptions options = numbers(8);
+    options.evaluation = evaluation;
+    Loader whole(set, options);
+    options.images = false;
+    Loader labels(unreadable, options);
+    const Epoch wanted = read_epoch(whole, set, 8, 3), found = read_epoch(labels, set, 8, 3);
+    CHECK(found.labels == wanted.labels);
+    CHECK(found.samples == wanted.samples);
+  }
+}
+
 TEST_CASE("batches come in the order of the plan, image beside label") {
   const NumberSet set(50);
   LoaderOptions options = numbers(8);

@@ -1,6 +1,7 @@
 #include "runtime/kernels/all_reduce.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
 #include "runtime/kernels/dgc_exchange.h"
+#include "runtime/kernels/point_to_point.h"
 #include "runtime/kernels/rooted_collectives.h"
 
 namespace fleetrun::runtime::cpu {
