@@ -38,9 +38,11 @@ void check_strategies(Draft& draft) {
 // Keys that are no strategies.
 void check_others(Draft& draft) {
   if (draft.spec.train.global_batch)
-    draft.report("train.global_batch",
-                 fmt::format("{} beside strategy.pipeline, wanted data.batch_size, which is the batch of all ranks there",
-                             *draft.spec.train.global_batch));
+    draft.report(
+        "train.global_batch",
+        fmt::format(
+            "{} beside strategy.pipeline, wanted data.batch_size, which is the batch of all ranks there",
+            *draft.spec.train.global_batch));
   if (!draft.spec.model.freeze.empty())
     draft.report("model.freeze",
                  "a list beside strategy.pipeline, wanted []: every stage has layers that are trained");

@@ -113,7 +113,8 @@ void compare_weights(Run& run) {
 
 void train_step(Run& run, const Batch& batch, bool group_ends) {
   const double rate = learning_rate(run);
-  const double part = run.replicas() / static_cast<double>(run.world.env.world_size);  // of the work on its samples
+  const double part =
+      run.replicas() / static_cast<double>(run.world.env.world_size);  // of the work on its samples
   const double speed = run.loaders.train.batch() * part / timed_step(run, batch, rate);
   fetch_and_log(run, group_ends, speed, rate);
   print_skipped(run, run.loaders.train);

@@ -36,8 +36,8 @@ PlainTensors train(const job::JobSpec& job, int ranks, int batch, int steps, dou
   test::run_trainers(job, ranks, [&](test::TrainedRank& rank) {
     rank.trainer.share_parameters();
     test::train_steps(rank, batch, 0, steps, rate);
-    PlainTensors all =
-        collect_weights(rank.trainer.whole_program(), rank.trainer.storage(), rank.communicator, Weights::trained);
+    PlainTensors all = collect_weights(rank.trainer.whole_program(), rank.trainer.storage(),
+                                       rank.communicator, Weights::trained);
     if (rank.communicator.rank() == 0) weights = std::move(all);
   });
   return weights;
@@ -69,7 +69,8 @@ PlainTensors train_merging(job::JobSpec job, int micro_batches, int steps) {
       const test::StepSamples samples(step, kBatch);
       for (int i = 0; i < micro_batches; ++i) rank.trainer.step(samples.part(i * size), kRate);
     }
-    weights = collect_weights(rank.trainer.whole_program(), rank.trainer.storage(), rank.communicator, Weights::trained);
+    weights = collect_weights(rank.trainer.whole_program(), rank.trainer.storage(), rank.communicator,
+                              Weights::trained);
   });
   return weights;
 }
@@ -177,7 +178,7 @@ Score evaluate(const job::JobSpec& job, int ranks, Score* of_step = nullptr) {
     test::train_steps(rank, kBatch, 0, 3, kRate);
     const auto at = static_cast<std::size_t>(rank.communicator.rank());
     of_steps[at] = rank.trainer.score();
-    rank.trainer.share_statistics();
+    rank.trainer.begin_evaluation();
     test::StepSamples samples(100, 2 * kBatch);
     samples.labels.back() = -1;
     for (int i = 0; i < 2; ++i) rank.trainer.evaluate(samples.part(i * kBatch));
