@@ -167,7 +167,8 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
   Node* const node = find(peer);
   if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed.failure);
   if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
-  if (node == nullptr || failed.attempt != attempt_ || phase_ == Phase::over) return {};
+  if (node == nullptr || phase_ == Phase::over) return {};
+  if (failed.attempt != attempt_ && !ends_between_attempts(*node, failed)) return {};
   const auto cause = cause_called(failed.failure.cause);
   const bool goes = leaves(*node, failed.failure);
   if (goes) node->departure = failed.failure;
@@ -180,6 +181,14 @@ Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, Time
   if (goes && (!runs || node->state == State::ended))
     for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
   return actions;
+}
+
+// The node has not read yet that the next attempt is prepared. What its ranks did concerns the attempt before.
+bool Coordinator::ends_between_attempts(const Node& node, const Failed& failed) const {
+  const auto cause = cause_called(failed.failure.cause);
+  const bool ends_run = cause == Cause::stopped || cause == Cause::timed_out || cause == Cause::front_lost;
+  return ends_run && phase_ == Phase::preparing && node.state == State::joined &&
+         failed.attempt == attempt_ - 1;
 }
 
 // In an elastic run the others go on without a node whose fleetrun cannot go on. The first node coordinates them.

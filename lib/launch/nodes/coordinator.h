@@ -190,6 +190,7 @@ class Coordinator {
   Actions stop(const NodeFailure& failure, PeerId failed, TimePoint now);
   void set_failure(Node& node, const NodeFailure& failure);
   Actions lose(Node& node, const NodeFailure& failure, TimePoint now);
+  bool ends_between_attempts(const Node& node, const Failed& failed) const;
   bool leaves(const Node& node, const NodeFailure& failure) const;
   Actions dismiss(Node& node, TimePoint now);
   bool is_first_waiting(PeerId peer) const;

@@ -427,6 +427,17 @@ TEST_CASE("messages of an earlier attempt change nothing") {
   CHECK(scene.last<Start>(1) != nullptr);
 }
 
+TEST_CASE("a signal that a node gets before it reads of the next attempt ends the run") {
+  Scene scene(2, {.most = 1, .first_delay = 0s});
+  scene.run_two();
+  scene.say(2, Ended{0, Scene::failure(100, "rank 2 exited with code 3"), {}});
+  scene.say(1, Ended{});
+  REQUIRE(scene.last<Again>(2) != nullptr);
+  scene.say(2, Failed{0, Scene::failure(100, "stopped by SIGTERM (15) on node 1", "stopped")});
+  REQUIRE(scene.last<Over>(1) != nullptr);
+  CHECK(scene.last<Over>(1)->failure->line == "stopped by SIGTERM (15) on node 1");
+}
+
 TEST_CASE("the echo of a beat carries the coordinator's time") {
   Scene scene(2);
   scene.say(1, Beat{42});
