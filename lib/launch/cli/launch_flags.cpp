@@ -339,6 +339,13 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
              .help = "Number of times to restart all ranks after a failure",
              .variable = "PADDLE_MAX_RESTART"}),
       value(
+          options.restart_window, parse_deadline,
+          {.names = {"--restart_window"},
+           .argument = "SECONDS",
+           .help =
+               "Count only the restarts of the last SECONDS against --max_restart. By default all restarts of the "
+               "run count"}),
+      value(
           options.restart_delay, parse_seconds,
           {.names = {"--restart_delay"},
            .argument = "SECONDS",

@@ -96,6 +96,7 @@ struct LaunchOptions {
   Setting<std::optional<SignalSet>> signals_to_handle;
   Setting<std::optional<Clock::duration>> timeout;
   Setting<int> max_restart{0};
+  Setting<std::optional<Clock::duration>> restart_window;  // none: the whole run
   Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
   Setting<std::vector<int>> no_restart_on;               // exit codes
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never

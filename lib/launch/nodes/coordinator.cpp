@@ -323,10 +323,10 @@ Coordinator::Actions Coordinator::conclude(TimePoint now) {
   }
   if (!may_start_again(failure)) return end(failure, first);
   if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
-    if (!restarts_.after_loss()) return end(failure, first);
+    if (!restarts_.after_loss(now)) return end(failure, first);
     return go_on(failure, {}, now);
   }
-  const auto delay = restarts_.after(failure.exit_code, now - started_, highest_step());
+  const auto delay = restarts_.after(failure.exit_code, now - started_, now, highest_step());
   if (delay) return go_on(failure, *delay, now);
   if (!restarts_.crash_loop()) return end(failure, first);
   failure.exit_code = static_cast<int>(ErrorKind::gave_up);

@@ -10,6 +10,7 @@
 #include "launch/console/banner.h"
 #include "launch/host/core_binding.h"
 #include "launch/logs/log_names.h"
+#include "launch/plan/membership.h"
 #include "launch/process/signals.h"
 #include "launch/report/report.h"
 
@@ -84,10 +85,15 @@ void announce_left_alone(const std::vector<PassOn>& signals, Console& console) {
                           describe_signal(signals.front().signal), name_ranks(ranks)));
 }
 
-void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
-                      Console& console) {
-  console.say(fmt::format("restart {} of at most {} in {:.3g} s; the logs before it are in {}/", attempt,
-                          most, std::chrono::duration<double>(delay).count(), before.logs));
+void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
+                      const AttemptRecord& before, Console& console) {
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const int most = most_restarts(options);
+  const auto& window = options.restart_window.value;
+  const std::string limit = window ? fmt::format("(at most {} in {:g} s)", most, seconds(*window))
+                                   : fmt::format("of at most {}", most);
+  console.say(fmt::format("restart {} {} in {:.3g} s; the logs before it are in {}/", attempt, limit,
+                          seconds(delay), before.logs));
 }
 
 void announce_regrouping(const AttemptRecord& before, Console& console) {

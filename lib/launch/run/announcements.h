@@ -23,9 +23,9 @@ void announce_event(const Event& event, const Verdict& verdict, const std::vecto
 // Says that these signals were not passed on, because they would have ended the ranks.
 void announce_left_alone(const std::vector<PassOn>& signals, Console& console);
 
-// `before` has ended, and attempt number `attempt` begins after `delay`. `most`: --max_restart.
-void announce_restart(int attempt, int most, Clock::duration delay, const AttemptRecord& before,
-                      Console& console);
+// `before` has ended, and attempt number `attempt` begins after `delay`.
+void announce_restart(int attempt, const LaunchOptions& options, Clock::duration delay,
+                      const AttemptRecord& before, Console& console);
 
 // `before` has ended, because a node has joined; another attempt begins at once.
 void announce_regrouping(const AttemptRecord& before, Console& console);

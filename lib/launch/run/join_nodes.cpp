@@ -53,6 +53,7 @@ NodeSessionOptions node_options(const RunPlan& plan, const LogFolder& logs, cons
           .takes_in_while_running = plan.saves_when_stopped,
           .starts_others = plan.starter_news >= 0,
           .restart = {.most = most_restarts(options),
+                      .window = options.restart_window.value,
                       .first_delay = options.restart_delay.value,
                       .never_after = options.no_restart_on.value}};
 }

@@ -42,6 +42,7 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
           .timeout = options.timeout.value,
           .early_exit_wait = options.early_exit_wait.value,
           .restart = {.most = plan.members ? 0 : options.max_restart.value,
+                      .window = options.restart_window.value,
                       .first_delay = options.restart_delay.value,
                       .never_after = options.no_restart_on.value},
           .span = RankSpan{plan.cluster.first_rank(), plan.cluster.world_size()},
@@ -274,7 +275,7 @@ void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
   if (shared_ && restarts == restarts_)
     announce_regrouping(report_.attempts.back(), console_);
   else
-    announce_restart(restarts, most_restarts(plan_.options), delay, report_.attempts.back(), console_);
+    announce_restart(restarts, plan_.options, delay, report_.attempts.back(), console_);
 }
 
 // Over several nodes: asks the Coordinator for another attempt, and begins it when all nodes may. The Coordinator waits for the delay.

@@ -1,6 +1,7 @@
 #include "launch/supervise/restart_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error/exit_codes.h"
 
@@ -17,6 +18,13 @@ bool worth_restarting(const RestartPolicy& policy, int exit_code) {
          std::ranges::find(policy.never_after, exit_code) == policy.never_after.end();
 }
 
+// Nobody knows when another node's restarts were: they count from the first time that we look at them.
+bool RestartCounter::has_spent_all(TimePoint now) {
+  began_.insert(began_.end(), static_cast<std::size_t>(std::exchange(before_, 0)), now);
+  const auto counts = [&](TimePoint began) { return !policy_.window || now - began < *policy_.window; };
+  return std::ranges::count_if(began_, counts) >= policy_.most;
+}
+
 bool RestartCounter::made_progress(Clock::duration lived, std::optional<std::int64_t> step) {
   if (!step) return lived >= policy_.settled;
   const bool further = *step > best_step_.value_or(0);
@@ -24,24 +32,24 @@ bool RestartCounter::made_progress(Clock::duration lived, std::optional<std::int
   return further;
 }
 
-std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived,
+std::optional<Clock::duration> RestartCounter::after(int exit_code, Clock::duration lived, TimePoint now,
                                                      std::optional<std::int64_t> step) {
   if (forbidden_) return std::nullopt;
   fruitless_ = made_progress(lived, step) ? 0 : fruitless_ + 1;
   if (!worth_restarting(policy_, exit_code)) return std::nullopt;
-  if (restarts_ >= policy_.most || fruitless_ >= kMostFruitless) {
-    crash_loop_ = restarts_ > 0 && fruitless_ > 0;
+  if (has_spent_all(now) || fruitless_ >= kMostFruitless) {
+    crash_loop_ = restarts() > 0 && fruitless_ > 0;
     return std::nullopt;
   }
-  ++restarts_;
+  began_.push_back(now);
   Clock::duration delay = policy_.first_delay;
   for (int i = 1; i < fruitless_ && delay < policy_.longest_delay; ++i) delay *= 2;
   return std::min(delay, policy_.longest_delay);
 }
 
-bool RestartCounter::after_loss() {
-  if (forbidden_ || restarts_ >= policy_.most) return false;
-  ++restarts_;
+bool RestartCounter::after_loss(TimePoint now) {
+  if (forbidden_ || has_spent_all(now)) return false;
+  began_.push_back(now);
   forget_steps();
   return true;
 }

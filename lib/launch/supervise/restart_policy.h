@@ -11,6 +11,7 @@ namespace fleetrun::launch {
 
 struct RestartPolicy {
   int most = 0;                                           // --max_restart
+  std::optional<Clock::duration> window;                  // --restart_window: older restarts do not count
   Clock::duration first_delay = std::chrono::seconds(1);  // doubled with each restart without progress
   Clock::duration longest_delay = std::chrono::seconds(60);
   Clock::duration settled = std::chrono::seconds(60);  // an attempt that ran this long has made progress
@@ -24,28 +25,30 @@ class RestartCounter {
  public:
   // `restarts`: those before, which another node counted.
   explicit RestartCounter(RestartPolicy policy, int restarts = 0)
-      : policy_(std::move(policy)), restarts_(restarts) {}
+      : policy_(std::move(policy)), before_(restarts) {}
 
-  // An attempt that ran for `lived` has failed. `step` is the highest that a rank of ours has done; none: it is not
+  // An attempt that ran for `lived` has failed `now`. `step` is the highest that a rank of ours has done; none: it is not
   // known, and then the time counts. Returns the delay until the next attempt; none: there is no next one.
-  std::optional<Clock::duration> after(int exit_code, Clock::duration lived,
+  std::optional<Clock::duration> after(int exit_code, Clock::duration lived, TimePoint now,
                                        std::optional<std::int64_t> step = {});
   // A node was lost, which says nothing about the program: the next attempt need not wait. False: there is no next one.
-  bool after_loss();
+  bool after_loss(TimePoint now);
   // With another number of ranks an epoch has another number of steps, so that steps cannot be compared.
   void forget_steps() { best_step_.reset(); }
-  int restarts() const { return restarts_; }
+  int restarts() const { return static_cast<int>(before_) + static_cast<int>(began_.size()); }
   void forbid() { forbidden_ = true; }  // we were asked to end
   bool forbidden() const { return forbidden_; }
   // There were restarts, and the last attempt made no progress either.
   bool crash_loop() const { return crash_loop_; }
 
  private:
+  bool has_spent_all(TimePoint now);
   bool made_progress(Clock::duration lived, std::optional<std::int64_t> step);
 
   RestartPolicy policy_;
-  int restarts_ = 0;
-  int fruitless_ = 0;                      // attempts in a row that made no progress
+  int before_ = 0;                // restarts that another node counted, until has_spent_all gives them a time
+  std::vector<TimePoint> began_;  // by restart
+  int fruitless_ = 0;             // attempts in a row that made no progress
   std::optional<std::int64_t> best_step_;  // of the attempts before
   bool crash_loop_ = false;
   bool forbidden_ = false;

@@ -379,7 +379,7 @@ Actions Supervisor::stop(TimePoint now) {
 
 void Supervisor::decide_restart(TimePoint now) {
   if (!facts_of(verdict_.cause).restarts) return;
-  restart_in_ = restarts_.after(verdict_.exit_code, now - clocks_.started, step_);
+  restart_in_ = restarts_.after(verdict_.exit_code, now - clocks_.started, now, step_);
   if (restart_in_ || !restarts_.crash_loop()) return;
   verdict_.crash_loop = true;
   verdict_.exit_code = static_cast<int>(ErrorKind::gave_up);

@@ -26,6 +26,17 @@ TEST_CASE("W20: a crash loop is seen after three attempts and ends with 93") {
     CHECK(launch.folder.read(log) == "start\n");
 }
 
+TEST_CASE("W20: a restart that is older than --restart_window does not count") {
+  const Launch launch;
+  const ChildResult result =
+      launch.run({"--max_restart=1", "--restart_window=0.3", "--restart_delay=0.5"}, {"exit", "3"});
+  CHECK(result.code == 93);
+  CHECK(contains(result.err, "fleetrun: restart 2 (at most 1 in 0.3 s) in 1 s; "));
+  CHECK(contains(result.err, "fleetrun: gave up after 3 attempts: restarting does not help\n"));
+  const ChildResult whole = launch.run({"--max_restart=1", "--restart_delay=0.5"}, {"exit", "3"});
+  CHECK_FALSE(contains(whole.err, "restart 2"));
+}
+
 TEST_CASE("W20: after an exit code of --no_restart_on the run ends with that code") {
   const Launch launch;
   const ChildResult result = launch.run({"--max_restart=9", "--no_restart_on=4,5"}, {"exit", "5"});

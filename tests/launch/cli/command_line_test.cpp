@@ -218,6 +218,9 @@ TEST_CASE("what ends a run or starts it again has its times and counts") {
   CHECK(parse({"x"}, with("PADDLE_MAX_RESTART", "2")).max_restart.value == 2);
   CHECK(error_of({"--max_restart=many", "x"}) ==
         "--max_restart is \"many\", must be a whole number between 0 and 65536");
+  CHECK_FALSE(parse({"x"}).restart_window.value);
+  CHECK(parse({"--restart_window=3600", "x"}).restart_window.value == std::chrono::hours(1));
+  CHECK_FALSE(parse({"--restart_window=0", "x"}).restart_window.value);
   CHECK(parse({"x"}).no_restart_on.value.empty());
   CHECK(parse({"--no_restart_on=3,137", "x"}).no_restart_on.value == std::vector{3, 137});
   for (const std::string text : {"0", "256", "3;4", "3,-1"})
