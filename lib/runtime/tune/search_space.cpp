@@ -97,6 +97,7 @@ void add_groups(const SpaceFacts& facts, Space& space) {
 
 void add_execution(const SpaceFacts& facts, Space& space) {
   space.add("num_threads 2", {run("num_threads=2")}, Advice::threads_of_devices);
+  space.add("num_threads 3", {run("num_threads=3")}, Advice::threads_of_devices);
   space.add("num_threads 4", {run("num_threads=4")}, Advice::threads_of_devices);
   space.add("activation memory kept for 30 steps", {run("num_iteration_per_drop_scope=30")},
             Advice::drop_less_often);
