@@ -66,7 +66,11 @@ void check_micro_batches(Draft& draft) {
 }  // namespace
 
 void check_pipeline(Draft& draft) {
-  if (!draft.spec.strategy.pipeline) return;
+  const StrategySpec& strategy = draft.spec.strategy;
+  if (const int stages = strategy.hybrid_configs.pp_degree.value_or(1); stages > 1 && !strategy.pipeline)
+    draft.report("strategy.hybrid_configs.pp_degree",
+                 fmt::format("{} without strategy.pipeline, wanted 1, or strategy.pipeline true", stages));
+  if (!strategy.pipeline) return;
   check_strategies(draft);
   check_others(draft);
   check_micro_batches(draft);

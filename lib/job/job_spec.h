@@ -161,6 +161,10 @@ struct PipelineSpec {
   bool enable_partial_send_recv = true;
 };
 
+struct HybridSpec {
+  std::optional<int> pp_degree;  // stages; absent: all ranks
+};
+
 struct LarsSpec {
   double lars_coeff = 0.001;
   double lars_weight_decay = 0.0005;
@@ -277,6 +281,7 @@ struct StrategySpec {
   AdaptiveLocalSgdSpec adaptive_localsgd_configs;
   DgcSpec dgc_configs;
   PipelineSpec pipeline_configs;
+  HybridSpec hybrid_configs;
   BuildStrategySpec build_strategy;
   ExecutionStrategySpec execution_strategy;
 };

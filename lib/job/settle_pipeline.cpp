@@ -17,6 +17,10 @@ MicroBatches micro_batches_of(const JobSpec& job, int stages) {
   return {1, batch};
 }
 
-int replicas_of(const JobSpec& job, int ranks) { return job.strategy.pipeline ? 1 : ranks; }
+int stages_of(const StrategySpec& strategy, int ranks) {
+  return strategy.pipeline ? strategy.hybrid_configs.pp_degree.value_or(ranks) : 1;
+}
+
+int replicas_of(const JobSpec& job, int ranks) { return ranks / stages_of(job.strategy, ranks); }
 
 }  // namespace fleetrun::job

@@ -15,7 +15,10 @@ struct MicroBatches {
 // wait for each other less than a fifth of the time (Huang et al. 2019, arXiv:1811.06965).
 MicroBatches micro_batches_of(const JobSpec& job, int stages);
 
-// How many ranks train different samples: the ranks of a pipeline train the same ones.
+// The stages of a pipeline; 1 without strategy.pipeline. Rank r has stage r % stages of replica r / stages.
+int stages_of(const StrategySpec& strategy, int ranks);
+
+// Into how many parts the samples of a step are divided: the stages of one pipeline train the same samples.
 int replicas_of(const JobSpec& job, int ranks);
 
 }  // namespace fleetrun::job

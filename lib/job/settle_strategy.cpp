@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "job/settle_pipeline.h"
 
 namespace fleetrun::job {
 namespace {
@@ -63,7 +64,15 @@ void settle_stages(const Ranks& ranks, SettledStrategy& settled) {
     throw Error(ErrorKind::config,
                 "strategy.pipeline is true, wanted false on GPUs: it works only on CPUs so far",
                 "--device=cpu trains in stages on CPUs");
+  const int stages = stages_of(strategy, ranks.all);
+  if (ranks.all % stages != 0)
+    throw Error(
+        ErrorKind::config,
+        fmt::format(
+            "strategy.hybrid_configs.pp_degree is {}, wanted a divisor of the number of ranks, which is {}",
+            stages, ranks.all));
   const char* const why = "pipeline is true";
+  if (stages < ranks.all) force("fuse_all_reduce_ops", strategy.fuse_all_reduce_ops, false, why, settled);
   force("nccl_comm_num", strategy.nccl_comm_num, 1, why, settled);
   if (!strategy.use_hierarchical_allreduce) strategy.use_hierarchical_allreduce = false;
   force("use_hierarchical_allreduce", *strategy.use_hierarchical_allreduce, false, why, settled);
@@ -234,7 +243,8 @@ void settle_usual_threads(const Ranks& ranks, SettledStrategy& settled) {
 void settle_threads(const Ranks& ranks, const SettledStrategy& settled, std::vector<std::string>& notes) {
   const int threads = settled.strategy.execution_strategy.num_threads;
   const int wanted = communicator_count(settled.strategy) + 1;
-  const bool holds = settled.strategy.sync_nccl_allreduce && !settled.strategy.sync_batch_norm;
+  const bool holds =
+      settled.strategy.sync_nccl_allreduce && !settled.strategy.sync_batch_norm && !settled.strategy.pipeline;
   if (ranks.all == 1 || !holds || threads >= wanted) return;
   const int added = wanted - threads;
   notes.push_back(fmt::format(
@@ -257,7 +267,7 @@ SettledStrategy settle_strategy(const StrategySpec& strategy, const Ranks& all_r
   SettledStrategy settled = {strategy, {}};
   settle_stages(all_ranks, settled);
   Ranks ranks = all_ranks;
-  if (strategy.pipeline) ranks.all = ranks.of_node = 1;  // with the same layers
+  ranks.all /= stages_of(strategy, ranks.all);  // with the same layers
   settle_communicators(ranks, settled);
   settle_batch_norm(ranks, settled);
   settle_sharding(ranks, settled);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "job/settle_pipeline.h"
 
 namespace fleetrun::job {
 
@@ -14,7 +15,8 @@ StepShare StepShares::of(int rank) const {
           .count = static_cast<int>(least + (rank < larger ? 1 : 0))};
 }
 
-StepShares plan_shares(const JobSpec& job, int ranks) {
+StepShares plan_shares(const JobSpec& job, int all_ranks) {
+  const int ranks = replicas_of(job, all_ranks);
   const std::optional<int>& samples = job.train.global_batch;
   if (!samples) return {.samples = std::int64_t{job.data.batch_size} * ranks, .ranks = ranks};
   if (*samples < ranks)

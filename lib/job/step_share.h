@@ -23,7 +23,8 @@ struct StepShares {
   bool are_equal() const { return largest() == smallest(); }
 };
 
-// train.global_batch samples in all, or data.batch_size on each rank. Throws Error(config) for fewer samples than ranks.
-StepShares plan_shares(const JobSpec& job, int ranks);
+// train.global_batch samples in all, or data.batch_size on each rank. The stages of a pipeline count as one rank. Throws Error(config)
+// for fewer samples than ranks.
+StepShares plan_shares(const JobSpec& job, int all_ranks);
 
 }  // namespace fleetrun::job

@@ -307,6 +307,7 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
 
 std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
   using Pipeline = PipelineSpec;
+  const Section<HybridSpec> hybrid{[](JobSpec& spec) -> HybridSpec& { return spec.strategy.hybrid_configs; }};
   const Section<Pipeline> pipeline{[](JobSpec& spec) -> Pipeline& { return spec.strategy.pipeline_configs; }};
   const std::string from_the_other =
       "data.batch_size divided by the other, else about four micro-batches per stage";
@@ -329,6 +330,11 @@ std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
                     {.note = "has no effect: the shapes of a program never change"}),
            make_key("enable_partial_send_recv", pipeline(&Pipeline::enable_partial_send_recv),
                     "for tensor parallelism only", {.note = "has no effect without tensor parallelism"})}),
+      make_object_key(
+          "hybrid_configs", "Fleet's degrees of several kinds of parallelism",
+          {make_key("pp_degree", hybrid(&HybridSpec::pp_degree),
+                    "stages of pipeline; ranks divided by it train the same stage with different samples",
+                    {.range = Range::from(1), .absent = "all ranks"})}),
   };
 }
 
@@ -369,7 +375,6 @@ Key strategy_keys() {
   for (Key& key : local_training_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : sparse_keys(strategy)) members.push_back(std::move(key));
   for (Key& key : pipeline_keys(strategy)) members.push_back(std::move(key));
-  members.push_back(make_later_key("hybrid_configs", "Fleet's degrees of several kinds of parallelism"));
   return make_object_key("strategy", "Fleet's DistributedStrategy", std::move(members),
                          {.named_by = "strategy_file"});
 }

@@ -34,6 +34,16 @@ TEST_CASE("micro-batches make up a batch") {
   CHECK(complaint(good_job(), {"data.batch_size=12", size + "5"}) == "");
 }
 
+TEST_CASE("a number of stages is for a pipeline") {
+  const std::string stages = "strategy.hybrid_configs.pp_degree=";
+  CHECK(complaint_about({stages + "2"}) == "");
+  CHECK(complaint(good_job(), {stages + "1"}) == "");
+  CHECK(
+      complaint(good_job(), {stages + "2"}) ==
+      kStart +
+          "hybrid_configs.pp_degree: found 2 without strategy.pipeline, wanted 1, or strategy.pipeline true");
+}
+
 TEST_CASE("strategies that have no meaning in a pipeline are refused by name") {
   CHECK(complaint_about({"strategy.gradient_merge=true"}) ==
         kStart +

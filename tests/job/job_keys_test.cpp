@@ -132,6 +132,7 @@ TEST_CASE("every field of JobSpec has a key") {
       {"AdaptiveLocalSgdSpec", "strategy.adaptive_localsgd_configs"},
       {"DgcSpec", "strategy.dgc_configs"},
       {"PipelineSpec", "strategy.pipeline_configs"},
+      {"HybridSpec", "strategy.hybrid_configs"},
       {"BuildStrategySpec", "strategy.build_strategy"},
       {"ExecutionStrategySpec", "strategy.execution_strategy"},
       {"StrategySpec", "strategy"},

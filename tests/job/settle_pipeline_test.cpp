@@ -32,6 +32,10 @@ TEST_CASE("without numbers, each stage has four micro-batches or a few more") {
 TEST_CASE("the ranks of a pipeline train the same samples") {
   CHECK(replicas_of(job_of(8), 4) == 1);
   CHECK(replicas_of({}, 4) == 4);
+  JobSpec job = job_of(8);
+  job.strategy.hybrid_configs.pp_degree = 2;
+  CHECK(replicas_of(job, 6) == 3);
+  CHECK(stages_of(job.strategy, 6) == 2);
 }
 
 }  // namespace

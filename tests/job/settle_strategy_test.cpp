@@ -285,6 +285,16 @@ TEST_CASE("sharding in one group is not hybrid, and groups have no others inside
   CHECK(settled.strategy.sharding_configs.hybrid_dp);
 }
 
+TEST_CASE("the stages of a pipeline divide the ranks") {
+  StrategySpec strategy;
+  strategy.pipeline = true;
+  strategy.hybrid_configs.pp_degree = 3;
+  CHECK(settle_strategy(strategy, {.all = 6, .of_node = 6}).notes ==
+        Notes{"strategy.fuse_all_reduce_ops is true, taken as false: pipeline is true"});
+  CHECK(complaint_about(strategy, {.all = 4, .of_node = 4}) ==
+        "78 strategy.hybrid_configs.pp_degree is 3, wanted a divisor of the number of ranks, which is 4");
+}
+
 TEST_CASE("a pipeline is refused on GPUs") {
   StrategySpec strategy;
   strategy.pipeline = true;

@@ -107,9 +107,9 @@ inline void run_trainers(job::JobSpec job, int ranks, const RankBody& body) {
 // Steps first to last - 1 of a rank.
 inline void train_steps(TrainedRank& rank, int batch, int first, int last, double rate) {
   for (int step = first; step < last; ++step) {
-    const bool is_shared = rank.trainer.stages() > 1;
-    const StepSamples samples(step, is_shared ? batch : batch * rank.communicator.size());
-    rank.trainer.step(samples.part(is_shared ? 0 : batch * rank.communicator.rank()), rate);
+    const int stages = rank.trainer.stages();
+    const StepSamples samples(step, batch * rank.communicator.size() / stages);
+    rank.trainer.step(samples.part(batch * (rank.communicator.rank() / stages)), rate);
   }
 }
 

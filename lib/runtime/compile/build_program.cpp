@@ -70,7 +70,7 @@ PassContext make_context(const Recipe& recipe, int batch) {
           .device_ops = recipe.settings.device_ops,
           .messages = recipe.settings.messages,
           .share_of_step = static_cast<double>(batch) / static_cast<double>(recipe.shares.samples),
-          .stages = recipe.job.strategy.pipeline ? recipe.settings.world_size : 1};
+          .stages = job::stages_of(recipe.job.strategy, recipe.settings.world_size)};
 }
 
 // The training program of the ranks with the smallest share of a step, without a device; without ops if all shares are equal.
@@ -90,7 +90,7 @@ Programs compile(const job::JobSpec& whole_job, const ModelFacts& facts, const O
   job::JobSpec job = whole_job;
   job::MicroBatches micro_batches;
   if (job.strategy.pipeline) {
-    micro_batches = job::micro_batches_of(whole_job, settings.world_size);
+    micro_batches = job::micro_batches_of(whole_job, job::stages_of(job.strategy, settings.world_size));
     job.data.batch_size = micro_batches.size;
   }
   const Recipe recipe = {job, facts, ops, settings, job::plan_shares(job, settings.world_size)};

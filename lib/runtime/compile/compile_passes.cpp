@@ -154,7 +154,8 @@ void cut_stages(Compilation& compilation) {
 
 void keep_own_stage(Compilation& compilation) {
   const job::StrategySpec& strategy = compilation.context.strategy;
-  const PipelinePlace place = {compilation.target->communicator.rank(), compilation.context.stages};
+  const int stages = compilation.context.stages;
+  const PipelinePlace place = {compilation.target->communicator.rank() % stages, stages};
   compilation.whole = std::move(compilation.training);
   compilation.training =
       stage_program(compilation.whole, {.place = place,

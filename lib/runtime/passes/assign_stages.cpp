@@ -40,6 +40,7 @@ class Assignment {
     std::vector<Op> ops;
     for (Op& op : program_.ops) {
       if (op.role == Role::backward) give(op, backward_stage(op));
+      if (op.role == Role::communication) set_owner(op, stage_of_parameter(op));  // sums over replicas
       if (op.role != Role::optimize) {
         ops.push_back(std::move(op));
         continue;

@@ -88,8 +88,10 @@ int communicator_for(Act act, const PipelinePlace& place) {
   }
 }
 
-int communicator_of_all(const PipelinePlace& place) {
+int communicator_of_stages(const PipelinePlace& place) {
   return (place.is_first() ? 0 : 2) + (place.is_last() ? 0 : 2);
 }
+
+int communicator_of_replicas(const PipelinePlace& place) { return communicator_of_stages(place) + 1; }
 
 }  // namespace fleetrun::runtime

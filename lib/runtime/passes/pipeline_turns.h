@@ -37,6 +37,8 @@ std::vector<Turn> plan_evaluation(const PipelinePlace& place);
 // Two neighbours have a communicator for each direction. A stage counts its own from 0: first those to the stage before it, values before
 // gradients, then those to the stage after it.
 int communicator_for(Act act, const PipelinePlace& place);
-int communicator_of_all(const PipelinePlace& place);  // of all stages; it comes after those
+int communicator_of_stages(const PipelinePlace& place);  // of all stages of a pipeline; it comes after those
+int communicator_of_replicas(
+    const PipelinePlace& place);  // of the ranks that have this stage; it is the last one
 
 }  // namespace fleetrun::runtime

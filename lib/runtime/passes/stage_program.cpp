@@ -41,6 +41,7 @@ class StageBuilder {
 
   Program build(const std::vector<Turn>& turns) {
     for (const Turn& turn : turns) take(turn);
+    add_sums_over_replicas();
     find_sums_over_stages();
     add_own(Role::optimize, kNone);
     for (const ValueId id : whole_.fetches) add_fetch(id);
@@ -102,6 +103,19 @@ class StageBuilder {
     }
   }
 
+  // Of whole gradients, when all micro-batches are done.
+  void add_sums_over_replicas() {
+    for (Op op : whole_.ops) {
+      if (op.role != Role::communication || owner_of(op) != plan_.place.stage) continue;
+      for (std::vector<ValueId>* ids : {&op.inputs, &op.outputs})
+        for (ValueId& id : *ids) id = mapped(id, kNone);
+      op.after.clear();
+      set_owner(op, kNone);
+      set_communicator(op, communicator_of_replicas(plan_.place));
+      program_.ops.push_back(std::move(op));
+    }
+  }
+
   // What several stages update in place, such as the norms of the gradients, is summed before another op reads it.
   void find_sums_over_stages() {
     std::map<ValueId, std::set<int>> writers;
@@ -123,7 +137,7 @@ class StageBuilder {
                 .outputs = {value},
                 .attributes = {{"op", std::string("sum")}},
                 .role = Role::communication};
-      set_communicator(sum, communicator_of_all(plan_.place));
+      set_communicator(sum, communicator_of_stages(plan_.place));
       program_.ops.push_back(std::move(sum));
     }
   }
@@ -132,6 +146,7 @@ class StageBuilder {
     for (std::vector<ValueId>* ids : {&op.inputs, &op.outputs})
       for (ValueId& id : *ids) id = mapped(id, micro_batch);
     adjust(op, micro_batch);
+    set_owner(op, kNone);  // within the stage all ops are its own
     const std::vector<ValueId> outputs = op.outputs;
     push(std::move(op));
     if (plan_.micro_batches == 1) return;

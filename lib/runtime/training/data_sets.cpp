@@ -10,8 +10,9 @@ namespace {
 // ranks must find them.
 LoaderOptions of_rank(LoaderOptions options, const job::JobSpec& job, const RankEnv& env) {
   options.world = job::replicas_of(job, env.world_size);
-  options.rank = env.rank % options.world;
-  const bool is_later_stage = job.strategy.pipeline && env.rank > 0;
+  const int stages = job::stages_of(job.strategy, env.world_size);
+  options.rank = env.rank / stages;
+  const bool is_later_stage = env.rank % stages > 0;
   options.images = !is_later_stage || job.data.bad_sample == job::BadSample::skip;
   return options;
 }

@@ -50,7 +50,8 @@ void print_loss_scale(Run& run) {
 void fetch(Run& run) {
   run.scores.train = run.trainer.score();
   run.page.loss = run.scores.train.loss;
-  const int scored = run.trainer.stages() > 1 ? run.trainer.stages() - 1 : run.world.env.rank;
+  const int stages = run.trainer.stages();
+  const int scored = stages > 1 ? stages - 1 : run.world.env.rank;
   if (!std::isfinite(run.scores.train.loss))
     stop_without_numbers(run, fmt::format("the loss of rank {}", scored), run.scores.train.loss);
   print_loss_scale(run);
@@ -104,7 +105,7 @@ void advance(Run& run, double speed) {
 void compare_weights(Run& run) {
   const int every = run.job.train.check_weights_every;
   const std::int64_t steps = run.progress.state.steps;
-  if (every <= 0 || steps % every != 0 || run.replicas() == 1) return;
+  if (every <= 0 || steps % every != 0 || run.is_alone() || run.job.strategy.pipeline) return;
   book(run, TimeUse::communication,
        [&] { check_replicas(run.trainer.fingerprint(), steps, *run.world.communicator); });
 }

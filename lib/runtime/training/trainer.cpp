@@ -24,17 +24,16 @@ namespace {
 constexpr std::size_t kMebibyte = 1 << 20;
 
 // Ranks drop different values of their different samples.
-std::uint64_t seed_of_rank(const job::JobSpec& job, int rank) {
-  return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(rank) << 32U);
+std::uint64_t seed_of_replica(const job::JobSpec& job, int replica) {
+  return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(replica) << 32U);
 }
 
-ExecutorOptions executor_options(const job::JobSpec& job, int rank, int threads) {
-  const bool has_own_samples = !job.strategy.pipeline;
+ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads) {
   const int in_flight = job.strategy.execution_strategy.num_threads;
   return {.threads = in_flight,
           .team = std::max(1, threads / in_flight),
           .wait_for_collectives = job.strategy.sync_nccl_allreduce && !job.strategy.pipeline,
-          .seed = seed_of_rank(job, has_own_samples ? rank : 0),
+          .seed = seed_of_replica(job, replica),
           .share_in_place = job.strategy.build_strategy.enable_inplace,
           .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
           .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
@@ -103,12 +102,13 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                  const Communicators& communicators, int threads, Timeline* timeline,
                  const PassWatcher& watcher)
     : communicator_(communicators.flat),
-      stages_(job.strategy.pipeline ? communicator_.size() : 1),
+      same_layers_(*communicators.same_layers),
+      stages_(job::stages_of(job.strategy, communicator_.size())),
       micro_batches_(job.strategy.pipeline ? job::micro_batches_of(job, stages_)
                                            : job::MicroBatches{job.data.batch_size, 1}),
       facts_(facts) {
   const OpTable& ops = all_ops();
-  ExecutorOptions options = executor_options(job, communicator_.rank(), threads);
+  ExecutorOptions options = executor_options(job, communicator_.rank() / stages_, threads);
   options.team = team_within_limit(options.team, device, pass_messages_);
   device.enter_thread(options.team);  // layouts may depend on the team
 
@@ -154,10 +154,8 @@ void Trainer::start_weights(const job::JobSpec& job) {
 }
 
 void Trainer::share_parameters() {
-  if (stages_ == 1)
-    storage_->broadcast(communicator_, 0);
-  else
-    share_common_states();
+  storage_->broadcast(same_layers_, 0);
+  if (stages_ > 1) share_common_states();
   for (const auto& [weight, snapshot] : snapshots_of(whole_))
     storage_->write(whole_.value(snapshot).name, storage_->read(whole_.value(weight).name));
 }
@@ -208,19 +206,20 @@ void Trainer::share_common_states() {
 }
 
 void Trainer::share_statistics() {
-  if (communicator_.size() == 1 || stages_ > 1) return;
+  if (same_layers_.size() == 1) return;
+  const Program& program = training_->program();
   std::vector<float> packed;
-  for (const ValueId id : running_statistics_of(whole_)) {
-    const std::vector<float> values = storage_->read(whole_.value(id).name);
+  for (const ValueId id : running_statistics_of(program)) {
+    const std::vector<float> values = storage_->read(program.value(id).name);
     packed.insert(packed.end(), values.begin(), values.end());
   }
   if (packed.empty()) return;
-  communicator_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
-  if (communicator_.rank() == 0) return;
+  same_layers_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
+  if (same_layers_.rank() == 0) return;
   auto next = packed.begin();
-  for (const ValueId id : running_statistics_of(whole_)) {
-    const auto end = next + count_of(whole_.value(id).shape);
-    storage_->write(whole_.value(id).name, {next, end});
+  for (const ValueId id : running_statistics_of(program)) {
+    const auto end = next + count_of(program.value(id).shape);
+    storage_->write(program.value(id).name, {next, end});
     next = end;
   }
 }
@@ -244,8 +243,7 @@ BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
 
 Score Trainer::score() const {
   std::array<float, 4> sums{};  // of the losses of the micro-batches, then of the hits
-  const bool is_scored = communicator_.rank() + 1 == communicator_.size() || stages_ == 1;
-  for (int i = 0; i < micro_batches_.count && is_scored; ++i) {
+  for (int i = 0; i < micro_batches_.count && is_last_stage(); ++i) {
     const auto fetched = [&](const char* name) {
       return static_cast<const float*>(training_->fetch(name_in_micro_batch(name, i, micro_batches_.count)));
     };
@@ -273,7 +271,7 @@ void Trainer::evaluate(const BatchView& batch) {
 void Trainer::evaluate_some(const BatchView& samples) {
   bind_samples(*evaluation_, samples, [](const char* feed) { return std::string(feed); });
   evaluation_->run();
-  if (communicator_.rank() + 1 < stages_) return;
+  if (!is_last_stage()) return;
   const ValueId losses = evaluation_->program().find("losses");
   const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
   const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));

@@ -29,15 +29,19 @@ struct BatchView {
 };
 
 // Which communicator sums what. If there is only one, it sums everything. With strategy.pipeline, `gradients` are those of
-// neighbouring stages (PipelineLinks), then `flat`.
+// PipelineLinks, and `same_layers` is the last of them.
 struct Communicators {
   comm::Communicator& flat;                    // parameters and scores
   std::vector<comm::Communicator*> gradients;  // communicator_count() of them, by number (settle_strategy.h)
+  comm::Communicator* same_layers;             // of the ranks that have the same parameters
 
   Communicators(comm::Communicator& only)
-      : flat(only), gradients({&only}) {}  // NOLINT: stands for such a set
-  Communicators(comm::Communicator& flat_one, std::vector<comm::Communicator*> of_gradients)
-      : flat(flat_one), gradients(std::move(of_gradients)) {}
+      : flat(only), gradients({&only}), same_layers(&only) {}  // NOLINT: stands for such a set
+  Communicators(comm::Communicator& flat_one, std::vector<comm::Communicator*> of_gradients,
+                comm::Communicator* of_same_layers = nullptr)
+      : flat(flat_one),
+        gradients(std::move(of_gradients)),
+        same_layers(of_same_layers != nullptr ? of_same_layers : &flat) {}
 };
 
 // Sums over the batches of an evaluation so far.
@@ -63,7 +67,7 @@ class Trainer {
   // states, with owners.
   const Program& whole_program() const { return whole_; }
 
-  // With strategy.pipeline each rank has a stage of the model, and the last one has the scores.
+  // With strategy.pipeline each rank has a stage of the model, and the last stage has the scores.
   int stages() const { return stages_; }
 
   // Lines for the user about how the program was made, mostly what the passes did.
@@ -77,7 +81,7 @@ class Trainer {
   // Goes on after `steps` steps, as if this trainer had done them. Call it before the first step.
   void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
 
-  // With strategy.pipeline every rank gets the same batch; only the first needs its images.
+  // The stages of one pipeline get the same batch; only the first needs its images.
   void step(const BatchView& batch, double learning_rate);
   std::vector<OpTime> time_alone(int repeats) { return training_->time_alone(repeats); }
   // Time in which the steps so far only communicated; see Executor.
@@ -116,7 +120,10 @@ class Trainer {
   void evaluate_some(const BatchView& samples);
   BatchView micro_batch(const BatchView& batch, int number) const;
 
+  bool is_last_stage() const { return communicator_.rank() % stages_ == stages_ - 1; }
+
   comm::Communicator& communicator_;
+  comm::Communicator& same_layers_;
   int stages_ = 1;  // 1 without strategy.pipeline
   job::MicroBatches micro_batches_;
   ModelFacts facts_;

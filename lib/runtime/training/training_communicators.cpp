@@ -9,6 +9,7 @@
 
 #include "base/text/plural.h"
 #include "comm/collective/hierarchical.h"
+#include "job/settle_pipeline.h"
 #include "job/settle_strategy.h"
 
 namespace fleetrun::runtime {
@@ -42,7 +43,8 @@ TrainingCommunicators::TrainingCommunicators(const job::StrategySpec& strategy, 
 
 void TrainingCommunicators::make_gradients(const job::StrategySpec& strategy, const std::string& prefix) {
   const comm::Party all = world_.party();
-  if (strategy.pipeline) add_links(prefix);
+  same_layers_ = flat_;
+  if (strategy.pipeline) add_links(job::stages_of(strategy, all.size), prefix);
   const bool in_groups = strategy.use_hierarchical_allreduce.value_or(false);
   if (!in_groups && !strategy.pipeline) of_gradients_.push_back(flat_);
   for (int i = static_cast<int>(of_gradients_.size()); i < strategy.nccl_comm_num; ++i) {
@@ -86,18 +88,18 @@ TrainingCommunicators::~TrainingCommunicators() {
   std::move(made_.begin(), made_.end(), std::back_inserter(world_.left_connected));
 }
 
-void TrainingCommunicators::add_links(const std::string& prefix) {
-  const auto make = [&](const comm::Party& party, int number) {
+void TrainingCommunicators::add_links(int stages, const std::string& prefix) {
+  const auto make = [&](const comm::Party& party, int number, const std::string& name) {
     auto of_device = device_.make_communicator(party, number);
-    return of_device ? std::move(of_device) : world_.more(party, prefix + "0");
+    return of_device ? std::move(of_device) : world_.more(party, prefix + name);
   };
-  links_ = std::make_unique<PipelineLinks>(world_.party(), make);
+  links_ = std::make_unique<PipelineLinks>(world_.party(), stages, make);
   for (PipelineLink& link : links_->take()) {
     of_gradients_.push_back(link.communicator.get());
     names_of_links_.push_back(link.name);
     made_.push_back({nullptr, std::move(link.communicator)});
   }
-  of_gradients_.push_back(flat_);  // for what all stages sum
+  same_layers_ = of_gradients_.back();
 }
 
 void TrainingCommunicators::record_in(FlightRecords& records) const {

@@ -28,12 +28,12 @@ class TrainingCommunicators {
   TrainingCommunicators(const TrainingCommunicators&) = delete;
   TrainingCommunicators& operator=(const TrainingCommunicators&) = delete;
 
-  Communicators all() const { return {*flat_, of_gradients_}; }
+  Communicators all() const { return {*flat_, of_gradients_, same_layers_}; }
 
  private:
   void make_gradients(const job::StrategySpec& strategy, const std::string& prefix);
   void add_groups(const job::StrategySpec& strategy, const std::string& prefix);
-  void add_links(const std::string& prefix);
+  void add_links(int stages, const std::string& prefix);
   void record_in(FlightRecords& records) const;
 
   comm::World& world_;
@@ -42,6 +42,7 @@ class TrainingCommunicators {
   std::vector<std::string> names_of_links_;
   std::vector<comm::Circle> made_;  // those of all ranks have no store of their own
   comm::Communicator* flat_ = nullptr;
+  comm::Communicator* same_layers_ = nullptr;
   std::vector<comm::Communicator*> of_gradients_;
 };
 

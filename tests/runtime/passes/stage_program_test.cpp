@@ -59,40 +59,38 @@ std::string text_of_stage(int stage, int micro_batches) {
 }
 
 TEST_CASE("the first stage sends values, receives gradients, and updates with their sum") {
-  CHECK(
-      text_of_stage(0, 2) ==
-      "fc x=image.m0 w=a.w -> y=a.m0 {owner=0} forward\n"
-      "send x=a.m0 -> {} communication\n"
-      "fc x=image.m1 w=a.w -> y=a.m1 {owner=0} forward after a.m0\n"
-      "send x=a.m1 -> {} communication\n"
-      "recv -> x=a@GRAD.m0 {communicator=1; dtype=\"f32\"; shape=[2,4]} communication after a.m1\n"
-      "fc_grad_weights x=image.m0 dy=a@GRAD.m0 -> dw=a.w@GRAD.m0 {owner=0} backward after a.m1,a@GRAD.m0\n"
-      "recv -> x=a@GRAD.m1 {communicator=1; dtype=\"f32\"; shape=[2,4]} communication after a.w@GRAD.m0\n"
-      "fc_grad_weights x=image.m1 dy=a@GRAD.m1 -> dw=a.w@GRAD.m1 {owner=0} backward after "
-      "a.w@GRAD.m0,a@GRAD.m1\n"
-      "elementwise_add x=a.w@GRAD.m0 y=a.w@GRAD.m1 -> sum=a.w@GRAD {} backward after a.w@GRAD.m1\n"
-      "sgd param=a.w grad=a.w@GRAD learning_rate=rate -> param=a.w {owner=0; weight_decay=0} optimize after "
-      "a.w@GRAD\n");
+  CHECK(text_of_stage(0, 2) ==
+        "fc x=image.m0 w=a.w -> y=a.m0 {} forward\n"
+        "send x=a.m0 -> {} communication\n"
+        "fc x=image.m1 w=a.w -> y=a.m1 {} forward after a.m0\n"
+        "send x=a.m1 -> {} communication\n"
+        "recv -> x=a@GRAD.m0 {communicator=1; dtype=\"f32\"; shape=[2,4]} communication after a.m1\n"
+        "fc_grad_weights x=image.m0 dy=a@GRAD.m0 -> dw=a.w@GRAD.m0 {} backward after a.m1,a@GRAD.m0\n"
+        "recv -> x=a@GRAD.m1 {communicator=1; dtype=\"f32\"; shape=[2,4]} communication after a.w@GRAD.m0\n"
+        "fc_grad_weights x=image.m1 dy=a@GRAD.m1 -> dw=a.w@GRAD.m1 {} backward after "
+        "a.w@GRAD.m0,a@GRAD.m1\n"
+        "elementwise_add x=a.w@GRAD.m0 y=a.w@GRAD.m1 -> sum=a.w@GRAD {} backward after a.w@GRAD.m1\n"
+        "sgd param=a.w grad=a.w@GRAD learning_rate=rate -> param=a.w {weight_decay=0} optimize after "
+        "a.w@GRAD\n");
 }
 
 TEST_CASE("the last stage receives values, sends gradients, and has the results") {
-  CHECK(
-      text_of_stage(1, 2) ==
-      "fetch b.m0\n"
-      "fetch b.m1\n"
-      "recv -> x=a.m0 {dtype=\"f32\"; shape=[2,4]} communication\n"
-      "fc x=a.m0 w=b.w -> y=b.m0 {owner=1} forward after a.m0\n"
-      "fc_grad_input dy=d.m0 w=b.w -> dx=a@GRAD.m0 {input_shape=[2,4]; owner=1} backward after b.m0\n"
-      "fc_grad_weights x=a.m0 dy=d.m0 -> dw=b.w@GRAD.m0 {owner=1} backward after a@GRAD.m0\n"
-      "recv -> x=a.m1 {dtype=\"f32\"; shape=[2,4]} communication after b.w@GRAD.m0\n"
-      "send x=a@GRAD.m0 -> {communicator=1} communication\n"
-      "fc x=a.m1 w=b.w -> y=b.m1 {owner=1} forward after b.w@GRAD.m0,a.m1\n"
-      "fc_grad_input dy=d.m1 w=b.w -> dx=a@GRAD.m1 {input_shape=[2,4]; owner=1} backward after b.m1\n"
-      "fc_grad_weights x=a.m1 dy=d.m1 -> dw=b.w@GRAD.m1 {owner=1} backward after a@GRAD.m1\n"
-      "elementwise_add x=b.w@GRAD.m0 y=b.w@GRAD.m1 -> sum=b.w@GRAD {} backward after b.w@GRAD.m1\n"
-      "send x=a@GRAD.m1 -> {communicator=1} communication\n"
-      "sgd param=b.w grad=b.w@GRAD learning_rate=rate -> param=b.w {owner=1; weight_decay=0} optimize after "
-      "b.w@GRAD\n");
+  CHECK(text_of_stage(1, 2) ==
+        "fetch b.m0\n"
+        "fetch b.m1\n"
+        "recv -> x=a.m0 {dtype=\"f32\"; shape=[2,4]} communication\n"
+        "fc x=a.m0 w=b.w -> y=b.m0 {} forward after a.m0\n"
+        "fc_grad_input dy=d.m0 w=b.w -> dx=a@GRAD.m0 {input_shape=[2,4]} backward after b.m0\n"
+        "fc_grad_weights x=a.m0 dy=d.m0 -> dw=b.w@GRAD.m0 {} backward after a@GRAD.m0\n"
+        "recv -> x=a.m1 {dtype=\"f32\"; shape=[2,4]} communication after b.w@GRAD.m0\n"
+        "send x=a@GRAD.m0 -> {communicator=1} communication\n"
+        "fc x=a.m1 w=b.w -> y=b.m1 {} forward after b.w@GRAD.m0,a.m1\n"
+        "fc_grad_input dy=d.m1 w=b.w -> dx=a@GRAD.m1 {input_shape=[2,4]} backward after b.m1\n"
+        "fc_grad_weights x=a.m1 dy=d.m1 -> dw=b.w@GRAD.m1 {} backward after a@GRAD.m1\n"
+        "elementwise_add x=b.w@GRAD.m0 y=b.w@GRAD.m1 -> sum=b.w@GRAD {} backward after b.w@GRAD.m1\n"
+        "send x=a@GRAD.m1 -> {communicator=1} communication\n"
+        "sgd param=b.w grad=b.w@GRAD learning_rate=rate -> param=b.w {weight_decay=0} optimize after "
+        "b.w@GRAD\n");
 }
 
 TEST_CASE("the forward part is cut where the more expensive of two stages is the cheapest") {

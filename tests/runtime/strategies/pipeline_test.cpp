@@ -101,6 +101,20 @@ TEST_CASE("a pipeline takes the statistics of batch norms from micro-batches, as
   }
 }
 
+TEST_CASE("replicas of a pipeline learn what one rank learns from the batches of all of them") {
+  job::JobSpec job = job_of(job::ModelName::lenet);
+  const int steps = 10, batch = kBatch / 2;
+  const PlainTensors plain = train(job, 1, kBatch, steps);
+  job.data.batch_size = batch;
+  for (const auto& [ranks, stages] : {std::pair{4, 2}, {6, 3}, {2, 1}}) {
+    CAPTURE(ranks);
+    job.strategy.hybrid_configs.pp_degree = stages;
+    for (const int micro_batches : {1, 4})
+      if (ranks / stages == 2)
+        CHECK(distance(train(in_stages(job, micro_batches), ranks, batch, steps), plain) < 1e-5);
+  }
+}
+
 TEST_CASE("both orders of a pipeline learn the same bits") {
   job::JobSpec job = in_stages(job_of(job::ModelName::lenet), 8);
   const PlainTensors one_by_one = train(job, 4, kBatch, 5);
@@ -247,6 +261,16 @@ TEST_CASE("a pipeline goes on from a checkpoint to the same bits, in any number 
   const Found whole = train_and_save(job, 3, nullptr);
   CHECK(is_same(train_and_save(job, 3, &whole.saved).last, whole.last));
   CHECK(is_same(train_and_save(job, 2, &whole.saved).last, whole.last));
+}
+
+TEST_CASE("replicas of a pipeline go on from a checkpoint to the same bits") {
+  job::JobSpec job = in_stages(job_of(job::ModelName::lenet), 4);
+  job.strategy.hybrid_configs.pp_degree = 2;
+  job.model.dropout = 0.25;
+  job.optimizer.name = job::OptimizerName::adam;
+  job.optimizer.ema_decay = 0.5;
+  const Found whole = train_and_save(job, 4, nullptr);
+  CHECK(is_same(train_and_save(job, 4, &whole.saved).last, whole.last));
 }
 
 // Of the first of 3 stages.
