@@ -111,7 +111,9 @@ World join_alone(const RankEnv& env) {
 
 World join_store(const RankEnv& env, Deadline deadline) {
   const RunKey key = read_run_key(env.key_fd);
-  auto store = std::make_unique<StoreClient>(env.store, key, identity_of(env), deadline);
+  // Ends before the others stop waiting for us, so that the first failure of the run names what this rank cannot reach.
+  const Deadline connecting(deadline.remaining() * 9 / 10);
+  auto store = std::make_unique<StoreClient>(env.store, key, identity_of(env), connecting);
   const Party party = {*store, env.rank, env.world_size};
   std::vector<std::string> hosts;
   if (env.world_size > 1) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,6 +18,7 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "comm/gloo/mesh_state.h"
 
 namespace fleetrun::comm {
 namespace {
@@ -29,40 +32,67 @@ constexpr milliseconds kFirstPause = milliseconds(100);
 // Gloo multiplies the timeout of its context by this while it waits for a connection.
 constexpr int kGlooConnectFactor = 5;
 constexpr std::uint8_t kProofSlotPrefix = 0x70;  // Gloo's own collectives use 0x01 to 0x08
-const std::string kProven = "proven";
+// Enough for a sound network where the time for joining is nearly over.
+constexpr milliseconds kShortestTry = std::chrono::seconds(1);
 
-// Gloo's addresses go through our authenticated store, under a name of their own.
+// Gloo's addresses go through our authenticated store, under a name of their own. Each rank sets its own, then gets those of one rank after
+// the other, and connects with each before it gets the next.
 class PrefixedStore : public gloo::rendezvous::Store {
  public:
-  PrefixedStore(comm::Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
+  PrefixedStore(const Party& party, std::string prefix, Deadline deadline)
+      : store_(party.store),
+        rank_(party.rank),
+        size_(party.size),
+        prefix_(std::move(prefix)),
+        deadline_(deadline) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
+    own_ends_ = data;
     store_.set(prefix_ + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = store_.get(prefix_ + key, Deadline(kTryDeadline));
-    return {value.begin(), value.end()};
+    const std::string value = store_.get(prefix_ + key, deadline_);
+    const int peer = std::stoi(key);
+    const std::vector<char> ends(value.begin(), value.end());
+    connecting_ = MissingLink{peer, end_for(peer, own_ends_, rank_), end_for(rank_, ends, peer)};
+    return ends;
   }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, kTryDeadline); }
+  void wait(const std::vector<std::string>& keys) override { wait(keys, deadline_.remaining()); }
   void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
     const Deadline deadline(timeout);
+    connecting_.reset();
     for (const std::string& key : keys) store_.get(prefix_ + key, deadline);
   }
 
+  const std::optional<MissingLink>& connecting() const { return connecting_; }
+  void note_connected() { connecting_.reset(); }
+
  private:
+  // Of `rank`, among the ends that `owner` has for all others; "" if they are not what we expect.
+  std::string end_for(int rank, const std::vector<char>& ends, int owner) const {
+    const std::size_t bytes = ends.size() / static_cast<std::size_t>(std::max(size_ - 1, 1));
+    const auto place =
+        static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank - (rank > owner ? 1 : 0)) * bytes);
+    return describe_end({ends.begin() + place, ends.begin() + place + static_cast<std::ptrdiff_t>(bytes)});
+  }
+
   comm::Store& store_;
+  const int rank_, size_;
   const std::string prefix_;
+  const Deadline deadline_;
+  std::vector<char> own_ends_;
+  std::optional<MissingLink> connecting_;  // what Gloo is about to connect
 };
 
-std::shared_ptr<gloo::Context> connect_all(const MeshOptions& options, const std::string& prefix,
-                                           GlooWatch& watch, Deadline deadline) {
+std::shared_ptr<gloo::Context> connect_all(const MeshOptions& options, PrefixedStore& store, GlooWatch& watch,
+                                           Deadline deadline) {
   gloo::transport::tcp::attr attributes;
   attributes.hostname = options.address;
   auto device = watch.device(gloo::transport::tcp::CreateDevice(attributes));
   auto context = std::make_shared<gloo::rendezvous::Context>(options.party.rank, options.party.size);
   context->setTimeout(std::max(deadline.remaining() / kGlooConnectFactor, milliseconds(1)));
-  PrefixedStore store(options.party.store, prefix);
   context->connectFullMesh(store, device);
+  store.note_connected();
   return context;
 }
 
@@ -134,40 +164,71 @@ std::vector<std::string> ends_of_peers(gloo::Context& context, Deadline deadline
 
 struct Try {
   Mesh mesh;
-  std::string state;  // kProven, or why not
+  MeshState state;
 };
 
-Try try_mesh(const MeshOptions& options, const std::string& prefix) {
+// Gloo names its own source files, and ports with their bytes in another order.
+std::string why_no_connection(const std::string& gloo_says, Deadline deadline) {
+  if (gloo_says.find("imeout") != std::string::npos)
+    return fmt::format("no answer in {:g} s", deadline.total_seconds());
+  const std::size_t colon = gloo_says.rfind(": ");
+  return colon == std::string::npos ? gloo_says : gloo_says.substr(colon + 2);
+}
+
+Try try_mesh(const MeshOptions& options, const std::string& prefix, milliseconds time) {
   Try made;
+  const Deadline deadline(time);
+  PrefixedStore store(options.party, prefix, deadline);
   try {
-    const Deadline deadline(kTryDeadline);
     made.mesh.watch = std::make_shared<GlooWatch>();
-    made.mesh.context = connect_all(options, prefix, *made.mesh.watch, deadline);
+    made.mesh.context = connect_all(options, store, *made.mesh.watch, deadline);
     prove(options, *made.mesh.context, deadline);
     made.mesh.watch->begin(*made.mesh.context, ends_of_peers(*made.mesh.context, deadline));
-    made.state = kProven;
+    made.state.proven = true;
   } catch (const std::exception& error) {  // Gloo's, the store's or our own: each ends this try
-    made.state = error.what();
+    made.state.missing = store.connecting();
+    made.state.why = made.state.missing ? why_no_connection(error.what(), deadline) : error.what();
   }
   return made;
+}
+
+// Once all ranks have begun a try, each ends it after this time at the latest, and says how it ended.
+milliseconds time_for_answers(milliseconds time) { return 2 * time + kShortestTry; }
+
+std::vector<MeshState> swap_states(const Party& party, const std::string& name, const MeshState& ours,
+                                   Deadline deadline) {
+  std::vector<MeshState> states;
+  for (const std::string& state : exchange(party, name, pack(ours), deadline))
+    states.push_back(unpack_mesh_state(state));
+  return states;
+}
+
+// Nobody's clock for connecting runs before all are here. `problem`: of the last try, which says more than who is late for this one.
+void meet(const MeshOptions& options, const std::string& name, const std::string& problem,
+          Deadline deadline) {
+  try {
+    exchange(options.party, name, "", deadline);
+  } catch (const Error&) {
+    if (problem.empty() || !deadline.passed()) throw;
+    throw Error(ErrorKind::temporary, fmt::format("rank {}: {}", options.party.name(), problem));
+  }
 }
 
 }  // namespace
 
 Mesh connect_mesh(const MeshOptions& options, Deadline deadline) {
+  const std::string who = fmt::format("rank {}", options.party.name());
+  std::string problem;
   for (int round = 1;; ++round) {
     const std::string name = fmt::format("gloo {} mesh {}", options.name, round);
-    // Nobody's clock for connecting runs before all are here.
-    exchange(options.party, name + " start", "", deadline);
-    Try made = try_mesh(options, name + "/");
-    const std::vector<std::string> states = exchange(options.party, name + " end", made.state, deadline);
-    const auto unproven =
-        std::find_if(states.begin(), states.end(), [](auto& state) { return state != kProven; });
-    if (unproven == states.end()) return std::move(made.mesh);
-    const int unproven_rank = static_cast<int>(unproven - states.begin());
-    const std::string problem = fmt::format("connecting with the others, try {}: rank {} says: {}", round,
-                                            options.party.name_of(unproven_rank), *unproven);
-    const std::string who = fmt::format("rank {}", options.party.name());
+    meet(options, name + " start", problem, deadline);
+    const milliseconds time = std::clamp(deadline.remaining(), kShortestTry, kTryDeadline);
+    Try made = try_mesh(options, name + "/", time);
+    const auto states = swap_states(options.party, name + " end", made.state,
+                                    Deadline(std::max(deadline.remaining(), time_for_answers(time))));
+    const std::optional<std::string> found = describe_problem(states, options.party);
+    if (!found) return std::move(made.mesh);
+    problem = fmt::format("connecting with the others, try {}: {}", round, *found);
     std::this_thread::sleep_for(std::min(kFirstPause * (1 << std::min(round - 1, 5)), deadline.remaining()));
     if (deadline.passed()) throw Error(ErrorKind::temporary, fmt::format("{}: {}", who, problem));
     if (options.party.rank == 0) log_line(who, problem + "; trying again");

@@ -159,15 +159,6 @@ std::optional<Ends> ends_of(int fd) {
   return Ends{ours->endpoint().describe(), theirs->endpoint().describe()};
 }
 
-// Gloo's bytes of an address begin with that of the kernel. (As text it has the port's bytes in another order.)
-std::string own_end(const transport::Pair& pair) {
-  const std::vector<char> bytes = pair.address().bytes();
-  sockaddr_storage storage{};
-  std::memcpy(&storage, bytes.data(), std::min(bytes.size(), sizeof storage));
-  const auto address = SocketAddress::from(reinterpret_cast<const sockaddr&>(storage));
-  return address ? address->endpoint().describe() : "";
-}
-
 // Whether Gloo has not read everything yet: a peer that has gone may have sent all it owed.
 bool has_bytes(int fd) {
   int count = 0;
@@ -191,10 +182,19 @@ std::shared_ptr<transport::Device> GlooWatch::device(std::shared_ptr<transport::
   return std::make_shared<WatchedDevice>(*this, std::move(inner));
 }
 
+// Gloo's bytes of an address begin with that of the kernel. (As text it has the port's bytes in another order.)
+std::string describe_end(const std::vector<char>& bytes) {
+  sockaddr_storage storage{};
+  std::memcpy(&storage, bytes.data(), std::min(bytes.size(), sizeof storage));
+  const auto address = SocketAddress::from(reinterpret_cast<const sockaddr&>(storage));
+  return address ? address->endpoint().describe() : "";
+}
+
 std::vector<std::string> own_ends(gloo::Context& context) {
   std::vector<std::string> ends(static_cast<std::size_t>(context.size));
   for (int rank = 0; rank < context.size; ++rank)
-    if (rank != context.rank) ends[static_cast<std::size_t>(rank)] = own_end(*context.getPair(rank));
+    if (rank != context.rank)
+      ends[static_cast<std::size_t>(rank)] = describe_end(context.getPair(rank)->address().bytes());
   return ends;
 }
 

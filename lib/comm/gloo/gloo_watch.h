@@ -24,6 +24,9 @@ namespace fleetrun::comm {
 
 class WakeableBuffer;
 
+// The address in Gloo's bytes, such as "10.0.0.1:4711".
+std::string describe_end(const std::vector<char>& bytes);
+
 // Our end of the connection to each rank, such as "10.0.0.1:4711"; "" for our own rank.
 std::vector<std::string> own_ends(gloo::Context& context);
 

@@ -1,8 +1,12 @@
 #include "comm/rendezvous/store_client.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/log.h"
 
 namespace fleetrun::comm {
 
@@ -12,6 +16,21 @@ namespace {
 
 // The store answers everything but a get at once; this much it may be delayed by a busy machine.
 constexpr auto kReplyDeadline = std::chrono::seconds(30);
+
+constexpr auto kTellAfter = std::chrono::seconds(30);  // a node that is only slow has answered for long
+
+// The other ranks wait for this one and cannot know why, so it says early what it cannot reach.
+Socket connect(const Endpoint& endpoint, const std::string& who, Deadline deadline) {
+  const Deadline first(std::min<std::chrono::milliseconds>(kTellAfter, deadline.remaining()));
+  try {
+    return Socket::connect(endpoint, first);
+  } catch (const Error& error) {
+    if (!first.passed() || deadline.passed()) throw;
+    log_line(who, fmt::format("connecting to the store: {}; trying again for {} s", error.message(),
+                              std::chrono::ceil<std::chrono::seconds>(deadline.remaining()).count()));
+  }
+  return Socket::connect(endpoint, deadline);
+}
 
 // Which request an answer belongs to; 0 for none.
 std::uint32_t id_of(const Message& message) {
@@ -27,7 +46,7 @@ StoreClient::StoreClient(const Endpoint& endpoint, const RunKey& key, const Iden
                          Deadline deadline)
     : identity_(identity),
       socket_(with_context(fmt::format("rank {} connects to the store", identity.rank),
-                           [&] { return Socket::connect(endpoint, deadline); })) {
+                           [&] { return connect(endpoint, who(), deadline); })) {
   with_context(fmt::format("{} joins the store at {}", who(), endpoint.describe()),
                [&] { handshake(key, deadline); });
 }

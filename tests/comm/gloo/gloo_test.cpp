@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -232,6 +233,40 @@ TEST_CASE("gloo: ranks that never came are named when the deadline for joining h
   options.join_deadline = 100ms;
   const Error error = error_of([&] { make_gloo(options); });
   CHECK(error.message() == "rank 1 waited 0.1 s for rank 0, 2, 3 to bring \"gloo 0 mesh 1 start\"");
+}
+
+// Gives ranks 1 and 2 an address of each other at which nobody listens.
+class MisleadingStore : public MemoryStore {
+ public:
+  void set(const std::string& key, const std::string& value) override {
+    const bool is_one = key.ends_with("/1"), is_two = key.ends_with("/2");
+    if (key.find(" mesh ") == std::string::npos || key.starts_with("exchange/") || !(is_one || is_two))
+      return MemoryStore::set(key, value);
+    std::string misled = value;  // for rank 0, then for the other one
+    misled[misled.size() / 2 + offsetof(sockaddr_in, sin_port)] = 0;
+    misled[misled.size() / 2 + offsetof(sockaddr_in, sin_port) + 1] = 1;
+    MemoryStore::set(key, misled);
+  }
+};
+
+TEST_CASE("gloo: two ranks that cannot connect with each other are named by all, with their addresses") {
+  MisleadingStore store;
+  const RunKey key = make_run_key();
+  std::atomic<int> named = 0;
+  testing::run_ranks(3, [&](int rank) {
+    const Error error = error_of([&] {
+      make_gloo({.party = {store, rank, 3}, .key = key, .join_deadline = 1s, .collective_deadline = 20s});
+    });
+    const std::string& words = error.message();
+    CAPTURE(words);
+    if (words.starts_with("rank " + std::to_string(rank) + ": connecting with the others, try ") &&
+        words.find(": no connection between rank 1 at 127.0.0.1:") != std::string::npos &&
+        words.find(" and rank 2 at 127.0.0.1:1: ") != std::string::npos)
+      ++named;
+    else
+      MESSAGE(words);
+  });
+  CHECK(named == 3);
 }
 
 TEST_CASE("gloo: a rank with another key does not get into the mesh") {
