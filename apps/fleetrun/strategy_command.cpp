@@ -1,4 +1,10 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
@@ -7,7 +13,9 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/system/file.h"
+#include "base/system/marked_file.h"
 #include "base/system/standard_output.h"
+#include "base/system/unique_fd.h"
 #include "base/text/printable.h"
 #include "commands.h"
 #include "job/draft.h"
@@ -23,6 +31,8 @@ namespace {
 using job::FieldUse;
 using job::PaddleVersion;
 using Words = std::vector<std::string>;
+
+constexpr mode_t kPermissions = 0777;
 
 Error refuse(const std::string& message) { return {ErrorKind::usage, message, "fleetrun strategy --help"}; }
 
@@ -66,9 +76,48 @@ job::SavedStrategy save_again(const std::string& file, const Words& overrides, c
   return save_strategy_again(document, file, wanted_version(found).value_or(own));
 }
 
-void save(const Words& words, const FoundFlags& found) {
+bool is_saved(int fd, const std::string& path) {
+  try {
+    return job::is_saved_strategy(read_file(fd, path, job::kStrategyBytesLimit));
+  } catch (const Error&) {  // for example, it is too large
+    return false;
+  }
+}
+
+// A link to our stdout, such as /dev/stdout, also where the shell sends that to a file.
+bool is_stdout(const struct stat& facts) {
+  struct stat ours {};
+  return ::fstat(STDOUT_FILENO, &ours) == 0 && facts.st_dev == ours.st_dev && facts.st_ino == ours.st_ino;
+}
+
+void write_to_device(const std::string& path, const std::string& text) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (!fd) throw Error(ErrorKind::create, fmt::format("opening {}: {}", path, describe_errno(errno)));
+  write_all(fd.get(), text, path);
+}
+
+void write_strategy(const std::string& path, const std::string& text) {
+  struct stat facts {};
+  const bool exists = ::stat(path.c_str(), &facts) == 0;
+  if (path == "-" || (exists && is_stdout(facts))) return print_answer(text);
+  if (exists && (S_ISCHR(facts.st_mode) || S_ISFIFO(facts.st_mode))) return write_to_device(path, text);
+  require_ours(
+      path, [&](int fd) { return is_saved(fd, path); }, "choose another name, or move it away");
+  write_file_atomically(path, text);
+  if (exists && ::chmod(path.c_str(), facts.st_mode & kPermissions) != 0)
+    throw Error(ErrorKind::io, fmt::format("setting the permissions of {}: {}", path, describe_errno(errno)));
+}
+
+void check_file_to_write(const Words& words) {
   if (words.size() < 2 || words.back().find('=') != std::string::npos)
     throw refuse("found no file to write, wanted JOB.json OUT.prototxt");
+  if (is_job(words.back()))
+    throw refuse(fmt::format("found {} as the file to write, wanted a strategy file, such as OUT.prototxt",
+                             words.back()));
+}
+
+void save(const Words& words, const FoundFlags& found) {
+  check_file_to_write(words);
   const Words overrides(words.begin() + 1, words.end() - 1);
   const job::SavedStrategy saved = is_job(words.front()) ? save_job(words.front(), overrides, found)
                                                          : save_again(words.front(), overrides, found);
@@ -76,10 +125,7 @@ void save(const Words& words, const FoundFlags& found) {
     throw Error(ErrorKind::config, fmt::format("{}", fmt::join(saved.left_out, "\n")),
                 "--partial leaves such values out; --paddle=2 or --paddle=3 chooses the version");
   for (const std::string& line : saved.left_out) log_line("fleetrun", "warning: left out: " + line);
-  if (words.back() == "-")
-    print_answer(saved.text);
-  else
-    write_file_atomically(words.back(), saved.text);
+  write_strategy(words.back(), saved.text);
 }
 
 // ---- load
@@ -131,12 +177,18 @@ std::string describe(const std::vector<Row>& rows) {
   return text;
 }
 
+// JSON has no inf and nan.
+std::string describe_value(const JsonValue& value) {
+  const bool is_number = value.is(JsonValue::Kind::number);
+  return is_number && !std::isfinite(value.number) ? value.text : to_json(value);
+}
+
 std::string show_document(const std::string& file) {
   const job::StrategyDocument document = read_document(file);
   std::vector<Row> rows;
   for (const job::StrategyField& field : map_fields(document, job::job_keys(), nullptr))
-    rows.push_back(
-        {job::describe_place(file, field.position), field.path, to_json(field.value), describe_use(field)});
+    rows.push_back({job::describe_place(file, field.position), field.path, describe_value(field.value),
+                    describe_use(field)});
   const char* version = document.version == PaddleVersion::paddle_2   ? "PaddlePaddle 2.0"
                         : document.version == PaddleVersion::paddle_3 ? "PaddlePaddle 3"
                                                                       : "PaddlePaddle 2.0 and 3";

@@ -22,7 +22,7 @@ void add_map(const JsonValue& map, const std::string& path, const Draft& draft,
   for (const JsonMember& member : map.members) {
     const std::string below = child_path(path, member.key);
     const std::string origin = describe_place(draft.file, draft.where(below));
-    values.push_back({below, to_json(member.value), origin});
+    values.push_back({below, to_json(member.value), origin, true});
   }
 }
 
@@ -45,7 +45,7 @@ void add_members(const Key& parent, const std::string& path, Draft& draft, std::
     const std::string below = child_path(path, key.name);
     if (key.rules.support == Support::later || !is_used(parent, key, draft.spec)) continue;
     if ((key.present && !key.present(draft.spec)) || is_replaced(key, below, draft)) {
-      values.push_back({below, "null", origin_of_nothing(key)});
+      values.push_back({below, "null", origin_of_nothing(key), false});
     } else if (key.is_object()) {
       add_members(key, below, draft, values);
     } else if (const JsonValue value = key.show(draft.spec);
@@ -53,7 +53,8 @@ void add_members(const Key& parent, const std::string& path, Draft& draft, std::
       add_map(value, below, draft, values);
     } else {
       const bool is_absent = value.is(JsonValue::Kind::null);
-      values.push_back({below, to_json(value), is_absent ? origin_of_nothing(key) : origin_of(below, draft)});
+      values.push_back({below, to_json(value), is_absent ? origin_of_nothing(key) : origin_of(below, draft),
+                        !is_absent && draft.has(below)});
     }
   }
 }

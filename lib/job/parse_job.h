@@ -13,6 +13,7 @@ struct KeyValue {
   std::string value;  // as JSON; null when there is none
   std::string
       origin;  // "default", "job.json:12:5", "command line", "alias strategy.thread_num, job.json:3:4"
+  bool is_set = false;  // in the job file, its strategy file or on the command line
 
   bool operator==(const KeyValue&) const = default;
 };

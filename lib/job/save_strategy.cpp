@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::string_view kBelowStrategy = "strategy.";
 
-bool is_set(const KeyValue& value) { return !value.origin.starts_with("default"); }
-
 std::string section_of(const std::string& path) { return path.substr(0, path.find('.')); }
 
 // The fields of a job, and the key that each comes from.
@@ -31,7 +29,7 @@ class JobFields {
     for (const KeyValue& value : job.values) {
       const std::string section =
           section_of(value.key.substr(std::min(value.key.size(), kBelowStrategy.size())));
-      if (value.key.starts_with(kBelowStrategy) && is_set(value) &&
+      if (value.key.starts_with(kBelowStrategy) && value.is_set &&
           (section == "build_strategy" || section == "execution_strategy"))
         in_full_.insert(section);
     }
@@ -44,7 +42,7 @@ class JobFields {
     SavedStrategy saved = {written.text, {}};
     for (const JsonProblem& problem : written.problems) {
       const auto source = sources_.find(problem.path.substr(0, problem.path.find('[')));
-      if (source != sources_.end() && is_set(*source->second))
+      if (source != sources_.end() && source->second->is_set)
         saved.left_out.push_back(
             fmt::format("{}: {}: {}", source->second->origin, source->second->key, problem.message));
     }
@@ -57,7 +55,7 @@ class JobFields {
     const std::string key = value.key.substr(kBelowStrategy.size());
     const FieldOfKey field = field_of_key(key, setting, version_);
     const bool completes = in_full_.count(section_of(key)) != 0 && section_of(field.path) == section_of(key);
-    if (setting.is(JsonValue::Kind::null) || !(is_set(value) || completes || all)) return;
+    if (setting.is(JsonValue::Kind::null) || !(value.is_set || completes || all)) return;
     put_at(root_, field.path, field.value);
     sources_[field.path] = &value;
   }
@@ -82,6 +80,15 @@ SavedStrategy save_strategy_again(const StrategyDocument& document, const std::s
     saved.left_out.push_back(
         fmt::format("{}: {}: {}", describe_place(file, problem.position), problem.path, problem.message));
   return saved;
+}
+
+bool is_saved_strategy(std::string_view text) {
+  const StrategyDocument document = prototxt_plugin().read(text);
+  const auto is_written_as = [&](PaddleVersion version) {
+    return prototxt_plugin().write(document.root, version, {}).text == text;
+  };
+  return document.problems.empty() &&
+         (is_written_as(PaddleVersion::paddle_2) || is_written_as(PaddleVersion::paddle_3));
 }
 
 }  // namespace fleetrun::job

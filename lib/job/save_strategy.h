@@ -1,6 +1,7 @@
 // Strategies as protobuf text for PaddlePaddle.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/parse_job.h"
@@ -21,5 +22,8 @@ SavedStrategy save_strategy_of(const ParsedJob& job, PaddleVersion version, bool
 // The fields of another strategy file, which may be for the other version.
 SavedStrategy save_strategy_again(const StrategyDocument& document, const std::string& file,
                                   PaddleVersion version);
+
+// Whether the text is exactly what one of these functions gives for some strategy: PaddlePaddle's own form, without comments.
+bool is_saved_strategy(std::string_view text);
 
 }  // namespace fleetrun::job

@@ -24,7 +24,6 @@ using Kind = JsonValue::Kind;
 
 constexpr const char* kFile = "strategy_file";
 constexpr const char* kStrategy = "strategy";
-constexpr std::size_t kBytesLimit = std::size_t{1} << 20;  // far above any file of a strategy
 
 // The path that the job gives, relative to the current folder like that of the job file.
 std::optional<std::string> find_path(const JsonValue& root, const Key& keys, const Draft& draft) {
@@ -93,7 +92,7 @@ JsonValue read_settings(const std::string& path, const JsonValue& root, const Ke
 }  // namespace
 
 StrategyDocument read_strategy_file(const std::string& path) {
-  return prototxt_plugin().read(read_file(path, kBytesLimit));
+  return prototxt_plugin().read(read_file(path, kStrategyBytesLimit));
 }
 
 LoadedStrategy load_strategy_file(const std::string& path) {

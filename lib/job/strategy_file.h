@@ -1,5 +1,6 @@
 // The strategy file of a job: Fleet's DistributedStrategy as protobuf text. Its values hold where the job sets none.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "job/prototxt_plugin.h"
 
 namespace fleetrun::job {
+
+constexpr std::size_t kStrategyBytesLimit = std::size_t{1} << 20;  // far above any file of a strategy
 
 // Throws Error(missing|permission|io) if the file cannot be read, Error(config) if it is no regular file or too large. What is wrong with its
 // content is in the document.

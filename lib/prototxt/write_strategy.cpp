@@ -59,6 +59,13 @@ std::optional<float> small_number(const JsonValue& value) {
   return static_cast<float>(std::clamp(*wide, -kLargest, kLargest));
 }
 
+// Keys have limits such as "above 0" and "above 1", which the rounded number would not keep.
+bool rounds_to_limit(const JsonValue& value) {
+  const auto wide = number(value);
+  const auto narrow = small_number(value);
+  return narrow && (*narrow == 0 || *narrow == 1) && *wide != static_cast<double>(*narrow);
+}
+
 // Where a value goes.
 struct Slot {
   const JsonValue& found;
@@ -170,6 +177,10 @@ class Writer {
       case Field::CPPTYPE_UINT64:
         return put(slot, whole<std::uint64_t>(value), kWhole, &R::SetUInt64, &R::AddUInt64);
       case Field::CPPTYPE_FLOAT:
+        if (rounds_to_limit(value))
+          return report(
+              value, path,
+              fmt::format("found {}, wanted a number that a float does not round to 0 or 1", shown(value)));
         return put(slot, small_number(value), "a number in the range of a float", &R::SetFloat, &R::AddFloat);
       case Field::CPPTYPE_DOUBLE:
         return put(slot, number(value), "a number", &R::SetDouble, &R::AddDouble);

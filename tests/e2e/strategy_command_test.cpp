@@ -1,4 +1,14 @@
 // fleetrun strategy, and jobs with a strategy file: what they print, and how they end.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/system/unique_fd.h"
 #include "e2e/launcher.h"
 
 namespace fleetrun::strategy_command_test {
@@ -25,6 +35,14 @@ TEST_CASE("strategy show lists the fields of a strategy file and what becomes of
       "s.prototxt:2:1  asp            true  not supported by this build\n"
       "s.prototxt:3:1  split_data     true  no change: the value is the default\n"
       "s.prototxt:4:1  elastic        true  no effect: PaddlePaddle does not use it; --nnodes=MIN:MAX makes a run elastic\n");
+}
+
+TEST_CASE("strategy show shows inf and nan as they are in the file") {
+  const Launch launch;
+  launch.folder.write("s.prototxt", "amp_configs { incr_ratio: inf decr_ratio: nan }\n");
+  const std::string out = launch.run_words({"strategy", "show", "s.prototxt"}).out;
+  CHECK(contains(out, "incr_ratio  inf  "));
+  CHECK(contains(out, "decr_ratio  nan  "));
 }
 
 TEST_CASE("strategy show lists the strategy keys of a job") {
@@ -76,6 +94,59 @@ TEST_CASE("strategy save names what the version of PaddlePaddle does not have") 
       "fleetrun: warning: left out: s.prototxt:3:3: execution_strategy.num_threads: "));
   CHECK(launch.folder.read("out.prototxt") == "nccl_comm_num: 2\n");
   CHECK(launch.run_words({"strategy", "save", "s.prototxt", "-"}).out == launch.folder.read("s.prototxt"));
+}
+
+TEST_CASE("strategy save replaces nothing but what it wrote itself") {
+  const Launch launch;
+  launch.folder.write("s.prototxt", "nccl_comm_num: 2  # the nodes have two links\n");
+  launch.folder.write("job.json", kJob);
+  launch.folder.write("list.txt", "milk, bread\n");
+  std::filesystem::create_symlink("list.txt", launch.folder / "link");
+  for (const char* file : {"s.prototxt", "list.txt", "link"}) {
+    CAPTURE(file);
+    const std::string before = launch.folder.read(file);
+    const ChildResult result = launch.run_words({"strategy", "save", "job.json", file});
+    CHECK(result.code == 73);
+    CHECK(result.err == fmt::format("fleetrun: error: {} is in the way: {} that fleetrun did not write\n"
+                                    "  hint: choose another name, or move it away\n",
+                                    file, file == std::string("link") ? "a link" : "a file"));
+    CHECK(launch.folder.read(file) == before);
+  }
+  CHECK(std::filesystem::is_symlink(launch.folder / "link"));
+  CHECK(launch.run_words({"strategy", "save", "job.json", "out"}).code == 0);
+  std::filesystem::permissions(launch.folder / "out", std::filesystem::perms(0604));
+  CHECK(launch.run_words({"strategy", "save", "job.json", "strategy.amp=true", "out"}).code == 0);
+  CHECK(contains(launch.folder.read("out"), "amp: true"));
+  CHECK(std::filesystem::status(launch.folder / "out").permissions() == std::filesystem::perms(0604));
+}
+
+TEST_CASE("strategy save writes no job file, as when the two names are swapped") {
+  const Launch launch;
+  launch.folder.write("s.prototxt", "nccl_comm_num: 2\n");
+  launch.folder.write("job.json", kJob);
+  for (const char* from : {"s.prototxt", "job.json"}) {
+    const ChildResult result = launch.run_words({"strategy", "save", from, "job.json"});
+    CHECK(result.code == 2);
+    CHECK(contains(result.err,
+                   "found job.json as the file to write, wanted a strategy file, such as OUT.prototxt"));
+  }
+  CHECK(launch.folder.read("job.json") == kJob);
+}
+
+TEST_CASE("strategy save writes into a pipe or its stdout, and leaves both what they are") {
+  const Launch launch;
+  launch.folder.write("s.prototxt", "nccl_comm_num: 2\n");
+  const std::string pipe = launch.folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  CHECK(launch.run_words({"strategy", "save", "s.prototxt", "pipe"}).code == 0);
+  std::string text(100, '\0');
+  text.resize(static_cast<std::size_t>(std::max(::read(reader.get(), text.data(), text.size()), ssize_t{0})));
+  CHECK(text == "nccl_comm_num: 2\n");
+  CHECK(std::filesystem::is_fifo(pipe));
+  std::filesystem::create_symlink("/proc/self/fd/1", launch.folder / "stdout");  // as /dev/stdout is
+  CHECK(launch.run_words({"strategy", "save", "s.prototxt", "stdout"}).out == "nccl_comm_num: 2\n");
+  CHECK(std::filesystem::is_symlink(launch.folder / "stdout"));
 }
 
 TEST_CASE("strategy names a bad command line") {

@@ -70,6 +70,11 @@ TEST_CASE("only what the job sets is written") {
         "fuse_grad_size_in_MB: 16\nlast_comm_group_size_MB: 0.25\n");
 }
 
+TEST_CASE("what a job sets is written whatever the name of its file") {
+  const ParsedJob job = parse_job_text(good_job(R"("strategy": {"nccl_comm_num": 2})"), "default.json", {});
+  CHECK(save_strategy_of(job, PaddleVersion::paddle_3, false).text == "nccl_comm_num: 2\n");
+}
+
 TEST_CASE("a build_strategy is written in full, since PaddlePaddle has other defaults") {
   const std::string text = saved(R"({"build_strategy": {"fuse_bn_act_ops": true}})").text;
   CHECK(text.find("  enable_inplace: true\n") != std::string::npos);
@@ -91,6 +96,17 @@ TEST_CASE("values that PaddlePaddle cannot hold are named with their places") {
   CHECK(
       strategy.left_out[2] ==
       "/jobs/a.json:5:72: strategy.fuse_grad_size_in_MB: found 0.5, wanted a whole number in the range of the field");
+}
+
+TEST_CASE("a value that a float rounds to a limit of its key is named, not written") {
+  const SavedStrategy strategy = saved(
+      R"({"lars_configs": {"lars_coeff": 1e-50}, "amp_configs": {"incr_ratio": 1.00000000001, "decr_ratio": 0.1}})");
+  CHECK(strategy.text == "amp_configs {\n  decr_ratio: 0.1\n}\nlars_configs {\n}\n");
+  REQUIRE(strategy.left_out.size() == 2);
+  CHECK(strategy.left_out[0].ends_with(
+      "strategy.amp_configs.incr_ratio: found 1.00000000001, wanted a number that a float does not round to 0 or 1"));
+  CHECK(strategy.left_out[1].ends_with(
+      "strategy.lars_configs.lars_coeff: found 1e-50, wanted a number that a float does not round to 0 or 1"));
 }
 
 TEST_CASE("with --all every key that PaddlePaddle has is written") {
@@ -128,6 +144,18 @@ TEST_CASE("the degree of sharding has another field in each version") {
   CHECK(save_strategy_of(job, PaddleVersion::paddle_3, false).text ==
         "sharding: true\nsharding_configs {\n  segment_broadcast_MB: 16.5\n  sharding_degree: 4\n"
         "  hybrid_dp: true\n}\n");
+}
+
+TEST_CASE("only a text in exactly the form of a saved strategy is known as one") {
+  CHECK(is_saved_strategy(content(kFiles + "paddle_2/published_example.prototxt")));
+  CHECK(is_saved_strategy(content(kFiles + "paddle_3/published_example.prototxt")));
+  CHECK(is_saved_strategy(saved(R"({"build_strategy": {"fuse_bn_act_ops": true}})").text));
+  CHECK(is_saved_strategy("amp: true\nnccl_comm_num: 2\n"));
+  for (const char* text : {"amp: true", "# mine\namp: true\n", "nccl_comm_num: 2\namp: true\n",
+                           "ampp: true\n", "{\"model\": {\"name\": \"mlp\"}}\n", "a shopping list\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_saved_strategy(text));
+  }
 }
 
 }  // namespace

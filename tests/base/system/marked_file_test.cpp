@@ -1,6 +1,9 @@
 #include "base/system/marked_file.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "base/error/error.h"
 #include "support/temporary_folder.h"
@@ -40,6 +43,27 @@ TEST_CASE("nothing, an empty file and one with the mark may be replaced, and not
   CHECK(why_not(folder / "dangling", mark) != "");
   CHECK(why_not(folder.path(), mark) ==
         folder.path() + " is in the way: a folder that fleetrun did not write");
+}
+
+TEST_CASE("a file without a mark is known by its content, which is read only for a regular file") {
+  const TemporaryFolder folder;
+  bool asked = false;
+  const auto is_ours = [&](int fd) {
+    asked = true;
+    char first = 0;
+    return ::pread(fd, &first, 1, 0) == 1 && first == 'o';
+  };
+  folder.write("file", "ours");
+  require_ours(folder / "file", is_ours, "");
+  CHECK(asked);
+  folder.write("file", "theirs");
+  CHECK_THROWS_AS(require_ours(folder / "file", is_ours, ""), Error);
+  asked = false;
+  folder.write("empty", "");
+  require_ours(folder / "empty", is_ours, "");
+  std::filesystem::create_symlink("file", folder / "link");
+  CHECK_THROWS_AS(require_ours(folder / "link", is_ours, ""), Error);
+  CHECK_FALSE(asked);
 }
 
 }  // namespace
