@@ -233,4 +233,18 @@ void find_contradictions(Draft& draft) {
   check_pipeline(draft);
 }
 
+void note_settings_without_switch(const Key& keys, Draft& draft) {
+  constexpr std::string_view kEnding = "_configs";
+  const Key& strategy = *keys.find("strategy");
+  for (const Key& settings : strategy.members) {
+    const std::string path = child_path("strategy", settings.name);
+    if (!settings.name.ends_with(kEnding) || draft.written.count(path) == 0) continue;
+    const std::string name = settings.name.substr(0, settings.name.size() - kEnding.size());
+    const Key* key = strategy.find(name);
+    if (key == nullptr || key->kind != ValueKind::boolean || key->show(draft.spec).boolean) continue;
+    draft.notes.push_back(
+        fmt::format("{} of {} has no effect: strategy.{} is false", path, draft.place_of(path), name));
+  }
+}
+
 }  // namespace fleetrun::job

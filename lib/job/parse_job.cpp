@@ -51,6 +51,7 @@ ParsedJob parse(std::string_view text, const std::string& name, const std::vecto
   fill_spec(document.root, keys, draft);
   complete_spec(draft);
   find_contradictions(draft);
+  note_settings_without_switch(keys, draft);
   resolve_paths(keys, draft);
   throw_problems(draft);
   return {draft.spec, effective_values(keys, draft),

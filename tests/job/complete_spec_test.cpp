@@ -137,5 +137,15 @@ TEST_CASE("evaluation without a test set is noted") {
   CHECK(parse(good_job("\"train\": {\"eval_every\": 0}")).notes.empty());
 }
 
+TEST_CASE("settings of a strategy that is off have no effect, which a note says") {
+  const std::string job = good_job(R"("strategy": {"lars_configs": {"lars_coeff": 0.1}, "amp": true,
+"amp_configs": {"incr_ratio": 3}})");
+  CHECK(parse(job, {"strategy.gradient_merge_configs.k_steps=4"}).notes ==
+        std::vector<std::string>{
+            "strategy.gradient_merge_configs of command line has no effect: strategy.gradient_merge is false",
+            "strategy.lars_configs of /jobs/a.json:4:30 has no effect: strategy.lars is false"});
+  CHECK(parse(job, {"strategy.lars=true"}).notes.empty());
+}
+
 }  // namespace
 }  // namespace fleetrun::job::complete_spec_test
