@@ -147,6 +147,8 @@ std::string describe_use(const job::StrategyField& field) {
       return fmt::format("strategy.{}", field.key);
     case FieldUse::at_default:
       return "no change: the value is the default";
+    case FieldUse::turned_off:
+      return "no effect: the job turns it off";
     case FieldUse::no_effect:
       return "no effect: " + field.why;
     case FieldUse::unsupported:

@@ -76,7 +76,8 @@ std::string describe_problems(const std::string& file, std::vector<JsonProblem> 
 std::optional<std::string> alias_used(const Draft& draft, const std::string& path) {
   for (std::string around = path; !around.empty(); around = parent_of(around)) {
     const auto found = draft.written_as.find(around);
-    if (found != draft.written_as.end()) return "alias " + found->second;
+    if (found != draft.written_as.end())
+      return found->second.empty() ? std::nullopt : std::optional("alias " + found->second);
   }
   return std::nullopt;
 }

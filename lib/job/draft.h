@@ -14,9 +14,13 @@ struct Draft {
   std::string file;  // as given
   JobSpec spec;
   std::map<std::string, TextPosition> written;    // good values by their path; line 0: on the command line
-  std::map<std::string, std::string> written_as;  // path -> the alias that was used for it
+  std::map<std::string, std::string> written_as;  // path -> the alias that was used for it; "": its own name
   std::vector<JsonProblem> problems;
   std::vector<std::string> notes;
+  bool strategy_names_file = false;  // strategy_file was written as `"strategy": "FILE"`
+
+  std::vector<std::string>
+      turned_off;  // fields of the strategy file without keys, for which the job says false
 
   // Its values hold where the job has none.
   struct StrategyFile {

@@ -10,7 +10,7 @@ namespace {
 std::string origin_of(const std::string& path, const Draft& draft) {
   if (!draft.has(path)) return "default";
   const std::string place = draft.place_of(path);
-  const auto alias = alias_used(draft, path);
+  const auto alias = draft.is_of_strategy_file(path) ? std::nullopt : alias_used(draft, path);
   return alias ? fmt::format("{}, {}", *alias, place) : place;
 }
 

@@ -62,6 +62,35 @@ void expand_shorthands(JsonValue& object, const Key& key, std::string_view path)
   expand_shorthands(member->value, *below, path.substr(dot + 1));
 }
 
+// A plain number in place of an object takes away more than the member that it stands for.
+void note_replaced_object(const JsonValue& root, const std::string& path, const JsonValue& value,
+                          const Key& keys, Draft& draft) {
+  const Key* key = find_key(keys, path);
+  const JsonValue* old = find_at(root, path);
+  const bool is_number = value.is(JsonValue::Kind::integer) || value.is(JsonValue::Kind::number);
+  if (key == nullptr || key->rules.shorthand.empty() || old == nullptr || !is_number) return;
+  const std::string& member = key->rules.shorthand;
+  const bool has_more = old->members.size() > (old->find(member) == nullptr ? 0U : 1U);
+  if (!has_more || old->position.line == 0) return;
+  draft.notes.push_back(
+      fmt::format("{0} of the command line replaces all of {0} of {1}; {0}.{2}={3} changes only {2}", path,
+                  describe_place(draft.file, old->position), member, describe_found(value)));
+}
+
+// "strategy=FILE" is "strategy_file=FILE", and "strategy=null" takes away a file that was named like that.
+void name_file(JsonValue& root, Override& change, const JsonValue& value, const Key& keys, Draft& draft) {
+  const Key* key = find_key(keys, change.path);
+  if (change.path == "strategy_file") draft.strategy_names_file = false;
+  if (key == nullptr || key->rules.named_by.empty()) return;
+  if (value.is(JsonValue::Kind::text)) {
+    change.path = key->rules.named_by;
+    draft.strategy_names_file = true;
+  } else if (value.is(JsonValue::Kind::null) && draft.strategy_names_file) {
+    take_at(root, key->rules.named_by);
+    draft.strategy_names_file = false;
+  }
+}
+
 }  // namespace
 
 std::vector<Override> parse_overrides(const std::vector<std::string>& words) {
@@ -86,9 +115,13 @@ void apply_overrides(JsonValue& root, const std::vector<Override>& overrides, co
   int count = 0;
   for (const Override& typed : overrides) {
     const TextPosition position{0, ++count};
-    const Override change{without_alias(typed.path, aliases, draft), typed.value};
+    Override change{without_alias(typed.path, aliases, draft), typed.value};
+    if (change.path == typed.path) draft.written_as[change.path] = "";
     expand_shorthands(root, keys, change.path);
-    const auto blocked = put_at(root, change.path, read_value(change, keys, position, draft));
+    const JsonValue value = read_value(change, keys, position, draft);
+    name_file(root, change, value, keys, draft);
+    note_replaced_object(root, change.path, value, keys, draft);
+    const auto blocked = put_at(root, change.path, value);
     if (!blocked) continue;
     const JsonValue& in_the_way = *find_at(root, *blocked);
     draft.problems.push_back(

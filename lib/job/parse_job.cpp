@@ -46,7 +46,6 @@ ParsedJob parse(std::string_view text, const std::string& name, const std::vecto
   move_strategy_name(document.root, draft);
   move_aliases(document.root, aliases_of(keys), draft);
   apply_overrides(document.root, overrides, keys, draft);
-  move_strategy_name(document.root, draft);
   const std::optional<JsonValue> read = apply_strategy_file(document.root, keys, handed, draft);
   fill_spec(document.root, keys, draft);
   complete_spec(draft);
@@ -55,7 +54,7 @@ ParsedJob parse(std::string_view text, const std::string& name, const std::vecto
   resolve_paths(keys, draft);
   throw_problems(draft);
   return {draft.spec, effective_values(keys, draft),
-          read ? with_handed_strategy(text, *read) : std::string(text), draft.notes};
+          read ? with_handed_strategy(text, *read) : std::string(text), draft.notes, draft.turned_off};
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ struct ParsedJob {
   std::string
       text;  // of the file, before the changes of the command line; with the content of the strategy file
   std::vector<std::string> notes;  // what a user should know but need not change
+  std::vector<std::string>
+      turned_off;  // fields of the strategy file that fleetrun does not have, for which the job says false
 };
 
 // `overrides` are the words after the job file, "key.path=value"; values are JSON where they can be, else

@@ -26,6 +26,7 @@ class JobFields {
   JobFields(const ParsedJob& job, PaddleVersion version, bool all)
       : version_(version), root_(JsonValue::object()) {
     if (job.spec.strategy_file) root_ = read_strategy_file(*job.spec.strategy_file).root;
+    for (const std::string& field : job.turned_off) put_at(root_, field, false);
     for (const KeyValue& value : job.values) {
       const std::string section =
           section_of(value.key.substr(std::min(value.key.size(), kBelowStrategy.size())));

@@ -102,6 +102,10 @@ class Mapping {
       return field;
     }
     field.key.clear();
+    if (is_turned_off(path)) {
+      field.use = FieldUse::turned_off;
+      return field;
+    }
     field.why = why_no_effect(path);
     if (!field.why.empty()) field.use = FieldUse::no_effect;
     if (is_empty(value) || at_default_.count(path) != 0) field.use = FieldUse::at_default;
@@ -143,6 +147,11 @@ class Mapping {
   bool is_written(const std::string& key) const {
     const JsonValue* value = written_ == nullptr ? nullptr : find_at(*written_, key);
     return value != nullptr && !value->is(Kind::null);
+  }
+
+  bool is_turned_off(const std::string& path) const {
+    const JsonValue* value = written_ == nullptr ? nullptr : find_at(*written_, path);
+    return value != nullptr && value->is(Kind::boolean) && !value->boolean;
   }
 
   static bool is_empty(const JsonValue& value) {

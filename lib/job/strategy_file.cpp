@@ -24,6 +24,9 @@ using Kind = JsonValue::Kind;
 
 constexpr const char* kFile = "strategy_file";
 constexpr const char* kStrategy = "strategy";
+// What the launcher hands to the ranks.
+constexpr const char* kSettings = "settings";
+constexpr const char* kTurnedOff = "turned_off";
 
 // The path that the job gives, relative to the current folder like that of the job file.
 std::optional<std::string> find_path(const JsonValue& root, const Key& keys, const Draft& draft) {
@@ -75,9 +78,23 @@ void fill(const JsonValue& settings, const Key& keys, Draft& of_file, Draft& dra
   draft.strategy_file = {of_file.file, of_file.written, of_file.problems};
 }
 
+// The job has no keys for them; false has done its work.
+void take_out_turned_off(JsonValue& root, const std::vector<std::string>& fields, Draft& draft) {
+  for (const std::string& field : fields) take_at(root, fmt::format("{}.{}", kStrategy, field));
+  draft.turned_off = fields;
+}
+
+void take_handed(JsonValue& root, const Key& keys, const JsonValue& handed, Draft& draft) {
+  Draft of_file;
+  if (const JsonValue* settings = handed.find(kSettings, Kind::object)) fill(*settings, keys, of_file, draft);
+  std::vector<std::string> turned_off;
+  if (const JsonValue* fields = handed.find(kTurnedOff, Kind::list))
+    for (const JsonValue& field : fields->items) turned_off.push_back(field.text);
+  take_out_turned_off(root, turned_off, draft);
+}
+
 JsonValue read_settings(const std::string& path, const JsonValue& root, const Key& keys, Draft& of_file) {
-  const StrategyDocument document =
-      with_context(fmt::format("reading the {} of the job", kFile), [&] { return read_strategy_file(path); });
+  const StrategyDocument document = read_strategy_file(path);
   of_file.problems = document.problems;
   if (!document.problems.empty()) return JsonValue::object();
   const JsonMember* written = root.find(kStrategy);
@@ -86,6 +103,8 @@ JsonValue read_settings(const std::string& path, const JsonValue& root, const Ke
   report_unsupported(fields, of_file);
   take_out_infinite(fields, of_file);
   add_notes(fields, path, of_file);
+  for (const StrategyField& field : fields)
+    if (field.use == FieldUse::turned_off) of_file.turned_off.push_back(field.path);
   return settings_of(fields);
 }
 
@@ -110,13 +129,14 @@ void move_strategy_name(JsonValue& root, Draft& draft) {
   if (strategy == nullptr || !strategy->value.is(Kind::text)) return;
   const JsonMember* file = root.find(kFile);
   const JsonValue name = strategy->value;
-  if (file != nullptr && !file->value.is(Kind::null) && name.position.line != 0)
+  if (file != nullptr && !file->value.is(Kind::null))
     draft.problems.push_back(
         {name.position, kStrategy,
          fmt::format("found another name of {}, wanted one of the two; the other is at {}", kFile,
                      describe_place(draft.file, file->position))});
   take_at(root, kStrategy);
   put_at(root, kFile, name);
+  draft.strategy_names_file = true;
 }
 
 std::optional<JsonValue> take_handed_strategy(JsonValue& root) {
@@ -125,21 +145,24 @@ std::optional<JsonValue> take_handed_strategy(JsonValue& root) {
   return take_at(root, kFile);
 }
 
-std::optional<JsonValue> apply_strategy_file(const JsonValue& root, const Key& keys,
+std::optional<JsonValue> apply_strategy_file(JsonValue& root, const Key& keys,
                                              const std::optional<JsonValue>& handed, Draft& draft) {
-  Draft of_file;
   if (handed) {
-    const JsonValue* settings = handed->find("settings", Kind::object);
-    if (settings != nullptr) fill(*settings, keys, of_file, draft);
+    take_handed(root, keys, *handed, draft);
     return std::nullopt;
   }
   const auto path = find_path(root, keys, draft);
   if (!path) return std::nullopt;
+  Draft of_file;
   of_file.file = *path;
-  const JsonValue settings = read_settings(*path, root, keys, of_file);
+  const std::string place = describe_place(draft.file, root.find(kFile)->value.position);
+  const JsonValue settings = with_context(fmt::format("reading {} of {}", kFile, place),
+                                          [&] { return read_settings(*path, root, keys, of_file); });
   fill(settings, keys, of_file, draft);
-  return JsonValue::object(
-      {{"settings", settings}});  // without the path: nodes may keep the file in different folders
+  take_out_turned_off(root, of_file.turned_off, draft);
+  JsonValue read = JsonValue::object({{kSettings, settings}});
+  if (!draft.turned_off.empty()) read.add(kTurnedOff, draft.turned_off);
+  return read;  // without the path: nodes may keep the file in different folders
 }
 
 std::string with_handed_strategy(std::string_view text, const JsonValue& handed) {

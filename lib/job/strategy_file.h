@@ -34,8 +34,8 @@ void move_strategy_name(JsonValue& root, Draft& draft);
 std::optional<JsonValue> take_handed_strategy(JsonValue& root);
 
 // Reads the file that `root` names, if any, and puts its values into the spec. `handed`: the launcher has read it already. Returns what to
-// hand to the ranks.
-std::optional<JsonValue> apply_strategy_file(const JsonValue& root, const Key& keys,
+// hand to the ranks. Takes out of `root` what turns off fields of the file that have no key.
+std::optional<JsonValue> apply_strategy_file(JsonValue& root, const Key& keys,
                                              const std::optional<JsonValue>& handed, Draft& draft);
 
 // The text of a job file with this in place of the name of the strategy file.

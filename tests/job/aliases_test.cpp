@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "job/job_text.h"
+#include "support/temporary_folder.h"
 
 namespace fleetrun::job::aliases_test {
 namespace {
@@ -22,6 +23,29 @@ TEST_CASE("on the command line, too, where it wins over the key in the file") {
   CHECK(parse(job, {"strategy.thread_num=4"}).spec.strategy.execution_strategy.num_threads == 4);
   CHECK(parse(job, {"strategy.BuildStrategy.gradient_scale_strategy=One"})
             .spec.strategy.build_strategy.gradient_scale_strategy == GradientScale::One);
+}
+
+std::string origin_of(const ParsedJob& job, const std::string& key) {
+  for (const KeyValue& value : job.values)
+    if (value.key == key) return value.origin;
+  return "";
+}
+
+TEST_CASE("an alias is named where its value holds, and nowhere else") {
+  const std::string key = "strategy.execution_strategy.num_threads";
+  const std::string job = good_job(R"("strategy": {"thread_num": 3})");
+  CHECK(origin_of(parse(job), key) == "alias strategy.thread_num, /jobs/a.json:4:28");
+  CHECK(origin_of(parse(job, {key + "=4"}), key) == "command line");
+  CHECK(origin_of(parse(job, {key + "=null"}), key) == "default");
+  CHECK(origin_of(parse(job, {"strategy.thread_num=4"}), key) == "alias strategy.thread_num, command line");
+  TemporaryFolder folder;
+  folder.write("s.prototxt", "execution_strategy { num_threads: 2 }");
+  const ParsedJob with_file =
+      parse_job_text(job, folder / "a.json", {"strategy=s.prototxt", "strategy.thread_num=null"});
+  CHECK(origin_of(with_file, key) == folder / "s.prototxt:1:22");
+  const std::string in_object = good_job(R"("strategy": {"BuildStrategy": {"enable_inplace": true}})");
+  CHECK(origin_of(parse(in_object, {"strategy.build_strategy.enable_inplace=false"}),
+                  "strategy.build_strategy.enable_inplace") == "command line");
 }
 
 TEST_CASE("a key and its alias together are a problem") {

@@ -65,6 +65,20 @@ TEST_CASE("objects that the file does not have are made, a plain number for a ra
   CHECK(parse(job, {"optimizer.learning_rate=0.5"}).spec.optimizer.learning_rate.base == 0.5);
 }
 
+TEST_CASE("a plain number that replaces a whole schedule is noted") {
+  const std::string job =
+      good_job("\"optimizer\": {\"learning_rate\": {\"name\": \"cosine\", \"base\": 0.1}}");
+  const ParsedJob changed = parse(job, {"optimizer.learning_rate=0.05"});
+  CHECK(changed.spec.optimizer.learning_rate.name == ScheduleName::constant);
+  CHECK(changed.notes ==
+        std::vector<std::string>{
+            "optimizer.learning_rate of the command line replaces all of optimizer.learning_rate "
+            "of /jobs/a.json:4:32; optimizer.learning_rate.base=0.05 changes only base"});
+  CHECK(parse(job, {"optimizer.learning_rate.base=0.05"}).notes.empty());
+  const std::string plain = good_job("\"optimizer\": {\"learning_rate\": {\"base\": 0.1}}");
+  CHECK(parse(plain, {"optimizer.learning_rate=0.05"}).notes.empty());
+}
+
 TEST_CASE("max_steps on the command line takes the place of epochs in the file, and the other way round") {
   const ParsedJob by_steps = parse(good_job("\"train\": {\"epochs\": 3}"), {"train.max_steps=10"});
   CHECK(by_steps.spec.train.max_steps == 10);

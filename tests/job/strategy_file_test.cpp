@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "job/job_keys.h"
+#include "job/save_strategy.h"
 #include "job_text.h"
 #include "support/temporary_folder.h"
 
@@ -99,6 +100,43 @@ TEST_CASE("\"strategy\": FILE is another way to name the strategy file") {
       "78 job.json:4:13: strategy: found another name of strategy_file, wanted one of the two; the other is at job.json:4:27");
 }
 
+TEST_CASE("strategy=FILE on the command line keeps the keys of the job, like strategy_file=FILE") {
+  const Jobs jobs("nccl_comm_num: 3 conv_workspace_size_limit: 7");
+  const std::string keys = R"("strategy": {"amp": true, "conv_workspace_size_limit": 9})";
+  for (const char* name : {"strategy=s.prototxt", "strategy_file=s.prototxt"}) {
+    CAPTURE(name);
+    const StrategySpec strategy = jobs.parse(keys, {name}).spec.strategy;
+    CHECK(strategy.amp);
+    CHECK(strategy.nccl_comm_num == 3);
+    CHECK(strategy.conv_workspace_size_limit == 9);
+  }
+}
+
+TEST_CASE("strategy=FILE on the command line may stand before and behind other keys of the strategy") {
+  const Jobs jobs("amp: true nccl_comm_num: 3");
+  const std::string keys = R"("strategy": "other.prototxt")";
+  const std::vector<std::string> name_first = {"strategy=s.prototxt", "strategy.amp=false"};
+  const std::vector<std::string> name_last = {"strategy.amp=false", "strategy=s.prototxt"};
+  for (const auto& words : {name_first, name_last}) {
+    const StrategySpec strategy = jobs.parse(keys, words).spec.strategy;
+    CHECK_FALSE(strategy.amp);
+    CHECK(strategy.nccl_comm_num == 3);
+  }
+}
+
+TEST_CASE("of strategy and strategy_file on the command line the last one wins") {
+  const Jobs jobs("nccl_comm_num: 3");
+  const auto communicators = [&](const std::string& keys, const std::vector<std::string>& words) {
+    return jobs.parse(keys, words).spec.strategy.nccl_comm_num;
+  };
+  CHECK(communicators("", {"strategy=s.prototxt", "strategy_file=null"}) == 1);
+  CHECK(communicators("", {"strategy=s.prototxt", "strategy=null"}) == 1);
+  CHECK(communicators("", {"strategy=null", "strategy=s.prototxt"}) == 3);
+  CHECK(communicators("", {"strategy=other", "strategy_file=s.prototxt", "strategy=null"}) == 3);
+  CHECK(communicators(R"("strategy": "s.prototxt")", {"strategy=null"}) == 1);
+  CHECK(communicators(kNamed + R"(, "strategy": {"nccl_comm_num": 2})", {"strategy=null"}) == 3);
+}
+
 TEST_CASE("strategy_file=null on the command line leaves the file out") {
   const Jobs jobs("broken");
   CHECK(jobs.complaint(kNamed) != "");
@@ -158,6 +196,28 @@ TEST_CASE("micro_batch of PaddlePaddle 2.0 is the number of micro-batches") {
   CHECK(spec.strategy.pipeline_configs.accumulate_steps == 4);
 }
 
+TEST_CASE("a job may turn off what its strategy file asks for and this build does not have") {
+  const Jobs jobs(
+      "asp: true\nqat: true\nqat_configs { weight_bits: 8 }\nbuild_strategy { fuse_gemm_epilogue: true }");
+  const std::string keys =
+      kNamed + R"(, "strategy": {"asp": false, "build_strategy": {"fuse_gemm_epilogue": false}})";
+  CHECK(jobs.complaint(keys, {"strategy.qat=false"}) == "");
+  CHECK(
+      jobs.complaint(kNamed, {"strategy.qat=false", "strategy.asp=false"}) ==
+      "78 s.prototxt:4:18: strategy.build_strategy.fuse_gemm_epilogue: found true, not supported by this build");
+  CHECK(jobs.complaint(keys, {"strategy.qat=null"}) != "");
+  CHECK(jobs.complaint(keys, {"strategy.qat=true"}) != "");
+  CHECK(Jobs("amp: true").complaint(kNamed, {"strategy.asp=false"}) != "");  // as without a strategy file
+}
+
+TEST_CASE("what a job turns off in its strategy file is off for a rank and in a saved strategy") {
+  const Jobs jobs("asp: true nccl_comm_num: 2");
+  const std::vector<std::string> overrides = {"strategy.asp=false"};
+  const ParsedJob job = jobs.parse(kNamed, overrides);
+  CHECK(parse_handed_job(job.text, "/elsewhere/job.json", overrides).spec.strategy.nccl_comm_num == 2);
+  CHECK(save_strategy_of(job, PaddleVersion::paddle_3, false).text == "nccl_comm_num: 2\nasp: false\n");
+}
+
 TEST_CASE("a switch of the job decides whether the settings of the file have an effect") {
   const Jobs jobs("amp_configs { use_pure_fp16: true }");
   CHECK(jobs.complaint(kNamed) == "");
@@ -193,6 +253,22 @@ TEST_CASE("a strategy file that cannot be read ends as a job file would") {
         "78 job.json:4:18: strategy_file: found an object, wanted a path");
 }
 
+TEST_CASE("a strategy file that is not there is named with the place that names it") {
+  const auto words = [](const std::string& keys, const std::vector<std::string>& overrides) {
+    try {
+      parse_job_text(good_job(keys), "a.json", overrides);
+    } catch (const Error& error) {
+      return error.describe("fleetrun");
+    }
+    return std::string();
+  };
+  const std::string missing =
+      "fleetrun: error: opening none.prototxt: No such file or directory (errno 2)\n  while reading strategy_file of ";
+  CHECK(words(R"("strategy_file": "none.prototxt")", {}) == missing + "a.json:4:18\n");
+  CHECK(words(R"("strategy": "none.prototxt")", {}) == missing + "a.json:4:13\n");
+  CHECK(words(kNamed, {"strategy=none.prototxt"}) == missing + "command line\n");
+}
+
 TEST_CASE("a rank gets what the launcher read, and reads no strategy file") {
   const Jobs jobs("amp: true nccl_comm_num: 2");
   const std::vector<std::string> overrides = {"strategy_file=s.prototxt", "strategy.nccl_comm_num=3"};
@@ -221,6 +297,8 @@ TEST_CASE("a rank takes every form of naming a strategy file from the launcher")
   CHECK(handed(kNamed, {}) == 2);
   CHECK(handed(R"("strategy": "s.prototxt")", {}) == 2);
   CHECK(handed("", {"strategy=s.prototxt"}) == 2);
+  CHECK(handed(R"("strategy": {"amp": true})", {"strategy=s.prototxt"}) == 2);
+  CHECK(handed(R"("strategy": "s.prototxt")", {"strategy=null"}) == 1);
   CHECK(handed(R"("strategy_file": "other")", {"strategy_file=s.prototxt"}) == 2);
   CHECK(handed(kNamed, {"strategy_file=null"}) == 1);
   CHECK(jobs.parse("").text == good_job());
