@@ -54,6 +54,23 @@ TEST_CASE(
   CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
 }
 
+TEST_CASE("merged gradients of another scale are left out of a training that goes on, and it says so") {
+  const Training launch("lenet");
+  const Words merging = {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4",
+                         "train.epochs=null"};
+  Words first = merging, second = merging;
+  first.insert(first.end(), {"train.max_steps=6", "strategy.build_strategy.gradient_scale_strategy=One"});
+  second.emplace_back("train.max_steps=9");
+  REQUIRE(train(launch, first).code == 0);
+  const ChildResult more = train(launch, second);
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(
+      contains(more.out,
+               "the merged gradients of 2 batches are left out: the scaling of gradients is \"loss scale 1, "
+               "CoeffNumDevice\" and was \"loss scale 1, One\"; the next update comes after 4 batches"));
+  CHECK(contains(newest(launch).at("manifest.json"), "\"batches\": 3"));
+}
+
 bool has_bf16() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "runtime/optim/merge_gradients.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::test {
@@ -17,24 +18,31 @@ inline Checkpoint as_checkpoint(const Snapshot& snapshot) {
 }
 
 inline Snapshot snapshot_after(TrainedRank& rank, int steps) {
-  return take_snapshot({.steps = steps}, rank.trainer.whole_program(), rank.trainer.storage(),
+  const Program& program = rank.trainer.whole_program();
+  const int k_steps = static_cast<int>(steps_per_update(program));
+  const MergedGradients merged = {.batches = steps % k_steps, .k_steps = k_steps, .scaling = ""};
+  return take_snapshot({.steps = steps, .merged = merged}, program, rank.trainer.storage(),
                        rank.communicator);
 }
 
-// As resume_training does. `snapshot` is rank 0's.
-inline void resume_from(const Snapshot& snapshot, TrainedRank& rank) {
+// As resume_training does. `checkpoint` is rank 0's, null on the others.
+inline void resume_from(const Checkpoint* checkpoint, std::int64_t steps, TrainedRank& rank) {
   const Program& program = rank.trainer.whole_program();
   Storage& storage = rank.trainer.storage();
+  if (checkpoint != nullptr) load_checkpoint(*checkpoint, program, storage);
+  rank.trainer.share_parameters();
+  share_owned(checkpoint, program, storage, rank.communicator);
+  const int merged = share_merged_gradients(checkpoint, program, storage, rank.communicator);
+  share_rank_states(checkpoint, program, storage, rank.communicator);
+  equalise_velocities(program, steps, storage, rank.communicator);
+  rank.trainer.start_at(steps, merged);
+}
+
+// `snapshot` is rank 0's.
+inline void resume_from(const Snapshot& snapshot, TrainedRank& rank) {
   std::optional<Checkpoint> checkpoint;
   if (rank.communicator.rank() == 0) checkpoint = as_checkpoint(snapshot);
-  const Checkpoint* const own = checkpoint ? &*checkpoint : nullptr;
-  if (own != nullptr) load_checkpoint(*own, program, storage);
-  rank.trainer.share_parameters();
-  share_owned(own, program, storage, rank.communicator);
-  share_merged_gradients(own, program, storage, rank.communicator);
-  share_rank_states(own, program, storage, rank.communicator);
-  equalise_velocities(program, snapshot.state.steps, storage, rank.communicator);
-  rank.trainer.start_at(snapshot.state.steps);
+  resume_from(checkpoint ? &*checkpoint : nullptr, snapshot.state.steps, rank);
 }
 
 }  // namespace fleetrun::runtime::test

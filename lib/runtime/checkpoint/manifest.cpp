@@ -20,6 +20,14 @@ std::string checksum_of(std::string_view content) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
+JsonValue merged_content(const MergedGradients& merged) {
+  JsonValue content = JsonValue::object();
+  content.add("batches", merged.batches);
+  content.add("k_steps", merged.k_steps);
+  content.add("scaling", merged.scaling);
+  return content;
+}
+
 JsonValue content_of(const Manifest& manifest) {
   JsonValue files = JsonValue::object();
   for (const auto& [name, facts] : manifest.files) {
@@ -42,6 +50,7 @@ JsonValue content_of(const Manifest& manifest) {
   if (state.samples > 0) content.add("samples", state.samples);
   if (state.shift != 0) content.add("shift", state.shift);
   if (state.global_batch > 0) content.add("global_batch", state.global_batch);
+  if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
   content.add("files", std::move(files));
   return content;
 }
@@ -75,6 +84,12 @@ class Reader {
   const std::string& path_;
 };
 
+MergedGradients read_merged(const JsonValue& content, const Reader& reader) {
+  return {.batches = static_cast<int>(reader.number(content, "batches", 1, INT_MAX)),
+          .k_steps = static_cast<int>(reader.number(content, "k_steps", 2, INT_MAX)),
+          .scaling = reader.text(content, "scaling")};
+}
+
 Manifest read_content(const JsonValue& content, const Reader& reader) {
   const auto count = [&](const char* key, int low) {
     return static_cast<int>(reader.number(content, key, low, INT_MAX));
@@ -93,6 +108,8 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
   if (content.find("shift") != nullptr)
     manifest.state.shift = reader.number(content, "shift", -INT64_MAX, INT64_MAX);
   if (content.find("global_batch") != nullptr) manifest.state.global_batch = count("global_batch", 1);
+  if (content.find("merged") != nullptr)
+    manifest.state.merged = read_merged(reader.member(content, "merged", JsonValue::Kind::object), reader);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)
     manifest.files[file.key] = {.bytes = reader.number(file.value, "bytes", 0, INT64_MAX),
                                 .checksum = reader.text(file.value, kChecksum)};

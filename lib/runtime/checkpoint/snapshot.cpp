@@ -1,12 +1,12 @@
 #include "runtime/checkpoint/snapshot.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/plural.h"
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"
@@ -50,17 +50,9 @@ void gather_merged_gradients(const Program& program, const Storage& storage, com
   }
 }
 
-const Safetensors* merged_file_of(const Checkpoint* checkpoint) {
-  if (checkpoint == nullptr) return nullptr;
-  const auto found = checkpoint->files.find(kMergedFile);
-  return found == checkpoint->files.end() ? nullptr : &found->second;
-}
-
-// Ranks that saved their gradients. Throws Error(data) unless each of them saved all.
-int ranks_in(const Safetensors& file, const Program& program, const std::string& path) {
-  const std::vector<ValueId> merged = merged_gradients_of(program);
-  const int ranks = static_cast<int>(file.tensors.size() / std::max<std::size_t>(1, merged.size()));
-  for (const ValueId id : merged)
+// Throws Error(data) unless the file has the gradients of each rank.
+void check_merged(const Safetensors& file, const Program& program, int ranks, const std::string& path) {
+  for (const ValueId id : merged_gradients_of(program))
     for (int rank = 0; rank < ranks; ++rank) {
       const std::string name = merged_name(program.value(id), rank);
       const auto found = file.tensors.find(name);
@@ -68,24 +60,17 @@ int ranks_in(const Safetensors& file, const Program& program, const std::string&
         throw Error(ErrorKind::data, fmt::format("{}/{} has no {} of the shape {}", path, kMergedFile, name,
                                                  describe(program.value(id).shape)));
     }
-  return ranks;
 }
 
-// Of one parameter: from rank 0 to the rank that saved it, or added up on rank 0.
-void share_merged(const Safetensors* file, const Value& value, int saved, Storage& storage,
+// Of one parameter: from rank 0 to the rank that saved it.
+void share_merged(const Safetensors* file, const Value& value, Storage& storage,
                   comm::Communicator& of_host) {
-  std::vector<float> sum(static_cast<std::size_t>(count_of(value.shape)));
-  for (int rank = 0; rank < saved; ++rank) {
-    std::vector<float> values(sum.size());
+  for (int rank = 0; rank < of_host.size(); ++rank) {
+    std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
     if (file != nullptr) values = to_floats(file->tensors.at(merged_name(value, rank)));
-    if (saved == of_host.size()) {
-      of_host.broadcast(view_of(values), 0);
-      if (of_host.rank() == rank) storage.write(value.name, values);
-    } else {
-      std::transform(sum.begin(), sum.end(), values.begin(), sum.begin(), std::plus<>());
-    }
+    of_host.broadcast(view_of(values), 0);
+    if (of_host.rank() == rank) storage.write(value.name, values);
   }
-  if (saved != of_host.size() && of_host.rank() == 0) storage.write(value.name, sum);
 }
 
 // The scale moves at exactly so many steps in a row: a count past that, of a job with more of them, would never get there.
@@ -114,7 +99,7 @@ Snapshot take_snapshot(const TrainingState& state, const Program& program, const
   PlainTensors weights = collect_tensors(weights_of(program), program, storage, of_host);
   PlainTensors states = collect_tensors(optimizer_states_of(program), program, storage, of_host);
   PlainTensors merged;
-  const bool between_updates = state.steps % steps_per_update(program) != 0;
+  const bool between_updates = state.merged.batches > 0;
   if (between_updates) gather_merged_gradients(program, storage, of_host, merged);
   PlainTensors of_ranks = gather_rank_states(program, storage, of_host);
   const PlainTensors means = gather_means(program, storage, of_host);
@@ -154,20 +139,30 @@ void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& 
   hand_out_owned(file(kOptimizerFile), optimizer_states_of(program), program, storage, of_host);
 }
 
-std::string share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                                   comm::Communicator& of_host) {
-  const std::vector<ValueId> merged = merged_gradients_of(program);
-  const Safetensors* const file = merged_file_of(checkpoint);
-  if (merged.empty())
-    return file == nullptr
-               ? ""
-               : "the checkpoint's merged gradients are left out: strategy.gradient_merge is false";
-  std::int64_t saved = file == nullptr ? 0 : ranks_in(*file, program, checkpoint->path);
-  of_host.broadcast({&saved, 1, DType::i64}, 0);
-  for (const ValueId id : merged)
-    share_merged(file, program.value(id), static_cast<int>(saved), storage, of_host);
-  if (saved == 0 || saved == of_host.size()) return "";
-  return fmt::format("rank 0 goes on with the merged gradients of the {} ranks that saved them", saved);
+std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now) {
+  if (!checkpoint.files.contains(kMergedFile)) return "";
+  const int batches = checkpoint.state.merged.batches;
+  std::string why = difference_of_merging(checkpoint.state, now);
+  if (now.merged.k_steps == 1) why = "this training merges none";
+  if (batches == 0) why = "the checkpoint does not say how many batches they are from";
+  if (why.empty()) return "";
+  checkpoint.files.erase(kMergedFile);
+  checkpoint.state.merged.batches = 0;
+  return fmt::format("the merged gradients{} are left out: {}; the next update comes after {}",
+                     batches > 0 ? " of " + plural(batches, "batch", "es") : "", why,
+                     plural(now.merged.k_steps, "batch", "es"));
+}
+
+int share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                           comm::Communicator& of_host) {
+  std::int64_t batches = checkpoint == nullptr ? 0 : checkpoint->state.merged.batches;
+  of_host.broadcast({&batches, 1, DType::i64}, 0);
+  if (batches == 0) return 0;
+  const Safetensors* const file = checkpoint == nullptr ? nullptr : &file_of(*checkpoint, kMergedFile);
+  if (file != nullptr) check_merged(*file, program, of_host.size(), checkpoint->path);
+  for (const ValueId id : merged_gradients_of(program))
+    share_merged(file, program.value(id), storage, of_host);
+  return static_cast<int>(batches);
 }
 
 }  // namespace fleetrun::runtime

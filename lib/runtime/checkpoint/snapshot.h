@@ -29,10 +29,13 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
 void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& storage,
                  comm::Communicator& of_host);
 
-// The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks; with
-// another number of ranks than saved them, rank 0 gets the sum. Every rank calls it; `checkpoint` is rank 0's, null on the others.
-// Returns what is to be said about it, on rank 0.
-std::string share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                                   comm::Communicator& of_host);
+// Removes the gradients of strategy.gradient_merge from a checkpoint if the training `now` cannot add to them (difference_of_merging).
+// Returns a line about it, "" if nothing was removed.
+std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now);
+
+// The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks. Every
+// rank calls it; `checkpoint` is rank 0's, null on the others. Returns from how many batches they are.
+int share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
+                           comm::Communicator& of_host);
 
 }  // namespace fleetrun::runtime

@@ -43,10 +43,26 @@ TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, 
   if (had_ended_its_epoch(saved, now, uneven)) left = 0;
   TrainingState state = now;
   state.epoch = saved.epoch;
+  state.merged.batches = saved.merged.batches;
   state.batch = static_cast<int>(std::max<std::int64_t>(0, batches - left));
   state.shift = left == 0 ? 0 : done - state.batch * in_step;
   state.steps = length == Length::steps ? saved.steps : std::int64_t{saved.epoch} * batches + state.batch;
   return state;
+}
+
+std::string difference_of_merging(const TrainingState& saved, const TrainingState& now) {
+  std::string difference;
+  const auto compare = [&](const char* what, const auto& was, const auto& is) {
+    if (is != was)
+      difference += fmt::format("{}{} is {} and was {}", difference.empty() ? "" : ", ", what, is, was);
+  };
+  compare("k_steps", saved.merged.k_steps, now.merged.k_steps);
+  compare("the number of ranks", saved.world_size, now.world_size);
+  compare("data.batch_size", saved.batch_size, now.batch_size);
+  compare("train.global_batch", saved.global_batch, now.global_batch);
+  const auto quoted = [](const std::string& text) { return '"' + text + '"'; };
+  compare("the scaling of gradients", quoted(saved.merged.scaling), quoted(now.merged.scaling));
+  return difference;
 }
 
 std::string describe(const TrainingState& state) {

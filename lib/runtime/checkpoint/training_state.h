@@ -7,6 +7,15 @@
 
 namespace fleetrun::runtime {
 
+// Gradients that strategy.gradient_merge has added up since the last update.
+struct MergedGradients {
+  int batches = 0;      // of each rank
+  int k_steps = 1;      // batches from update to update; 1 without strategy.gradient_merge
+  std::string scaling;  // by what each gradient is multiplied: "loss scale 1024, One"
+
+  bool operator==(const MergedGradients&) const = default;
+};
+
 // Steps and batches are those of each rank. Schedules, the order of the samples, augmentation and dropout are functions
 // of these numbers and of the job, so there is no other random state.
 struct TrainingState {
@@ -23,6 +32,7 @@ struct TrainingState {
   // samples in a step have changed within the epoch.
   std::int64_t shift = 0;
   int global_batch = 0;  // train.global_batch; 0: every rank has batch_size
+  MergedGradients merged = {};
 
   bool operator==(const TrainingState&) const = default;
 };
@@ -42,6 +52,10 @@ std::int64_t place_in_training(const TrainingState& state);
 enum class Length { steps, epochs };
 TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, int batches, Length length,
                           job::Uneven uneven);
+
+// Why a training of `now` cannot add to the merged gradients of `saved`: "k_steps is 2 and was 3", or "" if it can. It can if all that
+// their sum depends on is the same. Otherwise the next update would be of the wrong size.
+std::string difference_of_merging(const TrainingState& saved, const TrainingState& now);
 
 // "epoch 3, batch 20 (step 1193)"
 std::string describe(const TrainingState& state);

@@ -203,6 +203,7 @@ void Executor::end_run() {
   if (on_streams_.order) on_streams_.order->end();
   if (on_streams_.feeds) on_streams_.feeds->release();
   ++context_.step;
+  ++context_.merge_step;
 }
 
 void Executor::run() {
@@ -263,7 +264,7 @@ std::uint64_t Executor::sent_bytes() const {
 void Executor::run_op(OpId id) {
   RunContext context = context_;
   const auto at = static_cast<std::size_t>(id);
-  if ((context.step + 1) % static_cast<std::uint64_t>(schedule_.every[at]) != 0) return;
+  if ((context.merge_step + 1) % static_cast<std::uint64_t>(schedule_.every[at]) != 0) return;
   const int communicator = schedule_.graph.lane[at];
   if (communicator != TaskGraph::kNoLane)
     context.communicator = communicators_[static_cast<std::size_t>(communicator)];

@@ -78,8 +78,12 @@ class Executor {
   // it at once: what the caller writes there later needs another bind. Throws Error(internal) when `name` is not a feed.
   void bind(const std::string& name, const void* data);
 
-  // The next run counts as step `step`, by which random ops draw: for a training that goes on.
-  void start_at(std::uint64_t step) { context_.step = step; }
+  // For a training that goes on. The next run counts as step `step`, by which random ops draw. `merged`: runs since the last update of
+  // strategy.gradient_merge.
+  void start_at(std::uint64_t step, std::uint64_t merged) {
+    context_.step = step;
+    context_.merge_step = merged;
+  }
 
   // One step. Throws the first error of any op, naming the op; the executor can run again afterwards. With streams
   // it returns when everything has been given to the device.

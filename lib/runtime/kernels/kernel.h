@@ -24,6 +24,8 @@ struct RunContext {
   void* const* data = nullptr;  // memory of each value, by ValueId
   void* scratch = nullptr;      // Kernel::scratch_bytes() bytes, 64-byte aligned, of this op alone
   std::uint64_t step = 0;       // counts runs; random ops draw from (seed, step, element)
+  std::uint64_t merge_step =
+      0;  // the same, from an update of strategy.gradient_merge: ops of each k-th run look at it
   std::uint64_t seed = 0;
   comm::Communicator* communicator = nullptr;  // communication ops only
   int stream = 0;                              // kComputeStream or another one; see streams.h

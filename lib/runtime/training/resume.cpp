@@ -17,6 +17,7 @@
 #include "job/step_share.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
+#include "runtime/optim/loss_scaling.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -30,6 +31,19 @@ std::string optimizer_name(const job::JobSpec& job) {
   return job::value_text(std::move(settled), "optimizer.name");
 }
 
+MergedGradients merging_of(const job::JobSpec& job) {
+  const job::StrategySpec& strategy = job.strategy;
+  if (!strategy.gradient_merge) return {};
+  std::string scale = "1";
+  if (strategy.amp && scales_loss(strategy.amp_configs))
+    scale = strategy.amp_configs.use_dynamic_loss_scaling
+                ? "that follows overflows"
+                : fmt::format("{}", strategy.amp_configs.init_loss_scaling);
+  return {.k_steps = strategy.gradient_merge_configs.k_steps,
+          .scaling = fmt::format("loss scale {}, {}", scale,
+                                 job::value_text(job, "strategy.build_strategy.gradient_scale_strategy"))};
+}
+
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = job::replicas_of(job, env.world_size),
           .batch_size = job::plan_shares(job, env.world_size).largest(),
@@ -37,7 +51,8 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samp
           .model = job::value_text(job, "model.name"),
           .optimizer = optimizer_name(job),
           .samples = samples,
-          .global_batch = job.train.global_batch.value_or(0)};
+          .global_batch = job.train.global_batch.value_or(0),
+          .merged = merging_of(job)};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -119,16 +134,18 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
 }
 
 // Returns where the training goes on. On rank 0, which has the parameters then.
-TrainingState load(const Checkpoint& checkpoint, const TrainingState& anew, int batches,
+TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
+  const std::string left_out = leave_out_merged_gradients(checkpoint, anew);
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
   const TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
   training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
                << std::endl;
-  if (!note.empty()) training.out << note << std::endl;
+  for (const std::string& line : {note, left_out})
+    if (!line.empty()) training.out << line << std::endl;
   tell_differences(checkpoint.state, anew, point, training.out);
   return point;
 }
@@ -152,16 +169,17 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   if (told[0] == 0) return {state};
   page.saved_steps = told[1];
   share_owned(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
-  for (const auto& share_own : {share_merged_gradients, share_rank_states}) {
-    const std::string note = share_own(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
-    if (!note.empty()) training.out << note << std::endl;
-  }
+  state.merged.batches =
+      share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  const std::string note =
+      share_rank_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  if (!note.empty()) training.out << note << std::endl;
   equalise_velocities(trainer.whole_program(), told[1], trainer.storage(), communicator);
   state.steps = told[1];
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
   state.shift = told[4];
-  trainer.start_at(state.steps);
+  trainer.start_at(state.steps, state.merged.batches);
   return {state, told[6]};
 }
 

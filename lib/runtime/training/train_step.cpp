@@ -96,6 +96,8 @@ void fetch_and_log(Run& run, bool group_ends, double speed, double rate) {
 void advance(Run& run, double speed) {
   ++run.progress.state.steps;
   ++run.progress.state.batch;
+  MergedGradients& merged = run.progress.state.merged;
+  merged.batches = (merged.batches + 1) % merged.k_steps;
   run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
   run.page.images_per_second = speed;
   run.page.beat();

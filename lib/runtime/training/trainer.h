@@ -78,8 +78,11 @@ class Trainer {
   // Copies rank 0's parameters to all ranks. Call it before the first step.
   void share_parameters();
 
-  // Goes on after `steps` steps, as if this trainer had done them. Call it before the first step.
-  void start_at(std::int64_t steps) { training_->start_at(static_cast<std::uint64_t>(steps)); }
+  // Goes on after `steps` steps, as if this trainer had done them, with the gradients of `merged` batches that wait for an update of
+  // strategy.gradient_merge. Call it before the first step.
+  void start_at(std::int64_t steps, int merged) {
+    training_->start_at(static_cast<std::uint64_t>(steps), static_cast<std::uint64_t>(merged));
+  }
 
   // The stages of one pipeline get the same batch; only the first needs its images.
   void step(const BatchView& batch, double learning_rate);

@@ -46,6 +46,12 @@ TEST_CASE("a manifest of an older build does not know the number of samples") {
   CHECK(parse_manifest(text, "m").state == old.state);
 }
 
+TEST_CASE("a manifest says how many batches were merged, and how") {
+  Manifest merging = example();
+  merging.state.merged = {.batches = 2, .k_steps = 3, .scaling = "loss scale 1, One"};
+  CHECK(parse_manifest(format_manifest(merging), "m").state == merging.state);
+}
+
 TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {
   const std::string text = format_manifest(example());
   check_error(ErrorKind::data, "m: its checksum is",

@@ -179,5 +179,30 @@ TEST_CASE("elastic: when the number of ranks changes within an epoch, no sample 
   }
 }
 
+TEST_CASE("merged gradients fit only a training that would have made the same ones") {
+  TrainingState saved = state(2, 8);
+  saved.merged = {.batches = 1, .k_steps = 3, .scaling = "loss scale 1, One"};
+  CHECK(difference_of_merging(saved, saved).empty());
+  TrainingState now = saved;
+  now.merged.batches = 0;
+  CHECK(difference_of_merging(saved, now).empty());
+  now.merged.k_steps = 4;
+  now.world_size = 1;
+  CHECK(difference_of_merging(saved, now) == "k_steps is 4 and was 3, the number of ranks is 1 and was 2");
+  now = saved;
+  now.batch_size = 16;
+  CHECK(difference_of_merging(saved, now) == "data.batch_size is 16 and was 8");
+  now = saved;
+  now.merged.scaling = "loss scale 1024, One";
+  CHECK(difference_of_merging(saved, now) ==
+        "the scaling of gradients is \"loss scale 1024, One\" and was \"loss scale 1, One\"");
+}
+
+TEST_CASE("a training that goes on keeps the number of merged batches") {
+  TrainingState saved = state(2, 8, 57, 3, 12);
+  saved.merged.batches = 2;
+  CHECK(resume(saved, state(4, 4)).merged.batches == 2);
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::training_state_test

@@ -95,8 +95,7 @@ TEST_CASE("ranks talk to each other in every k_steps-th step only, and weights m
   });
 }
 
-TEST_CASE(
-    "a checkpoint between two updates has the merged gradients of each rank; other numbers of ranks go on with their sum") {
+TEST_CASE("a checkpoint between two updates has the merged gradients of each rank") {
   const job::JobSpec job = job_of(job::ModelName::mlp, 4, 3);
   Snapshot saved;
   std::vector<std::vector<float>> merged(2);
@@ -112,12 +111,54 @@ TEST_CASE(
   REQUIRE(saved.files.count(kMergedFile) == 1);
   CHECK(saved.files.at(kMergedFile).at(name + ".0").values == merged[0]);
   CHECK(saved.files.at(kMergedFile).at(name + ".1").values == merged[1]);
-  std::vector<float> sum(merged[0].size());
-  std::transform(merged[0].begin(), merged[0].end(), merged[1].begin(), sum.begin(), std::plus<>());
-  test::run_trainers(job, 1, [&](test::TrainedRank& rank) {
-    test::resume_from(saved, rank);
-    CHECK(rank.trainer.storage().read(name) == sum);
+}
+
+TEST_CASE(
+    "with another k_steps, merged gradients are left out, and the next update has that many later batches") {
+  Snapshot saved;
+  test::run_trainers(job_of(job::ModelName::mlp, 4, 3), 1, [&](test::TrainedRank& rank) {
+    test::train_steps(rank, 4, 0, 1, kRate);
+    saved = test::snapshot_after(rank, 1);
   });
+  const job::JobSpec job = job_of(job::ModelName::mlp, 4, 2);
+  test::Weights resumed, anew;
+  test::run_trainers(job, 1, [&](test::TrainedRank& rank) {
+    Checkpoint checkpoint = test::as_checkpoint(saved);
+    CHECK(
+        leave_out_merged_gradients(checkpoint, {.merged = {.k_steps = 2}}) ==
+        "the merged gradients of 1 batch are left out: k_steps is 2 and was 3; the next update comes after 2 batches");
+    test::resume_from(&checkpoint, 1, rank);
+    const test::Weights before = test::weights_of(rank.trainer);
+    test::train_steps(rank, 4, 1, 2, kRate);
+    CHECK(test::weights_of(rank.trainer) == before);
+    test::train_steps(rank, 4, 2, 3, kRate);
+    resumed = test::weights_of(rank.trainer);
+  });
+  test::run_trainers(job, 1, [&](test::TrainedRank& rank) {  // the weights had not moved before
+    rank.trainer.start_at(1, 0);
+    test::train_steps(rank, 4, 1, 3, kRate);
+    anew = test::weights_of(rank.trainer);
+  });
+  CHECK(resumed == anew);
+}
+
+TEST_CASE("merged gradients of an older checkpoint, or for a training that merges none, are left out") {
+  Snapshot saved;
+  test::run_trainers(job_of(job::ModelName::mlp, 4, 3), 1, [&](test::TrainedRank& rank) {
+    test::train_steps(rank, 4, 0, 2, kRate);
+    saved = test::snapshot_after(rank, 2);
+  });
+  Checkpoint merged = test::as_checkpoint(saved), unmerged = test::as_checkpoint(saved);
+  CHECK(leave_out_merged_gradients(merged, saved.state).empty());
+  CHECK(merged.files.contains(kMergedFile));
+  CHECK(
+      leave_out_merged_gradients(unmerged, {}) ==
+      "the merged gradients of 2 batches are left out: this training merges none; the next update comes after 1 batch");
+  CHECK_FALSE(unmerged.files.contains(kMergedFile));
+  merged.state.merged = {};
+  CHECK(
+      leave_out_merged_gradients(merged, saved.state) ==
+      "the merged gradients are left out: the checkpoint does not say how many batches they are from; the next update comes after 3 batches");
 }
 
 TEST_CASE("a checkpoint after an update has no merged gradients") {

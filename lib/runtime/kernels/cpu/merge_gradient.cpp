@@ -31,7 +31,7 @@ class MergeGradient : public Kernel {
         is_narrow_(op.input("grad").dtype == DType::bf16) {}
 
   void run(const RunContext& context) override {
-    const bool hands_over = (context.step + 1) % steps_ == 0;
+    const bool hands_over = (context.merge_step + 1) % steps_ == 0;
     parallel_for(count_, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
       if (is_narrow_) return merge_narrow(context, begin, end, hands_over);
       float* const merged = at(context, merged_) + begin;
