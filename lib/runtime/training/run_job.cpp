@@ -14,6 +14,7 @@
 #include "job/step_share.h"
 #include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
+#include "runtime/training/check_length.h"
 #include "runtime/training/choose_groups.h"
 #include "runtime/training/dump_program.h"
 #include "runtime/training/finish.h"
@@ -99,6 +100,13 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
   return progress;
 }
 
+// Every rank checks it, rank 0 says what it found.
+void announce_length(const job::JobSpec& job, const RankEnv& env, const Progress& progress,
+                     std::ostream& out) {
+  for (const std::string& line : check_length(job, progress.state, progress.total_steps))
+    if (env.rank == 0) out << line << std::endl;
+}
+
 // What needs to know where the training starts, and which ops a step has.
 void complete_observers(Run& run) {
   Observers& observers = run.observers;
@@ -139,6 +147,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
+  announce_length(job, world.env, progress, out);
   Run run = {job, world, page, out, trainer, loaders, checkpoints, observers, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
