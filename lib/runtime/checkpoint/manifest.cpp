@@ -50,6 +50,7 @@ JsonValue content_of(const Manifest& manifest) {
   if (state.samples > 0) content.add("samples", state.samples);
   if (state.shift != 0) content.add("shift", state.shift);
   if (state.global_batch > 0) content.add("global_batch", state.global_batch);
+  for (const auto& [name, decay] : state.decays) content.add(name, decay);
   if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
   content.add("files", std::move(files));
   return content;
@@ -90,6 +91,13 @@ MergedGradients read_merged(const JsonValue& content, const Reader& reader) {
           .scaling = reader.text(content, "scaling")};
 }
 
+std::map<std::string, double> read_decays(const JsonValue& content) {
+  std::map<std::string, double> decays;
+  for (const char* name : {"beta1", "beta2", "ema_decay"})
+    if (const JsonMember* found = content.find(name)) decays[name] = found->value.number;
+  return decays;
+}
+
 Manifest read_content(const JsonValue& content, const Reader& reader) {
   const auto count = [&](const char* key, int low) {
     return static_cast<int>(reader.number(content, key, low, INT_MAX));
@@ -108,6 +116,7 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
   if (content.find("shift") != nullptr)
     manifest.state.shift = reader.number(content, "shift", -INT64_MAX, INT64_MAX);
   if (content.find("global_batch") != nullptr) manifest.state.global_batch = count("global_batch", 1);
+  manifest.state.decays = read_decays(content);
   if (content.find("merged") != nullptr)
     manifest.state.merged = read_merged(reader.member(content, "merged", JsonValue::Kind::object), reader);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)

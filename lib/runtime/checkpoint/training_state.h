@@ -1,6 +1,7 @@
 // Where a training stands, beside its tensors.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "job/job_spec.h"
@@ -33,6 +34,9 @@ struct TrainingState {
   std::int64_t shift = 0;
   int global_batch = 0;  // train.global_batch; 0: every rank has batch_size
   MergedGradients merged = {};
+  // The factors of one update by which old values count in optimizer states and averages: "beta1", "beta2", "ema_decay". Older
+  // checkpoints have none.
+  std::map<std::string, double> decays = {};
 
   bool operator==(const TrainingState&) const = default;
 };

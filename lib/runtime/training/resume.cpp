@@ -15,6 +15,7 @@
 #include "job/settle_optimizer.h"
 #include "job/settle_pipeline.h"
 #include "job/step_share.h"
+#include "runtime/checkpoint/correct_powers.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/optim/loss_scaling.h"
@@ -44,6 +45,17 @@ MergedGradients merging_of(const job::JobSpec& job) {
                                  job::value_text(job, "strategy.build_strategy.gradient_scale_strategy"))};
 }
 
+std::map<std::string, double> decays_of(const job::JobSpec& job) {
+  using job::OptimizerName;
+  const job::OptimizerSpec optimizer = job::settle_optimizer(job);
+  std::map<std::string, double> decays;
+  if (optimizer.name == OptimizerName::adam || optimizer.name == OptimizerName::adamw ||
+      optimizer.name == OptimizerName::lamb)
+    decays = {{"beta1", optimizer.beta1}, {"beta2", optimizer.beta2}};
+  if (optimizer.ema_decay > 0) decays["ema_decay"] = optimizer.ema_decay;
+  return decays;
+}
+
 TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
   return {.world_size = job::replicas_of(job, env.world_size),
           .batch_size = job::plan_shares(job, env.world_size).largest(),
@@ -52,7 +64,8 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samp
           .optimizer = optimizer_name(job),
           .samples = samples,
           .global_batch = job.train.global_batch.value_or(0),
-          .merged = merging_of(job)};
+          .merged = merging_of(job),
+          .decays = decays_of(job)};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -137,6 +150,7 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
+  correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
   const std::string left_out = leave_out_merged_gradients(checkpoint, anew);

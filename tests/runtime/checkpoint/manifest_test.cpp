@@ -52,6 +52,12 @@ TEST_CASE("a manifest says how many batches were merged, and how") {
   CHECK(parse_manifest(format_manifest(merging), "m").state == merging.state);
 }
 
+TEST_CASE("a manifest says what powers of decay rates and the order of samples depend on") {
+  Manifest manifest = example();
+  manifest.state.decays = {{"beta1", 0}, {"beta2", 0.999}, {"ema_decay", 0.1}};
+  CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
+}
+
 TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {
   const std::string text = format_manifest(example());
   check_error(ErrorKind::data, "m: its checksum is",
