@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -114,6 +115,16 @@ Fault find_text_fault(const Key& key, const JsonValue& value) {
   return unless(key.kind != ValueKind::path || !value.text.empty(), key, value);
 }
 
+// Trainings compute with 32-bit floats, in which such a number is 0 or infinite.
+Fault find_float_fault(const Key& key, const JsonValue& value) {
+  using Float = std::numeric_limits<float>;
+  const double size = std::abs(value.number);
+  if (value.number == 0 || (size >= double{Float::min()} && size <= double{Float::max()}))
+    return std::nullopt;
+  return fmt::format("found {}, wanted {} that a 32-bit float can hold, {}", describe_found(value),
+                     describe_wanted(key), size < 1 ? "1.2e-38 or more" : "3.4e38 or less");
+}
+
 Fault find_scalar_fault(const Key& key, const JsonValue& value) {
   const bool in_range = is_number(value) && is_within(value.number, key.rules.range);
   switch (key.kind) {
@@ -122,7 +133,7 @@ Fault find_scalar_fault(const Key& key, const JsonValue& value) {
     case ValueKind::integer:
       return unless(in_range && whole_number(value).has_value(), key, value);
     case ValueKind::number:
-      return unless(in_range, key, value);
+      return in_range ? find_float_fault(key, value) : unless(false, key, value);
     case ValueKind::choice:
       return find_choice_fault(key, value);
     default:

@@ -61,6 +61,18 @@ TEST_CASE("a limit of gradients belongs to what it limits") {
       "which does not use it");
 }
 
+TEST_CASE("a number that is 0 or infinite as a 32-bit float is refused") {
+  CHECK(
+      complaint_about({"optimizer.gradient_clip.by=norm", "optimizer.gradient_clip.limit=1e-50"}) ==
+      "command line: optimizer.gradient_clip.limit: found 1e-50, wanted a number above 0 that a 32-bit float can "
+      "hold, 1.2e-38 or more");
+  CHECK(
+      complaint(good_job(R"("optimizer": {"learning_rate_factors": {"fc": 1e300}})")) ==
+      "a.json:4:47: optimizer.learning_rate_factors.fc: found 1e300, wanted a number of at least 0 that a 32-bit "
+      "float can hold, 3.4e38 or less");
+  CHECK(complaint_about({"optimizer.weight_decay=0"}) == "");
+}
+
 TEST_CASE("factors of the learning rate are numbers by names") {
   const ParsedJob job =
       parse(good_job(R"("optimizer": {"learning_rate_factors": {"fc": 10, "conv1.": 0.5}})"));
