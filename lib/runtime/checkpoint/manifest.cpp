@@ -51,6 +51,8 @@ JsonValue content_of(const Manifest& manifest) {
   if (state.shift != 0) content.add("shift", state.shift);
   if (state.global_batch > 0) content.add("global_batch", state.global_batch);
   for (const auto& [name, decay] : state.decays) content.add(name, decay);
+  if (state.shuffle) content.add("shuffle", *state.shuffle);
+  if (state.uneven) content.add("uneven", *state.uneven == job::Uneven::pad ? "pad" : "drop");
   if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
   content.add("files", std::move(files));
   return content;
@@ -117,6 +119,10 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
     manifest.state.shift = reader.number(content, "shift", -INT64_MAX, INT64_MAX);
   if (content.find("global_batch") != nullptr) manifest.state.global_batch = count("global_batch", 1);
   manifest.state.decays = read_decays(content);
+  if (content.find("shuffle") != nullptr)
+    manifest.state.shuffle = reader.member(content, "shuffle", JsonValue::Kind::boolean).boolean;
+  if (content.find("uneven") != nullptr)
+    manifest.state.uneven = reader.text(content, "uneven") == "pad" ? job::Uneven::pad : job::Uneven::drop;
   if (content.find("merged") != nullptr)
     manifest.state.merged = read_merged(reader.member(content, "merged", JsonValue::Kind::object), reader);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)

@@ -65,6 +65,27 @@ std::string difference_of_merging(const TrainingState& saved, const TrainingStat
   return difference;
 }
 
+std::vector<std::string> differences_of_order(const TrainingState& saved, const TrainingState& now) {
+  std::vector<std::string> lines;
+  if (saved.batch == 0) return lines;
+  const auto compare = [&](const char* key, const auto& was, const auto& is, const char* effect) {
+    if (was != is)
+      lines.push_back(fmt::format(
+          "warning: {} is {}, and was {} when the checkpoint was written: the rest of its epoch {}", key, is,
+          was, effect));
+  };
+  const auto name = [](job::Uneven uneven) { return uneven == job::Uneven::pad ? "pad" : "drop"; };
+  const char* const reorders = "is drawn from another order";
+  const bool shuffle = now.shuffle.value_or(true), shuffled = saved.shuffle.value_or(shuffle);
+  compare("data.shuffle", shuffled, shuffle, reorders);
+  if (shuffle && shuffled) compare("train.seed", saved.seed, now.seed, reorders);
+  if (saved.uneven && now.uneven) {
+    const std::string was = name(*saved.uneven), is = name(*now.uneven);
+    compare("data.uneven", was, is, "ends as the new value says");
+  }
+  return lines;
+}
+
 std::string describe(const TrainingState& state) {
   return fmt::format("epoch {}, batch {} (step {})", state.epoch, state.batch, state.steps);
 }

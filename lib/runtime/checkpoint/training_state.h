@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "job/job_spec.h"
 
@@ -37,6 +39,9 @@ struct TrainingState {
   // The factors of one update by which old values count in optimizer states and averages: "beta1", "beta2", "ema_decay". Older
   // checkpoints have none.
   std::map<std::string, double> decays = {};
+  // What else the order of the samples depends on; older checkpoints do not say.
+  std::optional<bool> shuffle = {};
+  std::optional<job::Uneven> uneven = {};
 
   bool operator==(const TrainingState&) const = default;
 };
@@ -60,6 +65,9 @@ TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, 
 // Why a training of `now` cannot add to the merged gradients of `saved`: "k_steps is 2 and was 3", or "" if it can. It can if all that
 // their sum depends on is the same. Otherwise the next update would be of the wrong size.
 std::string difference_of_merging(const TrainingState& saved, const TrainingState& now);
+
+// Lines about what deals the samples of the epoch under way differently than before.
+std::vector<std::string> differences_of_order(const TrainingState& saved, const TrainingState& now);
 
 // "epoch 3, batch 20 (step 1193)"
 std::string describe(const TrainingState& state);

@@ -65,7 +65,9 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samp
           .samples = samples,
           .global_batch = job.train.global_batch.value_or(0),
           .merged = merging_of(job),
-          .decays = decays_of(job)};
+          .decays = decays_of(job),
+          .shuffle = job.data.shuffle,
+          .uneven = job.data.uneven};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -136,6 +138,7 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
                "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest of its epoch is drawn from another order",
                now.samples, saved.samples)
         << std::endl;
+  for (const std::string& line : differences_of_order(saved, now)) out << line << std::endl;
   if (point.shift != saved.shift)
     out << fmt::format("the rest of the epoch is dealt anew: {} saved it, now there are {}",
                        describe_ranks(saved), describe_ranks(now))

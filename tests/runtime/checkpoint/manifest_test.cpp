@@ -55,6 +55,8 @@ TEST_CASE("a manifest says how many batches were merged, and how") {
 TEST_CASE("a manifest says what powers of decay rates and the order of samples depend on") {
   Manifest manifest = example();
   manifest.state.decays = {{"beta1", 0}, {"beta2", 0.999}, {"ema_decay", 0.1}};
+  manifest.state.shuffle = false;
+  manifest.state.uneven = job::Uneven::drop;
   CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
 }
 

@@ -204,5 +204,32 @@ TEST_CASE("a training that goes on keeps the number of merged batches") {
   CHECK(resume(saved, state(4, 4)).merged.batches == 2);
 }
 
+TEST_CASE("in mid-epoch, a changed order of the samples is a warning") {
+  using Lines = std::vector<std::string>;
+  TrainingState saved = state(2, 8, 57, 3, 12);
+  saved.shuffle = true;
+  saved.uneven = Uneven::pad;
+  CHECK(differences_of_order(saved, saved) == Lines{});
+  TrainingState now = saved;
+  now.shuffle = false;
+  now.seed = 7;  // has no effect on an order that is not random
+  CHECK(
+      differences_of_order(saved, now) ==
+      Lines{
+          "warning: data.shuffle is false, and was true when the checkpoint was written: the rest of its epoch is "
+          "drawn from another order"});
+  now.shuffle = true;
+  now.uneven = Uneven::drop;
+  CHECK(
+      differences_of_order(saved, now) ==
+      Lines{
+          "warning: train.seed is 7, and was 1 when the checkpoint was written: the rest of its epoch is drawn from "
+          "another order",
+          "warning: data.uneven is drop, and was pad when the checkpoint was written: the rest of its epoch ends as "
+          "the new value says"});
+  saved.batch = 0;
+  CHECK(differences_of_order(saved, now) == Lines{});
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::training_state_test
