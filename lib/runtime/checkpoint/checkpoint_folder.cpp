@@ -10,6 +10,7 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -156,6 +157,12 @@ bool remove_checkpoint(const std::string& path) {
   return true;
 }
 
+// Removes the oldest beyond `count`, also from `checkpoints`. One that must stay counts, too.
+void keep_newest(std::map<long, std::string>& checkpoints, int count) {
+  for (auto old = checkpoints.begin(); old != checkpoints.end() && std::ssize(checkpoints) > count;)
+    old = remove_checkpoint(old->second) ? checkpoints.erase(old) : std::next(old);
+}
+
 }  // namespace
 
 Checkpoint read_checkpoint(const std::string& path) {
@@ -196,11 +203,12 @@ std::vector<std::string> CheckpointFolder::list(std::int64_t least_number) const
 
 std::string CheckpointFolder::write(const Snapshot& snapshot) {
   require_same_folder(path_, lock_);
-  const std::map<long, std::string> before = checkpoints_in(path_);
+  std::map<long, std::string> before = checkpoints_in(path_);
   const long number = number_behind(before);
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_own_folder(partial);
+  keep_newest(before, keep_);  // makes room on the disk if an earlier run had a larger `keep`
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)
@@ -210,11 +218,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
     throw;
   }
   sync_folder(path_);
-  std::size_t surplus = before.size() + 1 - std::min(before.size() + 1, static_cast<std::size_t>(keep_));
-  for (const auto& [old, old_path] : before) {
-    if (surplus == 0) break;
-    if (remove_checkpoint(old_path)) --surplus;
-  }
+  keep_newest(before, keep_ - 1);
   return path;
 }
 

@@ -137,6 +137,21 @@ TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the e
   CHECK_FALSE(home.has(".partial-2"));
 }
 
+TEST_CASE("checkpoints beyond a smaller keep make room for the next one before it is written") {
+  const TemporaryFolder home;
+  {
+    CheckpointFolder large(home.path(), 4);
+    for (int step = 1; step <= 4; ++step) large.write(snapshot(step));
+  }
+  CheckpointFolder folder(home.path(), 2);
+  Snapshot broken = snapshot(5);
+  broken.files["no/such/folder"] = {};
+  error_of([&] { folder.write(broken); });
+  CHECK(names_in(folder) == Names{"000004-step-4", "000003-step-3"});
+  folder.write(snapshot(6));
+  CHECK(names_in(folder) == Names{"000005-step-6", "000004-step-4"});
+}
+
 TEST_CASE("a file that is missing, cut, empty or changed in one bit is named") {
   const TemporaryFolder home;
   CheckpointFolder folder(home.path(), kKeepAll);
