@@ -16,6 +16,7 @@ void run_plan(const std::vector<std::string>& arguments) {
   const PlanRequest request = parse_plan_request(arguments[0]);
   job::JobSpec job = job::parse_job_file(arguments[1], {arguments.begin() + 2, arguments.end()}).spec;
   const int ranks = request.hosts * request.gpus;
+  job.strategy.sharding = job.strategy.pipeline = false;  // the layouts are compared with data parallelism
   job.strategy = job::settle_strategy(job.strategy, {ranks, request.gpus, true}).strategy;
   const runtime::Program program = runtime::build_training_program(job, runtime::resolve_model_facts(job),
                                                                    runtime::all_ops(), {.world_size = ranks});

@@ -32,10 +32,4 @@ Key make_later_key(std::string name, std::string help) {
   return key;
 }
 
-Key later(Key key) {
-  key.rules.support = Support::later;
-  for (Key& member : key.members) member = later(std::move(member));
-  return key;
-}
-
 }  // namespace fleetrun::job

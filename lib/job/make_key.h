@@ -212,7 +212,4 @@ Key make_object_key(std::string name, std::string help, std::vector<Key> members
 // A known name of which no part is built yet.
 Key make_later_key(std::string name, std::string help);
 
-// The key, and all below it, as known but not built yet.
-Key later(Key key);
-
 }  // namespace fleetrun::job

@@ -77,7 +77,7 @@ TEST_CASE("plan prints each layout with its memory, its time, and why it loses")
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "2 hosts of 2 ranks; per rank"));
   CHECK(contains(result.out, "\ndata parallel 4 "));
-  CHECK(contains(result.out, "\ndata parallel 2, sharding stage 3, pipeline 2 of 8 micro batches "));
+  CHECK(contains(result.out, "\ndata parallel 2, pipeline 2 of 8 micro batches "));
   CHECK(contains(result.out, "slower: "));
   const ChildResult small = launch.run({"plan", "--memory=1K", "job.json"});
   CHECK(contains(small.out, "no layout fits: "));

@@ -116,13 +116,14 @@ std::string why_it_loses(const PlannedLayout& layout, const PlannedLayout& best,
   return fmt::format("{:.1f} % slower: {}", 100 * slower / least.all(), cause);
 }
 
+// strategy.pipeline and strategy.sharding exclude each other.
 std::vector<RankLayout> layouts_of(int ranks, int batch) {
   std::vector<RankLayout> all;
   for (int pipeline = 1; pipeline <= ranks; ++pipeline) {
     if (ranks % pipeline != 0) continue;
     const int micro =
         pipeline == 1 ? 1 : std::min({4 * pipeline, batch * pipeline, kMostMicroBatches * pipeline});
-    for (int sharding = 0; sharding <= (ranks / pipeline > 1 ? 3 : 0); ++sharding)
+    for (int sharding = 0; sharding <= (ranks > 1 && pipeline == 1 ? 3 : 0); ++sharding)
       all.push_back({ranks / pipeline, sharding, pipeline, micro});
   }
   return all;

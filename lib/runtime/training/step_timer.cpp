@@ -130,11 +130,18 @@ std::size_t free_memory() {
   return pages > 0 && bytes > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(bytes) : 0;
 }
 
-// Steps that take kShortestTurn, and whole cycles of merged gradients: only the last step of a cycle sums and updates.
+// In each of so many steps the ranks communicate once.
+int steps_of_cycle(const job::StrategySpec& strategy) {
+  if (strategy.gradient_merge) return strategy.gradient_merge_configs.k_steps;
+  if (strategy.localsgd) return strategy.localsgd_configs.k_steps;
+  return 1;
+}
+
+// Steps that take kShortestTurn, in whole cycles.
 int steps_of_turn(double step_seconds, const job::StrategySpec& strategy) {
   const auto steps =
       static_cast<int>(std::clamp(std::ceil(kShortestTurn / step_seconds), 1.0, double{kMostStepsOfATurn}));
-  const int cycle = strategy.gradient_merge ? strategy.gradient_merge_configs.k_steps : 1;
+  const int cycle = steps_of_cycle(strategy);
   return cycle > kMostStepsOfATurn ? steps : (steps + cycle - 1) / cycle * cycle;
 }
 

@@ -112,12 +112,12 @@ TEST_CASE("what does not fit comes last and says what it needs") {
   CHECK_FALSE(planned.back().fits);
 }
 
-TEST_CASE("layouts are all divisors of the ranks, with sharding where ranks share") {
+TEST_CASE("layouts are pipelines of all divisors of the ranks, and data parallelism with and without sharding") {
   const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine);
-  CHECK(planned.size() == 3 * 4 + 1);  // pipelines of 1, 2 and 4 with stages 0 to 3, and one of 8
+  CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
   CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
-  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 13);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 7);
 }
 
 }  // namespace
