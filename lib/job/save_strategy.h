@@ -23,7 +23,7 @@ SavedStrategy save_strategy_of(const ParsedJob& job, PaddleVersion version, bool
 SavedStrategy save_strategy_again(const StrategyDocument& document, const std::string& file,
                                   PaddleVersion version);
 
-// Whether the text is exactly what one of these functions gives for some strategy: PaddlePaddle's own form, without comments.
+// Whether the text is exactly what one of these functions gives for some strategy.
 bool is_saved_strategy(std::string_view text);
 
 }  // namespace fleetrun::job

@@ -147,7 +147,7 @@ TEST_CASE("the degree of sharding has another field in each version") {
 }
 
 TEST_CASE("only a text in exactly the form of a saved strategy is known as one") {
-  CHECK(is_saved_strategy(content(kFiles + "paddle_2/published_example.prototxt")));
+  CHECK(is_saved_strategy(content(kFiles + "paddle_2/sharding.prototxt")));
   CHECK(is_saved_strategy(content(kFiles + "paddle_3/published_example.prototxt")));
   CHECK(is_saved_strategy(saved(R"({"build_strategy": {"fuse_bn_act_ops": true}})").text));
   CHECK(is_saved_strategy("amp: true\nnccl_comm_num: 2\n"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -47,14 +48,14 @@ class PrefixedStore : public gloo::rendezvous::Store {
         deadline_(deadline) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    own_ends_ = data;
+    if (key == std::to_string(rank_)) own_ends_ = data;
     store_.set(prefix_ + key, std::string(data.begin(), data.end()));
   }
   std::vector<char> get(const std::string& key) override {
     const std::string value = store_.get(prefix_ + key, deadline_);
-    const int peer = std::stoi(key);
     const std::vector<char> ends(value.begin(), value.end());
-    connecting_ = MissingLink{peer, end_for(peer, own_ends_, rank_), end_for(rank_, ends, peer)};
+    if (const auto peer = rank_in(key))
+      connecting_ = MissingLink{*peer, end_for(*peer, own_ends_, rank_), end_for(rank_, ends, *peer)};
     return ends;
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, deadline_.remaining()); }
@@ -68,6 +69,14 @@ class PrefixedStore : public gloo::rendezvous::Store {
   void note_connected() { connecting_.reset(); }
 
  private:
+  // Gloo has other keys, too, such as "rank_0" for the name of a host.
+  static std::optional<int> rank_in(const std::string& key) {
+    int rank = 0;
+    const char* const end = key.data() + key.size();
+    const auto [stop, problem] = std::from_chars(key.data(), end, rank);
+    return problem == std::errc() && stop == end ? std::optional(rank) : std::nullopt;
+  }
+
   // Of `rank`, among the ends that `owner` has for all others; "" if they are not what we expect.
   std::string end_for(int rank, const std::vector<char>& ends, int owner) const {
     const std::size_t bytes = ends.size() / static_cast<std::size_t>(std::max(size_ - 1, 1));
