@@ -22,24 +22,36 @@ std::map<std::string_view, double> factors_of(const std::map<std::string, double
   return factors;
 }
 
+// "f1.weight.beta1_pow.3", which is rank 3's own, without the rank.
+std::string_view without_rank(std::string_view name) {
+  const std::size_t dot = name.find_last_not_of("0123456789");
+  return dot == std::string_view::npos || name[dot] != '.' ? name : name.substr(0, dot);
+}
+
 PlainTensors plain_tensors_of(const Safetensors& file) {
   PlainTensors tensors;
   for (const auto& [name, tensor] : file.tensors) tensors[name] = {tensor.shape, to_floats(tensor)};
   return tensors;
 }
 
+Safetensors multiplied(const Safetensors& file, const std::map<std::string_view, double>& factors,
+                       const std::string& path) {
+  PlainTensors tensors = plain_tensors_of(file);
+  for (auto& [name, tensor] : tensors)
+    for (const auto& [ending, factor] : factors)
+      if (without_rank(name).ends_with(ending))
+        for (float& power : tensor.values) power = static_cast<float>(power * factor);
+  return parse_safetensors(format_tensors(tensors), path);
+}
+
 }  // namespace
 
 void correct_powers(Checkpoint& checkpoint, const std::map<std::string, double>& decays) {
   const auto factors = factors_of(checkpoint.state.decays, decays);
-  const auto file = checkpoint.files.find(kOptimizerFile);
-  if (factors.empty() || file == checkpoint.files.end()) return;
-  PlainTensors tensors = plain_tensors_of(file->second);
-  for (auto& [name, tensor] : tensors)
-    for (const auto& [ending, factor] : factors)
-      if (name.ends_with(ending))
-        for (float& power : tensor.values) power = static_cast<float>(power * factor);
-  file->second = parse_safetensors(format_tensors(tensors), checkpoint.path + "/" + kOptimizerFile);
+  if (factors.empty()) return;
+  for (const char* name : {kOptimizerFile, kRankStatesFile})
+    if (const auto file = checkpoint.files.find(name); file != checkpoint.files.end())
+      file->second = multiplied(file->second, factors, checkpoint.path + "/" + name);
 }
 
 }  // namespace fleetrun::runtime

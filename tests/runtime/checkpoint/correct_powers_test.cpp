@@ -75,6 +75,20 @@ TEST_CASE("the power of a moment is the product of the decay rates that it has s
   });
 }
 
+TEST_CASE("powers that each rank has of its own are corrected, too") {
+  Checkpoint checkpoint = {.path = "memory", .state = {.decays = {{"beta1", 0.8}}}, .files = {}};
+  const PlainTensors tensors = {
+      {"w.beta1_pow.0", {{1}, {0.64F}}}, {"w.beta1_pow.12", {{1}, {0.8F}}}, {"w.1", {{1}, {1}}}};
+  checkpoint.files.emplace(kRankStatesFile, parse_safetensors(format_tensors(tensors), "memory"));
+  correct_powers(checkpoint, {{"beta1", 0.4}});
+  const auto value = [&](const char* name) {
+    return to_floats(checkpoint.files.at(kRankStatesFile).tensors.at(name)).front();
+  };
+  CHECK(value("w.beta1_pow.0") == doctest::Approx(0.32));
+  CHECK(value("w.beta1_pow.12") == doctest::Approx(0.4));
+  CHECK(value("w.1") == 1);
+}
+
 TEST_CASE("a checkpoint of the same decay rates, or of an older fleetrun, stays as it is") {
   const job::JobSpec job = job_of(0.9, 0);
   Checkpoint checkpoint = checkpoint_of(job, 1);
