@@ -112,7 +112,8 @@ TEST_CASE("what does not fit comes last and says what it needs") {
   CHECK_FALSE(planned.back().fits);
 }
 
-TEST_CASE("layouts are pipelines of all divisors of the ranks, and data parallelism with and without sharding") {
+TEST_CASE(
+    "layouts are pipelines of all divisors of the ranks, and data parallelism with and without sharding") {
   const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine);
   CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
