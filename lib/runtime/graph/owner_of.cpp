@@ -16,11 +16,15 @@ int owner_of(const Op& op) {
 }
 
 int owner_of_user(const Program& program, ValueId value) {
+  const Value& used = program.value(value);
+  const bool is_of_all = used.kind == ValueKind::state && used.of == kNone;
   std::optional<int> owner;
   for (const Op& op : program.ops) {
     if (std::find(op.inputs.begin(), op.inputs.end(), value) == op.inputs.end()) continue;
-    if (owner && *owner != owner_of(op)) return kNone;
-    owner = owner_of(op);
+    if (is_of_all && op.role == Role::optimize) return kNone;  // of the training as a whole
+    const int found = owner_of(op);
+    if (owner && found != kNone && found != *owner) return kNone;
+    if (!owner) owner = found;
   }
   return owner.value_or(kNone);
 }

@@ -8,8 +8,8 @@ namespace fleetrun::runtime {
 int owner_of(const Op& op);        // kNone: every rank runs it
 void set_owner(Op& op, int rank);  // kNone takes it away
 
-// The owner of all ops that use a value: who has a state or, in a pipeline or if parameters are gathered, a parameter. kNone when every
-// rank has it.
+// The owner of the op that uses a value first: who has a state or, in a pipeline or if parameters are gathered, a parameter. kNone when
+// every rank has it, also if several owners use it.
 int owner_of_user(const Program& program, ValueId value);
 
 }  // namespace fleetrun::runtime
