@@ -207,19 +207,20 @@ void Trainer::share_common_states() {
 
 void Trainer::share_statistics() {
   if (same_layers_.size() == 1) return;
-  const Program& program = training_->program();
+  std::vector<ValueId> here = running_statistics_of(whole_);
+  std::erase_if(here, [&](ValueId id) { return !storage_->has(whole_.value(id).name); });
   std::vector<float> packed;
-  for (const ValueId id : running_statistics_of(program)) {
-    const std::vector<float> values = storage_->read(program.value(id).name);
+  for (const ValueId id : here) {
+    const std::vector<float> values = storage_->read(whole_.value(id).name);
     packed.insert(packed.end(), values.begin(), values.end());
   }
   if (packed.empty()) return;
   same_layers_.broadcast({packed.data(), packed.size(), DType::f32}, 0);
   if (same_layers_.rank() == 0) return;
   auto next = packed.begin();
-  for (const ValueId id : running_statistics_of(program)) {
-    const auto end = next + count_of(program.value(id).shape);
-    storage_->write(program.value(id).name, {next, end});
+  for (const ValueId id : here) {
+    const auto end = next + count_of(whole_.value(id).shape);
+    storage_->write(whole_.value(id).name, {next, end});
     next = end;
   }
 }

@@ -254,8 +254,8 @@ TEST_CASE(
     for (std::size_t k = i + 1; k < all.size(); ++k) {
       const bool is_missing = !has_narrow && (all[i].needs_narrow || all[k].needs_narrow);
       if (exclude_each_other(all[i], all[k]) || is_missing || number++ % stride != 0) continue;
-      CAPTURE(all[i].name);
-      CAPTURE(all[k].name);
+      CAPTURE(std::string(all[i].name));
+      CAPTURE(std::string(all[k].name));
       const job::JobSpec job = job_with(all[i], all[k]);
       const Found whole = train(job, nullptr);
       CHECK(are_finite(whole.of_rank[0]));
