@@ -49,7 +49,7 @@ int run_ranks(launch::LaunchOptions options, const Words& words,
               const std::optional<launch::Allocation>& allocation, const Environment& environment) {
   if (options.log_level.origin == launch::Origin::fallback)
     options.log_level.value = launch::LogLevel::warning;
-  return launch::launch(std::move(options), environment, allocation, words);
+  return launch::launch(options, environment, allocation, words);
 }
 
 void print_strategies(const Words& job, const Words& settings) {
