@@ -241,7 +241,8 @@ TEST_CASE(
     const std::string notice =
         "until_true 'ls output/checkpoints/*-step-*'\n"
         "scancel --batch --signal=USR1 $job; until_true 'scontrol show job $job | grep -q Restarts=1'\n"
-        "scontrol update JobId=$job StartTime=now\n";
+        // Slurm lets a job that is queued again wait for two minutes, and may set that time after our update.
+        "until_true 'scontrol update JobId=$job StartTime=now; case $(state $job) in RUNNING|COMPLETED) ;; *) false ;; esac'\n";
     const ChildResult end = site.run(
         "\"$fleetrun\" render slurm --folder=\"$PWD\" --fleetrun=\"$fleetrun\" -- --nnodes=2 --nproc_per_node=1 --device=cpu "
         "--cgroup=none job.json > batch || exit 8\n"
