@@ -8,9 +8,15 @@
 
 #include "comm/collective/solo.h"
 #include "support/reference_optimizer.h"
+#include "support/slowdown.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::test {
+
+// With sanitizers, which make the references slow, one number is enough.
+inline std::vector<int> simulated_ranks() {
+  return testing::kSlowdown > 1 ? std::vector<int>{2} : std::vector<int>{1, 2, 4};
+}
 
 inline Tensors widened(const Weights& weights) {
   Tensors tensors;

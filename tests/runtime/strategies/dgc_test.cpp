@@ -156,7 +156,7 @@ void check_against_simulation(const job::JobSpec& job, int ranks) {
 
 TEST_CASE("dgc sends what is farthest from 0 and keeps the rest, after steps that sum whole gradients") {
   for (const job::ModelName model : {job::ModelName::lenet, job::ModelName::resnet20, job::ModelName::mlp})
-    for (const int ranks : {1, 2, 4}) check_against_simulation(job_of(model), ranks);
+    for (const int ranks : test::simulated_ranks()) check_against_simulation(job_of(model), ranks);
 }
 
 TEST_CASE("with dgc each rank clips its own large gradients, in Nesterov's form too") {
