@@ -45,6 +45,7 @@ class Simulation {
   void step(const std::vector<Tensors>& gradients, double rate) {
     for (auto& [name, w] : weights_) {
       std::vector<Tensor> of_rank;
+      of_rank.reserve(gradients.size());
       for (const Tensors& tensors : gradients) of_rank.push_back(tensors.at(name));
       const bool is_large = w.size() >= kLarge && ranks_ > 1;
       if (is_large && steps_ >= job_.strategy.dgc_configs.rampup_begin_step)
@@ -145,6 +146,7 @@ void check_against_simulation(const job::JobSpec& job, int ranks) {
   for (int step = 0; step < kSteps; ++step) {
     const test::StepSamples samples(step, kBatch * ranks);
     std::vector<Tensors> of_rank;
+    of_rank.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       of_rank.push_back(gradients.at(seen[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank)],
                                      samples.part(kBatch * rank)));
