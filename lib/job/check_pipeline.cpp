@@ -35,8 +35,8 @@ void check_strategies(Draft& draft) {
                  "Reduce beside strategy.pipeline, wanted AllReduce: each parameter is on one rank already");
 }
 
-// Keys that are no strategies.
-void check_others(Draft& draft) {
+// Keys outside of strategy that a pipeline does not support.
+void check_other_sections(Draft& draft) {
   if (draft.spec.train.global_batch)
     draft.report(
         "train.global_batch",
@@ -72,7 +72,7 @@ void check_pipeline(Draft& draft) {
                  fmt::format("{} without strategy.pipeline, wanted 1, or strategy.pipeline true", stages));
   if (!strategy.pipeline) return;
   check_strategies(draft);
-  check_others(draft);
+  check_other_sections(draft);
   check_micro_batches(draft);
 }
 

@@ -69,7 +69,7 @@ std::string tried_table(const JsonValue& result) {
   const std::vector<JsonValue> tried = items_at(result, "tried");
   const std::size_t width = widest_name(tried, 20);
   std::string text = fmt::format(
-      "a step of the job as it is takes {:.3g} ms; the time of a step divided by that:\n\n{:{}}  ratio  95 % interval   turns\n",
+      "a step of the unchanged job takes {:.3g} ms. Each ratio is the time of a step with the setting, divided by this time:\n\n{:{}}  ratio  95 % interval   turns\n",
       number_at(result, "default_ms"), "setting", width);
   for (const JsonValue& effect : tried) text += effect_row(effect, width);
   if (const auto same = texts_at(result, "same"); !same.empty())
@@ -82,14 +82,14 @@ std::string tried_table(const JsonValue& result) {
 std::string verdict(const JsonValue& result) {
   const JsonValue* const confirmed = result.find("confirmed", Kind::object);
   const std::vector<std::string> settings = texts_at(result, "settings");
-  if (confirmed == nullptr && settings.empty()) return "\nresult: nothing is faster than the job as it is\n";
+  if (confirmed == nullptr && settings.empty()) return "\nresult: nothing is faster than the unchanged job\n";
   if (confirmed == nullptr) return fmt::format("\nresult: {}\n", fmt::join(settings, " "));
   const std::string found =
-      fmt::format("{} takes {:.3f} ({:.3f} to {:.3f}) of the time, in {} turns against the job as it is",
+      fmt::format("{} takes {:.3f} ({:.3f} to {:.3f}) of the time, in {} turns against the unchanged job",
                   text_at(*confirmed, "name"), number_at(*confirmed, "ratio"), number_at(*confirmed, "low"),
                   number_at(*confirmed, "high"), static_cast<int>(number_at(*confirmed, "turns")));
   if (!settings.empty()) return "\nresult: " + found + "\n";
-  return fmt::format("\nresult: the job as it is; {}, which is no clear difference\n", found);
+  return fmt::format("\nresult: the unchanged job; {}, which is no clear difference\n", found);
 }
 
 std::string explanation(const JsonValue& result) {

@@ -32,7 +32,7 @@ struct TuningRank {
 // A step of a candidate that is under measurement.
 class TimedTraining;
 
-// Facts about the job as it is.
+// Facts about the unchanged job.
 struct DefaultFacts {
   double step_seconds = 0;
   double build_seconds = 0;  // to prepare a training whose algorithms are known

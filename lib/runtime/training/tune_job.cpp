@@ -100,7 +100,7 @@ class Tuning {
     const std::int64_t start = monotonic_ns();
     StepTimer timer(rank_, request_.memory.value_or(0));
     facts_ = timer.look_at_default();
-    say(fmt::format("tune: a step of the job as it is takes {:.3g} ms", facts_.step_seconds * 1e3));
+    say(fmt::format("tune: a step of the unchanged job takes {:.3g} ms", facts_.step_seconds * 1e3));
     if (kept)
       outcome.tuned = *kept;
     else

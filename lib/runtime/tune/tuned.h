@@ -11,13 +11,13 @@
 namespace fleetrun::runtime {
 
 struct Tuned {
-  std::vector<std::string> settings;  // of the winner; none: the job as it is
-  std::optional<Effect> confirmed;    // of the best candidate against the job as it is
+  std::vector<std::string> settings;  // of the winner; none: the unchanged job
+  std::optional<Effect> confirmed;    // of the best candidate against the unchanged job
   std::vector<Effect> tried;          // the fastest first
   std::vector<Effect> explained;      // by setting of the winner; see explain()
   std::vector<std::string> same, left_out;
   std::vector<std::string> notes;  // what was found about the advice, and what was not tried and why
-  double default_seconds = 0;      // of a step of the job as it is
+  double default_seconds = 0;      // of a step of the unchanged job
   double seconds = 0;              // that tuning took
   std::string made;                // "2026-11-25 17:40 UTC"
 

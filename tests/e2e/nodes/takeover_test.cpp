@@ -176,6 +176,11 @@ class MeetingByMaster {
     const auto has = [&](const char* rank) { return cluster.shared().has(rank); };
     return comes_true([&] { return has("3.0") && has("3.1") && has("3.2"); }, within(Cluster::kLimit));
   }
+  void lose_first_node() {
+    REQUIRE_MESSAGE(has_three_ranks(), cluster.errors(0));
+    cluster.kill(0);
+    REQUIRE_MESSAGE(go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  }
   bool go_on_without_first() {
     return cluster.says(1, "the run goes on with 2 nodes") && cluster.says(2, "the run goes on with 2 nodes");
   }
@@ -189,9 +194,7 @@ TEST_CASE(
   const Namespaces network(3);
   MeetingByMaster meeting(network);
   Cluster& cluster = meeting.cluster;
-  REQUIRE_MESSAGE(meeting.has_three_ranks(), cluster.errors(0));
-  cluster.kill(0);
-  REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  meeting.lose_first_node();
   meeting.start(0, 0, "log");
   CHECK_MESSAGE(cluster.says(1, "the run goes on with 3 nodes", 20s),
                 cluster.errors(0) << cluster.errors(1) << cluster.errors(2));
@@ -204,9 +207,7 @@ TEST_CASE("a node that takes over says with which --master other nodes find it, 
   const Namespaces network(3);
   MeetingByMaster meeting(network);
   Cluster& cluster = meeting.cluster;
-  REQUIRE_MESSAGE(meeting.has_three_ranks(), cluster.errors(0));
-  cluster.kill(0);
-  REQUIRE_MESSAGE(meeting.go_on_without_first(), cluster.errors(1) << cluster.errors(2));
+  meeting.lose_first_node();
   const int first = meeting.first_node();
   CHECK(cluster.says(first, "nodes that come from now on need --master=" + cluster.address(first) + ":" +
                                 std::to_string(cluster.port())));

@@ -26,13 +26,13 @@ TEST_CASE("the table has a row for each setting, the verdict, and what was found
       R"(["strategy.amp=true"])",
       R"("kept": false, "confirmed": {"name": "all fusions", "ratio": 0.93, "low": 0.92, "high": 0.94, "turns": 24}, "explained": [{"name": "strategy.amp=true", "ratio": 1.1, "low": 1.05, "high": 1.2, "turns": 9}])"));
   CHECK(contains(text, "2 ranks: 120 steps timed in 30 s\n"));
-  CHECK(contains(text, "a step of the job as it is takes 51.2 ms"));
+  CHECK(contains(text, "a step of the unchanged job takes 51.2 ms"));
   CHECK(contains(text, "all fusions           0.931  0.921 to 0.944     26\n"));
   CHECK(contains(text, "no change here, or not possible: fuse_relu_depthwise_conv\n"));
   CHECK(contains(text, "not tried, because the budget is too small: amp\n"));
   CHECK(contains(
       text,
-      "result: all fusions takes 0.930 (0.920 to 0.940) of the time, in 24 turns against the job as it is\n"));
+      "result: all fusions takes 0.930 (0.920 to 0.940) of the time, in 24 turns against the unchanged job\n"));
   CHECK(contains(text, "strategy.amp=true     1.100  1.050 to 1.200      9  it makes the step faster\n"));
   CHECK(contains(text, "  fusions: faster\n"));
 }
@@ -44,9 +44,9 @@ TEST_CASE("a kept result says that no step was timed, and a doubtful one that th
   CHECK(contains(
       text,
       "2 ranks: no step was timed, because the result of 2026-11-25 18:00 UTC is kept (--again measures anew)\n"));
-  CHECK(contains(text, "result: the job as it is; all fusions takes 0.990 (0.970 to 1.010)"));
+  CHECK(contains(text, "result: the unchanged job; all fusions takes 0.990 (0.970 to 1.010)"));
   CHECK(contains(tune_table(result("[]", R"("kept": true)")),
-                 "result: nothing is faster than the job as it is\n"));
+                 "result: nothing is faster than the unchanged job\n"));
 }
 
 TEST_CASE("a result of loader threads alone is a result") {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "support/counting_communicator.h"
+#include "support/counted_training.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::fp16_allreduce_test {
@@ -76,19 +76,11 @@ TEST_CASE("fp16_allreduce changes the sum of n ranks by at most n * 2^-8 of the 
 
 // What rank 0 tells the other ranks in two steps.
 std::vector<std::string> calls_of(const job::JobSpec& job) {
-  auto world = comm::make_thread_world(2);
-  std::vector<testing::CallLog> logs(2);
   std::vector<std::string> calls;
-  testing::run_ranks(2, [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    testing::CountingCommunicator communicator("flat", std::move(world[at]), logs[at]);
-    const auto device = make_cpu_device();
-    Trainer trainer(job, test::kTrainedFacts, *device, communicator, 1);
-    trainer.share_parameters();
-    logs[at].take();
+  test::run_counted(job, [&](const test::CountedRank& counted) {
     const test::StepSamples samples(0, 2 * kBatch);
-    for (int step = 0; step < 2; ++step) trainer.step(samples.part(kBatch * rank), 0.01);
-    if (rank == 0) calls = logs[at].take();
+    for (int step = 0; step < 2; ++step) counted.trainer.step(samples.part(kBatch * counted.rank), 0.01);
+    if (counted.rank == 0) calls = counted.calls.take();
   });
   return calls;
 }

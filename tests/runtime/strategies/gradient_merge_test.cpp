@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-#include "support/counting_communicator.h"
+#include "support/counted_training.h"
 #include "support/resumed_training.h"
 
 namespace fleetrun::runtime::gradient_merge_test {
@@ -74,21 +74,13 @@ TEST_CASE("without avg, merged gradients are summed") {
 
 TEST_CASE("ranks talk to each other in every k_steps-th step only, and weights move then") {
   const job::JobSpec job = job_of(job::ModelName::mlp, 4, 3);
-  auto world = comm::make_thread_world(2);
-  std::vector<testing::CallLog> logs(2);
-  testing::run_ranks(2, [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    testing::CountingCommunicator communicator("flat", std::move(world[at]), logs[at]);
-    const auto device = make_cpu_device();
-    Trainer trainer(job, test::kTrainedFacts, *device, communicator, 1);
-    trainer.share_parameters();
-    logs[at].take();
+  test::run_counted(job, [&](const test::CountedRank& counted) {
     const test::StepSamples samples(0, 8);
-    test::Weights before = test::weights_of(trainer);
+    test::Weights before = test::weights_of(counted.trainer);
     for (int step = 1; step <= 6; ++step) {
-      trainer.step(samples.part(4 * rank), kRate);
-      test::Weights after = test::weights_of(trainer);
-      CHECK((step % 3 == 0) == !logs[at].take().empty());
+      counted.trainer.step(samples.part(4 * counted.rank), kRate);
+      test::Weights after = test::weights_of(counted.trainer);
+      CHECK((step % 3 == 0) == !counted.calls.take().empty());
       CHECK((step % 3 == 0) == (before != after));
       before = std::move(after);
     }

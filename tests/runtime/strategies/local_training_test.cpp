@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/counting_communicator.h"
+#include "support/counted_training.h"
 #include "support/rank_simulation.h"
 #include "support/resumed_training.h"
 
@@ -156,19 +156,11 @@ TEST_CASE("with k_steps 1, ranks that average weights train as ranks that sum gr
 
 TEST_CASE("between two averages the ranks send nothing") {
   const job::JobSpec job = with_localsgd(job_of(job::ModelName::mlp), 3, 1);
-  auto world = comm::make_thread_world(2);
-  std::vector<testing::CallLog> logs(2);
-  testing::run_ranks(2, [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    testing::CountingCommunicator communicator("flat", std::move(world[at]), logs[at]);
-    const auto device = make_cpu_device();
-    Trainer trainer(job, test::kTrainedFacts, *device, communicator, 1);
-    trainer.share_parameters();
-    logs[at].take();
+  test::run_counted(job, [&](const test::CountedRank& counted) {
     const test::StepSamples samples(0, 2 * kBatch);
     for (int step = 1; step <= 7; ++step) {
-      trainer.step(samples.part(kBatch * rank), kRate);
-      CHECK(logs[at].take().size() == (step % 3 == 1 ? 1 : 0));
+      counted.trainer.step(samples.part(kBatch * counted.rank), kRate);
+      CHECK(counted.calls.take().size() == (step % 3 == 1 ? 1 : 0));
     }
   });
 }

@@ -89,7 +89,7 @@ TEST_CASE("when nothing is faster the job stays as it is") {
   CHECK_FALSE(result.confirmed);
 }
 
-TEST_CASE("luck in the rounds is not enough: most searches among equals keep the job as it is") {
+TEST_CASE("luck in the rounds is not enough: most searches among equals keep the unchanged job") {
   int changed = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     GivenTimes times{.factors = {}, .noise = 0.05, .random = std::mt19937(seed)};
@@ -122,7 +122,7 @@ TEST_CASE("the budget holds, and says what it leaves out") {
   CHECK(result.spent_seconds <= budget.seconds);
 }
 
-TEST_CASE("a budget that does not allow one candidate leaves the job as it is, without a step") {
+TEST_CASE("a budget that does not allow one candidate leaves the unchanged job, without a step") {
   GivenTimes times{.factors = {{"a=true", 0.8}}};
   const SearchResult result =
       find_fastest(named(kNames), {.seconds = 10, .turn_seconds = 1}, times.measure());
