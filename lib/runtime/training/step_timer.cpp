@@ -28,7 +28,7 @@ class TimedTraining {
  public:
   TimedTraining(const Candidate& candidate, const job::JobSpec& job, const ModelFacts& facts,
                 const TuningRank& rank, const std::string& name)
-      : candidate_(candidate), job_(job), rank_(rank) {
+      : candidate_(candidate), job_(job) {
     thread_.run([&] {
       communicators_ = std::make_unique<TrainingCommunicators>(job_.strategy, rank.world, rank.device, name);
       trainer_ = std::make_unique<Trainer>(job_, facts, rank.device, communicators_->all(),
@@ -72,7 +72,6 @@ class TimedTraining {
 
   const Candidate candidate_;
   const job::JobSpec job_;
-  const TuningRank rank_;
   OwnThread thread_;
   std::unique_ptr<TrainingCommunicators> communicators_;
   std::unique_ptr<Trainer> trainer_;
@@ -166,6 +165,7 @@ DefaultFacts StepTimer::look_at_default() {
   const double build = in_seconds(largest(monotonic_ns() - build_start));
   counts_.waited_ns = 0;
   std::vector<double> steps;
+  steps.reserve(kLookedAtSteps);
   for (int i = 0; i < kLookedAtSteps; ++i) steps.push_back(in_seconds(largest(time_steps(*base_, 1))));
   const double step = median(steps);
   const double wait = in_seconds(largest(counts_.waited_ns)) / kLookedAtSteps;

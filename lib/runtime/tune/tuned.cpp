@@ -24,6 +24,7 @@ JsonValue effect_as_json(const Effect& effect) {
 
 JsonValue effects_as_json(const std::vector<Effect>& effects) {
   std::vector<JsonValue> items;
+  items.reserve(effects.size());
   for (const Effect& effect : effects) items.push_back(effect_as_json(effect));
   return JsonValue::list(std::move(items));
 }

@@ -13,6 +13,7 @@ std::string setting(const std::string& name) { return name + "=true"; }
 
 std::vector<Candidate> named(const std::vector<std::string>& names) {
   std::vector<Candidate> candidates;
+  candidates.reserve(names.size());
   for (const std::string& name : names) candidates.push_back({name, {setting(name)}});
   return candidates;
 }
