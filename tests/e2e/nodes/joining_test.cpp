@@ -116,6 +116,20 @@ TEST_CASE("fleetrun ps on a spare node says that it is one, and fleetrun stop th
   for (const int node : {0, 3 - spare}) CHECK(cluster.end_of(node).code == 143);
 }
 
+TEST_CASE("of two nodes with one log folder, the second one names it and ends the wait of the first") {
+  Cluster cluster(2);
+  const std::string logs = cluster.shared().path() + "/logs";
+  const Words words = {"--log_dir=" + logs, FAKE_WORKER, "sleep", "100"};
+  cluster.start(0, words);
+  REQUIRE(is_listening(cluster));
+  cluster.start(1, words);
+  for (const int node : {1, 0}) {
+    const ChildResult end = cluster.end_of(node, 20s);
+    CHECK(end.code == 73);
+    CHECK_MESSAGE(contains(end.err, logs + "/ is in use by fleetrun, pid "), end.err);
+  }
+}
+
 TEST_CASE("two versions of fleetrun do not run together") {
   const std::string answer = run_child({FLEETRUN_BINARY, "--version"}).out;  // "fleetrun 1.2.3\n"
   const std::string version = answer.substr(answer.rfind(' ') + 1, answer.find('\n') - answer.rfind(' ') - 1);

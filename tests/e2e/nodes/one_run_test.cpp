@@ -223,19 +223,5 @@ TEST_CASE("a rank may start a run of its own, which has only the rank's node") {
     CHECK(cluster.read(node, "inner/workerlog.1") == "1 nodes, rank 1 of 2, no NODE_RANK\n");
 }
 
-TEST_CASE("of two nodes with one log folder, the second one ends and names it") {
-  Cluster cluster(2);
-  const std::string logs = cluster.shared().path() + "/logs";
-  cluster.start({"--log_dir=" + logs, FAKE_WORKER, "exit", "0"});
-  const auto has_ended = [&](int node) { return !is_alive(cluster.front(node)); };
-  REQUIRE(comes_true([&] { return has_ended(0) || has_ended(1); }, within(10s)));
-  const int second = has_ended(0) ? 0 : 1;
-  const ChildResult refused = cluster.end_of(second);
-  CHECK(refused.code == 73);
-  CHECK_MESSAGE(contains(refused.err, logs), refused.err);
-  cluster.start(second, {FAKE_WORKER, "exit", "0"});
-  for (const ChildResult& end : cluster.ends()) CHECK_MESSAGE(end.code == 0, end.err);
-}
-
 }  // namespace
 }  // namespace fleetrun::one_run_test

@@ -7,104 +7,18 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/kernels/cpu/depthwise.h"
 #include "runtime/kernels/cpu/loops/channel_blocks.h"
 #include "runtime/kernels/cpu/loops/depthwise_rows.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
-#include "runtime/ops/rules/window.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
 constexpr std::int64_t kMostChannels = 16;  // side by side
 
-// Where a window sees which row or column of the input, along one axis.
-struct Axis {
-  std::int64_t in = 0, out = 0;  // sizes
-  std::int64_t kernel = 1, stride = 1, dilation = 1, before = 0;
-
-  Axis(const ops::Window& window, std::size_t axis, const Shape& x, const Shape& y)
-      : in(x[axis + 2]),
-        out(y[axis + 2]),
-        kernel(window.kernel[axis]),
-        stride(window.strides[axis]),
-        dilation(window.dilations[axis]),
-        before(window.before[axis]) {}
-  std::int64_t reach() const { return dilation * (kernel - 1) + 1; }
-};
-
-// Image, window and result of the op.
-struct Depthwise {
-  std::int64_t images, channels, together;  // together: channels that lie side by side
-  Axis rows, columns;
-
-  Depthwise(const OpView& op, const Value& x, const Shape& y, const Shape& w)
-      : Depthwise(x, y, ops::read_window(op, w[2], w[3])) {
-    elements_of(op, x);
-  }
-
-  std::int64_t blocks() const { return (channels + together - 1) / together; }  // of an image
-  std::int64_t planes() const { return images * blocks(); }
-  std::int64_t in_plane() const { return rows.in * columns.in * together; }  // floats
-  std::int64_t out_plane() const { return rows.out * columns.out * together; }
-  int taps() const { return static_cast<int>(rows.kernel * columns.kernel); }
-  const float* weight(const float* w, std::int64_t plane, std::int64_t row, std::int64_t column) const {
-    return w + ((plane % blocks() * rows.kernel + row) * columns.kernel + column) * together;
-  }
-
- private:
-  Depthwise(const Value& x, const Shape& y, const ops::Window& window)
-      : images(x.shape[0]),
-        channels(x.shape[1]),
-        together(channel_blocks(x)->inner),
-        rows(window, 0, x.shape, y),
-        columns(window, 1, x.shape, y) {}
-};
-
-// The last rows that were read of a plane, with zeros around their columns.
-class RowBuffer {
- public:
-  struct Size {
-    std::int64_t slots = 1;                           // rows that are needed at once
-    std::int64_t before = 0, columns = 0, width = 0;  // pixels: zeros in front; of the plane; all
-    std::int64_t together = 1;
-
-    std::int64_t floats() const { return slots * width * together; }
-  };
-
-  RowBuffer(const Size& size, bool rectify, float* memory) : size_(size), rectify_(rectify), data_(memory) {
-    std::fill_n(data_, size.floats(), 0.0F);
-  }
-
-  void begin(const float* plane) {
-    plane_ = plane;
-    next_ = 0;
-  }
-  // Rows before this one are no longer asked for.
-  void skip_to(std::int64_t row) { next_ = std::max(next_, row); }
-
-  const float* row(std::int64_t row) {
-    for (; next_ <= row; ++next_) read(next_);
-    return slot(row);
-  }
-
- private:
-  float* slot(std::int64_t row) const { return data_ + row % size_.slots * size_.width * size_.together; }
-  void read(std::int64_t row) const {
-    const std::int64_t floats = size_.columns * size_.together;
-    const float* const from = plane_ + row * floats;
-    float* const to = slot(row) + size_.before * size_.together;
-    copy_pixels(static_cast<int>(size_.together), from, to, floats, rectify_);
-  }
-
-  Size size_;
-  bool rectify_;
-  float* data_;
-  const float* plane_ = nullptr;
-  std::int64_t next_ = 0;  // the first row that was not read yet
-};
-
 // Where the input's columns start in the buffer, and which the windows of a row see.
-RowBuffer::Size forward_buffer(const Depthwise& of) {
+DepthwiseRows::Size forward_buffer(const Depthwise& of) {
   const std::int64_t seen = (of.columns.out - 1) * of.columns.stride + of.columns.reach();
   return {.slots = of.rows.reach(),
           .before = of.columns.before,
@@ -112,28 +26,6 @@ RowBuffer::Size forward_buffer(const Depthwise& of) {
           .width = std::max(seen, of.columns.before + of.columns.in),
           .together = of.together};
 }
-
-// What each thread has to itself in scratch memory: buffered rows, and pointers to taps and to their weights.
-struct ThreadMemory {
-  std::int64_t floats;  // of rows
-  int taps;
-
-  std::size_t bytes() const {
-    constexpr std::size_t kLine = 64;
-    const std::size_t all = static_cast<std::size_t>(floats) * sizeof(float) +
-                            2 * static_cast<std::size_t>(taps) * sizeof(float*);
-    return (all + kLine - 1) / kLine * kLine;
-  }
-  std::size_t bytes_of_team() const { return bytes() * static_cast<std::size_t>(omp_get_max_threads()); }
-  float* rows(void* scratch) const {
-    auto* const own =
-        static_cast<std::byte*>(scratch) + bytes() * static_cast<std::size_t>(omp_get_thread_num());
-    return reinterpret_cast<float*>(own);
-  }
-  const float** pointers(void* scratch) const {
-    return reinterpret_cast<const float**>(rows(scratch) + floats);
-  }
-};
 
 std::int64_t rows_per_thread(std::int64_t columns, std::int64_t together) {
   return kElementsPerThread / std::max<std::int64_t>(1, columns * together);
@@ -160,7 +52,7 @@ class Forward : public Kernel {
 
  private:
   void rows(const RunContext& context, std::int64_t begin, std::int64_t end) const {
-    RowBuffer input(buffer_, true, memory_.rows(context.scratch));
+    DepthwiseRows input(buffer_, true, memory_.rows(context.scratch));
     const float** const taps = memory_.pointers(context.scratch);
     TapSum sum = {
         .taps = taps, .weights = taps + of_.taps(), .pixels = of_.columns.out, .in_step = of_.columns.stride};
@@ -180,9 +72,9 @@ class Forward : public Kernel {
     }
   }
 
-  int find_taps(const float* w, std::int64_t plane, std::int64_t row, RowBuffer& input,
+  int find_taps(const float* w, std::int64_t plane, std::int64_t row, DepthwiseRows& input,
                 const float** taps) const {
-    const Axis &rows = of_.rows, &columns = of_.columns;
+    const DepthwiseAxis &rows = of_.rows, &columns = of_.columns;
     int count = 0;
     const std::int64_t first = row * rows.stride - rows.before;
     input.skip_to(first);
@@ -205,8 +97,8 @@ class Forward : public Kernel {
   }
 
   Depthwise of_;
-  RowBuffer::Size buffer_;
-  ThreadMemory memory_;
+  DepthwiseRows::Size buffer_;
+  DepthwiseMemory memory_;
   std::size_t scratch_bytes_;
   ValueId x_, w_, b_, y_;
 };
@@ -233,8 +125,8 @@ class GradInput : public Kernel {
 
  private:
   // Zeros in front of dy's columns and after them, where windows of the first and last columns of dx begin and end.
-  RowBuffer::Size buffer_of_dy() const {
-    const Axis& columns = of_.columns;
+  DepthwiseRows::Size buffer_of_dy() const {
+    const DepthwiseAxis& columns = of_.columns;
     const std::int64_t before = columns.reach() / columns.stride + 1;
     const std::int64_t last = (columns.in - 1 + columns.before) / columns.stride;
     return {.slots = of_.rows.reach() / of_.rows.stride + 1,
@@ -245,9 +137,9 @@ class GradInput : public Kernel {
   }
 
   void rows(const RunContext& context, std::int64_t begin, std::int64_t end) const {
-    RowBuffer dy(buffer_, false, memory_.rows(context.scratch));
+    DepthwiseRows dy(buffer_, false, memory_.rows(context.scratch));
     const float** const taps = memory_.pointers(context.scratch);
-    const Axis& columns = of_.columns;
+    const DepthwiseAxis& columns = of_.columns;
     TapSum sum = {.taps = taps, .weights = taps + of_.taps(), .out_step = columns.stride};
     std::int64_t plane = -1;
     for (std::int64_t at_row = begin; at_row < end; ++at_row) {
@@ -268,9 +160,9 @@ class GradInput : public Kernel {
   }
 
   // Of the columns first, first + stride, ... of a row of dx.
-  int find_taps(const float* w, std::int64_t plane, std::int64_t row, std::int64_t first, RowBuffer& dy,
+  int find_taps(const float* w, std::int64_t plane, std::int64_t row, std::int64_t first, DepthwiseRows& dy,
                 const float** taps) const {
-    const Axis &rows = of_.rows, &columns = of_.columns;
+    const DepthwiseAxis &rows = of_.rows, &columns = of_.columns;
     int count = 0;
     dy.skip_to((row + rows.before - rows.reach()) / rows.stride);
     for (std::int64_t r = rows.kernel - 1; r >= 0; --r) {
@@ -289,8 +181,8 @@ class GradInput : public Kernel {
   }
 
   Depthwise of_;
-  RowBuffer::Size buffer_;
-  ThreadMemory memory_;
+  DepthwiseRows::Size buffer_;
+  DepthwiseMemory memory_;
   std::size_t scratch_bytes_;
   ValueId dy_, w_, x_, dx_;
 };
@@ -337,7 +229,7 @@ class GradWeights : public Kernel {
 
   void pieces(const RunContext& context, std::int64_t begin, std::int64_t end) const {
     float* const rows = memory_.rows(context.scratch);
-    RowBuffer input(buffer_, true, rows);
+    DepthwiseRows input(buffer_, true, rows);
     float* const ones = rows + buffer_.floats();
     std::fill_n(ones, buffer_.width * of_.together, 1.0F);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -353,7 +245,7 @@ class GradWeights : public Kernel {
   }
 
   void add_rows(const RunContext& context, std::int64_t plane, std::int64_t row, std::int64_t end,
-                RowBuffer& input, float* ones, double* total) const {
+                DepthwiseRows& input, float* ones, double* total) const {
     float* const partial = ones + buffer_.width * of_.together;
     std::fill_n(partial, sums(), 0.0F);
     for (; row < end; ++row) {
@@ -367,9 +259,9 @@ class GradWeights : public Kernel {
 
   // Rows of the window that lie beside the image add nothing: the taps of the others are side by side, for they are
   // neighbours.
-  void add_row(const RunContext& context, std::int64_t row, RowBuffer& input, const float* ones,
+  void add_row(const RunContext& context, std::int64_t row, DepthwiseRows& input, const float* ones,
                TapProducts products) const {
-    const Axis &rows = of_.rows, &columns = of_.columns;
+    const DepthwiseAxis &rows = of_.rows, &columns = of_.columns;
     const float** const taps = memory_.pointers(context.scratch);
     products.taps = taps;
     const std::int64_t first = row * rows.stride - rows.before;
@@ -412,8 +304,8 @@ class GradWeights : public Kernel {
   }
 
   Depthwise of_;
-  RowBuffer::Size buffer_;
-  ThreadMemory memory_;
+  DepthwiseRows::Size buffer_;
+  DepthwiseMemory memory_;
   std::int64_t pieces_;  // of a plane
   std::size_t team_bytes_;
   ValueId x_, dy_, dw_, db_;

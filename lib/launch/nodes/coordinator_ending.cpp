@@ -1,0 +1,201 @@
+// How an attempt or the run ends: failures, lost nodes, and whether the ranks start again.
+#include "launch/nodes/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "launch/supervise/exit_cause.h"
+
+namespace fleetrun::launch {
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Failed& failed, TimePoint now) {
+  Node* const node = find(peer);
+  if (node == nullptr && phase_ == Phase::joining) return fail_while_joining(peer, failed.failure);
+  if (phase_ == Phase::taking_over) return fail_while_taking_over(peer, failed.failure);
+  if (node == nullptr || phase_ == Phase::over) return {};
+  if (failed.attempt != attempt_ && !ends_between_attempts(*node, failed)) return {};
+  const auto cause = cause_called(failed.failure.cause);
+  const bool goes = leaves(*node, failed.failure);
+  if (goes) node->departure = failed.failure;
+  if (!goes && (!cause || !facts_of(*cause).restarts))
+    restarts_.forbid();  // also when another failure was the first
+  if (!node->failure || failed.failure.at < node->failure->at) set_failure(*node, failed.failure);
+  const bool runs = phase_ == Phase::running || phase_ == Phase::stopping;
+  if (!runs && !goes) return end(failed.failure, static_cast<int>(node - nodes_.data()));
+  Actions actions = runs ? stop(failed.failure, peer, now) : Actions();
+  if (goes && (!runs || node->state == State::ended))
+    for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+// The node has not read yet that the next attempt is prepared. What its ranks did concerns the attempt before.
+bool Coordinator::ends_between_attempts(const Node& node, const Failed& failed) const {
+  const auto cause = cause_called(failed.failure.cause);
+  const bool ends_run = cause == Cause::stopped || cause == Cause::timed_out || cause == Cause::front_lost;
+  return ends_run && phase_ == Phase::preparing && node.state == State::joined &&
+         failed.attempt == attempt_ - 1;
+}
+
+// In an elastic run the others go on without a node whose fleetrun cannot go on. The first node coordinates them.
+bool Coordinator::leaves(const Node& node, const NodeFailure& failure) const {
+  const auto cause = cause_called(failure.cause);
+  const bool of_node = !cause || *cause == Cause::front_lost || *cause == Cause::node_lost;
+  return options_.elastic() && of_node && &node != &nodes_.front();
+}
+
+void Coordinator::set_failure(Node& node, const NodeFailure& failure) {
+  node.failure = failure;
+  if (leaves(node, failure)) node.failure->cause = "node_lost";
+}
+
+// Of a node with a departure.
+Coordinator::Actions Coordinator::dismiss(Node& node, TimePoint now) {
+  const NodeFailure failure = *node.departure;
+  Actions actions = {Tell{{node.peer}, Over{failure, static_cast<int>(&node - nodes_.data())}},
+                     Drop{node.peer, failure.line}};
+  ended_nodes_.push_back(node.seen);
+  for (auto& action : lose(node, failure, now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::stop(const NodeFailure& failure, PeerId failed, TimePoint now) {
+  if (phase_ == Phase::stopping) return {};
+  phase_ = Phase::stopping;
+  stop_began_ = now;
+  const auto cause = cause_called(failure.cause);
+  return tell_others(failed, Stop{failure.line, failure.exit_code, cause && is_of_all_ranks(*cause)});
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Hurry& hurry, TimePoint) {
+  if (phase_ != Phase::stopping || hurry.attempt != attempt_) return {};
+  return tell_others(peer, hurry);
+}
+
+Coordinator::Actions Coordinator::handle(PeerId peer, const Ended& ended, TimePoint now) {
+  Node* const node = find(peer);
+  if (phase_ == Phase::taking_over) return end_while_taking_over(peer, ended);
+  if (node != nullptr && phase_ == Phase::preparing && ended.no_restart)
+    return end_taking_in();  // it took over
+  if (node == nullptr || ended.attempt != attempt_ || phase_ == Phase::over) return {};
+  node->state = State::ended;
+  node->finished = ended.finished;
+  node->step = ended.step;
+  if (ended.failure && leaves(*node, *ended.failure)) node->departure = ended.failure;
+  if (ended.no_restart && !node->departure) restarts_.forbid();
+  node->ranks = ended.ranks;
+  node->roll_call = ended.roll_call;
+  Actions actions;
+  if (ended.failure) {
+    set_failure(*node, *ended.failure);
+    actions = stop(*ended.failure, peer, now);
+  }
+  if (node->departure)
+    for (auto& action : dismiss(*node, now)) actions.push_back(std::move(action));
+  for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::lost(PeerId peer, const std::string& why, TimePoint last_heard,
+                                       TimePoint now, bool ended) {
+  if (std::erase_if(waiting_, [&](const Node& one) { return one.peer == peer; }) > 0)  // it may come again
+    return phase_ == Phase::joining ? begin_if_enough(now) : Actions();
+  Node* const node = find(peer);
+  if (node == nullptr || phase_ == Phase::over) return {};
+  if (ended) ended_nodes_.push_back(node->seen);
+  const std::string line =
+      fmt::format("lost {}: {}; last heard {:.1f} s ago", name_of(*node), why, in_seconds(now - last_heard));
+  NodeFailure failure = failure_of_nodes(ErrorKind::temporary, line);
+  failure.cause = "node_lost";
+  failure.at = last_heard.time_since_epoch() / std::chrono::nanoseconds(1);
+  return lose(*node, failure, now);
+}
+
+// A node that has ended its ranks before cannot be the cause any more.
+Coordinator::Actions Coordinator::lose(Node& node, const NodeFailure& failure, TimePoint now) {
+  const bool had_ended = std::exchange(node.state, State::lost) == State::ended && !node.failure;
+  if (phase_ == Phase::gathering) {
+    std::erase_if(nodes_, [](const Node& one) { return one.state == State::lost; });
+    return {};
+  }
+  if (!had_ended && !node.failure) node.failure = failure;
+  if (phase_ == Phase::preparing) {
+    if (!options_.elastic()) return end(node.failure, static_cast<int>(&node - nodes_.data()));
+    stop_began_ = now;
+    return conclude(now);
+  }
+  Actions actions = had_ended ? Actions() : stop(failure, node.peer, now);
+  for (auto& action : conclude_if_all_ended(now)) actions.push_back(std::move(action));
+  return actions;
+}
+
+Coordinator::Actions Coordinator::conclude_if_all_ended(TimePoint now) {
+  if (phase_ != Phase::running && phase_ != Phase::stopping) return {};
+  const bool ended = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.state == State::ended || node.state == State::lost;
+  });
+  return ended ? conclude(now) : Actions();
+}
+
+std::optional<int> Coordinator::first_to_fail() const {
+  std::optional<int> first;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const auto& failure = nodes_[static_cast<std::size_t>(i)].failure;
+    if (failure && (!first || failure->at < nodes_[static_cast<std::size_t>(*first)].failure->at)) first = i;
+  }
+  return first;
+}
+
+std::optional<std::int64_t> Coordinator::highest_step() const {
+  std::optional<std::int64_t> highest;
+  for (const Node& node : nodes_) highest = std::max(highest, node.step);  // none is below all numbers
+  return highest;
+}
+
+Coordinator::Actions Coordinator::conclude(TimePoint now) {
+  ended_ = now;
+  const std::optional<int> first = first_to_fail();
+  const bool finished = std::ranges::all_of(nodes_, [](const Node& node) { return node.finished; });
+  if (!first && taking_in_ && !finished) return restarts_.forbidden() ? end_taking_in() : begin_next({}, now);
+  if (!first) return end(std::nullopt, std::nullopt);
+  NodeFailure failure = *nodes_[static_cast<std::size_t>(*first)].failure;
+  for (int i = 0; i < std::ssize(nodes_); ++i) {
+    const auto& other = nodes_[static_cast<std::size_t>(i)].failure;
+    if (i == *first || !other || other->at - failure.at > other->error + failure.error) continue;
+    if (other->line == failure.line) continue;  // of all nodes, such as --timeout
+    failure.block +=
+        fmt::format("fleetrun: {} at the same time: the nodes can compare times only to within {:.1f} ms\n",
+                    other->line, static_cast<double>(other->error + failure.error) / 1e6);
+  }
+  if (!may_start_again(failure)) return end(failure, first);
+  if (lost_any() && worth_restarting(options_.restart, failure.exit_code)) {
+    if (!restarts_.after_loss(now)) return end(failure, first);
+    return go_on(failure, {}, now);
+  }
+  const auto delay = restarts_.after(failure.exit_code, now - started_, now, highest_step());
+  if (delay) return go_on(failure, *delay, now);
+  if (!restarts_.crash_loop()) return end(failure, first);
+  failure.exit_code = static_cast<int>(ErrorKind::gave_up);
+  return end(failure, first, true);
+}
+
+bool Coordinator::may_start_again(const NodeFailure& failure) const {
+  const auto cause = cause_called(failure.cause);
+  if (!cause || (lost_any() && !options_.elastic())) return false;
+  return facts_of(*cause).restarts || (*cause == Cause::node_lost && options_.elastic());
+}
+
+bool Coordinator::lost_any() const {
+  return std::ranges::any_of(nodes_, [](const Node& node) { return node.state == State::lost; });
+}
+
+Coordinator::Actions Coordinator::end(std::optional<NodeFailure> failure, std::optional<int> node,
+                                      bool gave_up) {
+  if (phase_ == Phase::joining || phase_ == Phase::taking_over) not_begun_ = failure;
+  phase_ = Phase::over;
+  return tell_everybody(Over{std::move(failure), node, gave_up});
+}
+
+}  // namespace fleetrun::launch
