@@ -8,12 +8,13 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 namespace fleetrun::testing {
 
 // Of a file whose tensors are all f32.
 struct WeightFile {
-  std::string header;
+  std::string header;  // without what the file says about the model
   std::vector<float> numbers;
 
   explicit WeightFile(const std::string& bytes) {
@@ -21,7 +22,9 @@ struct WeightFile {
     REQUIRE(bytes.size() > sizeof length);
     std::memcpy(&length, bytes.data(), sizeof length);
     const std::size_t begin = sizeof length + length;
-    header = bytes.substr(0, begin);
+    nlohmann::json tensors = nlohmann::json::parse(bytes.substr(sizeof length, length));
+    tensors.erase("__metadata__");
+    header = tensors.dump();
     numbers.resize((bytes.size() - begin) / sizeof(float));
     std::memcpy(numbers.data(), bytes.data() + begin, numbers.size() * sizeof(float));
   }

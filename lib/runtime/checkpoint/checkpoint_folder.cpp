@@ -140,7 +140,8 @@ void write_files(const std::string& folder, const Snapshot& snapshot) {
     throw Error(ErrorKind::io, fmt::format("creating folder {}: {}", folder, describe_errno(errno)));
   Manifest manifest = {.state = snapshot.state};
   for (const auto& [name, tensors] : snapshot.files) {
-    const std::string content = format_tensors(tensors);
+    const std::string content =
+        format_tensors(tensors, name == kModelFile ? snapshot.about_model : Metadata{});
     manifest.files[name] = facts_of(content);
     write_file_atomically(folder + "/" + name, content);
   }

@@ -25,6 +25,7 @@ constexpr const char* kRanksFile = "ranks.safetensors";              // only old
 struct Snapshot {
   TrainingState state;
   std::map<std::string, PlainTensors> files;  // by file name
+  Metadata about_model = {};                  // of kModelFile (model_card.h)
 };
 
 // The same as read from a disk.

@@ -1,8 +1,11 @@
 #include "runtime/checkpoint/safetensors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -40,6 +43,18 @@ std::string_view stored_name(DType dtype) {
 std::string shown(std::string_view name) {
   constexpr std::size_t kLongestName = 100;  // bytes
   return shortened_quote(name, kLongestName);
+}
+
+// Of the header, by the first bytes of a file.
+std::uint64_t length_in(std::string_view content) {
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8U | static_cast<unsigned char>(content[i]);
+  return length;
+}
+
+// Fills `bytes` from the place in the file; false if it has fewer.
+bool read_at(int fd, std::size_t place, std::string& bytes) {
+  return ::pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(place)) == std::ssize(bytes);
 }
 
 struct Extent {  // of a tensor in the data
@@ -86,9 +101,7 @@ class Parser {
                       path_));
     if (content.size() < kLengthBytes)
       fail(fmt::format("it has {} bytes, wanted at least {}", content.size(), kLengthBytes));
-    std::uint64_t length = 0;
-    for (std::size_t i = kLengthBytes; i-- > 0;)
-      length = length << 8U | static_cast<unsigned char>(content[i]);
+    const std::uint64_t length = length_in(content);
     if (length > kMostHeaderBytes)
       fail(fmt::format("its header has {} bytes, wanted at most {}", length, kMostHeaderBytes));
     if (length > content.size() - kLengthBytes)
@@ -239,6 +252,18 @@ std::vector<float> widened(const StoredTensor& tensor, Convert convert) {
 
 Safetensors parse_safetensors(std::string content, const std::string& path) {
   return Parser(std::move(content), path).parse();
+}
+
+Metadata read_metadata(int fd) {
+  std::string length(kLengthBytes, '\0');
+  if (!read_at(fd, 0, length) || length_in(length) > kMostHeaderBytes) return {};
+  std::string header(length_in(length), '\0');
+  if (!read_at(fd, kLengthBytes, header)) return {};
+  Metadata metadata;
+  const JsonDocument document = read_json(header);
+  if (const JsonValue* found = document.root.find(kMetadata, Kind::object); found != nullptr)
+    for (const JsonMember& entry : found->members) metadata[entry.key] = entry.value.text;
+  return metadata;
 }
 
 Safetensors read_safetensors(const std::string& path) {

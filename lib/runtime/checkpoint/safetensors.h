@@ -31,14 +31,19 @@ struct StoredTensor {
   }
 };
 
+using Metadata = std::map<std::string, std::string>;  // what the file says about itself
+
 struct Safetensors {
-  std::map<std::string, std::string> metadata;
+  Metadata metadata;
   std::map<std::string, StoredTensor> tensors;
   std::unique_ptr<const std::string> content;  // the whole file, into which `bytes` point; null when written
 };
 
 // Throws Error(data) that names the file, and the tensor where there is one.
 Safetensors parse_safetensors(std::string content, const std::string& path);
+
+// What the header of a file says that may be anything: nothing if it is no safetensors file. `fd` is open for reading.
+Metadata read_metadata(int fd);
 
 // Throws as parse_safetensors, and Error(missing|permission|io|config) when the file cannot be read.
 Safetensors read_safetensors(const std::string& path);

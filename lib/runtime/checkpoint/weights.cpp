@@ -20,6 +20,8 @@ namespace {
 
 using job::NewHead;
 
+constexpr const char *kWriter = "written_by", *kOurName = "fleetrun";  // in the metadata
+
 bool are_finite(const std::vector<float>& values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
@@ -212,10 +214,10 @@ PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& progra
   return tensors;
 }
 
-std::string format_tensors(const PlainTensors& tensors) {
-  Safetensors file;
+std::string format_tensors(const PlainTensors& tensors, const Metadata& about) {
+  Safetensors file = {.metadata = about};
   file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
-  file.metadata["written_by"] = "fleetrun";
+  file.metadata[kWriter] = kOurName;
   for (const auto& [name, tensor] : tensors)
     file.tensors[name] = {
         .dtype = DType::f32,
@@ -253,21 +255,19 @@ std::string first_not_finite(const PlainTensors& tensors) {
 }
 
 void require_own_weights(const std::string& path, const std::string& hint) {
-  constexpr long kBehindLength = 8;  // of the header
-  const std::string empty = format_tensors({});
-  const std::string header = empty.substr(kBehindLength, empty.find('}') - kBehindLength);
-  require_ours(path, {.text = header, .place = kBehindLength}, hint);
+  const auto is_ours = [](int fd) {
+    const Metadata found = read_metadata(fd);
+    const auto writer = found.find(kWriter);
+    return writer != found.end() && writer->second == kOurName;
+  };
+  require_ours(path, is_ours, hint);
 }
 
-void save_weights(const std::string& path, const Program& program, const Storage& storage) {
-  save_weights(path, read_tensors(weights_of(program), program, storage));
-}
-
-void save_weights(const std::string& path, const PlainTensors& weights) {
+void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about) {
   if (const std::string name = first_not_finite(weights); !name.empty())
     throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
                 "a lower optimizer.learning_rate or a warm-up often helps");
-  write_file_atomically(path, format_tensors(weights));
+  write_file_atomically(path, format_tensors(weights, about));
 }
 
 }  // namespace fleetrun::runtime

@@ -30,8 +30,8 @@ using PlainTensors = std::map<std::string, PlainTensor>;  // by name
 
 PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage);
 
-// The content of a safetensors file.
-std::string format_tensors(const PlainTensors& tensors);
+// The content of a safetensors file. `about`: what its metadata say besides who wrote it (model_card.h).
+std::string format_tensors(const PlainTensors& tensors, const Metadata& about = {});
 
 // Throws Error(data) with a line for each tensor that is missing in the file (of that path), unexpected, of another
 // shape or no float. PyTorch's counters `*.num_batches_tracked` are passed over: no model of ours needs them; so is
@@ -58,8 +58,7 @@ std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Pro
 std::string first_not_finite(const PlainTensors& tensors);
 
 // f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
-void save_weights(const std::string& path, const PlainTensors& weights);
-void save_weights(const std::string& path, const Program& program, const Storage& storage);
+void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about = {});
 
 // Throws Error(create) with the hint when a file is at `path` that save_weights did not write.
 void require_own_weights(const std::string& path, const std::string& hint);

@@ -113,6 +113,7 @@ void Checkpointing::keep(const TrainingState& state) {
   const TrainedWeightsHere weights(training_.trainer);
   Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
                                     *training_.world.communicator);
+  snapshot.about_model = to_metadata(training_.card);
   wait_.total_ns += monotonic_ns() - start;
   wait_for_writer();  // with signs of life, should an earlier save still be under way
   if (writer_) writer_->write(std::move(snapshot));

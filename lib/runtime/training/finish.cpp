@@ -86,7 +86,7 @@ void save_weights_of_all(Run& run) {
   const Weights which = run.job.optimizer.ema_evaluate ? Weights::averaged : Weights::trained;
   const PlainTensors weights =
       collect_weights(run.trainer.whole_program(), run.trainer.storage(), *run.world.communicator, which);
-  if (run.is_first_rank()) save_result(run.job.output, weights, run.out);
+  if (run.is_first_rank()) save_result(run.job.output, weights, to_metadata(run.card), run.out);
 }
 
 }  // namespace

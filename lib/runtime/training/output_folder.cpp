@@ -71,14 +71,15 @@ UniqueFd prepare_output(const job::OutputSpec& output) {
   return claimed;
 }
 
-void save_result(const job::OutputSpec& output, const PlainTensors& weights, std::ostream& out) {
+void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
+                 std::ostream& out) {
   make_directories(output.dir);
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);
     out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
   }
-  save_weights(path, weights);
+  save_weights(path, weights, about);
   out << "weights: " << printable(path) << std::endl;
 }
 

@@ -7,6 +7,7 @@
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/training_state.h"
 #include "runtime/training/trainer.h"
 
@@ -17,6 +18,7 @@ struct CheckpointedTraining {
   const job::JobSpec& job;
   comm::World& world;
   Trainer& trainer;
+  const ModelCard& card;
   ProgressPage& page;  // gets signs of life during waits for the disk
   std::ostream& out;   // gets rank 0's lines about checkpoints
 };

@@ -10,6 +10,7 @@
 #include "comm/make_communicator.h"
 #include "job/job_spec.h"
 #include "job/settle_pipeline.h"
+#include "runtime/checkpoint/model_card.h"
 #include "runtime/observe/profile.h"
 #include "runtime/observe/score.h"
 #include "runtime/observe/time_book.h"
@@ -76,6 +77,7 @@ struct Run {
   Loaders& loaders;
   Checkpointing& checkpoints;
   Observers& observers;
+  const ModelCard& card;
   Progress progress;
   Scores scores = {};
 

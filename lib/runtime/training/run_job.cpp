@@ -12,6 +12,7 @@
 #include "comm/rendezvous/exchange.h"
 #include "job/settle_strategy.h"
 #include "job/step_share.h"
+#include "runtime/checkpoint/model_card.h"
 #include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
 #include "runtime/training/check_length.h"
@@ -137,18 +138,21 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
   const DataSets data(job.data);
   agree_on_data(world, data);
+  const ModelFacts facts = resolve_model_facts(job.model, *data.train);
+  ModelCard card = make_model_card(job, facts, data.train->class_names());
   // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
-  Trainer trainer(job, resolve_model_facts(job.model, *data.train), *device, communicators.all(),
-                  job.train.threads.value_or(world.env.threads), timeline, pass_watcher(world.env));
+  Trainer trainer(job, facts, *device, communicators.all(), job.train.threads.value_or(world.env.threads),
+                  timeline, pass_watcher(world.env));
   Loaders loaders(data, job, world.env, timeline);
-  Checkpointing checkpoints({job, world, trainer, page, out}, timeline);
+  add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
+  Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
   announce(job, world.env, trainer, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);
   announce_length(job, world.env, progress, out);
-  Run run = {job, world, page, out, trainer, loaders, checkpoints, observers, progress};
+  Run run = {job, world, page, out, trainer, loaders, checkpoints, observers, card, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
   train(run);

@@ -53,7 +53,8 @@ void save(const job::JobSpec& job, const std::string& path) {
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
   const Trainer trainer(job, kFacts, *device, *solo, 1);
-  save_weights(path, trainer.executor().program(), trainer.storage());
+  const Program& program = trainer.executor().program();
+  save_weights(path, read_tensors(weights_of(program), program, trainer.storage()));
 }
 
 // A file of zeros: name and shape, then what is to be otherwise.
@@ -114,15 +115,16 @@ TEST_CASE("running statistics are weights, what an optimizer keeps is not") {
   CHECK_THROWS_WITH_AS(storage.write("bn1.running_var", {1}),
                        "bn1.running_var was given 1 elements, wanted 2", Error);
   const TemporaryFolder folder;
-  save_weights(folder / "w", program, storage);
+  save_weights(folder / "w", read_tensors(weights_of(program), program, storage));
   const Safetensors file = read_safetensors(folder / "w");
   CHECK(file.tensors.size() == 3);
   CHECK(file.tensors.at("bn1.running_mean").as<float>() == std::vector<float>{3, 4});
   CHECK(file.tensors.count("bn1.weight.velocity") == 0);
 
   storage.write("bn1.running_mean", {0, std::numeric_limits<float>::quiet_NaN()});
-  check_error(ErrorKind::numerics, "bn1.running_mean holds NaN or infinity; ",
-              [&] { save_weights(folder / "w", program, storage); });  // the good ones stay
+  check_error(ErrorKind::numerics, "bn1.running_mean holds NaN or infinity; ", [&] {
+    save_weights(folder / "w", read_tensors(weights_of(program), program, storage));
+  });  // the good ones stay
 
   storage.write("bn1.running_mean", {0, 0});
   load_pretrained({.pretrained = folder / "w"}, program, storage);

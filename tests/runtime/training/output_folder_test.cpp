@@ -40,7 +40,8 @@ struct Training {
   std::string save() const {
     std::ostringstream out;
     const Program& program = trainer.executor().program();
-    save_result(output, read_tensors(weights_of(program), program, trainer.storage()), out);
+    save_result(output, read_tensors(weights_of(program), program, trainer.storage()),
+                {{"model.name", "mlp"}}, out);
     return out.str();
   }
 };

@@ -1,0 +1,181 @@
+#include "runtime/checkpoint/model_card.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_value.h"
+#include "job/effective_values.h"
+#include "job/parse_job.h"
+#include "runtime/kernels/kernel.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using job::Augment;
+using job::ModelName;
+
+constexpr int kFormat = 1;  // of the keys below
+constexpr const char *kFormatKey = "fleetrun.format", *kVersionKey = "fleetrun.version";
+constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorithms = "algorithms";
+constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
+                                  "data.mean",  "data.std",        "data.augment"};
+constexpr const char* kFromJob = "--job JOB.json takes it from the job of the training";
+
+// An evaluation changes nothing at random.
+Augment without_chance(Augment augment) {
+  const bool crops = augment == Augment::resize_crop || augment == Augment::random_resized_crop;
+  return crops ? Augment::resize_crop : Augment::none;
+}
+
+bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
+
+JsonValue parsed(const std::string& text) {
+  const JsonDocument document = read_json(text);
+  return document.problems.empty() ? document.root : JsonValue(text);
+}
+
+// The keys of a job that the metadata has, as the text of a job file. Synthetic samples may have any shape.
+std::string job_text_of(const Metadata& metadata) {
+  const JsonValue shape = parsed(metadata.at("model.input_shape"));
+  JsonValue model = JsonValue::object({{"name", metadata.at("model.name")},
+                                       {"class_dim", parsed(metadata.at("model.class_dim"))},
+                                       {"input_shape", shape}});
+  if (const auto hidden = metadata.find("model.hidden"); hidden != metadata.end())
+    model.add("hidden", parsed(hidden->second));
+  const JsonValue train = JsonValue::object({{"format", "synthetic"},
+                                             {"samples", 1},
+                                             {"shape", shape},
+                                             {"classes", parsed(metadata.at("model.class_dim"))},
+                                             {"mean", parsed(metadata.at("data.mean"))},
+                                             {"std", parsed(metadata.at("data.std"))},
+                                             {"augment", metadata.at("data.augment")}});
+  return to_json(JsonValue::object({{"model", model}, {"data", JsonValue::object({{"train", train}})}}));
+}
+
+// Of a key that need not be there.
+std::string text_or(const Metadata& metadata, const char* key, const char* otherwise) {
+  const auto found = metadata.find(key);
+  return found == metadata.end() ? otherwise : found->second;
+}
+
+std::vector<std::string> read_names(const Metadata& metadata) {
+  std::vector<std::string> names;
+  for (const JsonValue& name : parsed(text_or(metadata, kNames, "[]")).items) names.push_back(name.text);
+  return names;
+}
+
+std::map<std::string, std::string> read_algorithms(const Metadata& metadata) {
+  std::map<std::string, std::string> algorithms;
+  for (const JsonMember& choice : parsed(text_or(metadata, kAlgorithms, "{}")).members)
+    algorithms[choice.key] = choice.value.text;
+  return algorithms;
+}
+
+void check_format(const Metadata& metadata, const std::string& path) {
+  const JsonValue format = parsed(text_or(metadata, kFormatKey, "1"));
+  if (!format.is(JsonValue::Kind::integer))
+    throw Error(ErrorKind::data, fmt::format("{}: the metadata {} is \"{}\", wanted a number", path,
+                                             kFormatKey, shortened_quote(format.text, 40)));
+  if (format.integer > kFormat)
+    throw Error(ErrorKind::protocol,
+                fmt::format("{} has metadata of format {}, and this fleetrun reads up to format {}", path,
+                            format.integer, kFormat),
+                fmt::format("it was written by fleetrun {}", text_or(metadata, kVersionKey, "?")));
+}
+
+void check_complete(const Metadata& metadata, const std::string& path) {
+  std::vector<std::string> missing;
+  std::ranges::copy_if(kRequired, std::back_inserter(missing),
+                       [&](const char* key) { return !metadata.contains(key); });
+  if (missing.empty()) return;
+  const bool is_bare = missing.size() == kRequired.size();
+  throw Error(
+      ErrorKind::data,
+      fmt::format("{} has {}", path,
+                  is_bare ? "weights only: its metadata does not say of which model they are, of which "
+                            "classes, and how images are prepared"
+                          : fmt::format("no metadata for {}", fmt::join(missing, ", "))),
+      kFromJob);
+}
+
+job::JobSpec parse_keys(const Metadata& metadata, const std::string& path) {
+  try {
+    return job::parse_job_text(job_text_of(metadata), path, {}).spec;
+  } catch (const Error& problem) {
+    throw Error(ErrorKind::data, fmt::format("the metadata of {} are damaged: {}", path, problem.message()),
+                kFromJob);
+  }
+}
+
+}  // namespace
+
+ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
+                          const std::vector<std::string>& class_names) {
+  const job::DataSetSpec& set = job.data.test ? *job.data.test : job.data.train;
+  return {.model = {.name = job.model.name,
+                    .class_dim = facts.classes,
+                    .input_shape = facts.input_shape,
+                    .hidden = job.model.hidden},
+          .class_names = class_names,
+          .augment = without_chance(set.augment),
+          .mean = set.mean,
+          .deviation = set.deviation,
+          .version = FLEETRUN_VERSION};
+}
+
+void add_facts_of_programs(ModelCard& card, const Program& training, const Program& evaluation) {
+  for (const Op& op : training.ops)
+    if (op.type == "conv2d" || op.type == "fc")
+      if (const DType dtype = training.value(op.inputs.front()).dtype; is_narrow(dtype)) card.dtype = dtype;
+  for (const Op& op : evaluation.ops)
+    if (const auto algorithm = op.attributes.find(kAlgorithm); algorithm != op.attributes.end())
+      card.algorithms[evaluation.value(op.outputs.front()).name] = std::get<std::string>(algorithm->second);
+}
+
+Metadata to_metadata(const ModelCard& card) {
+  job::JobSpec job;
+  job.model = card.model;
+  job.data.train.augment = card.augment;
+  const auto text = [](const auto& values) { return to_json(JsonValue(values)); };
+  const auto& [channels, height, width] = *card.model.input_shape;
+  Metadata metadata = {{kFormatKey, std::to_string(kFormat)},
+                       {kVersionKey, card.version},
+                       {"model.name", job::value_text(job, "model.name")},
+                       {"model.class_dim", std::to_string(*card.model.class_dim)},
+                       {"model.input_shape", text(std::vector<int>{channels, height, width})},
+                       {"data.mean", text(card.mean)},
+                       {"data.std", text(card.deviation)},
+                       {"data.augment", job::value_text(job, "data.train.augment")},
+                       {kDType, std::string(describe(card.dtype))}};
+  if (card.model.name == ModelName::mlp) metadata["model.hidden"] = text(card.model.hidden);
+  if (!card.class_names.empty()) metadata[kNames] = text(card.class_names);
+  if (card.algorithms.empty()) return metadata;
+  JsonValue algorithms = JsonValue::object();
+  for (const auto& [weight, algorithm] : card.algorithms) algorithms.add(weight, algorithm);
+  metadata[kAlgorithms] = to_json(algorithms);
+  return metadata;
+}
+
+ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
+  check_format(metadata, path);
+  check_complete(metadata, path);
+  const job::JobSpec job = parse_keys(metadata, path);
+  const job::DataSetSpec& set = job.data.train;
+  return {.model = job.model,
+          .class_names = read_names(metadata),
+          .augment = without_chance(set.augment),
+          .mean = set.mean,
+          .deviation = set.deviation,
+          .dtype = parse_dtype(text_or(metadata, kDType, "f32")).value_or(DType::f32),
+          .algorithms = read_algorithms(metadata),
+          .version = text_or(metadata, kVersionKey, "?")};
+}
+
+}  // namespace fleetrun::runtime

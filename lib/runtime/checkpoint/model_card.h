@@ -1,0 +1,47 @@
+// What a model file says about its model besides the weights: all that it takes to build the network, to prepare an image for it, and
+// to name what it answers. It is text in the file's __metadata__, under the keys of a job:
+//
+//   {"format": "pt", "written_by": "fleetrun", "fleetrun.format": "1", "fleetrun.version": "0.1.0",
+//    "model.name": "resnet18", "model.class_dim": "3", "model.input_shape": "[3, 224, 224]", "model.hidden": "[512, 256]" (mlp only),
+//    "data.mean": "[123.675, 116.28, 103.53]", "data.std": "[58.395, 57.12, 57.375]", "data.augment": "resize_crop",
+//    "class_names": "[\"cat\", \"dog\", \"owl\"]", "train.dtype": "f32", "algorithms": "{\"conv1\": \"gemm\"}"}
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/number/dtype.h"
+#include "job/job_spec.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/graph/program.h"
+#include "runtime/models/model.h"
+
+namespace fleetrun::runtime {
+
+struct ModelCard {
+  job::ModelSpec model;  // its name and what else builds it; class_dim and input_shape are set
+  std::vector<std::string> class_names;       // by label; classes beyond the last one have no name
+  job::Augment augment = job::Augment::none;  // of the test pass: none or resize_crop
+  std::vector<double> mean, deviation;        // of the pixels, one per channel, in 0..255
+  DType dtype = DType::f32;                   // in which the convolutions of the training computed
+  // By which algorithms the test pass of the training did its convolutions, by the names of their outputs: they round differently.
+  std::map<std::string, std::string> algorithms;
+  std::string version;  // of the fleetrun that wrote the file
+
+  ModelFacts facts() const { return {.input_shape = *model.input_shape, .classes = *model.class_dim}; }
+};
+
+// Of the model that a job trains. `class_names`: those of data.train, if it has any.
+ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
+                          const std::vector<std::string>& class_names);
+
+// Adds what only the programs of the training tell: dtype and algorithms.
+void add_facts_of_programs(ModelCard& card, const Program& training, const Program& evaluation);
+
+Metadata to_metadata(const ModelCard& card);
+
+// `path` is for errors. Throws Error(data) that says what is missing or wrong, and how to supply it; Error(protocol) for a format of a
+// newer fleetrun.
+ModelCard read_model_card(const Metadata& metadata, const std::string& path);
+
+}  // namespace fleetrun::runtime
