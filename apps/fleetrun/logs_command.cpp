@@ -107,6 +107,7 @@ class LogViewer {
       if (!remote_.empty()) follow_remote();
       loop_.run();
     }
+    if (!follow) copy_by_time();
     for (const Log& log : logs_) finish(log);
     if (follow) {
       remote_.finish();
@@ -166,6 +167,14 @@ class LogViewer {
   }
 
   static void finish(const Log& log) { log.follower->finish(kNoHurry); }
+
+  // What ranks wrote at the same time stands together. What is newer than the last entry follows, by ranks.
+  void copy_by_time() {
+    launch::visit_log_times(query_.folder, [this](const std::string& name, std::int64_t size) {
+      for (const Log& log : logs_)
+        if (log.log.name() == name) log.follower->copy_to(size, kNoHurry);
+    });
+  }
 
   void look() {
     for (const Log& log : logs_) log.follower->look();

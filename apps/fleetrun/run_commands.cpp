@@ -1,4 +1,5 @@
 // The subcommands that talk to a running fleetrun: ps, stop, signal.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -12,13 +13,16 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/json/json_reader.h"
+#include "base/system/file.h"
 #include "base/system/standard_output.h"
 #include "base/text/printable.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/rank_set.h"
+#include "launch/logs/log_names.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/process_state.h"
+#include "launch/report/utc_time.h"
 #include "launch/serve/control_client.h"
 
 namespace fleetrun {
@@ -27,6 +31,7 @@ namespace {
 using Kind = JsonValue::Kind;
 
 constexpr auto kSayAgain = std::chrono::seconds(5);  // that a run which was stopped has not ended yet
+constexpr std::size_t kMostReport = 64 << 20;        // bytes of report.json, of 65,536 ranks
 constexpr std::size_t kLongestCell = 60, kLongestId = 200,
                       kLongestMessage = 2000;  // bytes of what a run says
 
@@ -147,11 +152,55 @@ void wait_for_end(launch::ControlClient& client, const std::string& run_id, cons
   }
 }
 
+// The report of the last run in the folder, if that run could write one.
+std::optional<JsonValue> read_report(const std::string& folder) {
+  try {
+    JsonDocument document =
+        read_json(read_file(fmt::format("{}/{}", folder, launch::kReportName), kMostReport));
+    if (document.root.is(Kind::object)) return std::move(document.root);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then there is none
+  }
+  return std::nullopt;
+}
+
+std::string describe_time_ago(std::chrono::seconds time) {
+  constexpr std::int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+  const std::int64_t seconds = std::max<std::int64_t>(time.count(), 0);
+  if (seconds < 2 * kMinute) return fmt::format("{} s ago", seconds);
+  if (seconds < 2 * kHour) return fmt::format("{} min ago", seconds / kMinute);
+  if (seconds < 2 * kDay) return fmt::format("{} h ago", seconds / kHour);
+  return fmt::format("{} days ago", seconds / kDay);
+}
+
+// "job-7f3a, ended 3 min ago with code 1, rank 1: RuntimeError: cannot load shard 3"
+std::string describe_ended_run(const JsonValue& report, std::chrono::system_clock::time_point now) {
+  const auto ended = launch::parse_utc_time(text_of(report, "ended"));
+  const std::string when =
+      ended ? describe_time_ago(std::chrono::duration_cast<std::chrono::seconds>(now - *ended)) : "earlier";
+  const std::string rank = text_of(report, "first_failed_rank"),
+                    error = text_of(report, "exception", kLongestMessage);
+  const bool named = rank != "-" && error != "-" && !error.empty();
+  return fmt::format(
+      "{}, ended {} with code {}, {}\n", text_of(report, "run_id", kLongestId), when,
+      text_of(report, "exit_code"),
+      named ? fmt::format("rank {}: {}", rank, error) : text_of(report, "message", kLongestMessage));
+}
+
 }  // namespace
 
 int run_ps_command(const FoundFlags& found, const Environment& environment) {
-  const JsonValue run = ask(find_log_dir(found, environment), JsonValue::object({{"do", "ps"}}));
-  print_answer(found.has("--json") ? to_json_lines(run) : describe_run(run));
+  const std::string folder = find_log_dir(found, environment);
+  const bool as_json = found.has("--json");
+  try {
+    const JsonValue run = ask(folder, JsonValue::object({{"do", "ps"}}));
+    print_answer(as_json ? to_json_lines(run) : describe_run(run));
+  } catch (const Error& error) {
+    const std::optional<JsonValue> ended =
+        error.kind() == ErrorKind::missing ? read_report(folder) : std::nullopt;
+    if (!ended) throw;
+    print_answer(as_json ? to_json_lines(*ended)
+                         : describe_ended_run(*ended, std::chrono::system_clock::now()));
+  }
   return 0;
 }
 

@@ -345,7 +345,7 @@ TEST_CASE("without a run the commands say so") {
   for (const Words& words : {Words{"ps"}, Words{"stop"}, Words{"signal", "USR1"}, Words{"logs"}})
     CHECK(launch.run_words(words).code == 66);
   CHECK(launch.run({}, {"print", "x"}).code == 0);
-  const ChildResult result = launch.run_words({"ps"});
+  const ChildResult result = launch.run_words({"stop"});
   CHECK(result.code == 66);
   CHECK(result.err ==
         "fleetrun: error: no fleetrun uses log/ now\n  hint: --log_dir names the folder of the run\n");

@@ -1,5 +1,6 @@
 #include "launch/console/log_follower.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error/error.h"
@@ -24,7 +25,7 @@ void LogFollower::look() {
 
 // One chunk per turn of the loop, so that a flood of text leaves room for everything else.
 void LogFollower::copy_some() {
-  waiting_ = read_chunk();
+  waiting_ = read_chunk(kChunk);
   if (!waiting_) return;
   const auto next = [this] { loop_.call_at(Clock::now(), [this] { copy_some(); }); };
   if (stream_.idle())
@@ -33,11 +34,20 @@ void LogFollower::copy_some() {
     stream_.when_idle(next);
 }
 
-bool LogFollower::read_chunk() {
+bool LogFollower::read_chunk(std::size_t most) {
   if (file_.begins_anew()) stream_.write(text_.end_line());
-  const std::string chunk = file_.read(kChunk);
+  const std::string chunk = file_.read(most);
   if (chunk.empty()) return false;
   stream_.write(text_.take(chunk, Clock::now()));
+  return true;
+}
+
+bool LogFollower::copy_to(std::int64_t place, const Patience& patience) {
+  while (file_.place() < place) {
+    const std::int64_t rest = place - file_.place();
+    if (!stream_.drain(patience)) return false;
+    if (!read_chunk(static_cast<std::size_t>(std::min<std::int64_t>(rest, kChunk)))) return true;
+  }
   return true;
 }
 
@@ -50,7 +60,7 @@ bool LogFollower::finish(const Patience& patience) {
 bool LogFollower::copy_rest(const Patience& patience) {
   while (true) {
     if (!stream_.drain(patience)) return false;
-    if (!read_chunk()) break;
+    if (!read_chunk(kChunk)) break;
   }
   stream_.write(text_.finish());
   return stream_.drain(patience);

@@ -22,13 +22,15 @@ class LogFollower {
   void look();                                   // there may be more
   ino_t inode() const { return file_.inode(); }  // of the file that it reads, whatever that is called by now
 
+  // Everything in front of this place, in bytes of the file. False: the reader of the stream did not take all of it.
+  bool copy_to(std::int64_t place, const Patience& patience);
   // Everything up to the present end, a last line without an end included; nothing is copied after that.
   // False: the reader of the stream did not take all of it.
   bool finish(const Patience& patience);
 
  private:
   void copy_some();
-  bool read_chunk();  // false at the end of the file
+  bool read_chunk(std::size_t most);  // false at the end of the file
   bool copy_rest(const Patience& patience);
 
   EventLoop& loop_;

@@ -33,6 +33,7 @@ class GrowingFile {
   bool is_open() const { return static_cast<bool>(fd_); }
   void close() { fd_.reset(); }
   void go_to(off_t place) { place_ = place; }
+  off_t place() const { return place_; }  // of the next byte to read
   off_t size() const;
   ino_t inode() const;  // 0 without a descriptor
 

@@ -22,6 +22,7 @@ LogTimes::LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::st
 
 void LogTimes::begin_attempt() {
   sizes_.assign(sizes_.size(), 0);
+  written_ = 0;
   file_ = folder_.open_times();
 }
 
@@ -29,7 +30,8 @@ void LogTimes::begin_attempt() {
 void LogTimes::look() {
   if (waiting_) return;
   waiting_ = true;
-  loop_.call_at(Clock::now() + kPause, [this] {
+  const Clock::duration pause = written_ < kManyEntries ? kFirstPause : kPause;
+  loop_.call_at(Clock::now() + pause, [this] {
     waiting_ = false;
     write();
   });
@@ -43,9 +45,17 @@ void LogTimes::write() {
     sizes_[i] = found->size;
     entries += fmt::format("{} {} {}\n", seconds_of(WallClock::now()), logs_[i], found->size);
   }
+  written_ += entries.size();
   // Of a full disk others complain.
   if (!entries.empty()) [[maybe_unused]]
     const ssize_t count = ::write(file_.get(), entries.data(), entries.size());
+}
+
+void visit_log_times(const std::string& folder,
+                     const std::function<void(const std::string& log, std::int64_t size)>& visit) {
+  std::ifstream file(fmt::format("{}/{}", folder, kTimesName));
+  std::int64_t time = 0, size = 0;
+  for (std::string log; file >> time >> log >> size;) visit(log, size);
 }
 
 std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {

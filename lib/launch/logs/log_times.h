@@ -1,8 +1,10 @@
 // How long each log was at which time, in log/.times: workers write straight to their files, without times, and
-// `fleetrun logs --since` asks for them. One entry at most every 5 s, none while nothing is written.
+// `fleetrun logs` asks for them, to merge the logs and for --since. An entry for each log that grew, at most every second, and every 5 s
+// in a long run.
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ namespace fleetrun::launch {
 class LogTimes {
  public:
   static constexpr auto kPause = std::chrono::seconds(5);  // 13 MB a day for 32 ranks that write all the time
+  static constexpr auto kFirstPause = std::chrono::seconds(1);  // until there are so many entries
+  static constexpr std::size_t kManyEntries = 1 << 20;          // bytes
 
   // `logs`: what stands after "workerlog." in their names.
   LogTimes(EventLoop& loop, const LogFolder& folder, std::vector<std::string> logs);
@@ -30,8 +34,13 @@ class LogTimes {
   std::vector<std::string> logs_;
   std::vector<std::int64_t> sizes_;
   UniqueFd file_;
+  std::size_t written_ = 0;  // bytes of entries
   bool waiting_ = false;
 };
+
+// Calls `visit` for each entry, in the order of time.
+void visit_log_times(const std::string& folder,
+                     const std::function<void(const std::string& log, std::int64_t size)>& visit);
 
 // The place in a log, "0" or "0.err", up to which everything was written before `time`, by the entries of the folder;
 // what follows may be up to 5 s older.

@@ -17,4 +17,10 @@ std::string utc_time(std::chrono::system_clock::time_point time) {
   return fmt::format("{}.{:03}Z", text, milliseconds);
 }
 
+std::optional<std::chrono::system_clock::time_point> parse_utc_time(const std::string& text) {
+  std::tm utc{};
+  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &utc) == nullptr) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&utc));
+}
+
 }  // namespace fleetrun::launch
