@@ -297,6 +297,10 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const std::map<int, Program> wrapped = wrap_programs(options, program, environment);
   const HostFacts host = probe(options);
   note_flags_of_several_nodes(options);
+  if (options.interactive.value && options.console.origin != Origin::fallback)
+    options.notes.push_back(
+        fmt::format("{} has no effect with {}; fleetrun logs shows the output of the ranks",
+                    options.console.source, options.interactive.source));
   const std::optional<Membership> members = find_members(options, host);
   if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);

@@ -141,7 +141,7 @@ TEST_CASE("a command can stand in front of one rank") {
   const ChildResult failed = launch.run({"--debug_rank=0=/usr/bin/env A=1"}, {"exit", "3"});
   CHECK_MESSAGE(contains(failed.err, "fleetrun: it ran: /usr/bin/env A=1 /"), failed.err);
   CHECK(launch.run({"--debug_rank=4=env"}, {}).err ==
-        "fleetrun: error: --debug_rank names rank 4, the run has 1 ranks\n");
+        "fleetrun: error: --debug_rank names rank 4, the run has 1 rank\n");
   CHECK(launch.run({"--debug_rank=0=no-such-debugger"}, {}).code == 127);
 }
 

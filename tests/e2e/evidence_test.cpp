@@ -53,7 +53,7 @@ TEST_CASE("breakpoint() in a rank that does not read the terminal has a hint") {
       {"/bin/sh", "-c", "exec \"$@\" < /dev/null", "sh", FLEETRUN_BINARY, "train.py"}, launch.options());
   CHECK(result.code == 1);
   CHECK(contains(result.err, "fleetrun: bdb.BdbQuit ("));
-  CHECK(contains(result.err, "PYTHONBREAKPOINT=remote_pdb.set_trace"));
+  CHECK(contains(result.err, "--interactive=RANK gives one rank the terminal"));
 }
 
 TEST_CASE("tqdm_bar.py: a progress bar takes one line of the failure, in its last state") {

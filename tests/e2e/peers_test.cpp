@@ -187,6 +187,30 @@ TEST_CASE("a training of the newest PaddlePaddle with DataParallel works on two 
   check_training(paddle_folder(), "paddle", "paddle_data_parallel.py");
 }
 
+TEST_CASE(
+    "the stacks of PyTorch ranks in a barrier name the Python lines, and the rank for which they wait") {
+  const std::string python = "/usr/bin";
+  if (!has_package(python, "torch")) LEAVE_OUT(no_package(python, "torch"));
+  const Launch launch;
+  launch.folder.write("train.py",
+                      "import faulthandler, os, time\n"
+                      "import torch.distributed as dist\n"
+                      "faulthandler.register(int(os.environ['FLEETRUN_STACK_SIGNAL']))\n"
+                      "dist.init_process_group('gloo')\n"
+                      "def load():\n"
+                      "    time.sleep(1000)\n"
+                      "if dist.get_rank() == 1: load()\n"
+                      "dist.barrier()\n");
+  const ChildResult result = run_with(launch, python,
+                                      {FLEETRUN_BINARY, "--nproc_per_node=2", "--hang_timeout=10",
+                                       "--grace=1", "--log_level=ERROR", "train.py"});
+  CHECK_MESSAGE(result.code == 75, result.out << result.err);
+  CHECK_MESSAGE(contains(result.err, "rank 1 is in load (train.py:6); the others wait in barrier "),
+                result.err);
+  CHECK_MESSAGE(contains(result.err, "called in <module> (train.py:8)"), result.err);
+  CHECK(contains(launch.folder.read("log/stacks.0"), "train.py"));
+}
+
 TEST_CASE("what torchrun started before, a link of its name starts") {
   const std::string python = torch_folder();
   if (!has_package(python, "torch")) LEAVE_OUT(no_package(python, "torch"));

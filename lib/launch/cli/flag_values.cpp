@@ -75,6 +75,13 @@ std::optional<int> parse_node_rank(const std::string& source, const std::string&
   return rank < 0 ? std::nullopt : std::optional(rank);
 }
 
+int parse_rank(const std::string& source, const std::string& text) {
+  int rank = 0;
+  if (!parse_whole(text, rank) || rank < 0 || rank >= kMostRanks)
+    throw bad_value(source, text, "the number of a rank, such as 0");
+  return rank;
+}
+
 std::uint16_t parse_port(const std::string& source, const std::string& text) {
   std::uint16_t port = 0;
   if (!parse_whole(text, port) || port == 0) throw bad_value(source, text, "a port between 1 and 65535");
@@ -171,12 +178,6 @@ std::string show_value(const DebugRank& value) {
 }
 std::string show_value(const std::vector<int>& values) { return fmt::format("{}", fmt::join(values, ",")); }
 std::string show_value(const std::vector<std::string>& values) { return quote_words(values); }
-std::string show_value(const std::vector<DebugRank>& values) {
-  std::vector<std::string> texts;
-  texts.reserve(values.size());
-  for (const DebugRank& value : values) texts.push_back(show_value(value));
-  return quote_words(texts);
-}
 std::string show_value(const LogRule& value) { return value.text; }
 std::string show_value(const LogPrefix& value) { return value.text; }
 std::string show_value(const RankSet& value) { return value.text; }

@@ -10,6 +10,7 @@
 #include "base/system/endpoint.h"
 #include "job/job_spec.h"
 #include "launch/cli/launch_options.h"
+#include "launch/cli/shell_words.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {
@@ -30,6 +31,7 @@ int parse_count(const std::string& source, const std::string& text);            
 std::optional<NodeRange> parse_nodes(const std::string& source, const std::string& text);  // 2, 2:4
 std::optional<int> parse_node_rank(const std::string& source,
                                    const std::string& text);             // 0 .. 65535; -1: none
+int parse_rank(const std::string& source, const std::string& text);      // 0 .. 65535
 int parse_restarts(const std::string& source, const std::string& text);  // 0 .. 65536
 std::vector<int> parse_exit_codes(const std::string& source, const std::string& text);  // 3,137
 std::uint16_t parse_port(const std::string& source, const std::string& text);           // 1 .. 65535
@@ -55,12 +57,18 @@ std::string show_value(LogLevel value);
 std::string show_value(const DebugRank& value);
 std::string show_value(const std::vector<int>& values);
 std::string show_value(const std::vector<std::string>& values);
-std::string show_value(const std::vector<DebugRank>& values);
 std::string show_value(const LogRule& value);
 std::string show_value(const LogPrefix& value);
 std::string show_value(const RankSet& value);
 std::string show_value(const NodeRange& value);
 std::string show_value(const Endpoint& value);
+template <typename T>
+std::string show_value(const std::vector<T>& values) {  // as words of a shell
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const T& value : values) texts.push_back(show_value(value));
+  return quote_words(texts);
+}
 template <typename T>
 std::string show_value(const std::optional<T>& value) {
   return value ? show_value(*value) : "";

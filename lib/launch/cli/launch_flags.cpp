@@ -116,9 +116,15 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
       item(
           options.env, parse_variable,
           {.names = {"--env", "-x"},
-           .argument = "NAME=VALUE",
+           .argument = "[RANK:]NAME=VALUE",
            .help =
-               "Set a variable for the workers. NAME alone keeps its current value. Workers always get the whole environment"}),
+               "Set a variable for all ranks, or for one rank, such as 1:LR=0.1. NAME alone keeps its current value. Workers always get the whole environment"}),
+      value(options.interactive, parse_rank,
+            {.names = {"--interactive"},
+             .argument = "RANK",
+             .help =
+                 "Give the terminal to one rank, for a debugger or input(). Its output goes there and not to "
+                 "its log, and the console shows no other rank"}),
       value(options.job_id, parse_name,
             {.names = {"--job_id"},
              .argument = "NAME",

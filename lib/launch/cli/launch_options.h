@@ -52,7 +52,8 @@ struct LaunchOptions {
   Setting<bool> module;
   Setting<bool> no_python;
   Setting<bool> run_path;
-  Setting<std::vector<std::string>> env;  // "LR=0.1"; "LR" alone is inherited
+  Setting<std::vector<RankVariable>> env;
+  Setting<std::optional<int>> interactive;  // the rank that has the terminal
   Setting<std::string> ips{"127.0.0.1"};
   Setting<std::optional<std::string>> host;
   Setting<std::optional<NodeRange>> nnodes;

@@ -122,14 +122,23 @@ std::string parse_role(const std::string& source, const std::string& text) {
   return text;
 }
 
-std::string parse_variable(const std::string& source, const std::string& text) {
-  const std::string name = text.substr(0, text.find('='));
+RankVariable parse_variable(const std::string& source, const std::string& text) {
+  constexpr const char* kForm = "NAME, NAME=VALUE, or RANK:NAME=VALUE for one rank";
+  RankVariable variable{.rank = {}, .setting = text};
+  const std::size_t colon = text.find(':'), equals = text.find('=');
+  if (colon < equals) {
+    int rank = 0;
+    if (equals == std::string::npos || !parse_whole(text.substr(0, colon), rank) || rank < 0)
+      throw bad_value(source, text, kForm);
+    variable = {.rank = rank, .setting = text.substr(colon + 1)};
+  }
+  const std::string name = variable.setting.substr(0, variable.setting.find('='));
   const bool good = !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
                     std::all_of(name.begin(), name.end(), is_name_letter);
-  if (!good) throw bad_value(source, text, "NAME or NAME=VALUE");
+  if (!good) throw bad_value(source, text, kForm);
   if (name.starts_with("FLEETRUN_"))
     throw Error(ErrorKind::usage, fmt::format("{} sets {}, which fleetrun itself sets", source, name));
-  return text;
+  return variable;
 }
 
 TeePrefix parse_torch_prefix(const std::string& source, const std::string& text) {
@@ -175,5 +184,9 @@ std::string show_value(const MeetingPoint& value) {
 }
 std::string show_value(const HostList& value) { return value.text; }
 std::string show_value(const TeePrefix& value) { return value.text; }
+
+std::string show_value(const RankVariable& value) {
+  return value.rank ? fmt::format("{}:{}", *value.rank, value.setting) : value.setting;
+}
 
 }  // namespace fleetrun::launch

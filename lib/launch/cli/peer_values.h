@@ -66,6 +66,14 @@ struct TeePrefix {
   LogPrefix prefix{"[{role}{local_rank}]:"};
 };
 
+// --env 3:LR=0.1: a variable of one rank; without a number, of all ranks.
+struct RankVariable {
+  std::optional<int> rank;
+  std::string setting;  // "LR=0.1"; "LR" alone is inherited
+
+  bool is_for(int of_rank) const { return !rank || *rank == of_rank; }
+};
+
 // All throw Error(usage); `source` is the flag or variable.
 WorkerCount parse_worker_count(const std::string& source, const std::string& text);
 StreamMap parse_streams(const std::string& source, const std::string& text);
@@ -73,7 +81,8 @@ SignalSet parse_signals(const std::string& source, const std::string& text);
 MeetingPoint parse_meeting_point(const std::string& source, const std::string& text);
 HostList parse_host_list(const std::string& source, const std::string& text);
 std::string parse_role(const std::string& source, const std::string& text);
-std::string parse_variable(const std::string& source, const std::string& text);  // NAME or NAME=VALUE
+RankVariable parse_variable(const std::string& source,
+                            const std::string& text);  // NAME, NAME=VALUE, 3:NAME=VALUE
 
 TeePrefix parse_torch_prefix(const std::string& source, const std::string& text);  // "$$" is a dollar
 
@@ -83,5 +92,6 @@ std::string show_value(const SignalSet& value);
 std::string show_value(const MeetingPoint& value);
 std::string show_value(const HostList& value);
 std::string show_value(const TeePrefix& value);
+std::string show_value(const RankVariable& value);
 
 }  // namespace fleetrun::launch

@@ -27,6 +27,7 @@ void show(int rank, LogStream stream, Fate fate, std::vector<ShownLog>& logs) {
   if (fate != Fate::hidden) logs.push_back({rank, stream, fate == Fate::tagged});
 }
 
+// Nothing is mixed into what an interactive rank writes to the terminal.
 ConsolePlan plan_of(const LaunchOptions& options, int local_size, const std::vector<int>& shown) {
   ConsolePlan plan;
   for (int rank = 0; rank < local_size; ++rank) {
@@ -37,7 +38,7 @@ ConsolePlan plan_of(const LaunchOptions& options, int local_size, const std::vec
     const bool as_torchrun = options.called_as == CalledAs::torchrun;  // stderr stays stderr
     const bool apart = as_torchrun || out != err || named == kOut || named == kErr;
     plan.apart.push_back(apart);
-    if (std::find(shown.begin(), shown.end(), rank) == shown.end()) continue;
+    if (options.interactive.value || std::find(shown.begin(), shown.end(), rank) == shown.end()) continue;
     show(rank, apart ? LogStream::out : LogStream::both, out, plan.logs);
     if (apart) show(rank, LogStream::err, err, plan.logs);
   }
@@ -69,7 +70,7 @@ ConsolePlan plan_console(const LaunchOptions& options, const ConsoleNode& node) 
     (is_here ? here : elsewhere).push_back(is_here ? rank - node.first : rank);
   }
   ConsolePlan plan = plan_of(options, node.local_size, here);
-  plan.elsewhere = elsewhere;
+  if (!options.interactive.value) plan.elsewhere = elsewhere;
   return plan;
 }
 

@@ -57,10 +57,9 @@ struct Hint {
 
 constexpr std::array<Hint, 2> kHints = {{
     {"bdb.BdbQuit",
-     "ranks do not read the terminal, so breakpoint() ends with BdbQuit: run the script without fleetrun, or install remote-pdb and "
-     "add --env PYTHONBREAKPOINT=remote_pdb.set_trace, which listens on a port that the rank's log names"},
+     "ranks do not read the terminal, so breakpoint() ends with BdbQuit: --interactive=RANK gives one rank the terminal"},
     {"EOFError: EOF when reading a line",
-     "ranks do not read the terminal, so input() finds the end of the file"},
+     "ranks do not read the terminal, so input() finds the end of the file: --interactive=RANK gives one rank the terminal"},
 }};
 
 std::string hint_for(const std::string& what) {

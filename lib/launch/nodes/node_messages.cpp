@@ -140,8 +140,10 @@ std::pair<const char*, JsonValue> to_message(const Start& start) {
                                       {"store", to_value(start.store)}})};
 }
 std::pair<const char*, JsonValue> to_message(const Stop& stop) {
-  return {"stop", JsonValue::object(
-                      {{"why", stop.why}, {"exit_code", stop.exit_code}, {"call_roll", stop.call_roll}})};
+  return {"stop", JsonValue::object({{"why", stop.why},
+                                     {"exit_code", stop.exit_code},
+                                     {"call_roll", stop.call_roll},
+                                     {"signal", stop.signal}})};
 }
 std::pair<const char*, JsonValue> to_message(const Again& again) {
   return {"again", JsonValue::object(

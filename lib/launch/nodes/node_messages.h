@@ -151,6 +151,7 @@ struct Stop {
   std::string why;
   int exit_code = 0;
   bool call_roll = false;  // call the roll before stopping the ranks
+  int signal = 0;          // that somebody sent to end the run; 0: none
 };
 struct Again {
   int attempt = 0;         // number of the next attempt

@@ -288,7 +288,7 @@ void NodeSession::on_message(const FromFirst& message) {
     return;
   }
   if (const auto* stop = std::get_if<Stop>(&message))
-    return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll});
+    return tell_run(EndedElsewhere{stop->why, stop->exit_code, stop->call_roll, stop->signal});
   if (const auto* finished = std::get_if<Finished>(&message))
     return tell_run(FinishedElsewhere{finished->rank});
   if (const auto* signalled = std::get_if<Signalled>(&message))

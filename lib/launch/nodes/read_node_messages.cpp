@@ -273,7 +273,8 @@ std::optional<FromFirst> decode_from_first(const store_protocol::Set& frame) {
     return widen<FromFirst>(if_good(fields, note));
   }
   if (frame.key == "stop") {
-    const Stop stop = {fields.text("why"), fields.number<int>("exit_code"), fields.yes("call_roll")};
+    const Stop stop = {fields.text("why"), fields.number<int>("exit_code"), fields.yes("call_roll"),
+                       fields.number<int>("signal")};
     return widen<FromFirst>(if_good(fields, stop));
   }
   if (frame.key == "again") {

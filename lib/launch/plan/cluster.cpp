@@ -206,6 +206,30 @@ int count_ranks(const std::vector<NodeSpec>& nodes, std::size_t first_nodes) {
   return ranks;
 }
 
+void check_named_rank(int rank, const std::string& source, const ClusterSpec& cluster) {
+  if (rank >= cluster.world_size())
+    throw usage(
+        fmt::format("{} names rank {}, the run has {}", source, rank, plural(cluster.world_size(), "rank")));
+}
+
+// A fleetrun that another one has started has no terminal.
+void check_interactive_rank(const LaunchOptions& options, const ClusterSpec& cluster) {
+  const int rank = *options.interactive.value, first = cluster.first_rank();
+  check_named_rank(rank, options.interactive.source, cluster);
+  if (options.given_key && rank >= first && rank < first + cluster.local_size())
+    throw usage(fmt::format("{} names rank {}, which runs on {}, where there is no terminal",
+                            options.interactive.source, rank, cluster.host),
+                "choose a rank of the node on which you start fleetrun");
+}
+
+void check_named_ranks(const LaunchOptions& options, const ClusterSpec& cluster) {
+  for (const DebugRank& debug : options.debug_rank.value)
+    check_named_rank(debug.rank, options.debug_rank.source, cluster);
+  for (const RankVariable& variable : options.env.value)
+    if (variable.rank) check_named_rank(*variable.rank, options.env.source, cluster);
+  if (options.interactive.value) check_interactive_rank(options, cluster);
+}
+
 }  // namespace
 
 int ClusterSpec::first_rank() const {
@@ -240,10 +264,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   check_master_port(options, cluster);
   cluster.hold_ports = !options.no_port_hold.value;
   if (options.bind.value == Binding::cores) cluster.cpus = share_cpus(host.cpus, cluster.local_size());
-  for (const DebugRank& debug : options.debug_rank.value)
-    if (debug.rank >= cluster.world_size())
-      throw usage(fmt::format("{} names rank {}, the run has {} ranks", options.debug_rank.source, debug.rank,
-                              cluster.world_size()));
+  check_named_ranks(options, cluster);
   cluster.console = members ? plan_console(options, {cluster.first_rank(), cluster.local_size(), {}})
                             : plan_console(options, cluster.local_size());
   return cluster;

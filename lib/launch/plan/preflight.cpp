@@ -1,7 +1,9 @@
 #include "launch/plan/preflight.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "launch/host/gpu_facts.h"
@@ -37,21 +39,31 @@ bool may_use_paddle(const LaunchOptions& options) {
          kind_of(requested_program(options)) == ProgramKind::python;
 }
 
-// --env and the job's env, each with the words that name it.
-std::map<std::string, std::pair<std::string, std::string>> chosen_variables(const PreflightRequest& request) {
-  std::map<std::string, std::pair<std::string, std::string>> chosen;
+// A variable of --env or the job's env.
+struct ChosenVariable {
+  std::string name, value;
+  std::string words;        // that name it
+  std::optional<int> rank;  // that gets it; none: all
+};
+
+std::vector<ChosenVariable> chosen_variables(const PreflightRequest& request) {
+  std::map<std::string, ChosenVariable> chosen;
   if (request.embedded)
     for (const auto& [name, value] : request.embedded->environment)
-      chosen[name] = {"env." + name + " of the job file", value};
-  for (const std::string& setting : request.options.env.value)
-    if (const auto equals = setting.find('='); equals != std::string::npos) {
-      const std::string name = setting.substr(0, equals);
-      chosen[name] = {"--env " + name, setting.substr(equals + 1)};
+      chosen[name] = {name, value, "env." + name + " of the job file", {}};
+  for (const RankVariable& variable : request.options.env.value)
+    if (const auto equals = variable.setting.find('='); equals != std::string::npos) {
+      const std::string name = variable.setting.substr(0, equals);
+      const std::string prefix = variable.rank ? std::to_string(*variable.rank) + ":" : "";
+      chosen[prefix + name] = {name, variable.setting.substr(equals + 1), "--env " + prefix + name,
+                               variable.rank};
     }
-  return chosen;
+  std::vector<ChosenVariable> list;
+  for (auto& [key, variable] : chosen) list.push_back(std::move(variable));
+  return list;
 }
 
-// As the first or the last rank of this node gets the chosen variables, which differ where ranks do.
+// As a rank of this node gets the chosen variables.
 Environment as_worker_gets(Environment chosen, const ClusterSpec& cluster, int local_rank) {
   const Endpoints nowhere = {.ranks = std::vector<Endpoint>(static_cast<std::size_t>(cluster.world_size())),
                              .master = {}};
@@ -62,16 +74,21 @@ Environment as_worker_gets(Environment chosen, const ClusterSpec& cluster, int l
   return chosen;
 }
 
+bool has_effect(const ChosenVariable& variable, const ClusterSpec& cluster) {
+  const auto reaches = [&](int local_rank) {
+    Environment chosen;
+    chosen.set(variable.name, variable.value);
+    return as_worker_gets(chosen, cluster, local_rank).get(variable.name) == variable.value;
+  };
+  const int last = cluster.local_size() - 1;
+  if (variable.rank) return reaches(std::clamp(*variable.rank - cluster.first_rank(), 0, last));
+  return reaches(0) && reaches(last);
+}
+
 void warn_of_overruled_variables(const PreflightRequest& request, std::vector<std::string>& warnings) {
-  const auto chosen = chosen_variables(request);
-  if (chosen.empty()) return;
-  Environment environment;
-  for (const auto& [name, source] : chosen) environment.set(name, source.second);
-  const Environment first = as_worker_gets(environment, request.cluster, 0);
-  const Environment last = as_worker_gets(environment, request.cluster, request.cluster.local_size() - 1);
-  for (const auto& [name, source] : chosen)
-    if (first.get(name) != source.second || last.get(name) != source.second)
-      warnings.push_back(source.first + " has no effect: fleetrun sets this variable itself");
+  for (const ChosenVariable& variable : chosen_variables(request))
+    if (!has_effect(variable, request.cluster))
+      warnings.push_back(variable.words + " has no effect: fleetrun sets this variable itself");
 }
 
 }  // namespace

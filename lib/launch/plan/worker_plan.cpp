@@ -7,6 +7,7 @@
 
 #include "base/run/rank_env.h"
 #include "launch/logs/log_names.h"
+#include "launch/process/signals.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -64,10 +65,11 @@ void set_variable(const std::string& setting, Environment& environment) {
 }
 
 // Later ones win: the job's variables, then those of flags.
-void write_chosen_variables(const PlanRequest& request, Environment& environment) {
+void write_chosen_variables(const PlanRequest& request, int rank, Environment& environment) {
   if (request.embedded)
     for (const auto& [name, value] : request.embedded->job_environment) environment.set(name, value);
-  for (const std::string& setting : request.options.env.value) set_variable(setting, environment);
+  for (const RankVariable& variable : request.options.env.value)
+    if (variable.is_for(rank)) set_variable(variable.setting, environment);
   for (const std::string& setting : request.options.nccl.value) set_variable(setting, environment);
 }
 
@@ -118,15 +120,17 @@ WorkerSpec plan_worker(const PlanRequest& request, const WorldLists& lists, int 
   if (!cluster.cpus.empty()) worker.cpus = cluster.cpus.at(static_cast<std::size_t>(local_rank));
   if (!cluster.console.apart.empty() && cluster.console.apart.at(static_cast<std::size_t>(local_rank)))
     worker.error_log_path = worker.log_path + ".err";
-  write_chosen_variables(request, worker.environment);
+  write_chosen_variables(request, rank, worker.environment);
   worker.environment.set_if_absent("OMP_NUM_THREADS", std::to_string(threads_per_rank(request)));
   write_paddle_environment(cluster, request.endpoints, rank, paddle_names(request, rank), worker.environment);
   worker.left_out = write_world_lists(lists, fmt::format("{}/{}", request.absolute_log_dir, kEndpointsName),
                                       worker.environment);
   write_torch_environment(cluster, request.endpoints, rank, torch_names(request, local_rank),
                           worker.environment);
-  if (request.program.kind == ProgramKind::python)
+  if (request.program.kind == ProgramKind::python) {
     worker.environment.set_if_absent("PYTHONFAULTHANDLER", "1");  // a traceback at SIGSEGV and its kin
+    worker.environment.set(kStackSignalVariable, std::to_string(kStackSignal));
+  }
   if (request.embedded) write_embedded(request, rank, local_rank, worker);
   return worker;
 }

@@ -119,6 +119,18 @@ bool SignalRepeats::is_repeat(const ReceivedSignal& signal, TimePoint now) {
   return false;
 }
 
+bool catches(pid_t pid, int signal) {
+  const std::string status = read_kernel_file(process_path(pid, "status"));
+  return (mask_in(status, "SigCgt").value_or(0) & bit_of(signal)) != 0;
+}
+
+bool handles(pid_t pid, int signal) {
+  const std::string status = read_kernel_file(process_path(pid, "status"));
+  const std::uint64_t ignored = mask_in(status, "SigIgn").value_or(0);
+  const std::uint64_t awaited = mask_in(status, "SigCgt").value_or(0) | mask_in(status, "SigBlk").value_or(0);
+  return (awaited & ~ignored & bit_of(signal)) != 0;
+}
+
 bool would_end(pid_t pid, int signal) { return would_end(read_thread_statuses(pid), signal); }
 
 bool would_end(const std::vector<std::string>& threads, int signal) {

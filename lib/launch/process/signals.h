@@ -44,6 +44,14 @@ class SignalRepeats {
   TimePoint last_at_;
 };
 
+// A Python rank that registers its faulthandler for this signal shows its stacks without a debugger. Its number stands in the variable.
+constexpr int kStackSignal = 50;  // a real-time signal, for which nothing else has a handler
+constexpr const char* kStackSignalVariable = "FLEETRUN_STACK_SIGNAL";
+bool catches(pid_t pid, int signal);  // has a handler for it; false of one that is gone
+
+// The process has a handler for the signal, or blocks it in its first thread, so that it may wait for it. False of one that is gone.
+bool handles(pid_t pid, int signal);
+
 // The process neither handles nor ignores the signal, and has a thread that does not block it. Nothing is known of one
 // that is gone: false. A thread that blocks every signal does so only for the moment in which it starts another one.
 bool would_end(pid_t pid, int signal);

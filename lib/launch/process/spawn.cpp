@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -46,6 +47,7 @@ struct Child {
   std::optional<cpu_set_t> cpus;                         // that it is bound to
   const int *signals = nullptr, *signals_end = nullptr;  // with dispositions to reset
   pid_t parent = -1;
+  int terminal_fd = -1;
   ChildNote* note = nullptr;
 };
 
@@ -64,6 +66,13 @@ long reset_signals(const Child& child) {
   for (const int* number = child.signals; number != child.signals_end; ++number)
     system_call(SYS_rt_sigaction, *number, word(kDefaultAction.data()), 0, kSignalSetSize);
   return system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&kNoSignals), 0, kSignalSetSize);
+}
+
+// Before the program can read from the terminal. While all signals are blocked, a process in the background may do this.
+void take_terminal(const Child& child) {
+  if (child.terminal_fd < 0) return;
+  const auto group = static_cast<int>(system_call(SYS_getpid));
+  system_call(SYS_ioctl, child.terminal_fd, TIOCSPGRP, word(&group));
 }
 
 long place(int from, int to) { return from == to ? 0 : system_call(SYS_dup3, from, to); }
@@ -92,6 +101,7 @@ int run_child(void* argument) {
   long result = system_call(SYS_setpgid);
   if (result >= 0) result = die_with_parent(child);
   if (result >= 0) result = bind_to_cpus(child);
+  if (result >= 0) take_terminal(child);
   if (result >= 0) result = reset_signals(child);
   if (result >= 0) result = place_descriptors(child);
   if (result >= 0) wait_until_watched(*child.note);
@@ -195,6 +205,7 @@ std::vector<Child> plan_children(const std::vector<SpawnRequest>& requests, cons
                         .signals = signals.data(),
                         .signals_end = signals.data() + signals.size(),
                         .parent = ::getpid(),
+                        .terminal_fd = request.terminal_fd,
                         .note = &memory.note(children.size())});
   return children;
 }

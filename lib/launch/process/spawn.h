@@ -23,6 +23,7 @@ struct SpawnRequest {
   int cgroup_fd = -1;     // folder of the cgroup to start in, if that can be; -1: none
   std::vector<int> cpus;  // that it may use; empty: ours
   std::vector<int> inherited_fds;
+  int terminal_fd = -1;  // whose foreground becomes the child's process group; -1: none
 };
 
 struct SpawnResult {

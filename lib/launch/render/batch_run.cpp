@@ -48,8 +48,8 @@ void refuse_flags(const Target& target, const FoundFlags& found) {
 // The variables of --env NAME, without a value.
 Words inherited_variables(const Target& target, const LaunchOptions& options) {
   Words names;
-  for (const std::string& setting : options.env.value)
-    if (setting.find('=') == std::string::npos) names.push_back(setting);
+  for (const RankVariable& variable : options.env.value)
+    if (variable.setting.find('=') == std::string::npos) names.push_back(variable.setting);
   if (!names.empty() && !target.takes_environment)
     throw bad_flag(fmt::format("--env {} takes the value from the shell, which {} does not pass on",
                                names.front(), target.name),

@@ -1,7 +1,10 @@
 #include "launch/run/prepare_attempt.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "launch/host/limits.h"
 #include "launch/plan/backup_environment.h"
@@ -17,6 +20,13 @@ EmbeddedPlan plan_embedded(const RunPlan& plan, const RuntimeSupport& support) {
   embedded.dump_dir = absolute(plan.options.dump_program.value);
   embedded.passes_dir = absolute(plan.options.dump_passes.value);
   return embedded;
+}
+
+// In the log of an interactive rank, which stays empty otherwise.
+void say_where_output_is(const UniqueFd& log) {
+  constexpr std::string_view kLine =
+      "fleetrun: the output of this rank went to the terminal (--interactive)\n";
+  [[maybe_unused]] const ssize_t written = ::write(log.get(), kLine.data(), kLine.size());
 }
 
 }  // namespace
@@ -49,6 +59,7 @@ Attempt prepare_attempt(const RunPlan& plan, const AttemptId& id, HeldPorts port
   for (int i = 0; i < plan.cluster.local_size(); ++i) {
     const WorkerSpec& worker = attempt.workers[static_cast<std::size_t>(i)];
     attempt.logs.push_back(logs.open_worker_log(i));
+    if (worker.rank == plan.options.interactive.value) say_where_output_is(attempt.logs.back());
     attempt.error_logs.push_back(worker.error_log_path.empty() ? UniqueFd() : logs.open_error_log(i));
     write_backup_environment(worker.whole_environment(), logs);
   }

@@ -1,4 +1,5 @@
-// Calls the roll: prints what each rank is doing, and lets debuggers write the stacks to files beside the logs.
+// Calls the roll: prints what each rank is doing, and lets debuggers write the stacks to files beside the logs. Then compares the stacks
+// of Python ranks.
 #pragma once
 #include <string>
 #include <vector>
@@ -33,11 +34,21 @@ class RollCall {
   const CollectiveRecords& collectives() const { return collectives_; }
 
  private:
+  struct WrittenStacks {
+    int rank = 0;   // in the whole run
+    UniqueFd file;  // to read
+  };
+
+  void compare_stacks();  // when they are written
+  void say(const std::string& line);
+
   EventQueue& events_;
   Sources sources_;
   StackDump stacks_;
   std::vector<std::string> lines_;
   CollectiveRecords collectives_;
+  std::vector<WrittenStacks> written_;  // by the last call
+  bool knows_odd_rank_ = false;         // without the stacks
 };
 
 }  // namespace fleetrun::launch

@@ -39,6 +39,7 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
   return {.stop_signals = signals ? signals->numbers : std::vector<int>(),
           .grace = options.grace.value,
           .kill_wait = options.kill_wait.value,
+          .roll_call_wait = StackDump::kPatience,
           .timeout = options.timeout.value,
           .early_exit_wait = options.early_exit_wait.value,
           .restart = {.most = plan.members ? 0 : options.max_restart.value,
@@ -52,7 +53,8 @@ SupervisorOptions supervisor_options(const RunPlan& plan, int first_attempt) {
 ProcessGroupOptions group_options(const RunPlan& plan) {
   return {.ranks = plan.cluster.local_size(),
           .use_cgroup = plan.options.cgroup.value != UseCgroup::none,
-          .kill_wait = plan.options.kill_wait.value};
+          .kill_wait = plan.options.kill_wait.value,
+          .interactive = plan.options.interactive.value};
 }
 
 int first_attempt_of(const NodeSession* nodes) { return nodes == nullptr ? 0 : nodes->placed().attempt; }
@@ -86,7 +88,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       support_(loop_, runtime_ranks(plan, world.nodes, report.run_id), say()),
       supervisor_(plan.cluster.local_size(), supervisor_options(plan, first_attempt_of(world.nodes))),
       group_(loop_, events_, group_options(plan)),
-      signals_(loop_, events_, group_.records()),
+      signals_(loop_, events_, group_),
       state_{supervisor_.verdict(), group_.records(), support_.pages(), group_.survivors()},
       hangs_(plan, logs),
       roll_call_(loop_, events_, plan.environment, {state_, attempt_, logs, console_}),

@@ -36,6 +36,7 @@ struct EndedElsewhere {  // another node's failure, or its loss, ends the run
   std::string why;       // "rank 5 exited with code 3"
   int exit_code = 0;
   bool call_roll = false;  // the cause is not one rank or node, but all ranks, such as no progress
+  int signal = 0;          // that somebody sent to the other node, and that ended the run; 0: none
 };
 struct SignalElsewhere {  // another node's fleetrun received this signal, which all nodes obey
   int signal = 0;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/error/exit_codes.h"
 #include "base/text/name_ranks.h"
 #include "launch/process/orphans.h"
 #include "launch/process/pidfd.h"
@@ -34,6 +35,20 @@ UniqueFd worker_input() {
   UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!nothing) throw file_error(errno, "opening", "/dev/null");
   return nothing;
+}
+
+// This rank has our terminal, or whatever stands in its place.
+void make_interactive(SpawnRequest& request) {
+  request.input_fd = STDIN_FILENO;
+  request.output_fd = STDOUT_FILENO;
+  request.error_fd = STDERR_FILENO;
+  request.terminal_fd = TerminalLoan::is_possible() ? STDIN_FILENO : -1;
+}
+
+std::optional<std::size_t> find_rank(const std::vector<WorkerSpec>& workers, std::optional<int> rank) {
+  for (std::size_t i = 0; i < workers.size(); ++i)
+    if (workers[i].rank == rank) return i;
+  return std::nullopt;
 }
 
 std::vector<SpawnRequest> spawn_requests(const Attempt& attempt, int input_fd, int cgroup_fd) {
@@ -85,8 +100,11 @@ void ProcessGroup::start(const Attempt& attempt) {
   records_.assign(records_.size(), {});
   leaders_ = std::vector<Leader>(leaders_.size());
   const Moment started = Moment::now();
-  std::vector<SpawnResult> results =
-      spawn_all(spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1), &deaths_);
+  std::vector<SpawnRequest> requests =
+      spawn_requests(attempt, input.get(), cgroup_ ? cgroup_->folder_fd() : -1);
+  interactive_ = find_rank(attempt.workers, options_.interactive);
+  if (interactive_) make_interactive(requests[*interactive_]);
+  std::vector<SpawnResult> results = spawn_all(requests, &deaths_);
   if (cgroup_) cgroup_->post_guard();  // while the workers load their programs
   for (std::size_t i = 0; i < results.size(); ++i) {
     records_[i].started = started;
@@ -97,6 +115,26 @@ void ProcessGroup::start(const Attempt& attempt) {
     records_[i].pid = results[i].pid;
     leaders_[i].pidfd = std::move(results[i].pidfd);
   }
+  lend_terminal();
+}
+
+void ProcessGroup::lend_terminal() {
+  if (interactive_ && leaders_[*interactive_].pidfd) terminal_.lend(records_[*interactive_].pid);
+}
+
+void ProcessGroup::look_for_stop() {
+  if (!interactive_) return;
+  const UniqueFd& leader = leaders_[*interactive_].pidfd;
+  if (!leader || !has_stopped_at_key(leader.get())) return;
+  terminal_.take_back();
+  ::kill(::getppid(), SIGTSTP);  // the front process, which tells us and then stops for the shell to see
+}
+
+// Who pressed Ctrl-C meant the run: it ends as if fleetrun had got the signal.
+void ProcessGroup::note_end_by_key(std::size_t rank, const ExitStatus& status) {
+  if (rank != interactive_) return;
+  terminal_.take_back();
+  if (status.exit_code() == kSignalExitCode + SIGINT) events_.push(SignalReceived{SIGINT});
 }
 
 bool ProcessGroup::look_for_deaths() {
@@ -107,6 +145,7 @@ bool ProcessGroup::look_for_deaths() {
 
 void ProcessGroup::end() {
   if (!std::exchange(may_have_processes_, false)) return;
+  terminal_.take_back();
   for (Leader& leader : leaders_) {
     deaths_.forget(leader.pidfd);
     leader.pidfd.reset();
@@ -136,6 +175,7 @@ void ProcessGroup::on_exit(std::size_t rank) {
   const ExitStatus status = ExitStatus::from_siginfo(info);
   const bool asked = status.how == ExitStatus::How::signaled && status.value == leader.sent &&
                      !has_handled(leader.sent, records_[rank].ended.steady - leader.sent_at);
+  if (!asked) note_end_by_key(rank, status);
   events_.push(WorkerExited{static_cast<int>(rank), status, asked ? leader.origin : ""});
 }
 
@@ -157,10 +197,18 @@ bool ProcessGroup::deliver(Leader& leader, int signal, std::string origin) {
   return true;
 }
 
-// A stopped process gets its SIGTERM only when it goes on.
+// SIGINT goes to the whole group, as from a terminal: a shell waits for the program that it runs. A leader that has made nothing of
+// SIGINT gets SIGTERM, for which it may have a handler. A stopped process gets its signal only when it goes on.
 void ProcessGroup::act(const Terminate& action) {
-  const UniqueFd& pidfd = leaders_.at(static_cast<std::size_t>(action.rank)).pidfd;
-  if (pidfd) send_signal(pidfd, action.signal);
+  const auto rank = static_cast<std::size_t>(action.rank);
+  const UniqueFd& pidfd = leaders_.at(rank).pidfd;
+  if (action.signal != SIGINT) {
+    if (pidfd) send_signal(pidfd, action.signal);
+  } else if (pidfd && handles(records_[rank].pid, SIGINT)) {
+    signal_group(action.rank, SIGINT);
+  } else if (pidfd) {
+    send_signal(pidfd, SIGTERM);
+  }
   signal_group(action.rank, SIGCONT);
   release();
 }
@@ -212,6 +260,7 @@ void ProcessGroup::release() {
 }
 
 void ProcessGroup::act(const Resume& action) {
+  if (interactive_ == static_cast<std::size_t>(action.rank)) lend_terminal();
   signal_group(action.rank, SIGCONT);
   release();
 }

@@ -13,6 +13,7 @@
 #include "launch/plan/worker_plan.h"
 #include "launch/process/death_watch.h"
 #include "launch/process/run_cgroup.h"
+#include "launch/process/terminal_loan.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/run_state.h"
 
@@ -30,6 +31,7 @@ struct ProcessGroupOptions {
   int ranks = 1;
   bool use_cgroup = true;  // if fleetrun can make one
   Clock::duration kill_wait = std::chrono::seconds(30);
+  std::optional<int> interactive;  // the number in the run of the rank that has the terminal
 };
 
 class ProcessGroup {
@@ -53,6 +55,8 @@ class ProcessGroup {
 
   // Whether SIGUSR1 or SIGUSR2 would end the leader, because the leader has no handler for it. False for other signals.
   bool would_end(int rank, int signal) const;
+  // A child has stopped: when Ctrl-Z stopped the interactive rank, suspends the whole run, as if fleetrun had got it.
+  void look_for_stop();
   // Pushes an event for each worker that has ended by now; false when there is none.
   bool look_for_deaths();
 
@@ -71,6 +75,8 @@ class ProcessGroup {
   };
 
   void on_exit(std::size_t rank);
+  void note_end_by_key(std::size_t rank, const ExitStatus& status);
+  void lend_terminal();
   static bool deliver(Leader& leader, int signal, std::string origin);
   void signal_group(int rank, int signal) const;
   void release();
@@ -84,6 +90,8 @@ class ProcessGroup {
   std::map<pid_t, UniqueFd> held_;     // processes below the ranks that Hold stopped
   std::unique_ptr<RunCgroup> cgroup_;  // of the present attempt
   std::vector<pid_t> survivors_;
+  TerminalLoan terminal_;
+  std::optional<std::size_t> interactive_;  // the rank that has the terminal, if it is on this node
   bool may_have_processes_ = false;
 };
 

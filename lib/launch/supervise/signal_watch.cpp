@@ -6,7 +6,7 @@
 
 namespace fleetrun::launch {
 
-SignalWatch::SignalWatch(EventLoop& loop, EventQueue& events, const std::vector<WorkerRecord>& workers)
+SignalWatch::SignalWatch(EventLoop& loop, EventQueue& events, ProcessGroup& workers)
     : loop_(loop), events_(events), workers_(workers) {
   const std::vector<int> signals = handled_signals();
   block_signals(signals);
@@ -20,6 +20,7 @@ bool SignalWatch::take() {
   bool asks_to_end = false;
   for (const ReceivedSignal& signal : read_signals(signals_.get())) {
     if (signal.number == SIGCHLD) {
+      workers_.look_for_stop();
       reap();
     } else if (!repeats_.is_repeat(signal, Clock::now())) {
       events_.push(SignalReceived{signal.number});
@@ -31,7 +32,7 @@ bool SignalWatch::take() {
 
 void SignalWatch::reap() const {
   std::vector<pid_t> leaders;
-  for (const WorkerRecord& worker : workers_) leaders.push_back(worker.pid);
+  for (const WorkerRecord& worker : workers_.records()) leaders.push_back(worker.pid);
   reap_orphans(leaders);
 }
 

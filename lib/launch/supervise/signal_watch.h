@@ -1,18 +1,16 @@
 // Turns the signals that people and programs send to fleetrun into events. On SIGCHLD, reaps orphans.
 #pragma once
-#include <vector>
-
 #include "base/system/unique_fd.h"
 #include "launch/process/signals.h"
 #include "launch/supervise/event_queue.h"
-#include "launch/supervise/run_state.h"
+#include "launch/supervise/process_group.h"
 
 namespace fleetrun::launch {
 
 class SignalWatch {
  public:
-  // Blocks the signals that it handles. Never reaps `workers`. All outlive it.
-  SignalWatch(EventLoop& loop, EventQueue& events, const std::vector<WorkerRecord>& workers);
+  // Blocks the signals that it handles. Never reaps the leaders of `workers`. All outlive it.
+  SignalWatch(EventLoop& loop, EventQueue& events, ProcessGroup& workers);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
@@ -25,7 +23,7 @@ class SignalWatch {
 
   EventLoop& loop_;
   EventQueue& events_;
-  const std::vector<WorkerRecord>& workers_;
+  ProcessGroup& workers_;
   UniqueFd signals_;
   SignalRepeats repeats_;
 };

@@ -1,8 +1,6 @@
 #include "launch/supervise/supervisor.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,34 +10,6 @@
 #include "launch/process/signals.h"
 
 namespace fleetrun::launch {
-namespace {
-
-int spawn_exit_code(int error) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return static_cast<int>(ErrorKind::not_found);
-    case EACCES:
-    case ENOEXEC:
-    case EISDIR:
-      return static_cast<int>(ErrorKind::not_executable);
-    default:
-      return static_cast<int>(ErrorKind::os);
-  }
-}
-
-// Ended by what we sent, or with a code that means so.
-bool obeyed(const ExitStatus& status, int stop_signal) {
-  return status.ok() || status.exit_code() == kSignalExitCode + stop_signal ||
-         status.exit_code() == kSignalExitCode + SIGKILL;
-}
-
-void set_cause(Verdict& verdict, Cause cause, int code_of_event = 0) {
-  verdict.cause = cause;
-  verdict.exit_code = facts_of(cause).exit_code.value_or(code_of_event);
-}
-
-}  // namespace
 
 Supervisor::Supervisor(int ranks, SupervisorOptions options)
     : options_(std::move(options)), restarts_(options_.restart) {
@@ -137,8 +107,7 @@ Actions Supervisor::handle(const SpawnFailed& event, TimePoint now) {
 
 Actions Supervisor::handle(const SignalReceived& event, TimePoint now) {
   if (!ends_the_run(event.signal)) return obey(event.signal, now);
-  if (phase_ == Phase::running && is_chosen(event.signal))
-    stop_signal_ = ends_a_run(event.signal) ? SIGTERM : event.signal;
+  if (phase_ == Phase::running) stop_signal_ = signal_for_ranks(event.signal);
   return end_by_signal(event.signal, now);
 }
 
@@ -148,6 +117,12 @@ bool Supervisor::is_chosen(int signal) const {
 }
 
 bool Supervisor::ends_the_run(int signal) const { return is_chosen(signal) || !is_obeyed_by_a_run(signal); }
+
+// A program that Ctrl-C interrupts in a terminal is interrupted here, too.
+int Supervisor::signal_for_ranks(int signal) const {
+  const bool same = signal == SIGINT || (is_chosen(signal) && !ends_a_run(signal));
+  return same ? signal : SIGTERM;
+}
 
 Actions Supervisor::handle(const SignalElsewhere& event, TimePoint now) { return obey(event.signal, now); }
 
@@ -234,6 +209,7 @@ Actions Supervisor::handle(const EndedElsewhere& event, TimePoint now) {
   if (phase_ == Phase::diagnosing) return event.call_roll ? Actions() : stop(now);
   if (phase_ != Phase::running) return {};
   set_cause(Cause::elsewhere, event.exit_code);
+  stop_signal_ = signal_for_ranks(event.signal);
   if (event.call_roll) return diagnose(event.why, now);
   verdict_.why = event.why;
   return stop(now);
@@ -297,53 +273,8 @@ Actions Supervisor::wake_while_running(TimePoint now) {
   return {};
 }
 
-std::optional<Verdict> Supervisor::end_between_attempts(const Event& event, TimePoint now) {
-  const auto* here = std::get_if<SignalReceived>(&event);
-  const auto* elsewhere = std::get_if<SignalElsewhere>(&event);
-  const int signal = here != nullptr ? here->signal : elsewhere != nullptr ? elsewhere->signal : 0;
-  if (signal == SIGTSTP && !clocks_.stand_still()) clocks_.standing_since = now;
-  if (signal == SIGCONT) start_clocks(now);
-  if (const auto* stood = std::get_if<StoodStill>(&event)) handle(*stood, now);
-  Verdict end = {.attempt = verdict_.attempt, .span = verdict_.span};
-  if (here != nullptr && ends_the_run(signal)) {
-    end.signal = signal;
-    launch::set_cause(end, Cause::stopped, kSignalExitCode + signal);
-  } else if (std::holds_alternative<FrontLost>(event)) {
-    launch::set_cause(end, Cause::front_lost);
-  } else if (has_timed_out(now)) {
-    end.why = describe_timeout();
-    launch::set_cause(end, Cause::timed_out);
-  } else {
-    return std::nullopt;
-  }
-  return end;
-}
-
-bool Supervisor::must_not_restart(TimePoint now) const { return restarts_.forbidden() || has_timed_out(now); }
-
-bool Supervisor::has_timed_out(TimePoint now) const {
-  return !clocks_.stand_still() && clocks_.timeout && now >= *clocks_.timeout;
-}
-
-std::string Supervisor::describe_timeout() const {
-  return fmt::format("--timeout: {:g} s have passed", in_seconds(*options_.timeout));
-}
-
-// No rank is left to be stopped. The failure before the pause was that of an attempt; this is the end of the run.
-Actions Supervisor::end_pause(Cause cause, int code_of_event) {
-  restart_in_.reset();
-  set_cause(cause, code_of_event);
-  verdict_.rank.reset();
-  phase_ = Phase::ended;
-  return {};
-}
-
 Actions Supervisor::fail_early_exit(TimePoint now) {
-  const auto first = std::min_element(
-      verdict_.ranks.begin(), verdict_.ranks.end(), [](const RankVerdict& a, const RankVerdict& b) {
-        return a.role == Role::finished && (b.role != Role::finished || a.ended < b.ended);
-      });
-  if (!finished_elsewhere_) verdict_.rank = static_cast<int>(std::distance(verdict_.ranks.begin(), first));
+  if (!finished_elsewhere_) verdict_.rank = first_finished(verdict_);
   const int finished = finished_elsewhere_ ? *finished_elsewhere_ : verdict_.number_of(*verdict_.rank);
   set_cause(Cause::early_exit);
   return diagnose(fmt::format("rank {} finished {:g} s ago and others still run", finished,
@@ -430,13 +361,6 @@ Actions Supervisor::for_each_running(More... more) const {
   for (std::size_t i = 0; i < verdict_.ranks.size(); ++i)
     if (verdict_.ranks[i].role == Role::running) actions.push_back(Act{static_cast<int>(i), more...});
   return actions;
-}
-
-std::vector<int> ranks_that(const Verdict& verdict, Role role) {
-  std::vector<int> ranks;
-  for (std::size_t i = 0; i < verdict.ranks.size(); ++i)
-    if (verdict.ranks[i].role == role) ranks.push_back(verdict.number_of(static_cast<int>(i)));
-  return ranks;
 }
 
 }  // namespace fleetrun::launch

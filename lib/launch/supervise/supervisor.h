@@ -29,56 +29,14 @@
 #include "launch/supervise/exit_cause.h"
 #include "launch/supervise/restart_policy.h"
 #include "launch/supervise/run_clocks.h"
+#include "launch/supervise/verdict.h"
 
 namespace fleetrun::launch {
-
-enum class Role {
-  running,        // also a rank that is still there after SIGKILL
-  finished,       // ended with 0 by itself
-  cause,          // the first failure
-  stopped,        // ended because fleetrun asked it to
-  failed_after,   // ended in another way after fleetrun asked it to end
-  never_started,  // a rank before it could not be started
-};
-
-struct RankVerdict {
-  Role role = Role::running;
-  std::optional<ExitStatus> status;
-  TimePoint ended;
-};
-
-// The ranks of this node among those of the run.
-struct RankSpan {
-  int first = 0;  // the number of this node's first rank
-  int world = 0;  // of all nodes
-
-  bool operator==(const RankSpan&) const = default;
-};
-
-// Why the attempt ended, as this node sees it. `rank` is set for exited, killed and spawn, and for early_exit if that
-// rank is on this node.
-struct Verdict {
-  Cause cause = Cause::finished;
-  std::optional<int> rank;
-  int signal = 0;       // stopped: the signal
-  int spawn_error = 0;  // spawn: errno
-  std::string origin;   // killed: who sent the signal, if we forwarded it: "fleetrun passed on"
-  std::string why;      // hung, timed_out, early_exit, elsewhere: the reason in words
-  int exit_code = 0;
-  int attempt = 0;
-  std::optional<TimePoint> asked_to_end, killed;  // when we asked the ranks to end; when we killed them
-  bool crash_loop = false;         // restarting did not help: exit_code is gave_up, not the worker's code
-  std::vector<RankVerdict> ranks;  // of this node; `rank` counts from its first one
-  RankSpan span;
-
-  int number_of(int local_rank) const { return span.first + local_rank; }  // in the whole run
-};
-std::vector<int> ranks_that(const Verdict& verdict, Role role);  // the numbers of the ranks with this role
 
 struct SupervisorOptions {
   std::vector<int>
       stop_signals;  // end the run, like SIGINT, SIGTERM and SIGHUP; the ranks get the same signal
-  Clock::duration grace = std::chrono::seconds(10);              // between SIGTERM to leaders and to groups
+  Clock::duration grace = std::chrono::seconds(10);  // from the first request until SIGTERM to groups
   Clock::duration group_grace = std::chrono::milliseconds(500);  // from then until SIGKILL
   Clock::duration kill_wait = std::chrono::seconds(30);  // how long a killed process may take to disappear
   Clock::duration roll_call_wait = std::chrono::seconds(10);  // a debugger needs this long for the stacks
@@ -136,6 +94,7 @@ class Supervisor {
   bool is_chosen(int signal) const;     // by --signals_to_handle
   bool ends_the_run(int signal) const;  // when this node's fleetrun receives it
   Actions end_by_signal(int signal, TimePoint now);
+  int signal_for_ranks(int signal) const;
   Actions obey(int signal, TimePoint now);  // a signal that does not end the run: suspend, continue, pass on
   Actions await_others(TimePoint now);
   Actions suspend(TimePoint now);

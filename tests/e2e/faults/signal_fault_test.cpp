@@ -72,7 +72,7 @@ TEST_CASE("L5: Ctrl-C pressed twice at a terminal kills at once, however quick t
 
 // A worker that takes half a second for its checkpoint, and says when it was asked.
 constexpr const char* kSlowCheckpoint =
-    "trap 'echo > asked; sleep 0.5; echo saved > checkpoint; exit 0' TERM\n$FAKE ready up\n"
+    "trap 'echo > asked; sleep 0.5; echo saved > checkpoint; exit 0' INT\n$FAKE ready up\n"
     "while :; do sleep 0.02; done\n";
 
 TEST_CASE("row 'timeout -s INT': a signal that is sent twice asks once, and the checkpoint is written") {

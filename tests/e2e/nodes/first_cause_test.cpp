@@ -122,7 +122,7 @@ TEST_CASE("Ctrl-C on a node that another one's Ctrl-C stops kills all ranks, too
   Cluster cluster(2);
   const std::string shared = cluster.shared().path();
   cluster.start({"--nproc_per_node=1", "--grace=50", "--", "/bin/sh", "-c",
-                 "trap ': > " + shared + "/asked.$RANK' TERM; : > " + shared +
+                 "trap ': > " + shared + "/asked.$RANK' INT; : > " + shared +
                      "/ready.$RANK; while :; do sleep 0.05; done"});
   const auto all_have = [&](const std::string& name) {
     return comes_true([&] { return cluster.shared().has(name + ".0") && cluster.shared().has(name + ".1"); },

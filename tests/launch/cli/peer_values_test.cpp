@@ -70,10 +70,25 @@ TEST_CASE("hosts have slots or none") {
 }
 
 TEST_CASE("a variable has a name that a shell takes, and is none of ours") {
-  CHECK(parse_variable("", "LR=0.1") == "LR=0.1");
-  CHECK(parse_variable("", "LR") == "LR");
-  CHECK(error_of(parse_variable, "1A=2") == "--flag is \"1A=2\", must be NAME or NAME=VALUE");
+  CHECK(parse_variable("", "LR=0.1").setting == "LR=0.1");
+  CHECK(parse_variable("", "LR").setting == "LR");
+  CHECK(error_of(parse_variable, "1A=2") ==
+        "--flag is \"1A=2\", must be NAME, NAME=VALUE, or RANK:NAME=VALUE for one rank");
   CHECK(error_of(parse_variable, "FLEETRUN_RANK=2") ==
+        "--flag sets FLEETRUN_RANK, which fleetrun itself sets");
+}
+
+TEST_CASE("a rank in front of a variable chooses who gets it") {
+  const RankVariable variable = parse_variable("", "3:URL=a:b=c");
+  CHECK(variable.rank == 3);
+  CHECK(variable.setting == "URL=a:b=c");
+  CHECK(variable.is_for(3));
+  CHECK_FALSE(variable.is_for(2));
+  CHECK_FALSE(parse_variable("", "URL=3:4").rank);
+  CHECK(show_value(variable) == "3:URL=a:b=c");
+  for (const char* text : {"3:LR", "x:LR=1", ":LR=1", "-1:LR=1", "1:2:LR=1", "1:=2"})
+    CHECK_THROWS_AS(parse_variable("--env", text), Error);
+  CHECK(error_of(parse_variable, "0:FLEETRUN_RANK=2") ==
         "--flag sets FLEETRUN_RANK, which fleetrun itself sets");
 }
 

@@ -82,6 +82,7 @@ TEST_CASE("what the first node says arrives as it was sent") {
   CHECK(start.ranks[1] == Endpoint{"10.0.0.2", 2});
   CHECK(through_wire_to_node(Stop{"why", 3}).exit_code == 3);
   CHECK(through_wire_to_node(Stop{"why", 3, true}).call_roll);
+  CHECK(through_wire_to_node(Stop{"why", 130, false, 2}).signal == 2);
   CHECK(through_wire_to_node(Again{1, 5}).delay == 5);
   const Ask ask = through_wire_to_node(Ask{7, R"({"do": "ps"})", "process 3 on node 0"});
   CHECK(ask.request == R"({"do": "ps"})");

@@ -54,10 +54,12 @@ ClusterSpec two_ranks() {
 
 TEST_CASE("variables that fleetrun sets itself are named, others are not") {
   LaunchOptions options;
-  options.env.value = {"RANK=0", "MASTER_PORT=29500", "MINE=1", "PATH", "POD_NAME=mine"};
+  options.env.value = {{{}, "RANK=0"}, {{}, "MASTER_PORT=29500"}, {{}, "MINE=1"},
+                       {{}, "PATH"},   {{}, "POD_NAME=mine"},     {1, "LOCAL_RANK=5"}};
   const std::optional<EmbeddedRuntime> embedded = EmbeddedRuntime{.environment = {{"WORLD_SIZE", "9"}}};
   CHECK(preflight({options, {}, embedded, two_ranks()}) ==
         std::vector<std::string>{
+            "--env 1:LOCAL_RANK has no effect: fleetrun sets this variable itself",
             "--env MASTER_PORT has no effect: fleetrun sets this variable itself",
             "--env RANK has no effect: fleetrun sets this variable itself",
             "env.WORLD_SIZE of the job file has no effect: fleetrun sets this variable itself"});

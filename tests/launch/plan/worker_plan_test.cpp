@@ -114,13 +114,20 @@ TEST_CASE("variables of flags win over those of the job, and a name alone is inh
   Plan plan;
   plan.environment.set("LR", "0.1");
   plan.embedded = EmbeddedPlan{.job_environment = {{"A", "job"}, {"B", "job"}}};
-  plan.options.env.value = {"A=flag", "LR", "EMPTY=", "EQUATION=a=b"};
+  plan.options.env.value = {{{}, "A=flag"}, {{}, "LR"}, {{}, "EMPTY="}, {{}, "EQUATION=a=b"}};
   const Environment environment = plan.workers()[0].environment;
   CHECK(environment.get("A") == "flag");
   CHECK(environment.get("B") == "job");
   CHECK(environment.get("LR") == "0.1");
   CHECK(environment.get("EMPTY") == "");
   CHECK(environment.get("EQUATION") == "a=b");
+}
+
+TEST_CASE("a variable of one rank reaches that rank only, and the later of two wins") {
+  Plan plan;
+  plan.options.env.value = {{{}, "LR=0.1"}, {1, "LR=0.2"}};
+  CHECK(plan.workers()[0].environment.get("LR") == "0.1");
+  CHECK(plan.workers()[1].environment.get("LR") == "0.2");
 }
 
 TEST_CASE("torchrun's names for the run, its role and its signals reach the workers") {

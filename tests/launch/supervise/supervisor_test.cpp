@@ -91,11 +91,33 @@ TEST_CASE("why the first rank cannot be started decides the exit code") {
 TEST_CASE("Ctrl-C stops politely, a second one kills at once") {
   Supervisor supervisor(2, {.grace = 10s, .kill_wait = 30s});
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(0s)) ==
-        Actions{Terminate{0}, Terminate{1}, WakeAt{at(10s)}});
+        Actions{Terminate{0, SIGINT}, Terminate{1, SIGINT}, WakeAt{at(10s)}});
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(1s)) == Actions{Kill{0}, Kill{1}, WakeAt{at(31s)}});
   CHECK(supervisor.on(SignalReceived{SIGINT}, at(2s)).empty());
   CHECK(supervisor.verdict().cause == Cause::stopped);
   CHECK(supervisor.verdict().exit_code == 130);
+}
+
+TEST_CASE("Ctrl-C is SIGINT for the ranks first, then SIGTERM for their groups, then SIGKILL") {
+  Supervisor supervisor(1, {.grace = 10s, .group_grace = 500ms});
+  CHECK(supervisor.on(SignalReceived{SIGINT}, at(0s)) == Actions{Terminate{0, SIGINT}, WakeAt{at(10s)}});
+  CHECK(supervisor.on(Woke{}, at(10s)) == Actions{TerminateGroup{0}, WakeAt{at(10500ms)}});
+  CHECK(supervisor.on(Woke{}, at(10500ms)) == Actions{Kill{0}, WakeAt{at(40500ms)}});
+}
+
+TEST_CASE("a rank that ends by SIGINT, SIGTERM or SIGKILL after Ctrl-C has obeyed") {
+  for (const int signal : {SIGINT, SIGTERM, SIGKILL, SIGSEGV}) {
+    Supervisor supervisor(1, {});
+    supervisor.on(SignalReceived{SIGINT}, at(0s));
+    supervisor.on(exit_of(0, {ExitStatus::How::signaled, signal}), at(1s));
+    CHECK((supervisor.verdict().ranks[0].role == Role::stopped) == (signal != SIGSEGV));
+  }
+}
+
+TEST_CASE("Ctrl-C on another node is SIGINT for the ranks here, too") {
+  Supervisor supervisor(1, {.grace = 10s});
+  CHECK(supervisor.on(EndedElsewhere{"stopped by SIGINT (2) on node 0", 130, false, SIGINT}, at(0s)) ==
+        Actions{Terminate{0, SIGINT}, WakeAt{at(10s)}});
 }
 
 TEST_CASE("a second SIGTERM does not shorten the grace") {
