@@ -43,7 +43,7 @@ std::optional<int> as_line_number(std::string_view text) {
 // py-spy: "    load (train.py:7)"
 std::optional<PythonFrame> frame_of_py_spy(std::string_view line) {
   const std::size_t open = line.find(" (", 4), colon = line.rfind(':');
-  if (!line.starts_with("    ") || !line.ends_with(")") || open == std::string_view::npos || open < 4 ||
+  if (!line.starts_with("    ") || !line.ends_with(")") || open == std::string_view::npos ||
       colon == std::string_view::npos || colon < open)
     return std::nullopt;
   const auto number = as_line_number(line.substr(colon + 1));
