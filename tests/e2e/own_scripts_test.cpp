@@ -179,8 +179,7 @@ constexpr const char* kOneSleeps =
     "if os.environ['RANK'] == '1': load()\n"
     "barrier()\n";
 
-Launch with_library_and_no_debugger() {
-  Launch launch;
+void write_library_but_no_debugger(const Launch& launch) {
   std::filesystem::create_directories(launch.folder / "torch");
   launch.folder.write("torch/__init__.py", "");
   std::filesystem::create_directories(launch.folder / "torch/distributed");
@@ -189,14 +188,14 @@ Launch with_library_and_no_debugger() {
   for (const char* tool : {"python3", "sh"})
     std::filesystem::create_symlink(
         run_child({"/bin/sh", "-c", std::string("printf %s \"$(command -v ") + tool + ")\""}).out,
-        launch.folder / "tools/" + tool);
-  return launch;
+        launch.folder / (std::string("tools/") + tool));
 }
 
 TEST_CASE(
     "a rank that has registered its faulthandler shows its Python stack without a debugger, and the odd one is named") {
   if (lacks_python()) LEAVE_OUT("python3 is not installed");
-  const Launch launch = with_library_and_no_debugger();
+  const Launch launch;
+  write_library_but_no_debugger(launch);
   launch.folder.write("train.py", kOneSleeps);
   ChildOptions options = launch.options();
   options.environment["PATH"] = launch.folder / "tools";
