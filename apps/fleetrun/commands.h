@@ -1,6 +1,8 @@
 // What the subcommands do; subcommands.cpp lists them. Each prints to stdout what the user asked for and returns the exit
 // code. Throws Error.
 #pragma once
+#include <array>
+
 #include "base/system/environment.h"
 #include "launch/cli/read_flags.h"
 #include "launch/starters/agent.h"
@@ -10,6 +12,8 @@ namespace fleetrun {
 using launch::FoundFlags;
 
 constexpr const char* kDoctorName = "doctor";
+constexpr std::array kExportNames = {
+    "torchvision", "paddle"};  // what --names takes (checkpoint/weight_names.h); first the default
 
 int run_config_command(const FoundFlags& found, const Environment& environment);
 int run_doctor_command(const FoundFlags& found, const Environment& environment);

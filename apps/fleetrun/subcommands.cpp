@@ -124,12 +124,18 @@ std::vector<Subcommand> make_subcommands() {
        .ends_flags = true,
        .run = run_doctor_command},
       {.name = "export",
-       .arguments = "JOB.json [KEY.PATH=VALUE...] OUT.safetensors",
-       .summary = "Write the weights with which a job starts",
+       .arguments = "[flags] JOB.json|MODEL.safetensors [KEY.PATH=VALUE...] OUT.safetensors",
+       .summary = "Write the weights with which a job starts, or a model under another framework's names",
        .details =
-           "The weights come from train.seed or model.pretrained. The file holds the parameters and the "
-           "running statistics as f32, under PyTorch's names. If the job sets model.input_shape and "
-           "model.class_dim, fleetrun opens no data set. After a training, output.dir contains the trained weights as model.safetensors.",
+           "The weights of a job come from train.seed or model.pretrained. The file holds the parameters and the running statistics as f32. If "
+           "the job sets model.input_shape and model.class_dim, fleetrun opens no data set. After a training, output.dir contains the trained "
+           "weights as model.safetensors.",
+       .flags =
+           {{.names = {"--names"},
+             .argument = "NAMES",
+             .help =
+                 "Names and shapes of the weights: torchvision (default), which timm's ResNet has too, or paddle",
+             .choices = {kExportNames.begin(), kExportNames.end()}}},
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_export_command},

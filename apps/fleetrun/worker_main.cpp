@@ -48,14 +48,15 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: fleetrun-worker JOB.json [key.path=value ...]\n"
-    "       fleetrun-worker --export OUT.safetensors JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --export OUT.safetensors torchvision|paddle JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --export OUT.safetensors torchvision|paddle MODEL.safetensors\n"
     "       fleetrun-worker --tune REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --plan REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
-    "--export writes the weights that the job starts with, and trains nothing (fleetrun export).\n"
+    "--export writes the weights that the job starts with or those of a model, and trains nothing (fleetrun export).\n"
     "--plan prints what fleetrun plan prints.\n"
     "--tune is what the ranks of fleetrun tune run, and --bench what those of fleetrun bench run.\n";
 
@@ -68,12 +69,22 @@ std::string who() {
 }
 
 void run_export(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 3)
-    throw Error(ErrorKind::usage, "wanted fleetrun-worker --export OUT.safetensors JOB.json");
-  const std::string& output = arguments[1];
-  runtime::export_weights(job::parse_job_file(arguments[2], {arguments.begin() + 3, arguments.end()}).spec,
-                          output);
-  print_answer(printable("weights: " + output) + "\n");
+  if (arguments.size() < 4)
+    throw Error(ErrorKind::usage,
+                "wanted fleetrun-worker --export OUT.safetensors NAMES JOB.json|MODEL.safetensors");
+  const std::string &output = arguments[1], &input = arguments[3];
+  const auto names = runtime::parse_weight_names(arguments[2]);
+  if (!names)
+    throw Error(ErrorKind::usage,
+                fmt::format("--names is \"{}\", must be torchvision or paddle", arguments[2]));
+  std::vector<std::string> lines;
+  if (input.ends_with(".safetensors"))
+    runtime::convert_weights(input, *names, output);
+  else
+    lines = runtime::export_weights(job::parse_job_file(input, {arguments.begin() + 4, arguments.end()}).spec,
+                                    *names, output);
+  lines.push_back("weights: " + output);
+  for (const std::string& line : lines) print_answer(printable(line) + "\n");
 }
 
 // At once and with nothing torn down: the other ranks learn of an error by our end, and must not end before us, or they

@@ -37,9 +37,10 @@ Key model_keys() {
           make_key("dropout", model(&ModelSpec::dropout),
                    "probability of dropping a value before the last layer",
                    {.range = {.least = 0, .most = 1, .below_most = true}}),
-          make_path_key("pretrained", model(&ModelSpec::pretrained),
-                        "safetensors file with the initial weights, under PyTorch's parameter names",
-                        {.absent = "none"}),
+          make_path_key(
+              "pretrained", model(&ModelSpec::pretrained),
+              "safetensors file with the initial weights, under the names of torchvision or PaddlePaddle",
+              {.absent = "none"}),
           make_key(
               "new_head", model(&ModelSpec::new_head),
               "a last layer for another number of classes than in the pretrained file: error, or auto (a new layer)",

@@ -118,6 +118,31 @@ TEST_CASE("export writes the weights that a job starts with, and opens no data s
   CHECK(launch.folder.read("c.safetensors") == launch.folder.read("a.safetensors"));
 }
 
+TEST_CASE("export writes a job or a model under PaddlePaddle's names, and back") {
+  const Launch launch;
+  launch.folder.write("job.json", kNoData);
+  const auto exported = [&](Words words) {
+    words.insert(words.begin(), "export");
+    const ChildResult result = launch.run_words(words);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result.out;
+  };
+  exported({"job.json", "a.safetensors"});
+  CHECK(exported({"--names=paddle", "job.json", "paddle.safetensors"}) == "weights: paddle.safetensors\n");
+  CHECK(shapes_in(launch.folder.read("paddle.safetensors")) ==
+        Shapes{{"f1.weight", {16, 8}}, {"f1.bias", {8}}, {"f2.weight", {8, 4}}, {"f2.bias", {4}}});
+  exported({"--names", "paddle", "a.safetensors", "b.safetensors"});
+  CHECK(launch.folder.read("b.safetensors") == launch.folder.read("paddle.safetensors"));
+
+  exported({"b.safetensors", "b.torchvision.safetensors"});
+  CHECK(launch.folder.read("b.torchvision.safetensors") == launch.folder.read("a.safetensors"));
+  CHECK(exported({"job.json", "model.pretrained=b.safetensors", "c.safetensors"}) ==
+        "model.pretrained: " + launch.folder / "b.safetensors" +
+            " has the names and shapes of PaddlePaddle\nweights: c.safetensors\n");
+  CHECK(launch.folder.read("c.safetensors") == launch.folder.read("a.safetensors"));
+  exported({"job.json", "train.seed=2", "b.safetensors"});  // replaces a file of fleetrun under any names
+}
+
 TEST_CASE("export tells what is wrong") {
   const Launch launch;
   launch.folder.write("job.json", kNoData);
@@ -126,7 +151,8 @@ TEST_CASE("export tells what is wrong") {
     return launch.run_words(words).code;
   };
   CHECK(code({"--help"}) == 0);
-  CHECK(launch.run_words({"export", "--help"}).out.starts_with("usage: fleetrun export JOB.json"));
+  CHECK(launch.run_words({"export", "--help"})
+            .out.starts_with("usage: fleetrun export [flags] JOB.json|MODEL.safetensors "));
   CHECK(code({}) == 2);
   CHECK(code({"--model"}) == 2);
   CHECK(code({"job.json"}) == 2);
@@ -134,7 +160,12 @@ TEST_CASE("export tells what is wrong") {
   CHECK(code({"nosuch.json", "a.safetensors"}) == 66);
   CHECK(code({"job.json", "model.pretrained=nosuch", "a.safetensors"}) == 66);
   CHECK(code({"job.json", "no/folder/a.safetensors"}) == 73);
+  CHECK(code({"--names=tensorflow", "job.json", "a.safetensors"}) == 2);
+  CHECK(code({"a.safetensors", "train.seed=2", "b.safetensors"}) == 2);
+  CHECK(code({"nosuch.safetensors", "a.safetensors"}) == 66);
   launch.folder.write("bad.safetensors", "no such thing");
+  CHECK(code({"bad.safetensors", "a.safetensors"}) == 65);
+  CHECK(code({"bad.safetensors", "./bad.safetensors"}) == 2);
   const ChildResult bad =
       launch.run_words({"export", "job.json", "model.pretrained=bad.safetensors", "a.safetensors"});
   CHECK(bad.code == 65);

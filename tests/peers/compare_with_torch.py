@@ -15,7 +15,6 @@ With a GPU both work on it, in full float32.
 import argparse
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,8 @@ try:
 except ImportError as missing:
     print(f'left out: {missing}; install python3-torch and python3-torchvision')
     sys.exit(77)
+
+from safetensors_files import error_of, read_safetensors, write_safetensors
 
 CLASSES = 10
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.001, 0.9, 1e-4  # higher rates let rounding grow beyond the signal
@@ -76,29 +77,6 @@ def make_model(name):
         if isinstance(layer, torch.nn.Dropout):
             layer.p = 0.0
     return model
-
-
-def write_safetensors(path, tensors):
-    header, chunks, offset = {}, [], 0
-    for name, array in tensors.items():
-        dtype = {'float32': 'F32', 'int32': 'I32'}[array.dtype.name]
-        raw = numpy.ascontiguousarray(array).tobytes()
-        header[name] = {'dtype': dtype, 'shape': list(array.shape), 'data_offsets': [offset, offset + len(raw)]}
-        chunks.append(raw)
-        offset += len(raw)
-    text = json.dumps(header).encode()
-    with open(path, 'wb') as file:
-        file.write(struct.pack('<Q', len(text)) + text + b''.join(chunks))
-
-
-def read_safetensors(path):
-    with open(path, 'rb') as file:
-        length = struct.unpack('<Q', file.read(8))[0]
-        header = json.loads(file.read(length))
-        data = file.read()
-    header.pop('__metadata__', None)
-    return {name: numpy.frombuffer(data[slice(*facts['data_offsets'])], numpy.float32).reshape(facts['shape'])
-            for name, facts in header.items()}
 
 
 def weights_of(model):
@@ -172,10 +150,6 @@ def fleetrun_steps(arguments, folder, weights, batches):
     environment = os.environ | ({'FLEETRUN_TEST_DEVICE': arguments.device} if arguments.device != 'cpu' else {})
     subprocess.run(probe, cwd=folder, check=True, env=environment)
     return {key: value.astype(numpy.float64) for key, value in read_safetensors(f'{folder}/result.safetensors').items()}
-
-
-def error_of(found, wanted):
-    return numpy.linalg.norm(found - wanted) / (numpy.linalg.norm(wanted) or 1.0)
 
 
 def errors(ours, single, double):

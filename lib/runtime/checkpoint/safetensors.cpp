@@ -39,12 +39,6 @@ std::string_view stored_name(DType dtype) {
       ->name;
 }
 
-// Names come from the file: quoted, cut, nothing in them that a terminal could take for a command.
-std::string shown(std::string_view name) {
-  constexpr std::size_t kLongestName = 100;  // bytes
-  return shortened_quote(name, kLongestName);
-}
-
 // Of the header, by the first bytes of a file.
 std::uint64_t length_in(std::string_view content) {
   std::uint64_t length = 0;
@@ -87,18 +81,36 @@ class Parser {
     throw Error(ErrorKind::data, fmt::format("{} is not a good safetensors file: {}", path_, message));
   }
   [[noreturn]] void fail_at(std::string_view tensor, const std::string& message) const {
-    fail(fmt::format("tensor {}: {}", shown(tensor), message));
+    fail(fmt::format("tensor {}: {}", quoted_name(tensor), message));
+  }
+
+  // What frameworks save without safetensors: code for Python, which fleetrun does not run.
+  void refuse_python_files(std::string_view content) const {
+    const bool is_zip = content.starts_with("PK\x03\x04");                      // torch.save
+    const bool is_old_torch = content.starts_with("\x80\x02\x8a\x0a\x6c\xfc");  // torch.save before 1.6
+    // Pickles of protocol 2 to 5, of which 4 begins with a frame: paddle.save. In a safetensors file, byte 8 is a brace.
+    const bool is_pickle = content.size() > kLengthBytes && content[kLengthBytes] != '{' &&
+                           content[0] == '\x80' && content[1] >= 2 && content[1] <= 5;
+    if (is_zip || is_old_torch)
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{} is a file of PyTorch's torch.save, wanted a safetensors file", path_),
+          fmt::format("python3 -c \"import torch, safetensors.torch as s; s.save_file(torch.load('{}', "
+                      "map_location='cpu', weights_only=True), 'model.safetensors')\" converts it",
+                      path_));
+    if (is_pickle)
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{} is a pickle file, as PaddlePaddle's paddle.save writes, wanted a safetensors file",
+                      path_),
+          fmt::format("python3 -c \"import paddle, safetensors.paddle as s; s.save_file(paddle.load('{}'), "
+                      "'model.safetensors')\" converts it",
+                      path_));
   }
 
   std::string_view find_header() const {
     const std::string_view content = *content_;
-    if (content.starts_with("PK\x03\x04"))
-      throw Error(
-          ErrorKind::data,
-          fmt::format("{} is a zip file, as PyTorch writes, wanted a safetensors file", path_),
-          fmt::format("python3 -c \"import torch, safetensors.torch as s; s.save_file(torch.load('{}', "
-                      "map_location='cpu', weights_only=True), 'model.safetensors')\" converts it",
-                      path_));
+    refuse_python_files(content);
     if (content.size() < kLengthBytes)
       fail(fmt::format("it has {} bytes, wanted at least {}", content.size(), kLengthBytes));
     const std::uint64_t length = length_in(content);
@@ -125,7 +137,7 @@ class Parser {
     if (!value.is(Kind::object)) fail(fmt::format("{} is not an object", kMetadata));
     for (const JsonMember& entry : value.members) {
       if (!entry.value.is(Kind::text))
-        fail(fmt::format("{}, key {}: wanted a text", kMetadata, shown(entry.key)));
+        fail(fmt::format("{}, key {}: wanted a text", kMetadata, quoted_name(entry.key)));
       file_.metadata[entry.key] = entry.value.text;
     }
   }
@@ -134,7 +146,7 @@ class Parser {
     if (!value.is(Kind::object)) fail_at(name, "wanted an object with dtype, shape and data_offsets");
     for (const JsonMember& member : value.members)
       if (member.key != "dtype" && member.key != "shape" && member.key != "data_offsets")
-        fail_at(name, fmt::format("found the unknown key {}", shown(member.key)));
+        fail_at(name, fmt::format("found the unknown key {}", quoted_name(member.key)));
     StoredTensor tensor = {.dtype = read_dtype(name, value), .shape = read_shape(name, value), .bytes = {}};
     const Extent extent = read_extent(name, value);
     const std::size_t wanted = bytes_of(name, tensor);
@@ -163,7 +175,7 @@ class Parser {
       if (type.name == text) return type.dtype;
       known += fmt::format("{}{}", known.empty() ? "" : ", ", type.name);
     }
-    fail_at(name, fmt::format("dtype: found {}, wanted one of {}", shown(text), known));
+    fail_at(name, fmt::format("dtype: found {}, wanted one of {}", quoted_name(text), known));
   }
 
   // Whole numbers that are not negative.
@@ -301,6 +313,13 @@ std::string format_safetensors(const Safetensors& file) {
 void write_safetensors(const std::string& path, const Safetensors& file) {
   write_file_atomically(path, format_safetensors(file));
 }
+
+std::string quoted_name(std::string_view name) {
+  constexpr std::size_t kLongestName = 100;  // bytes
+  return shortened_quote(name, kLongestName);
+}
+
+bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 std::vector<float> to_floats(const StoredTensor& tensor) {
   if (tensor.dtype == DType::f32) return tensor.as<float>();

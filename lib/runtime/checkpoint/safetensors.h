@@ -7,6 +7,7 @@
 // row-major. Files come from strangers: everything is checked before it is used.
 #pragma once
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,6 +38,7 @@ struct Safetensors {
   Metadata metadata;
   std::map<std::string, StoredTensor> tensors;
   std::unique_ptr<const std::string> content;  // the whole file, into which `bytes` point; null when written
+  std::deque<std::string> changed;             // the bytes of tensors that were changed after reading
 };
 
 // Throws Error(data) that names the file, and the tensor where there is one.
@@ -53,6 +55,11 @@ std::string format_safetensors(const Safetensors& file);
 
 // Throws Error(create|io).
 void write_safetensors(const std::string& path, const Safetensors& file);
+
+// For messages. The name comes from a file: quoted, cut, nothing in it that a terminal could take for a command.
+std::string quoted_name(std::string_view name);
+
+bool is_float(DType dtype);  // f32, f16 or bf16
 
 // An f32, f16 or bf16 tensor as f32. Throws Error(data) for any other.
 std::vector<float> to_floats(const StoredTensor& tensor);

@@ -4,13 +4,15 @@
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/json/json_value.h"
-#include "base/system/file.h"
 #include "base/system/marked_file.h"
+#include "runtime/checkpoint/input_channels.h"
 #include "runtime/optim/local_training.h"
 #include "runtime/optim/merge_gradients.h"
 #include "runtime/optim/sparse_states.h"
@@ -24,13 +26,6 @@ constexpr const char *kWriter = "written_by", *kOurName = "fleetrun";  // in the
 
 bool are_finite(const std::vector<float>& values) {
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
-
-bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
-
-std::string quoted(const std::string& name) {
-  constexpr std::size_t kLongestName = 100;  // bytes; names of a file may hold anything
-  return shortened_quote(name, kLongestName);
 }
 
 struct WrongShape {
@@ -67,7 +62,7 @@ Mismatch compare(const Safetensors& file, const std::vector<ValueId>& ids, const
     }
   }
   for (const auto& [name, tensor] : file.tensors)
-    if (wanted.count(name) == 0 && !is_passed_over(name)) mismatch.unexpected.push_back(quoted(name));
+    if (wanted.count(name) == 0 && !is_passed_over(name)) mismatch.unexpected.push_back(quoted_name(name));
   return mismatch;
 }
 
@@ -168,20 +163,50 @@ void check_finite(const Safetensors& file, const std::string& path, const std::v
   }
 }
 
+// The file at `path` with torchvision's names, and with as many input channels as `first`, the first weight of a model, has. Adds a line
+// for each of the two that it had to change.
+Safetensors read_for(const Value& first, const std::string& path, std::vector<std::string>& lines) {
+  Safetensors file = read_safetensors(path);
+  if (names_of(file) != WeightNames::torchvision) {
+    lines.push_back(fmt::format("model.pretrained: {} has the names and shapes of PaddlePaddle", path));
+    file = with_context("reading " + path,
+                        [&] { return with_names(std::move(file), WeightNames::torchvision); });
+  }
+  constexpr std::size_t kChannels = 1;  // in the shape of a convolution's weight
+  if (first.shape.size() > kChannels)
+    if (const std::string line = fit_input_channels(file, first.name, first.shape[kChannels]); !line.empty())
+      lines.push_back(fmt::format("model.pretrained: {} ({})", line, path));
+  return file;
+}
+
 Pretrained load_those_that_fit(const std::string& path, NewHead new_head, const Program& program,
                                Storage& storage) {
-  Safetensors file = read_safetensors(path);
+  std::vector<std::string> lines;
   const std::vector<ValueId> all = weights_of(program);
+  Safetensors file = read_for(program.value(all.front()), path, lines);
   std::vector<ValueId> weights = all;
   const std::string head = new_head == NewHead::automatic ? take_out_new_head(file, program, weights) : "";
+  if (!head.empty())
+    lines.push_back(fmt::format("model.new_head: the layer {} does not fit {}, and starts new",
+                                head.substr(0, head.size() - 1), path));
   check_tensors(file, path, weights, program, head);
   check_finite(file, path, weights, program);
   store_tensors(file, weights, program, storage);
   return {.file = std::move(file),
           .new_weights = std::ssize(all) - std::ssize(weights),
-          .line = head.empty() ? ""
-                               : fmt::format("model.new_head: the layer {} does not fit {}, and starts new",
-                                             head.substr(0, head.size() - 1), path)};
+          .lines = std::move(lines)};
+}
+
+Safetensors file_of(const PlainTensors& tensors, const Metadata& about) {
+  Safetensors file = {.metadata = about};
+  file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
+  mark_as_ours(file);
+  for (const auto& [name, tensor] : tensors)
+    file.tensors[name] = {
+        .dtype = DType::f32,
+        .shape = tensor.shape,
+        .bytes = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)}};
+  return file;
 }
 
 }  // namespace
@@ -215,16 +240,10 @@ PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& progra
 }
 
 std::string format_tensors(const PlainTensors& tensors, const Metadata& about) {
-  Safetensors file = {.metadata = about};
-  file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
-  file.metadata[kWriter] = kOurName;
-  for (const auto& [name, tensor] : tensors)
-    file.tensors[name] = {
-        .dtype = DType::f32,
-        .shape = tensor.shape,
-        .bytes = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)}};
-  return format_safetensors(file);
+  return format_safetensors(file_of(tensors, about));
 }
+
+void mark_as_ours(Safetensors& file) { file.metadata[kWriter] = kOurName; }
 
 void check_tensors(const Safetensors& file, const std::string& path, const std::vector<ValueId>& wanted,
                    const Program& program, std::string_view passed_over) {
@@ -263,11 +282,12 @@ void require_own_weights(const std::string& path, const std::string& hint) {
   require_ours(path, is_ours, hint);
 }
 
-void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about) {
+void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about,
+                  WeightNames names) {
   if (const std::string name = first_not_finite(weights); !name.empty())
     throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
                 "a lower optimizer.learning_rate or a warm-up often helps");
-  write_file_atomically(path, format_tensors(weights, about));
+  write_safetensors(path, with_names(file_of(weights, about), names));
 }
 
 }  // namespace fleetrun::runtime

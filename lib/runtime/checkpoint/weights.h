@@ -10,6 +10,7 @@
 
 #include "job/job_spec.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/weight_names.h"
 #include "runtime/exec/storage.h"
 #include "runtime/graph/program.h"
 
@@ -45,12 +46,14 @@ void store_tensors(const Safetensors& file, const std::vector<ValueId>& ids, con
 struct Pretrained {
   Safetensors file;
   std::int64_t new_weights =
-      0;             // the last ones of weights_of(), which stay as they are: those of a new last layer
-  std::string line;  // says that there is one
+      0;  // the last ones of weights_of(), which stay as they are: those of a new last layer
+  std::vector<std::string>
+      lines;  // for the user: what of the file does not simply become the model's weights
 };
 
-// Stores the weights of model.pretrained, if the job has one. With model.new_head, the last layer may not fit the file. Throws as
-// check_tensors, when nothing is stored, and as read_safetensors; Error(data) for NaN and infinity. Errors name the key.
+// Stores the weights of model.pretrained, if the job has one. The file may have PaddlePaddle's names (weight_names.h), and other input
+// channels (input_channels.h). With model.new_head, the last layer may not fit the file. Throws as check_tensors, when nothing is
+// stored, and as read_safetensors; Error(data) for NaN and infinity. Errors name the key.
 std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Program& program,
                                           Storage& storage);
 
@@ -58,9 +61,12 @@ std::optional<Pretrained> load_pretrained(const job::ModelSpec& model, const Pro
 std::string first_not_finite(const PlainTensors& tensors);
 
 // f32. Throws Error(create|io); Error(numerics) for weights with NaN or infinity, which are not written.
-void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about = {});
+void save_weights(const std::string& path, const PlainTensors& weights, const Metadata& about = {},
+                  WeightNames names = WeightNames::torchvision);
 
-// Throws Error(create) with the hint when a file is at `path` that save_weights did not write.
+void mark_as_ours(Safetensors& file);  // save_weights does this with each file
+
+// Throws Error(create) with the hint when a file is at `path` that is not marked as ours.
 void require_own_weights(const std::string& path, const std::string& hint);
 
 }  // namespace fleetrun::runtime

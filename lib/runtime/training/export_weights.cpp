@@ -1,6 +1,11 @@
 #include "runtime/training/export_weights.h"
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "comm/collective/solo.h"
@@ -13,6 +18,8 @@
 
 namespace fleetrun::runtime {
 namespace {
+
+constexpr const char* kAnotherFile = "name another file, or move this one away";
 
 // A job that says what its data are like can be exported without them; then nobody knows the names of the classes.
 std::unique_ptr<DataSet> open_if_there(const job::JobSpec& job) {
@@ -27,8 +34,8 @@ std::unique_ptr<DataSet> open_if_there(const job::JobSpec& job) {
 }  // namespace
 
 // Nothing is run: the evaluation program has all weights and no optimizer state, its layouts stay plain.
-void export_weights(const job::JobSpec& job, const std::string& path) {
-  require_own_weights(path, "name another file, or move this one away");
+std::vector<std::string> export_weights(const job::JobSpec& job, WeightNames names, const std::string& path) {
+  require_own_weights(path, kAnotherFile);
   const auto train = open_if_there(job);
   const ModelFacts facts = train ? resolve_model_facts(job.model, *train) : resolve_model_facts(job);
   const ModelCard card =
@@ -38,8 +45,21 @@ void export_weights(const job::JobSpec& job, const std::string& path) {
   const auto solo = comm::make_solo();
   Storage storage(program, *device, *solo);
   storage.initialise(static_cast<std::uint64_t>(job.train.seed));
-  load_pretrained(job.model, program, storage);
-  save_weights(path, read_tensors(weights_of(program), program, storage), to_metadata(card));
+  const std::optional<Pretrained> loaded = load_pretrained(job.model, program, storage);
+  save_weights(path, read_tensors(weights_of(program), program, storage), to_metadata(card), names);
+  return loaded ? loaded->lines : std::vector<std::string>();
+}
+
+void convert_weights(const std::string& from, WeightNames names, const std::string& to) {
+  std::error_code none_there;
+  if (std::filesystem::equivalent(from, to, none_there))
+    throw Error(ErrorKind::usage, fmt::format("{} is both the file to read and the file to write", from),
+                "name another file to write");
+  require_own_weights(to, kAnotherFile);
+  Safetensors file = with_context(fmt::format("reading {}", from),
+                                  [&] { return with_names(read_safetensors(from), names); });
+  mark_as_ours(file);
+  write_safetensors(to, file);
 }
 
 }  // namespace fleetrun::runtime

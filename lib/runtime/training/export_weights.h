@@ -1,13 +1,19 @@
-// The weights that a job would start training with, without training.
+// Weights in a file of their own, without training.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "job/job_spec.h"
+#include "runtime/checkpoint/weight_names.h"
 
 namespace fleetrun::runtime {
 
-// Writes the job's initial weights, from train.seed or model.pretrained, as safetensors to `path`.
-// Throws Error: config, data, missing, permission, create, io.
-void export_weights(const job::JobSpec& job, const std::string& path);
+// Writes the job's initial weights, from train.seed or model.pretrained, as safetensors to `path`. Returns lines for the user about
+// model.pretrained. Throws Error: config, data, missing, permission, create, io.
+std::vector<std::string> export_weights(const job::JobSpec& job, WeightNames names, const std::string& path);
+
+// Writes the weights of the safetensors file `from` to `to`, under these names. The numbers and the rest of the metadata stay as they are.
+// Throws Error: usage for the same file, data, missing, permission, create, io.
+void convert_weights(const std::string& from, WeightNames names, const std::string& to);
 
 }  // namespace fleetrun::runtime

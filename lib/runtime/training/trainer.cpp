@@ -141,7 +141,7 @@ void Trainer::start_weights(const job::JobSpec& job) {
   std::optional<Pretrained> loaded;
   if (communicator_.rank() == 0 || job.strategy.pipeline)
     loaded = load_pretrained(job.model, whole_, *storage_);
-  if (loaded && !loaded->line.empty()) pass_messages_.push_back(loaded->line);
+  if (loaded) pass_messages_.insert(pass_messages_.end(), loaded->lines.begin(), loaded->lines.end());
   if (job.model.pretrained && job.strategy.sharding) {
     share_parameters();
     std::int64_t new_weights = loaded ? loaded->new_weights : 0;

@@ -98,10 +98,24 @@ TEST_CASE("16-bit floats become f32, whole numbers do not") {
   check_error(ErrorKind::data, "found U8, wanted F32, F16 or BF16", [] { to_floats({DType::u8, {1}, "x"}); });
 }
 
-TEST_CASE("a file that PyTorch wrote gets the command that converts it") {
-  const Error error = error_of([] { parse_safetensors("PK\x03\x04zip", "net.pth"); });
-  CHECK(error.message() == "net.pth is a zip file, as PyTorch writes, wanted a safetensors file");
-  CHECK(error.hint().find("torch.load('net.pth'") != std::string::npos);
+TEST_CASE("a file that PyTorch or PaddlePaddle wrote gets the command that converts it") {
+  for (const std::string start : {"PK\x03\x04zip file", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9\x20"}) {
+    const Error error = error_of([&] { parse_safetensors(start, "net.pth"); });
+    CHECK(error.message() == "net.pth is a file of PyTorch's torch.save, wanted a safetensors file");
+    CHECK(error.hint().find("torch.load('net.pth'") != std::string::npos);
+  }
+  const Error error =
+      error_of([] { parse_safetensors("\x80\x04\x95\x93\x98" + std::string(8, '\0'), "net.pdparams"); });
+  CHECK(error.message() ==
+        "net.pdparams is a pickle file, as PaddlePaddle's paddle.save writes, wanted a safetensors file");
+  CHECK(error.hint().find("paddle.load('net.pdparams')") != std::string::npos);
+}
+
+TEST_CASE("a header of 640 bytes does not look like a pickle") {
+  std::string header = "{" + tensor("a", "[2]", "[0,8]") + "}";
+  header.resize(0x280, ' ');
+  CHECK(parse_safetensors(std::string("\x80\x02\0\0\0\0\0\0", 8) + header + std::string(8, '\0'), "m")
+            .tensors.size() == 1);
 }
 
 TEST_CASE("a truncated file is refused wherever it ends") {

@@ -8,6 +8,7 @@
 
 #include "comm/collective/solo.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/compile/build_program.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/graph/program_text.h"
 #include "runtime/training/trainer.h"
@@ -224,6 +225,50 @@ TEST_CASE("a new last layer cannot be frozen") {
   job.model.freeze = {"f2"};
   const Error error = error_of([&] { started(job, 1, kTinyFacts); });
   CHECK(error.message() == "model.new_head makes the layer f2 new, and model.freeze keeps it as it starts");
+}
+
+// What load_pretrained says about the file `w` of the folder, for a job of lenet with these images.
+std::vector<std::string> lines_of(const TemporaryFolder& folder, const ModelFacts& facts, Weights& weights) {
+  job::JobSpec job = lenet_job(8);
+  job.model.pretrained = folder / "w";
+  const auto device = make_cpu_device();
+  const auto solo = comm::make_solo();
+  const Program program = build_evaluation_program(job, facts, all_ops());
+  Storage storage(program, *device, *solo);
+  storage.initialise(8);
+  const std::optional<Pretrained> loaded = load_pretrained(job.model, program, storage);
+  REQUIRE(loaded);
+  for (const ValueId id : runtime::weights_of(program)) {
+    const std::string& name = program.value(id).name;
+    weights[name] = storage.read(name);
+  }
+  return loaded->lines;
+}
+
+TEST_CASE("weights for colour images are loaded for grey ones, and a line says what became of them") {
+  const TemporaryFolder folder;
+  save(lenet_job(7), folder / "w");
+  Weights grey, colour;
+  CHECK(lines_of(folder, kFacts, colour).empty());
+  const std::vector<std::string> lines = lines_of(folder, {.input_shape = {1, 12, 12}, .classes = 10}, grey);
+  REQUIRE(lines.size() == 1);
+  CHECK(
+      lines.front().starts_with("model.pretrained: the layer c1 takes 3 channels, and the images have 1: "));
+  CHECK(grey.at("c1.weight").size() * 3 == colour.at("c1.weight").size());
+  CHECK(grey.at("c1.bias") == colour.at("c1.bias"));
+  CHECK(grey.at("c2.weight") == colour.at("c2.weight"));
+}
+
+TEST_CASE("weights under PaddlePaddle's names are loaded bit for bit, and a line says so") {
+  const TemporaryFolder folder;
+  save(lenet_job(7), folder / "w");
+  Weights torchvision, paddle;
+  CHECK(lines_of(folder, kFacts, torchvision).empty());
+  write_safetensors(folder / "w", with_names(read_safetensors(folder / "w"), WeightNames::paddle));
+  CHECK(lines_of(folder, kFacts, paddle) ==
+        std::vector<std::string>{"model.pretrained: " + (folder / "w") +
+                                 " has the names and shapes of PaddlePaddle"});
+  CHECK(paddle == torchvision);
 }
 
 TEST_CASE("pretrained weights are finite") {
