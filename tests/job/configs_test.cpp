@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "base/system/environment.h"
 #include "job/check_inputs.h"
@@ -21,6 +23,16 @@ TEST_CASE("every file of configs/ is a good job that needs no note") {
     ++count;
   }
   CHECK(count >= 20);
+}
+
+TEST_CASE("no file of configs/ writes where another one does") {
+  std::map<std::string, std::string> writers;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kConfigs)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string folder = parse_job_file(entry.path().string(), {}).spec.output.dir;
+    const auto [other, is_first] = writers.emplace(folder, entry.path().string());
+    CHECK_MESSAGE(is_first, other->second, " and ", entry.path().string(), " write to ", folder);
+  }
 }
 
 TEST_CASE("the quick start has its data set beside it") {
