@@ -55,6 +55,28 @@ std::string problem_with(const std::string& path) {
   }
 }
 
+// Gives the file a second name, with its content as it is now.
+void copy_or_link(const std::string& path, const std::string& copy) {
+  if (::linkat(AT_FDCWD, path.c_str(), AT_FDCWD, copy.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  std::error_code problem;  // some file systems have no links, and a link may lead to another one
+  std::filesystem::copy_file(path, copy, problem);
+  if (problem)
+    throw Error(ErrorKind::create, fmt::format("copying {} to {}: {}", path, copy, problem.message()));
+}
+
+// The weights of an earlier run get another name before new ones replace them. Returns that name; "": there are none.
+std::string keep_earlier_weights(const job::OutputSpec& output) {
+  const std::string path = weights_path(output);
+  if (!is_taken(path)) return "";
+  std::string kept = output.dir + "/model.previous.safetensors";
+  if (!problem_with(kept).empty()) kept = free_weights_path(output);
+  const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
+  copy_or_link(path, temporary);
+  if (::rename(temporary.c_str(), kept.c_str()) != 0)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(errno)));
+  return kept;
+}
+
 }  // namespace
 
 UniqueFd prepare_output(const job::OutputSpec& output) {
@@ -78,6 +100,8 @@ void save_result(const job::OutputSpec& output, const PlainTensors& weights, con
   if (const std::string problem = problem_with(path); !problem.empty()) {
     path = free_weights_path(output);
     out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
+  } else if (const std::string kept = keep_earlier_weights(output); !kept.empty()) {
+    out << "weights of an earlier run: " << printable(kept) << std::endl;
   }
   save_weights(path, weights, about);
   out << "weights: " << printable(path) << std::endl;

@@ -14,7 +14,8 @@ namespace fleetrun::runtime {
 // folder.
 [[nodiscard]] UniqueFd prepare_output(const job::OutputSpec& output);
 
-// Writes the weights to model.safetensors, with `about` as its metadata, and prints their path. Never replaces a file of that name that a user put
+// Writes the weights to model.safetensors, with `about` as its metadata, and prints their path. Those of an earlier run are then in
+// model.previous.safetensors. Never replaces a file of that name that a user put
 // there during the training: writes to model.1.safetensors, or the next free number, and warns. Creates the folder
 // again if it was removed. Throws the errors of save_weights().
 void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,

@@ -46,12 +46,30 @@ struct Training {
   }
 };
 
-TEST_CASE("the weights go to model.safetensors, and replace those of an earlier training") {
-  const Training training;
-  const std::string told = "weights: " + training.folder.path() + "/out/model.safetensors\n";
+TEST_CASE("the weights go to model.safetensors, and those of an earlier training stay beside them") {
+  Training training;
+  const std::string folder = training.folder.path() + "/out/";
+  const std::string told = "weights: " + folder + "model.safetensors\n";
   CHECK(training.save() == told);
-  CHECK(training.save() == told);
+  const std::string first = training.folder.read("out/model.safetensors");
+  training.trainer.storage().initialise(99);
+  CHECK(training.save() == "weights of an earlier run: " + folder + "model.previous.safetensors\n" + told);
+  CHECK(training.folder.read("out/model.previous.safetensors") == first);
+  const std::string second = training.folder.read("out/model.safetensors");
+  CHECK(second != first);
+  training.save();
+  CHECK(training.folder.read("out/model.previous.safetensors") == second);
   CHECK_FALSE(training.folder.has("out/model.1.safetensors"));
+}
+
+TEST_CASE("a file of the user that has the name for earlier weights stays") {
+  const Training training;
+  training.save();
+  training.folder.write("out/model.previous.safetensors", "of the user");
+  const std::string folder = training.folder.path() + "/out/";
+  CHECK(training.save() == "weights of an earlier run: " + folder +
+                               "model.1.safetensors\nweights: " + folder + "model.safetensors\n");
+  CHECK(training.folder.read("out/model.previous.safetensors") == "of the user");
 }
 
 TEST_CASE("a file that the user put there during the training stays, and the weights go beside it") {
