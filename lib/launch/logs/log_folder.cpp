@@ -43,6 +43,11 @@ bool is_report_of(const std::string& text, const std::string& run_id) {
   return document.complete && id != nullptr && id->text == run_id;
 }
 
+// Of the files of a run, those that people read; the others serve the run itself.
+bool is_worth_keeping(const std::string& name) {
+  return !is_temporary(name) && (!name.starts_with('.') || name == kTimesName);
+}
+
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
 bool begins_like_error_file(const std::string& text) {
   constexpr std::string_view kStart = "{\"message\":";  // whatever blanks a writer of JSON puts between
@@ -66,9 +71,8 @@ LogFolder::LogFolder(std::string path, const LogPlan& plan)
   require_free(plan);
   sign(lock, folder_.get(), path_, {plan.pid, files_->owner()});
   lock_ = std::move(lock.fd);
-  remove_remains();
+  clear(plan);
   foreign_train_report_ = files_->look(kTrainReportName).has_value();
-  files_->begin(plan.run_id, plan.ranks);
   began_ = true;
 }
 
@@ -118,23 +122,71 @@ bool LogFolder::was_cut_off(const std::string& name) const {
   return !began_ && facts->size == 0;
 }
 
+// A folder comes after what is in it.
 std::vector<std::string> LogFolder::own_names() const {
   std::vector<std::string> own;
-  const auto add = [&](const std::string& name) {
-    if (owns(name)) own.push_back(name);
-  };
-  for (const std::string& name : files_->names()) {
-    if (is_of_a_run(name)) add(name);
-    if (!is_attempt(name)) continue;
-    for (const std::string& inner : files_->names(name))
-      if (is_of_a_rank(inner)) add(fmt::format("{}/{}", name, inner));
-    if (files_->owns(name)) own.push_back(name);  // after what is in it
-  }
+  add_own_names(".", own);
   return own;
 }
 
-void LogFolder::remove_remains() const {
-  for (const std::string& name : own_names()) files_->remove(name);
+// `folder`: "." or "previous", which looks like the log folder of an earlier run.
+void LogFolder::add_own_names(const std::string& folder, std::vector<std::string>& own) const {
+  const auto add = [&](const std::string& name) {
+    if (owns(name)) own.push_back(name);
+  };
+  for (const std::string& base : files_->names(folder)) {
+    const std::string name = folder == "." ? base : fmt::format("{}/{}", folder, base);
+    if (is_of_a_run(base)) add(name);
+    if (name == kPreviousFolder) add_own_names(kPreviousFolder, own);
+    if (is_attempt(base))
+      for (const std::string& inner : files_->names(name))
+        if (is_of_a_rank(inner)) add(fmt::format("{}/{}", name, inner));
+    if ((is_attempt(base) || name == kPreviousFolder) && files_->owns(name)) own.push_back(name);
+  }
+}
+
+// Begins the list of this run.
+void LogFolder::clear(const LogPlan& plan) {
+  std::vector<std::string> earlier, before_that;
+  for (const std::string& name : own_names())
+    (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
+  const bool moves = plan.keeps_previous && std::any_of(earlier.begin(), earlier.end(), is_worth_keeping);
+  if (moves) require_free_previous(earlier);
+  if (moves || !plan.keeps_previous)
+    for (const std::string& name : before_that) files_->remove(name);
+  std::erase_if(earlier, [&](const std::string& name) {
+    if (moves && is_worth_keeping(name)) return false;
+    files_->remove(name);
+    return true;
+  });
+  files_->begin(plan.run_id, plan.ranks);
+  if (moves) keep_as_previous(earlier);
+}
+
+void LogFolder::keep_as_previous(const std::vector<std::string>& names) {
+  previous_ = file(kPreviousFolder);
+  files_->make_folder(kPreviousFolder);
+  for (const std::string& name : names) {
+    const std::string kept = fmt::format("{}/{}", kPreviousFolder, name);
+    if (is_attempt(name)) {
+      files_->remove(name);
+      continue;
+    }
+    if (const auto slash = name.find('/'); slash != std::string::npos)
+      files_->make_folder(fmt::format("{}/{}", kPreviousFolder, name.substr(0, slash)));
+    files_->move(name, kept);
+    files_->adopt(kept);
+  }
+}
+
+// Before anything is moved.
+void LogFolder::require_free_previous(const std::vector<std::string>& names) const {
+  const auto require = [&](const std::string& name) {
+    const auto found = files_->look(name);
+    if (found && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
+  };
+  require(kPreviousFolder);
+  for (const std::string& name : names) require(fmt::format("{}/{}", kPreviousFolder, name));
 }
 
 void LogFolder::require_free(const LogPlan& plan) const {

@@ -38,12 +38,13 @@ struct LogPlan {
   int ranks = 1;                  // of this node
   bool has_train_report = false;  // of the embedded runtime
   bool may_start_again = false;   // --max_restart
+  bool keeps_previous = false;    // the files of the run before go to previous/; else they are removed
 };
 
 class LogFolder {
  public:
-  // Makes the folder, locks it, and removes what an earlier run left. Throws Error(create), also when something that is not
-  // ours has a name that we need.
+  // Makes the folder, locks it, and moves or removes what an earlier run left. Throws Error(create), also when something that is
+  // not ours has a name that we need.
   explicit LogFolder(std::string path, const LogPlan& plan = {});
 
   ~LogFolder();
@@ -52,6 +53,8 @@ class LogFolder {
 
   const std::string& path() const { return path_; }        // as the user wrote it
   const std::string& warning() const { return warning_; }  // "" when all is well
+  // Where the files of the run before are now: "log/previous"; "": there was none, or they were removed.
+  const std::string& previous() const { return previous_; }
   std::string absolute() const;
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::string worker_log(int rank) const { return file("workerlog." + std::to_string(rank)); }
@@ -83,16 +86,19 @@ class LogFolder {
 
  private:
   std::vector<std::string> own_names() const;
+  void add_own_names(const std::string& folder, std::vector<std::string>& own) const;
+  void clear(const LogPlan& plan);
+  void keep_as_previous(const std::vector<std::string>& names);
+  void require_free_previous(const std::vector<std::string>& names) const;
   bool owns(const std::string& name) const;
   bool was_cut_off(const std::string& name) const;
-  void remove_remains() const;
   void require_free(const LogPlan& plan) const;
   void require_free_attempt(const std::string& folder, const LogPlan& plan) const;
 
   std::string path_;
   UniqueFd folder_;
   UniqueFd lock_;
-  std::string warning_;
+  std::string warning_, previous_;
   std::unique_ptr<OwnFiles> files_;
   bool began_ = false;                 // what earlier runs left is gone
   bool foreign_train_report_ = false;  // there before we began

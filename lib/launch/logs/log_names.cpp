@@ -70,7 +70,7 @@ bool is_place_of_a_run(const std::string& folder, const std::string& path) {
   const auto below = (around / file.filename()).lexically_relative(logs);
   if (problem || below.empty()) return false;
   const std::string first = *below.begin();
-  return is_of_a_run(first) || is_attempt(first);
+  return is_of_a_run(first) || is_attempt(first) || first == kPreviousFolder;
 }
 
 bool is_temporary(std::string_view name) { return final_name(name) != name; }

@@ -8,6 +8,9 @@ namespace fleetrun::launch {
 inline constexpr const char *kReportName = "report.json", *kTrainReportName = "train.json",
                             *kEndpointsName = "endpoints.log", *kReserveName = ".reserve",
                             *kTimesName = ".times", *kControlName = ".control", *kNodesName = ".nodes";
+inline constexpr const char* kPreviousFolder = "previous";  // the files of the run before
+inline constexpr const char* kStopFolder =
+    "checkpoint";  // of trainings that were stopped; no run removes anything there
 
 bool is_numbered(std::string_view name, std::string_view start, std::string_view end);  // digits between them
 bool is_of_a_rank(std::string_view name);   // "workerlog.0", "stacks.12"

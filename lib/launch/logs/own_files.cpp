@@ -43,12 +43,16 @@ std::string_view describe(FileFacts::Kind kind) {
 class Place {
  public:
   Place(int folder, const std::string& name) : folder_(folder), base_(name) {
-    const auto slash = name.find('/');
-    if (slash == std::string::npos) return;
-    base_ = name.substr(slash + 1);
-    holder_.reset(
-        ::openat(folder, name.substr(0, slash).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    folder_ = holder_.get();  // -1, a bad descriptor, when it is not a folder
+    for (auto slash = base_.find('/'); slash != std::string::npos; slash = base_.find('/')) {
+      holder_ = open_folder(base_.substr(0, slash));
+      folder_ = holder_.get();  // -1, a bad descriptor, when it is not a folder
+      base_.erase(0, slash + 1);
+    }
+  }
+
+  // What `name` is a folder of; -1 when it is none.
+  UniqueFd open_folder(const std::string& name) const {
+    return UniqueFd(::openat(folder_, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
 
   int folder() const { return folder_; }
@@ -251,7 +255,8 @@ void OwnFiles::remove(const std::string& name) const {
 }
 
 void OwnFiles::make_folder(const std::string& name) {
-  if (::mkdirat(folder_, name.c_str(), 0777) == 0) return adopt(name);
+  const Place place(folder_, name);
+  if (::mkdirat(place.folder(), place.base(), 0777) == 0) return adopt(name);
   const int problem = errno;
   const auto found = look(name);
   if (problem != EEXIST || !found) throw cannot_create(path_of(name), problem);
@@ -266,8 +271,8 @@ void OwnFiles::move(const std::string& name, const std::string& to) const {
 }
 
 std::vector<std::string> OwnFiles::names(const std::string& folder) const {
-  const UniqueFd fd(::openat(folder_, folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return names_in(fd.get());
+  const Place place(folder_, folder);
+  return names_in(place.open_folder(place.base()).get());
 }
 
 }  // namespace fleetrun::launch

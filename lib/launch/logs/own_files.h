@@ -1,5 +1,5 @@
 // The files of ours in a folder that others use, too. What is not ours is never written to, replaced or removed, and no link
-// is followed: what stands where we have to write is an error. Names are "workerlog.0" or "attempt-0/workerlog.0".
+// is followed: what stands where we have to write is an error. Names are "workerlog.0" or "previous/attempt-0/workerlog.0".
 #pragma once
 #include <optional>
 #include <string>
