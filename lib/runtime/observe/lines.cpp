@@ -4,9 +4,17 @@
 
 namespace fleetrun::runtime {
 
+namespace {
+
+std::string describe(const Score& score) {
+  const std::string acc5 = score.acc5 ? fmt::format(", acc5: {:.5f}", *score.acc5) : "";
+  return fmt::format("loss: {:.5f}, acc1: {:.5f}{}", score.loss, score.acc1, acc5);
+}
+
+}  // namespace
+
 std::string epoch_line(int epoch, int batch, const Score& score) {
-  return fmt::format("[Epoch {}, batch {}] loss: {:.5f}, acc1: {:.5f}, acc5: {:.5f}", epoch, batch,
-                     score.loss, score.acc1, score.acc5);
+  return fmt::format("[Epoch {}, batch {}] {}", epoch, batch, describe(score));
 }
 
 std::string worker_line(int rank, long step, double cost, double speed) {
@@ -14,8 +22,7 @@ std::string worker_line(int rank, long step, double cost, double speed) {
 }
 
 std::string test_line(int epoch, const Score& score) {
-  return fmt::format("[Epoch {}, test] loss: {:.5f}, acc1: {:.5f}, acc5: {:.5f}", epoch, score.loss,
-                     score.acc1, score.acc5);
+  return fmt::format("[Epoch {}, test] {}", epoch, describe(score));
 }
 
 }  // namespace fleetrun::runtime

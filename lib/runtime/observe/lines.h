@@ -1,4 +1,4 @@
-// The lines that people and their scripts follow in log/workerlog.N.
+// The lines that people and their scripts follow in log/workerlog.N. They have acc5 where there are more than five classes.
 #pragma once
 #include <string>
 

@@ -41,11 +41,9 @@ void judge_infinite_loss(Run& run, double loss) {
 
 void record_events(Run& run, const Score& score) {
   if (!run.observers.events) return;
-  write_for_people(run, [&] {
-    run.observers.events->add(
-        run.progress.state.steps,
-        {{"test/loss", score.loss}, {"test/acc1", score.acc1}, {"test/acc5", score.acc5}});
-  });
+  std::vector<Scalar> scalars = {{"test/loss", score.loss}, {"test/acc1", score.acc1}};
+  if (score.acc5) scalars.push_back({"test/acc5", *score.acc5});
+  write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps, scalars); });
 }
 
 }  // namespace

@@ -63,10 +63,10 @@ void record_events(Run& run, double speed, double rate) {
   const double ranks = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
   std::vector<Scalar> scalars = {{"train/loss", score.loss},
                                  {"train/acc1", score.acc1},
-                                 {"train/acc5", score.acc5},
                                  {"train/learning_rate", rate},
                                  {"train/images_per_second", speed * ranks},
                                  {"train/communication_share", run.page.communication_share}};
+  if (score.acc5) scalars.push_back({"train/acc5", *score.acc5});
   if (run.scores.scale) scalars.push_back({"train/loss_scale", *run.scores.scale});
   write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps + 1, scalars); });
 }

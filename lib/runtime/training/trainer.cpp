@@ -242,6 +242,11 @@ BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
   return {batch.images + first * channels * height * width, batch.labels + first};
 }
 
+std::optional<double> Trainer::share_of_top5(double share) const {
+  constexpr int kTop = 5;  // with no more classes each label is among them
+  return facts_.classes > kTop ? std::optional(share) : std::nullopt;
+}
+
 Score Trainer::score() const {
   std::array<float, 4> sums{};  // of the losses of the micro-batches, then of the hits
   for (int i = 0; i < micro_batches_.count && is_last_stage(); ++i) {
@@ -255,7 +260,7 @@ Score Trainer::score() const {
   const float samples = std::max(1.0F, sums[3]);
   return {.loss = sums[0] / static_cast<float>(micro_batches_.count),
           .acc1 = sums[1] / samples,
-          .acc5 = sums[2] / samples,
+          .acc5 = share_of_top5(sums[2] / samples),
           .samples = static_cast<std::int64_t>(sums[3])};
 }
 
@@ -292,7 +297,7 @@ Score Trainer::finish_evaluation() {
   const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
   return {.loss = loss / count,
           .acc1 = static_cast<double>(top1) / count,
-          .acc5 = static_cast<double>(top5) / count,
+          .acc5 = share_of_top5(static_cast<double>(top5) / count),
           .samples = samples};
 }
 

@@ -69,6 +69,7 @@ class Trainer {
 
   // With strategy.pipeline each rank has a stage of the model, and the last stage has the scores.
   int stages() const { return stages_; }
+  int classes() const { return facts_.classes; }
 
   // Lines for the user about how the program was made, mostly what the passes did.
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
@@ -121,6 +122,7 @@ class Trainer {
   void average_weights();
   void share_common_states();
   void evaluate_some(const BatchView& samples);
+  std::optional<double> share_of_top5(double share) const;  // none if it says nothing
   BatchView micro_batch(const BatchView& batch, int number) const;
 
   bool is_last_stage() const { return communicator_.rank() % stages_ == stages_ - 1; }
