@@ -122,12 +122,13 @@ void write_train_report(const RankEnv& env, runtime::TrainReport report) {
 
 void tell(const runtime::TrainReport& report, const RankEnv& env) {
   if (!env.log_dir.empty()) write_train_report(env, report);
+  std::cout << runtime::describe_data(report) << std::endl;
   std::cout << runtime::describe_memory(report) << std::endl;
   const bool was_complete =
       report.steps == report.resumed_at && !report.stopped;  // the training loop said so
   if (!was_complete) std::cout << runtime::describe(report) << std::endl;
   std::cout << runtime::describe_time(report.time, report.timed_ranks) << std::endl;
-  if (report.stopped) std::cout << "stopped by SIGTERM; the checkpoint is complete" << std::endl;
+  if (report.stopped) std::cout << "stopped; the checkpoint is complete" << std::endl;
 }
 
 // As the launcher read it, if one started this rank. More words may follow those of the command line.

@@ -187,7 +187,7 @@ TEST_CASE("SIGTERM is answered with a last checkpoint, SIGUSR1 with one now") {
   const ChildResult result = child.wait();
   CHECK(result.code == 128 + SIGTERM);
   REQUIRE(saved(launch).size() == 2);
-  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped by SIGTERM; the checkpoint is complete"));
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped; the checkpoint is complete"));
   const std::string step = saved(launch).back().substr(std::string("000002-step-").size());
   kill_when(launch, "(step " + step + ")", SIGKILL, long_job);
 }
@@ -203,7 +203,7 @@ TEST_CASE("SIGTERM to launcher and ranks at once, as a service manager sends it,
   child.send(SIGTERM);
   CHECK(child.wait().code == 128 + SIGTERM);
   CHECK(saved(launch).size() == 1);
-  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped by SIGTERM; the checkpoint is complete"));
+  CHECK(contains(launch.folder.read("log/workerlog.0"), "stopped; the checkpoint is complete"));
 }
 
 TEST_CASE(

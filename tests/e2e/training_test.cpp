@@ -53,6 +53,7 @@ TEST_CASE("the quick start's job learns the patterns on two ranks, and its last 
       result.out,
       std::regex(
           R"(\[Epoch 3, test\] loss: \d+\.\d{5}, acc1: \d\.\d{5}, acc5: \d\.\d{5}\nweights: .*/output/model\.safetensors\n)"
+          R"(data: \d+ images of 6 classes, \d+ images for the test\n)"
           R"(memory per rank: parameters \d+\.\d MiB, gradients \d+\.\d MiB, activations \d+\.\d MiB )"
           R"(\(\d+\.\d MiB saved, [1-9]\d* in-place pairs\)\n)"
           R"(trained 4 epochs, \d+ steps on 2 ranks in \d+\.\d s: \d+\.\d images/s, test accuracy \d\.\d{5}\n)")));

@@ -61,7 +61,7 @@ TEST_CASE("trained weights are written, and training goes on from them where it 
   REQUIRE_MESSAGE(first.code == 0, first.err);
   const double test_loss = test_loss_of(launch.report());
   const std::string path = launch.folder / "first/model.safetensors";
-  CHECK(contains(first.out, "\nweights: " + path + "\nmemory per rank: "));
+  CHECK(contains(first.out, "\nweights: " + path + "\ndata: "));
   CHECK(shapes_in(launch.folder.read("first/model.safetensors")) == Shapes{{"c1.weight", {32, 1, 5, 5}},
                                                                            {"c1.bias", {32}},
                                                                            {"c2.weight", {64, 32, 5, 5}},

@@ -56,6 +56,7 @@ void for_each_variable(AnyRankEnv& rank_env, const Visit& visit) {
   visit("FLEETRUN_PROGRESS_FD", rank_env.progress_fd);
   visit("FLEETRUN_JOB_FD", rank_env.job_fd);
   visit("FLEETRUN_LOG_DIR", rank_env.log_dir);
+  visit("FLEETRUN_STOP_DIR", rank_env.stop_dir);
   visit("FLEETRUN_DEVICE", rank_env.device);
   visit("FLEETRUN_DUMP_DIR", rank_env.dump_dir);
   visit("FLEETRUN_PASSES_DIR", rank_env.passes_dir);

@@ -16,13 +16,15 @@ struct RankEnv {
   int local_size = 1;
   int node_rank = 0;
   int nodes = 1;
-  int attempt = 0;             // 0 at first, one more with each restart; the store refuses other attempts
-  std::string run_id;          // the same for all ranks of one run
-  Endpoint store;              // the launcher's store; port 0 when there is none (one rank)
-  int key_fd = -1;             // inherited descriptor with the run key, read once; -1: none
-  int progress_fd = -1;        // inherited memfd of one ProgressPage; -1: none
-  int job_fd = -1;             // inherited memfd with the text of the job file; -1: read the file
-  std::string log_dir;         // absolute
+  int attempt = 0;       // 0 at first, one more with each restart; the store refuses other attempts
+  std::string run_id;    // the same for all ranks of one run
+  Endpoint store;        // the launcher's store; port 0 when there is none (one rank)
+  int key_fd = -1;       // inherited descriptor with the run key, read once; -1: none
+  int progress_fd = -1;  // inherited memfd of one ProgressPage; -1: none
+  int job_fd = -1;       // inherited memfd with the text of the job file; -1: read the file
+  std::string log_dir;   // absolute
+  std::string
+      stop_dir;  // absolute: a training without checkpoint.dir saves there when it is stopped; empty: nowhere
   std::string device = "cpu";  // "cpu" or "cuda:INDEX"
   std::string dump_dir;        // absolute: rank 0 writes its programs there; empty: nobody does
   std::string passes_dir;      // the same of its program after each pass

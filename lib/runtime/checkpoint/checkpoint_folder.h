@@ -46,6 +46,7 @@ class CheckpointFolder {
   // Throws Error(create), also when another run has claimed it.
   CheckpointFolder(std::string path, int keep);
 
+  const std::string& path() const { return path_; }
   std::int64_t next_number() const;  // of the next save
   // Paths, newest first, of those with such a number or a larger one.
   std::vector<std::string> list(std::int64_t least_number = 0) const;

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/requests.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <thread>
@@ -16,16 +17,20 @@ constexpr auto kLookPause = std::chrono::milliseconds(5);  // a signal ends it e
 
 // Of the process, as signals are. Lock-free, so that a handler may set them.
 std::atomic<bool> save_wanted{false};
-std::atomic<std::int64_t> stop_wanted_at{0};  // ns; 0: not
+std::array<std::atomic<std::int64_t>, 2> stop_wanted_at{};  // ns; by SIGTERM and by SIGINT; 0: not
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 void note_save(int) { save_wanted = true; }
 
-// Who stops a whole service or job step signals the launcher and each rank, and the launcher passes it on.
-void note_stop(int) {
+bool stop_is_wanted() { return stop_wanted_at[0] != 0 || stop_wanted_at[1] != 0; }
+
+// Who stops a whole service or job step signals the launcher and each rank, and the launcher passes it on. A SIGTERM after a SIGINT
+// asks for nothing new.
+void note_stop(int signal) {
   const std::int64_t now = monotonic_ns();
   std::int64_t first = 0;
-  if (stop_wanted_at.compare_exchange_strong(first, now) || now - first < kTogether) return;
+  auto& wanted_at = stop_wanted_at[signal == SIGINT ? 1 : 0];
+  if (wanted_at.compare_exchange_strong(first, now) || now - first < kTogether) return;
   die_of_sigterm();
 }
 
@@ -40,9 +45,11 @@ void handle(int signal, void (*handler)(int)) {
 
 void listen_for_save_requests() { handle(SIGUSR1, note_save); }
 
-void listen_for_stop_requests() { handle(SIGTERM, note_stop); }
+void listen_for_stop_requests() {
+  for (const int signal : {SIGTERM, SIGINT}) handle(signal, note_stop);
+}
 
-Requests take_requests() { return {save_wanted.exchange(false), stop_wanted_at != 0}; }
+Requests take_requests() { return {save_wanted.exchange(false), stop_is_wanted()}; }
 
 void die_of_sigterm() {
   handle(SIGTERM, SIG_DFL);
@@ -51,7 +58,7 @@ void die_of_sigterm() {
 
 void end_stopped_rank(std::chrono::nanoseconds patience) {
   const std::int64_t end = monotonic_ns() + patience.count();
-  while (stop_wanted_at == 0 && monotonic_ns() < end) std::this_thread::sleep_for(kLookPause);
+  while (!stop_is_wanted() && monotonic_ns() < end) std::this_thread::sleep_for(kLookPause);
   die_of_sigterm();
 }
 

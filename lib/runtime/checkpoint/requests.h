@@ -1,4 +1,4 @@
-// What signals ask of a training that keeps checkpoints: SIGUSR1 for one now, SIGTERM for a last one.
+// What signals ask of a training that keeps checkpoints: SIGUSR1 for one now, SIGTERM and SIGINT for a last one.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Requests {
 
 // For the whole process, from here on.
 void listen_for_save_requests();
-// Likewise. A SIGTERM more than a second after the first ends the process at once.
+// Likewise. A SIGTERM more than a second after the first ends the process at once, and so does a SIGINT after the first of those.
 void listen_for_stop_requests();
 
 // What came since the last call; a wish to stop stays.

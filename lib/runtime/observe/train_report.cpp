@@ -23,6 +23,14 @@ JsonValue goodput(const TrainReport& report) {
   return json;
 }
 
+// What was done, and of a training that was stopped also what was planned.
+std::string length_of(const TrainReport& report) {
+  if (!report.stopped)
+    return fmt::format("{}, {}", plural(report.epochs, "epoch"), plural(report.steps, "step"));
+  return fmt::format("{} of {} ({} of {})", report.steps, plural(report.planned_steps, "step"),
+                     report.whole_epochs, plural(report.planned_epochs, "epoch"));
+}
+
 }  // namespace
 
 std::string to_json(const TrainReport& report) {
@@ -38,11 +46,20 @@ std::string to_json(const TrainReport& report) {
                                       {"activation_bytes_saved", report.activation_bytes_saved},
                                       {"in_place_pairs", report.in_place_pairs},
                                       {"goodput", goodput(report)}});
+  json.add("classes", report.classes);
+  json.add("train_samples", report.train_samples);
+  if (report.test_samples > 0) json.add("test_samples", report.test_samples);
   if (report.loss) json.add("loss", *report.loss);
   if (report.whole_epochs < report.epochs) json.add("whole_epochs", report.whole_epochs);
   if (report.skipped_samples > 0) json.add("skipped_samples", report.skipped_samples);
   if (report.resumed_at > 0) json.add("resumed_at", report.resumed_at);
-  if (report.stopped) json.add("stopped", true);
+  if (report.stopped) {
+    json.add("stopped", true);
+    json.add("planned_epochs", report.planned_epochs);
+    json.add("planned_steps", report.planned_steps);
+  }
+  if (!report.checkpoint.empty()) json.add("checkpoint", report.checkpoint);
+  if (!report.resume.empty()) json.add("resume", report.resume);
   if (report.test_loss) json.add("test_loss", *report.test_loss);
   if (report.test_accuracy) json.add("test_accuracy", *report.test_accuracy);
   if (report.test_epochs) json.add("test_epochs", *report.test_epochs);
@@ -52,16 +69,21 @@ std::string to_json(const TrainReport& report) {
 
 std::string describe(const TrainReport& report) {
   std::string text =
-      fmt::format("trained {}{}, {} on {} in {:.1f} s: {:.1f} images/s", plural(report.epochs, "epoch"),
-                  report.stopped && report.whole_epochs < report.epochs ? " (the last one in part)" : "",
-                  plural(report.steps, "step"), plural(report.world_size, "rank"), report.train_seconds,
-                  report.images_per_second);
+      fmt::format("trained {} on {} in {:.1f} s: {:.1f} images/s", length_of(report),
+                  plural(report.world_size, "rank"), report.train_seconds, report.images_per_second);
   if (report.resumed_at > 0) text += fmt::format(", resumed at step {}", report.resumed_at);
   if (report.skipped_samples > 0)
     text += fmt::format(", {} skipped", plural(report.skipped_samples, "sample"));
   if (report.test_accuracy) text += fmt::format(", test accuracy {:.5f}", *report.test_accuracy);
   if (report.test_epochs) text += fmt::format(" after {}", plural(*report.test_epochs, "epoch"));
   return text;
+}
+
+std::string describe_data(const TrainReport& report) {
+  const std::string test =
+      report.test_samples > 0 ? fmt::format(", {} for the test", plural(report.test_samples, "image")) : "";
+  return fmt::format("data: {} of {}{}", plural(report.train_samples, "image"),
+                     plural(report.classes, "class", "es"), test);
 }
 
 std::string describe_memory(const TrainReport& report) {

@@ -10,11 +10,19 @@ namespace fleetrun::runtime {
 
 struct TrainReport {
   int world_size = 1;
-  int epochs = 0;                    // begun
-  int whole_epochs = 0;              // done
-  std::int64_t steps = 0;            // those before a checkpoint included
-  std::int64_t resumed_at = 0;       // the steps that the checkpoint had which the run went on from
-  bool stopped = false;              // on request, before its end, with a checkpoint
+  int epochs = 0;                  // begun
+  int whole_epochs = 0;            // done
+  std::int64_t steps = 0;          // those before a checkpoint included
+  std::int64_t resumed_at = 0;     // the steps that the checkpoint had which the run went on from
+  bool stopped = false;            // on request, before its end, with a checkpoint
+  int planned_epochs = 0;          // of a training that was not stopped
+  std::int64_t planned_steps = 0;  // likewise
+  std::string checkpoint;          // path of the last one; "": none
+  std::string
+      resume;       // of a stopped training: the value of checkpoint.resume that goes on; "": the present one
+  int classes = 0;  // of the model
+  int train_samples = 0;             // in data.train
+  int test_samples = 0;              // in data.test; 0: there is none
   std::int64_t skipped_samples = 0;  // different ones that could not be used, of all ranks
   std::optional<double> loss;        // the last fetched one, of rank 0; none when nothing was left to train
   std::optional<double> test_loss;   // of the last evaluation
@@ -37,9 +45,11 @@ struct TrainReport {
 std::string to_json(const TrainReport& report);
 
 // "trained 5 epochs, 1250 steps on 2 ranks in 31.2 s: 8123.4 images/s, test accuracy 0.99000"
-// "trained 5 epochs (the last one in part), 1130 steps on 2 ranks in 27.9 s: 8123.4 images/s, test accuracy 0.98000 after 4
-// epochs"
+// "trained 1130 of 1250 steps (4 of 5 epochs) on 2 ranks in 27.9 s: 8123.4 images/s, test accuracy 0.98000 after 4 epochs"
 std::string describe(const TrainReport& report);
+
+// "data: 1500 images of 10 classes, 300 for the test"
+std::string describe_data(const TrainReport& report);
 
 // "memory per rank: parameters 1.2 MiB, gradients 0.6 MiB, activations 3.4 MiB (5.1 MiB saved, 7 in-place pairs)"
 std::string describe_memory(const TrainReport& report);

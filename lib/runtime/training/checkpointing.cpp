@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <ostream>
 #include <utility>
 
@@ -20,6 +21,12 @@ using namespace std::chrono_literals;
 constexpr auto kWaitRound = 1s;  // between two signs of life
 constexpr auto kTellEvery = 10s;
 constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+constexpr int kKeepAll = std::numeric_limits<int>::max();  // no run removes what another one was stopped with
+
+Saves saves_of(const CheckpointedTraining& training) {
+  if (training.job.checkpoint.dir) return Saves::planned;
+  return training.world.env.stop_dir.empty() ? Saves::none : Saves::at_stop;
+}
 
 std::int64_t seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
@@ -35,15 +42,19 @@ Requests agree_on(Requests requests, comm::Communicator& of_host) {
 }  // namespace
 
 Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* timeline)
-    : training_(training), timeline_(timeline) {
-  const job::CheckpointSpec& wanted = training.job.checkpoint;
-  if (!wanted.dir) return;
-  listen_for_save_requests();
+    : training_(training), saves_(saves_of(training)), timeline_(timeline) {
+  if (saves_ == Saves::none) return;
   if (timeline_ != nullptr)
     snapshot_ =
         timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
-  if (training.world.env.rank != 0) return;
-  folder_ = std::make_unique<CheckpointFolder>(*wanted.dir, wanted.keep);
+  if (saves_ != Saves::planned) return;
+  listen_for_save_requests();
+  open_folder(*training.job.checkpoint.dir, training.job.checkpoint.keep);
+}
+
+void Checkpointing::open_folder(const std::string& path, int keep) {
+  if (training_.world.env.rank != 0) return;
+  folder_ = std::make_unique<CheckpointFolder>(path, keep);
   writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
 }
 
@@ -56,13 +67,14 @@ TrainingState Checkpointing::resume(int batches, int samples) {
   results_.saved_place = resumed.saved_place;
   training_.page.load_ended_ns = monotonic_ns();
   looked_at_ = resumed.state.steps;
-  if (training_.job.checkpoint.dir) listen_for_stop_requests();
+  if (saves_ != Saves::none) listen_for_stop_requests();
   return resumed.state;
 }
 
 // The last step of an epoch waits for the end of the epoch where that is kept, as the end of the training always is.
 bool Checkpointing::due(const TrainingState& state, bool last) const {
   const auto& [dir, every_epochs, every_steps, keep, resume] = training_.job.checkpoint;
+  if (saves_ != Saves::planned) return false;
   const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
   if (last || !came || state.steps == results_.saved_steps) return false;
   const bool epoch_follows =
@@ -71,13 +83,14 @@ bool Checkpointing::due(const TrainingState& state, bool last) const {
 }
 
 bool Checkpointing::after_step(const TrainingState& state, bool last) {
-  if (!training_.job.checkpoint.dir) return false;
+  if (saves_ == Saves::none) return false;
   tell_results();
   Requests mine = take_requests();
   const std::int64_t now = monotonic_ns();
   mine.save = save_requests_.is_new(mine.save, now);
   const Requests requests = agree_on(mine, *training_.world.communicator);
   if (requests.save) save_requests_.answered(mine.save, now);
+  if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
   if (requests.stop)
     keep(state);
   else if (requests.save || due(state, last))
@@ -87,15 +100,14 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
     wait_for_writer();
     tell_results();
     if (results_.last_problem)
-      throw Error(ErrorKind::io,
-                  fmt::format("stopped by SIGTERM, and the checkpoint of {} could not be written: {}",
-                              describe(state), *results_.last_problem));
+      throw Error(ErrorKind::io, fmt::format("stopped, and the checkpoint of {} could not be written: {}",
+                                             describe(state), *results_.last_problem));
   }
   return requests.stop;
 }
 
 void Checkpointing::after_epoch(const TrainingState& state, bool last) {
-  if (!training_.job.checkpoint.dir) return;
+  if (saves_ != Saves::planned) return;
   const int every = training_.job.checkpoint.every_epochs;
   if (last || (every > 0 && state.epoch % every == 0)) save(state);
   tell_results();
@@ -126,6 +138,7 @@ void Checkpointing::tell_results() {
   for (const SaveResult& result : writer_->take_results()) {
     results_.failures = result.problem ? results_.failures + 1 : 0;
     results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
+    if (!result.problem) results_.last_path = result.path;
     if (!result.problem)
       training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
                     << std::endl;
@@ -140,7 +153,7 @@ void Checkpointing::tell_results() {
 }
 
 void Checkpointing::finish() {
-  if (!training_.job.checkpoint.dir) return;
+  if (saves_ != Saves::planned) return;
   wait_for_writer_together();
   tell_results();
 }
@@ -176,7 +189,7 @@ bool Checkpointing::is_written() {
   if (waited > kLongestSave)
     throw Error(ErrorKind::io,
                 fmt::format("the checkpoint before is being written for {} s; {} takes no more",
-                            seconds(waited), *training_.job.checkpoint.dir));
+                            seconds(waited), folder_->path()));
   if (now - wait_.told_ns < std::chrono::nanoseconds(kTellEvery).count()) return false;
   wait_.told_ns = now;
   training_.out << fmt::format("waiting for the disk: a checkpoint is being written for {} s",

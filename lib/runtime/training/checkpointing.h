@@ -23,6 +23,14 @@ struct SaveResults {
   std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
   int failures = 0;               // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
+  std::string last_path;  // of the last complete checkpoint of this attempt, on rank 0; "": none
+};
+
+// Which checkpoints a training saves.
+enum class Saves {
+  none,
+  at_stop,  // into the folder that the launcher named, because the job has no checkpoint.dir
+  planned   // into checkpoint.dir, also at a stop
 };
 
 // How long the training has waited for checkpoints.
@@ -34,7 +42,8 @@ struct SaveWait {
 
 class Checkpointing {
  public:
-  // Without checkpoint.dir it saves nothing, and signals have their default effect.
+  // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves
+  // nothing, and signals have their default effect.
   // `timeline`: gets a span per snapshot and save; null: no trace is wanted.
   // Throws Error(create) when the folder cannot be used.
   explicit Checkpointing(const CheckpointedTraining& training, Timeline* timeline = nullptr);
@@ -58,6 +67,11 @@ class Checkpointing {
   // Why the last save failed; none: it did not fail.
   const std::optional<std::string>& last_problem() const { return results_.last_problem; }
 
+  // Of the last complete checkpoint, on rank 0; "": none.
+  const std::string& last_path() const { return results_.last_path; }
+  // The value of checkpoint.resume with which the same command goes on from the last checkpoint.
+  std::string resume_value() const { return saves_ == Saves::planned ? "auto" : results_.last_path; }
+
   std::int64_t waited_ns() const { return wait_.total_ns; }  // time that the training waited for checkpoints
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
   // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
@@ -65,6 +79,7 @@ class Checkpointing {
 
  private:
   bool due(const TrainingState& state, bool last) const;
+  void open_folder(const std::string& path, int keep);
   void save(const TrainingState& state);
   void keep(const TrainingState& state);
   std::int64_t begin_to_wait();
@@ -74,7 +89,8 @@ class Checkpointing {
   void tell_results();
 
   const CheckpointedTraining training_;
-  std::unique_ptr<CheckpointFolder> folder_;  // of rank 0
+  const Saves saves_;
+  std::unique_ptr<CheckpointFolder> folder_;  // of rank 0; with Saves::at_stop only once it is needed
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder
   int batches_ = 0;                           // of an epoch
   SaveRequests save_requests_;

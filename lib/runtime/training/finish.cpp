@@ -69,12 +69,21 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
                         .steps = progress.state.steps,
                         .resumed_at = progress.first_step,
                         .stopped = progress.stopped,
+                        .planned_epochs = progress.total_epochs,
+                        .planned_steps = progress.total_steps,
+                        .checkpoint = run.checkpoints.last_path(),
+                        .classes = run.trainer.classes(),
+                        .train_samples = run.data.train->size(),
+                        .test_samples = run.data.test ? run.data.test->size() : 0,
                         .skipped_samples = skipped,
                         .train_seconds = progress.train_seconds,
                         .images_per_second = progress.train_seconds > 0 ? images / progress.train_seconds : 0,
                         .unsaved = run.checkpoints.last_problem().value_or(""),
                         .time = time,
                         .timed_ranks = progress.stopped ? 1 : ranks};
+  if (const std::string resume = run.checkpoints.resume_value();
+      progress.stopped && resume != run.job.checkpoint.resume)
+    report.resume = resume;
   if (steps > 0) report.loss = run.scores.train.loss;
   if (run.scores.test) report_test(*run.scores.test, report);
   report_memory(run.trainer, report);

@@ -72,8 +72,10 @@ std::string keep_earlier_weights(const job::OutputSpec& output) {
   if (!problem_with(kept).empty()) kept = free_weights_path(output);
   const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
   copy_or_link(path, temporary);
-  if (::rename(temporary.c_str(), kept.c_str()) != 0)
-    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(errno)));
+  const int problem = ::rename(temporary.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  ::unlink(temporary.c_str());  // it stays if both names have one file
+  if (problem != 0)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(problem)));
   return kept;
 }
 

@@ -27,6 +27,7 @@ struct Progress {
   TrainingState state;
   std::int64_t first_step = 0;  // first step of this process
   std::int64_t total_steps = 0;
+  int total_epochs = 0;  // that total_steps take; the last one may be shorter
   int steps_per_epoch = 0;
   double train_seconds = 0;  // seconds of this process in training epochs, without evaluations
   bool stopped = false;      // by SIGTERM, with a checkpoint
@@ -73,6 +74,7 @@ struct Run {
   comm::World& world;
   ProgressPage& page;
   std::ostream& out;
+  const DataSets& data;
   Trainer& trainer;
   Loaders& loaders;
   Checkpointing& checkpoints;

@@ -20,7 +20,8 @@ int planned_epochs(const Progress& progress) {
 }
 
 void begin(Run& run) {
-  run.page.epochs = static_cast<std::uint32_t>(planned_epochs(run.progress));
+  run.progress.total_epochs = planned_epochs(run.progress);
+  run.page.epochs = static_cast<std::uint32_t>(run.progress.total_epochs);
   run.page.steps = static_cast<std::uint64_t>(run.progress.total_steps);
   run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
   run.observers.time.begin(run.world.env.attempt, run.checkpoints.saved_place(), monotonic_ns());

@@ -24,20 +24,40 @@ TEST_CASE("a training that came to its end") {
   CHECK(json["epochs"] == 5);
   CHECK_FALSE(json.contains("whole_epochs"));
   CHECK_FALSE(json.contains("test_epochs"));
+  CHECK_FALSE(json.contains("planned_steps"));
+  CHECK_FALSE(json.contains("resume"));
 }
 
 TEST_CASE("a training that was stopped: an epoch in part, and the score of an earlier one") {
   TrainReport report = example();
   report.stopped = true;
   report.whole_epochs = 4;
+  report.planned_epochs = 30;
+  report.planned_steps = 9000;
   report.test_epochs = 3;
+  report.checkpoint = "/log/checkpoint/000001-step-1250";
+  report.resume = report.checkpoint;
   CHECK(describe(report) ==
-        "trained 5 epochs (the last one in part), 1250 steps on 2 ranks in 31.2 s: 8123.4 images/s, "
+        "trained 1250 of 9000 steps (4 of 30 epochs) on 2 ranks in 31.2 s: 8123.4 images/s, "
         "test accuracy 0.99000 after 3 epochs");
   const auto json = nlohmann::json::parse(to_json(report));
   CHECK(json["epochs"] == 5);
   CHECK(json["whole_epochs"] == 4);
   CHECK(json["test_epochs"] == 3);
+  CHECK(json["planned_epochs"] == 30);
+  CHECK(json["planned_steps"] == 9000);
+  CHECK(json["checkpoint"] == report.checkpoint);
+  CHECK(json["resume"] == report.checkpoint);
+}
+
+TEST_CASE("the summary says on which data") {
+  TrainReport report = example();
+  report.classes = 10;
+  report.train_samples = 1500;
+  CHECK(describe_data(report) == "data: 1500 images of 10 classes");
+  report.classes = 1;
+  report.test_samples = 300;
+  CHECK(describe_data(report) == "data: 1500 images of 1 class, 300 images for the test");
 }
 
 }  // namespace
