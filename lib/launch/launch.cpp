@@ -1,5 +1,7 @@
 #include "launch/launch.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -159,12 +161,16 @@ int run_under_guard(const RunPlan& plan, OtherNodes* others = nullptr) {
   return code;
 }
 
+bool starts_others(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  return allocation && allocation->start_by != StartBy::none && !options.given_key;
+}
+
 // The key of this run needs no file, because it goes to the other nodes with the order to start.
 // Null: another fleetrun has started this one, or something else starts all nodes.
 std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, const Environment& environment,
                                          const std::optional<Allocation>& allocation,
                                          const std::vector<std::string>& words) {
-  if (!allocation || allocation->start_by == StartBy::none || options.given_key) return nullptr;
+  if (!starts_others(options, allocation)) return nullptr;
   const bool chosen = !options.key_file.value.empty() || options.insecure.value;
   options.given_key = chosen ? find_node_key(options, environment).key : make_run_key();
   return std::make_unique<OtherNodes>(plan_start(options, *allocation, words, environment));
@@ -311,6 +317,10 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   plan.quiet = !options.tune.value.empty();
   plan.members = members;
   plan.saves_when_stopped = !job || job->spec.checkpoint.dir.has_value();
+  if (job && !plan.quiet)
+    plan.stop = plan_stop(job->spec.checkpoint, {::isatty(STDERR_FILENO) == 1, !members});
+  if (!members || starts_others(options, allocation))
+    set_command(program_invocation_name, words, options.arguments.size(), plan.stop);
   if (members) plan.terms = find_terms(options, cluster, job);
   if (!options.dry_run.value.empty()) {
     for (const std::string& note : options.notes) log_line("fleetrun", note);

@@ -45,6 +45,7 @@ void write_embedded(const PlanRequest& request, int rank, int local_rank, Worker
                       .progress_fd = -1,
                       .job_fd = embedded.job_fd,
                       .log_dir = request.absolute_log_dir,
+                      .stop_dir = embedded.stop_dir,
                       .device = describe_device(cluster, local_rank),
                       .dump_dir = embedded.dump_dir,
                       .passes_dir = embedded.passes_dir,

@@ -34,9 +34,10 @@ struct EmbeddedPlan {
   std::optional<int> threads;                          // "train.threads"
   Endpoint store;                                      // port 0: none
   int key_fd = -1;
-  int job_fd = -1;                // the text of the job file; -1: there is none
-  std::string dump_dir;           // absolute; empty: write no programs
-  std::string passes_dir;         // for the program after each pass; likewise
+  int job_fd = -1;         // the text of the job file; -1: there is none
+  std::string stop_dir;    // absolute: where a stop saves a checkpoint; empty: nowhere, or as the job says
+  std::string dump_dir;    // absolute; empty: write no programs
+  std::string passes_dir;  // for the program after each pass; likewise
   std::vector<int> progress_fds;  // one per local rank
 };
 

@@ -144,12 +144,6 @@ std::optional<int> first_failed_rank(const ExitReport& report) {
   return verdict.rank ? std::optional(verdict.number_of(*verdict.rank)) : std::nullopt;
 }
 
-std::optional<int> stop_signal(const ExitReport& report) {
-  if (report.whole) return report.whole->stop_signal;
-  const Verdict& verdict = report.verdict;
-  return verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt;
-}
-
 std::string describe_origin(const std::string& origin) {
   return origin.empty() ? ", not by fleetrun" : ", which " + origin;
 }
@@ -171,6 +165,12 @@ std::string roll_call_of_all_nodes(const ExitReport& report) {
 }
 
 }  // namespace
+
+std::optional<int> stop_signal(const ExitReport& report) {
+  if (report.whole) return report.whole->stop_signal;
+  const Verdict& verdict = report.verdict;
+  return verdict.cause == Cause::stopped ? std::optional(verdict.signal) : std::nullopt;
+}
 
 JsonValue ranks_json(const ExitReport& report) {
   JsonValue json = JsonValue::list({});
@@ -264,7 +264,7 @@ std::string describe(const ExitReport& report) {
         fmt::format("fleetrun: gave up after {} attempts: restarting does not help\n", verdict.attempt + 1);
   for (const std::string& process : report.survivors)
     text += fmt::format("fleetrun: still there after SIGKILL: {}\n", process);
-  return text;
+  return text + report.going_on;
 }
 
 std::string report_json(const ExitReport& report) {

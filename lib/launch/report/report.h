@@ -85,6 +85,7 @@ struct ExitReport {
   std::vector<AttemptRecord> attempts;      // before the one that the rest describes
   std::optional<std::string> error;         // why fleetrun itself could not go on; then there is no verdict
   std::string train;                        // text of log/train.json, "" when there is none
+  std::string going_on;  // lines for the user after a stop: the command that goes on; "": none
   Moment started, ended;
   std::optional<WholeRun> whole;  // none: this node is alone
 };
@@ -106,6 +107,9 @@ JsonValue stragglers_json(const ExitReport& report);
 
 // What is known of the first failure here, as members of report.json: last_lines, exception, evidence.
 JsonValue evidence_json(const ExitReport& report);
+
+// The signal that stopped the run; none: it ended otherwise.
+std::optional<int> stop_signal(const ExitReport& report);
 
 std::string report_json(const ExitReport& report);
 

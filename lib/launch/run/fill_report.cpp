@@ -182,8 +182,9 @@ void fill_stand_stills(const std::vector<StandStill>& stand_stills, ExitReport& 
   }
 }
 
-void end_report(const LogFolder& logs, ExitReport& report) {
+void end_report(const LogFolder& logs, const StopPlan& stop, ExitReport& report) {
   report.train = logs.read_train_report();
+  report.going_on = describe_going_on(stop, stop_signal(report).has_value(), report.train);
   report.ended = Moment::now();
 }
 

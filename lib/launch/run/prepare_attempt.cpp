@@ -6,7 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "launch/host/limits.h"
+#include "launch/logs/log_names.h"
 #include "launch/plan/backup_environment.h"
 
 namespace fleetrun::launch {
@@ -15,8 +18,10 @@ namespace {
 EmbeddedPlan plan_embedded(const RunPlan& plan, const RuntimeSupport& support) {
   EmbeddedPlan embedded = support.plan(*plan.embedded);
   const auto absolute = [](const std::string& folder) {
-    return folder.empty() ? folder : std::filesystem::absolute(folder).string();
+    return folder.empty() ? folder : std::filesystem::absolute(folder).lexically_normal().string();
   };
+  if (plan.stop.saves_in_logs)
+    embedded.stop_dir = absolute(fmt::format("{}/{}", plan.options.log_dir.value, kStopFolder));
   embedded.dump_dir = absolute(plan.options.dump_program.value);
   embedded.passes_dir = absolute(plan.options.dump_passes.value);
   return embedded;

@@ -34,10 +34,14 @@ void RunDisplay::begin_run(const std::vector<WorkerSpec>& workers) {
   if (plan.quiet) return;
   for (const std::string& warning : plan.warnings) console.warn(warning);
   if (!logs.warning().empty()) console.warn(logs.warning());
+  if (!logs.previous().empty() && plan.cluster.node_rank == 0)
+    console.say(fmt::format("the logs of the run before are in {}/", logs.previous()));
   for (const std::string& note : plan.options.notes) console.say(note);
   announce_start(plan.options, plan.cluster, workers, console);
   if (plan.embedded)
     for (const std::string& note : plan.embedded->notes) console.say(note);
+  if (const std::string line = warn_of_stop(plan.stop); !line.empty() && plan.cluster.node_rank == 0)
+    console.say(line);
 }
 
 void RunDisplay::begin_attempt(int attempt, const std::string& host) {
@@ -57,10 +61,12 @@ void RunDisplay::show(const Event& event) {
 bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
   const bool all_shown = attempt_logs_.finish(patience);
   if (all_shown) remote_console_.finish(patience);
-  if (is_archived(report.verdict.attempt, report))  // what its ranks did was shown before the pause
+  if (is_archived(report.verdict.attempt, report)) {  // what its ranks did was shown before the pause
     sources_.console.say(describe_cause(report.verdict, report.command));
-  else
+    sources_.console.show(report.going_on);
+  } else {
     sources_.console.show(describe(report));
+  }
   return all_shown;
 }
 

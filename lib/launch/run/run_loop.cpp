@@ -306,7 +306,7 @@ void RunLoop::end() {
   else if (!report_.whole)  // over several nodes the attempt is in the report by now
     report_attempt();
   if (shared_) fill_stand_stills(world_.nodes->stand_stills(), report_);
-  end_report(logs_, report_);
+  end_report(logs_, plan_.stop, report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   display_.end_run(report_, patience());

@@ -12,6 +12,7 @@
 #include "launch/plan/embedded_runtime.h"
 #include "launch/plan/membership.h"
 #include "launch/plan/program.h"
+#include "launch/plan/stop_plan.h"
 
 namespace fleetrun::launch {
 
@@ -27,6 +28,7 @@ struct RunPlan {
   std::optional<Membership> members = std::nullopt;  // none: this node is alone
   Terms terms = {};                                  // what must be equal on the other nodes
   bool saves_when_stopped = true;                    // SIGTERM loses no work of the ranks, as far as we know
+  StopPlan stop = {};
   std::string order_file = {};  // with the key, which the nodes that we start read before they join; "": none
   int starter_news = -1;  // tells of problems of the other nodes that we start; -1: somebody else starts them
 };

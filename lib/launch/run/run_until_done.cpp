@@ -34,7 +34,8 @@ LogPlan plan_logs(const RunPlan& plan, const std::string& run_id) {
           .pid = ::getppid(),  // the front process, as in `fleetrun ps`
           .ranks = plan.cluster.local_size(),
           .has_train_report = plan.embedded.has_value(),
-          .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options)};
+          .may_start_again = most_restarts(plan.options) > 0 || is_elastic(plan.options),
+          .keeps_previous = true};
 }
 
 // The other nodes wait for this one.
@@ -133,6 +134,7 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
                                plan.members,
                                plan.terms,
                                plan.saves_when_stopped,
+                               plan.stop,
                                plan.order_file,
                                plan.starter_news};
   RunLoop run = make_or_leave(nodes, [&] {
