@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/error/library_error.h"
+#include "base/system/colours.h"
 #include "base/system/environment.h"
 #include "base/system/standard_descriptors.h"
 #include "base/system/standard_output.h"
@@ -74,18 +75,20 @@ int run(launch::CalledAs called_as, const Words& arguments, const launch::Agent*
   }
 }
 
+int report(const Error& error) {
+  std::fputs(problem_for_stderr(error.describe("fleetrun")).c_str(), stderr);
+  return error.exit_code();
+}
+
 // What `work` returns, or the exit code of the error that it throws, which is printed.
 template <typename Work>
 int code_of(const Work& work) {
   try {
     return work();
   } catch (const Error& error) {
-    std::fputs(error.describe("fleetrun").c_str(), stderr);
-    return error.exit_code();
+    return report(error);
   } catch (const std::exception& thrown) {
-    const Error error = error_of_library(thrown);
-    std::fputs(error.describe("fleetrun").c_str(), stderr);
-    return error.exit_code();
+    return report(error_of_library(thrown));
   }
 }
 

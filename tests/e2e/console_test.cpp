@@ -10,7 +10,9 @@ namespace {
 // After the banner, sorted: the order between ranks is a matter of chance.
 Words shown_lines(const std::string& out) {
   Words lines;
-  std::istringstream text(out.substr(out.find("CPU mode\n") + 9));
+  const std::string end = "CPU mode\n";  // of the banner
+  const auto banner = out.find(end);
+  std::istringstream text(banner == std::string::npos ? out : out.substr(banner + end.size()));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   std::sort(lines.begin(), lines.end());
   return lines;
@@ -27,6 +29,24 @@ TEST_CASE("chosen ranks are shown, told apart by their numbers") {
                         .run({"--nproc_per_node=3", "--console=0-1", "--log_prefix={local_rank}/{attempt}: "},
                              {"print", "x"})
                         .out) == Words{"0/0: x", "1/0: x"});
+}
+
+TEST_CASE("the banner follows --banner, and without it --console and --log_level") {
+  const Launch launch;
+  const auto run = [&](Words flags) {
+    flags.insert(flags.end(), {"--nproc_per_node=2", "--device=cpu"});
+    return launch.run(flags, {"print", "x"});
+  };
+  CHECK(contains(run({}).out, "Configuration Arguments"));
+  for (const Words& flags : {Words{"--console=none"}, Words{"--log_level=WARNING"}, Words{"--banner=none"}}) {
+    const ChildResult result = run(flags);
+    CHECK_FALSE(contains(result.out + result.err, "mode"));
+    CHECK_FALSE(contains(result.out + result.err, "Distributed Envs"));
+  }
+  CHECK(contains(run({"--console=none", "--banner=paddle"}).out, "Configuration Arguments"));
+  const ChildResult brief = run({"--banner=short"});
+  CHECK(brief.out == "x\n");
+  CHECK(contains(brief.err, "fleetrun: 2 ranks of " FAKE_WORKER " on the CPU, logs in log/\n"));
 }
 
 TEST_CASE("a rank that the run does not have cannot be shown") {

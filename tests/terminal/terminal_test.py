@@ -14,7 +14,7 @@ from screen import PROMPT, Screen
 
 CTRL_C, CTRL_Z = "\x03", "\x1a"
 ERASE = "\x1b[K"
-DRAWN = r"(?:training|waiting for data)  epoch 0/\d+  step \d+/\d+  loss"
+DRAWN = r"(?:training|waiting for data)  epoch 0(?: of 0-\d+)?  step \d+/\d+  loss"
 BINARIES = ""
 
 
@@ -159,6 +159,37 @@ class Kinds(TerminalTest):
             self.end(screen)
             self.assertIn("fleetrun: warning: --env RANK has no effect", screen.raw)
             self.assertEqual("\x1b[31mfleetrun: warning:" in screen.raw, red)
+
+    def check_colours(self, environment, coloured):
+        """Of a rank prefix, a cause and a hint."""
+        screen = self.screen(environment)
+        screen.run("fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; exit 3' | cat" if environment.get("CLICOLOR_FORCE")
+                   else "fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; exit 3'")
+        screen.run("fleetrun --log_dir=/dev/null sh -c true")
+        for text in (r"\x1b\[33m\[1\] \x1b\[0msays 1", r"\x1b\[31mfleetrun: rank \d exited with code 3", r"\x1b\[36m  hint: "):
+            self.assertEqual(bool(re.search(text, screen.raw)), coloured, (environment, text, screen.raw))
+
+    def test_prefixes_causes_and_hints_have_colours_where_the_user_wants_them(self):
+        self.check_colours({}, True)
+        self.check_colours({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, True)
+        for environment in ({"NO_COLOR": "1"}, {"CLICOLOR": "0"}, {"TERM": "dumb"}):
+            self.check_colours(environment, False)
+
+    def test_a_progress_bar_of_a_script_is_one_line(self):
+        self.write("bar.sh", "for i in 1 2 3 4 5 6 7 8; do printf '\\r%d0%%|####|' $i; sleep 0.3; done; echo; echo end\n")
+        for ranks, start in ((1, ""), (2, "[0] ")):
+            screen = self.screen()
+            screen.run(f"fleetrun --nproc_per_node={ranks} --console=0 --log_prefix='{start}' sh bar.sh")
+            self.assertEqual([line for line in screen.lines() if "%|" in line], [start + "80%|####|"])
+            self.assertRegex(screen.raw, re.escape(ERASE) + r"(\x1b\[\d+m)?" + re.escape(start) + r"(\x1b\[0m)?[34]0%\|####\|")
+
+    def test_the_banner_fits_a_narrow_terminal(self):
+        screen = self.screen(columns=60)
+        screen.run("fleetrun --device cpu --nproc_per_node=4 sh -c true")
+        table = [line for line in screen.lines() if line.startswith(("|", "+"))]
+        self.assertEqual(len(table), 8, screen.lines())
+        for line in table:
+            self.assertRegex(line, r"^([|+]).*\1$")
 
     def test_nothing_else_has_a_colour(self):
         for environment in ({}, {"NO_COLOR": "1"}):

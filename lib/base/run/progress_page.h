@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 
@@ -41,11 +42,11 @@ struct ProgressPage {
   std::atomic<std::uint64_t> magic{kMagic};
   std::atomic<Phase> phase{Phase::starting};
   std::atomic<std::uint32_t> epoch{0};
-  std::atomic<std::uint32_t> epochs{0};  // 0: not known
-  std::atomic<std::uint64_t> step{0};    // steps done, over all epochs
-  std::atomic<std::uint64_t> steps{0};   // steps of the whole run; 0: not known
-  std::atomic<double> loss{0};
-  std::atomic<double> images_per_second{0};   // of this rank
+  std::atomic<std::uint32_t> epochs{0};                                // 0: not known
+  std::atomic<std::uint64_t> step{0};                                  // steps done, over all epochs
+  std::atomic<std::uint64_t> steps{0};                                 // steps of the whole run; 0: not known
+  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};  // NaN: none yet
+  std::atomic<double> images_per_second{0};                            // of this rank
   std::atomic<std::int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last sign of life
 
   std::atomic<double> communication_share{0};  // of the last step: time in which the rank only communicated

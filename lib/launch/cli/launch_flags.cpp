@@ -292,6 +292,15 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
               .help = "Least severe level that fleetrun logs: DEBUG, INFO, WARNING, ERROR or CRITICAL",
               .variable = "PADDLE_LOG_LEVEL",
               .of_node = true}),
+      choice(
+          options.banner,
+          Names<Banner>{{"paddle", Banner::paddle}, {"short", Banner::brief}, {"none", Banner::none}},
+          {.names = {"--banner"},
+           .argument = "KIND",
+           .help =
+               "What to print before the ranks start: paddle (PaddlePaddle's tables), short (one line) or none. By default paddle, and "
+               "none with --console=none or a --log_level above INFO",
+           .of_node = true}),
       value(
           options.dump_program, as_text,
           {.names = {"--dump_program"},

@@ -24,6 +24,7 @@ enum class CalledAs { fleetrun, torchrun };
 
 enum class Binding { none, cores };
 enum class UseCgroup { automatic, none };
+enum class Banner { paddle, brief, none };
 enum class LogLevel { debug, info, warning, error, critical };
 
 // --debug_rank 3='gdb --args': the words that stand in front of the program of one rank.
@@ -82,6 +83,7 @@ struct LaunchOptions {
   Setting<StreamMap> tee;        // streams that it shows with tee_prefix
   Setting<TeePrefix> tee_prefix;
   Setting<LogLevel> log_level{LogLevel::info};
+  Setting<Banner> banner{Banner::paddle};
   Setting<std::string> dump_program;  // "": off
   Setting<std::string> dump_passes;   // "": off
   Setting<std::string> tune;  // a text of write_tune_request(), from fleetrun tune; "": the ranks train

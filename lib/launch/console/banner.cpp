@@ -1,5 +1,6 @@
 #include "launch/console/banner.h"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 
@@ -9,24 +10,45 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kNameWidth = 40;  // right-aligned
 constexpr std::size_t kGap = 2;
-constexpr std::size_t kValueWidth = 45;  // centred
-constexpr std::size_t kTableWidth = kNameWidth + kGap + kValueWidth;
+constexpr std::size_t kBorders = 2;
+constexpr std::size_t kLongestName = 24;      // characters
+constexpr std::size_t kLeastValueWidth = 12;  // that an endpoint's port and the end of its host fit into
+
+struct TableWidths {
+  std::size_t indent = 4;
+  std::size_t name = 40;   // right-aligned
+  std::size_t value = 45;  // centred
+
+  std::size_t all() const { return indent + kBorders + name + kGap + value; }
+};
+static_assert(TableWidths().indent + kBorders + 40 + kGap + 45 == kTableColumns);
 
 // In the order of the published tables.
 constexpr std::array kTableNames = {"PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINERS_NUM",
                                     "PADDLE_TRAINER_ENDPOINTS", "FLAGS_selected_gpus", "PADDLE_TRAINER_ID"};
 
 // The last characters of a value that does not fit.
-std::string shortened(const std::string& value) {
+std::string shortened(const std::string& value, std::size_t width) {
   constexpr std::string_view kDots = "... ";
-  if (value.size() < kValueWidth) return value;
-  return fmt::format("{}{}", kDots, value.substr(value.size() - (kValueWidth - kDots.size())));
+  if (value.size() < width) return value;
+  return fmt::format("{}{}", kDots, value.substr(value.size() - (width - kDots.size())));
 }
 
-std::string table_row(const std::string& name, const std::string& value) {
-  return fmt::format("    |{:>{}}{:{}}{:^{}}|\n", name, kNameWidth, "", kGap, shortened(value), kValueWidth);
+std::string table_row(const std::string& name, const std::string& value, const TableWidths& widths) {
+  return fmt::format("{:{}}|{:>{}}{:{}}{:^{}}|\n", "", widths.indent, name, widths.name, "", kGap,
+                     shortened(value, widths.value), widths.value);
+}
+
+std::string table_line(char kind, const TableWidths& widths) {
+  return fmt::format("{:{}}+{}+\n", "", widths.indent, std::string(widths.name + kGap + widths.value, kind));
+}
+
+std::string environment_list(const Environment& worker) {
+  std::string text;
+  for (const char* name : kTableNames)
+    if (const auto value = worker.get(name)) text += fmt::format("{}: {}\n", name, *value);
+  return text;
 }
 
 // As Python's repr() of a str: single quotes unless only double ones avoid a backslash.
@@ -83,13 +105,18 @@ std::string configuration_banner(const LaunchOptions& options) {
   return text + std::string(48, '-') + "\n";
 }
 
-std::string environment_table(const Environment& worker) {
-  const std::string border = fmt::format("    +{:=<{}}+\n", "", kTableWidth);
-  std::string text = border + table_row("Distributed Envs", "Value");
-  text += fmt::format("    +{:-<{}}+\n", "", kTableWidth);
+std::string environment_table(const Environment& worker, std::size_t columns) {
+  TableWidths widths;
+  if (columns < widths.all()) {
+    const std::size_t rest = kBorders + kLongestName + kGap;
+    if (columns < rest + kLeastValueWidth) return environment_list(worker);
+    widths = {.indent = 0, .name = kLongestName, .value = std::min(widths.value, columns - rest)};
+  }
+  std::string text =
+      table_line('=', widths) + table_row("Distributed Envs", "Value", widths) + table_line('-', widths);
   for (const char* name : kTableNames)
-    if (const auto value = worker.get(name)) text += table_row(name, *value);
-  return text + border;
+    if (const auto value = worker.get(name)) text += table_row(name, *value, widths);
+  return text + table_line('=', widths);
 }
 
 std::string log_text(std::string_view level, std::chrono::system_clock::time_point time,

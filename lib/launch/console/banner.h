@@ -1,6 +1,7 @@
 // The texts that PaddlePaddle's launcher prints before the workers start, byte for byte.
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,11 @@ namespace fleetrun::launch {
 // Thirteen arguments, sorted by name, values as Python's str() has them.
 std::string configuration_banner(const LaunchOptions& options);
 
-// The "Distributed Envs" table of the first worker.
-std::string environment_table(const Environment& worker);
+constexpr std::size_t kTableColumns = 93;  // of the published table
+
+// The "Distributed Envs" table of the first worker. On a terminal with fewer columns it is narrower; on one that is too narrow for that it is
+// a list of "NAME: value".
+std::string environment_table(const Environment& worker, std::size_t columns = kTableColumns);
 
 // "INFO 2021-01-19 14:50:52,903 fleetrun] <message>\n", local time.
 std::string log_text(std::string_view level, std::chrono::system_clock::time_point time,

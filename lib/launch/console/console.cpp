@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/colours.h"
 #include "base/system/environment.h"
 #include "base/text/printable.h"
 #include "launch/cli/flag_values.h"
@@ -15,7 +16,11 @@
 namespace fleetrun::launch {
 
 Console::Console(EventLoop& loop, LogLevel least_level)
-    : out(loop, STDOUT_FILENO), err(loop, STDERR_FILENO), least(least_level) {}
+    : out(loop, STDOUT_FILENO),
+      err(loop, STDERR_FILENO),
+      out_has_colours(wants_colours(Environment::of_this_process(), out.is_terminal())),
+      err_has_colours(wants_colours(Environment::of_this_process(), err.is_terminal())),
+      least(least_level) {}
 
 void Console::log(LogLevel level, std::string_view message) {
   if (level >= least) show(log_text(show_value(level), std::chrono::system_clock::now(), message));
@@ -23,16 +28,16 @@ void Console::log(LogLevel level, std::string_view message) {
 
 void Console::say(std::string_view message) { show(fmt::format("fleetrun: {}\n", message)); }
 
-// https://no-color.org
 void Console::warn(std::string_view message) {
-  const Environment environment = Environment::of_this_process();
-  const bool red = err.is_terminal() && environment.get_or("NO_COLOR", "").empty() &&
-                   environment.get_or("TERM", "dumb") != "dumb";
-  const std::string line = printable_lines(fmt::format("fleetrun: warning: {}", message));
-  err.write(red ? "\x1b[31m" + line + "\x1b[0m\n" : line + "\n");
+  show_problem(fmt::format("fleetrun: warning: {}\n", message));
 }
 
 void Console::show(std::string_view lines) { err.write(printable_lines(lines)); }
+
+void Console::show_problem(std::string_view lines) {
+  const std::string text = printable_lines(lines);
+  err.write(err_has_colours ? colour_problem(text) : text);
+}
 
 void Console::hold() {
   out.hold();

@@ -15,11 +15,13 @@ struct Console {
   void say(std::string_view message);                  // "fleetrun: <message>"
   void warn(std::string_view message);                 // "fleetrun: warning: <message>", in red on a terminal
   void show(std::string_view lines);                   // with their ends; each text of ours goes through here
+  void show_problem(std::string_view lines);           // the same; the first line is red on a terminal
 
   void hold();  // the shell has the terminal now
   void release();
 
   OutputStream out, err;
+  const bool out_has_colours, err_has_colours;
   LogLevel least;
 };
 

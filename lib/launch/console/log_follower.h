@@ -18,8 +18,9 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  void start_at(std::int64_t place);             // in bytes; before anything else
-  void look();                                   // there may be more
+  void start_at(std::int64_t place);               // in bytes; before anything else
+  void look();                                     // there may be more
+  std::string bar() const { return text_.bar(); }  // see LogText
   ino_t inode() const { return file_.inode(); }  // of the file that it reads, whatever that is called by now
 
   // Everything in front of this place, in bytes of the file. False: the reader of the stream did not take all of it.

@@ -93,7 +93,10 @@ std::string LogText::take(std::string_view bytes, TimePoint now) {
       text = show(std::exchange(unfinished_, "").append(whole));
     unfinished_ = bytes.substr(last_end + 1);
   }
-  show_progress(now, text);
+  if (keeps_bar_)
+    forget_old_states();
+  else
+    show_progress(now, text);
   if (unfinished_.size() > (wanted_ ? kLongestSearched : kLongestUnfinished)) text += show_part();
   return text;
 }
@@ -107,6 +110,22 @@ void LogText::show_progress(TimePoint now, std::string& text) {
   shown_progress_ = now;
   text += show(state + "\n");
   unfinished_.erase(0, rewritten + 1);
+}
+
+// The last state may be incomplete, so the one before stays, too.
+void LogText::forget_old_states() {
+  std::size_t end = unfinished_.rfind('\r');
+  if (end == std::string::npos) return;
+  while (end > 0 && unfinished_[end - 1] == '\r') --end;
+  const std::size_t before = end == 0 ? std::string::npos : unfinished_.rfind('\r', end - 1);
+  if (before != std::string::npos) unfinished_.erase(0, before + 1);
+}
+
+std::string LogText::bar() const {
+  const auto rewritten = unfinished_.rfind('\r');
+  if (!keeps_bar_ || rewritten == std::string::npos) return "";
+  const std::string state = clean_line(unfinished_);
+  return state.empty() || !prefix_ ? state : prefix_() + state;
 }
 
 std::string LogText::show_part() {

@@ -18,6 +18,11 @@ class LogText {
   explicit LogText(std::function<std::string()> prefix = {},
                    std::function<bool(const std::string& line)> wanted = {});
 
+  // From now on take() returns nothing of a progress bar before its line ends: bar() has its present state, with the prefix; "" when the log
+  // does not end with a bar.
+  void keep_bar() { keeps_bar_ = true; }
+  std::string bar() const;
+
   std::string take(std::string_view bytes, TimePoint now);  // what can be shown by now
   std::string end_line();  // what was written of a line that gets no other end
   std::string finish();    // the rest: a line without an end gets one if it has a prefix
@@ -25,6 +30,7 @@ class LogText {
  private:
   std::string show(std::string_view lines) const;
   void show_progress(TimePoint now, std::string& text);
+  void forget_old_states();
   std::string show_part();
 
   std::function<std::string()> prefix_;
@@ -32,6 +38,7 @@ class LogText {
   std::string unfinished_;  // the start of a line whose end was not written yet
   bool broken_ = false;     // what came last was a part of a line, and we ended it
   TimePoint shown_progress_{};
+  bool keeps_bar_ = false;
 };
 
 // A line as LogText shows it, without its end.

@@ -1,5 +1,7 @@
 #include "launch/run/announcements.h"
 
+#include <unistd.h>
+
 #include <csignal>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include "base/text/plural.h"
 #include "base/text/printable.h"
 #include "launch/console/banner.h"
+#include "launch/console/terminal.h"
 #include "launch/host/core_binding.h"
 #include "launch/logs/log_names.h"
 #include "launch/plan/membership.h"
@@ -17,6 +20,25 @@
 namespace fleetrun::launch {
 
 namespace {
+
+// --banner wins over what other flags imply.
+Banner banner_of(const LaunchOptions& options) {
+  if (options.banner.origin != Origin::fallback) return options.banner.value;
+  const RankSet& console = options.console.value;
+  const bool shows_ranks = console.all || !console.ranges.empty();
+  const bool logs = options.log_level.value <= LogLevel::info;
+  return options.called_as == CalledAs::fleetrun && shows_ranks && logs ? Banner::paddle : Banner::none;
+}
+
+void announce_briefly(const LaunchOptions& options, const ClusterSpec& cluster, Console& console) {
+  console.say(fmt::format("{} of {} on {}, logs in {}/", plural(cluster.local_size(), "rank"),
+                          options.program, cluster.device == DeviceKind::cuda ? "GPUs" : "the CPU",
+                          options.log_dir.value));
+}
+
+std::size_t width_of(const Console& console) {
+  return console.out.is_terminal() ? terminal_width(STDOUT_FILENO) : kTableColumns;
+}
 
 void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster,
                         const std::vector<WorkerSpec>& workers, Console& console) {
@@ -32,7 +54,7 @@ void announce_as_paddle(const LaunchOptions& options, const ClusterSpec& cluster
       LogLevel::info,
       fmt::format(
           "Local start {} processes. First process distributed environment info (Only For Debug): \n{}",
-          workers.size(), environment_table(workers.front().environment)));
+          workers.size(), environment_table(workers.front().environment, width_of(console))));
   console.log(
       LogLevel::info,
       fmt::format(
@@ -49,7 +71,9 @@ void announce_signal_elsewhere(int signal, Console& console) {
 
 void announce_start(const LaunchOptions& options, const ClusterSpec& cluster,
                     const std::vector<WorkerSpec>& workers, Console& console) {
-  if (options.called_as == CalledAs::fleetrun) announce_as_paddle(options, cluster, workers, console);
+  const Banner banner = banner_of(options);
+  if (banner == Banner::paddle) announce_as_paddle(options, cluster, workers, console);
+  if (banner == Banner::brief) announce_briefly(options, cluster, console);
   const std::string endpoints_file = fmt::format("{}/{}", options.log_dir.value, kEndpointsName);
   if (const std::string line = describe_left_out(workers.front().left_out, endpoints_file); !line.empty())
     console.say(line);

@@ -31,7 +31,9 @@ AttemptLogs::AttemptLogs(EventLoop& loop, const RunPlan& plan, const LogFolder& 
 
 void AttemptLogs::begin_attempt(int attempt, const std::string& host) {
   times_.begin_attempt();
-  views_.push_back(std::make_unique<ConsoleView>(loop_, sources(attempt, host)));
+  const bool keeps_bars =
+      console_.out.is_terminal() && console_.err.is_terminal();  // the progress line shows them
+  views_.push_back(std::make_unique<ConsoleView>(loop_, sources(attempt, host), keeps_bars));
 }
 
 void AttemptLogs::look() {
@@ -39,6 +41,8 @@ void AttemptLogs::look() {
   times_.look();
   views_.back()->look();
 }
+
+std::string AttemptLogs::bar() const { return views_.empty() ? "" : views_.back()->bar(); }
 
 bool AttemptLogs::finish(const Patience& patience) { return views_.back()->finish(patience); }
 
@@ -60,7 +64,8 @@ std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& 
                    .host = host,
                    .attempt = attempt,
                    .role = options.role.value},
-         .stream = errors ? &console_.err : &console_.out});
+         .stream = errors ? &console_.err : &console_.out,
+         .has_colours = errors ? console_.err_has_colours : console_.out_has_colours});
   }
   return sources;
 }

@@ -20,6 +20,7 @@ class AttemptLogs {
               Console& console);  // all outlive it
 
   void begin_attempt(int attempt, const std::string& host);  // call it when the logs exist
+  std::string bar() const;  // the progress bar that a rank draws now, on a terminal; "": none
   // Shows everything written so far. False: the reader of our output did not read all of it.
   bool finish(const Patience& patience);
 

@@ -9,6 +9,7 @@
 #include "base/json/json_reader.h"
 #include "base/text/plural.h"
 #include "launch/cli/log_prefix.h"
+#include "launch/console/console_view.h"
 #include "launch/loop/timer.h"
 #include "launch/nodes/places.h"
 
@@ -49,7 +50,7 @@ RemoteLog RemoteConsole::make_log(int rank, bool errors, int attempt) const {
   const LogPrefix usual = {plan_.cluster.console.shows_many() ? kUsualPrefix : ""};
   const LogPrefix prefix = plan_.options.log_prefix.value.value_or(usual);
   return {{.rank = rank, .errors = errors, .attempt = attempt, .since = {}},
-          LogText([prefix, place] { return expand(prefix, place); })};
+          LogText(line_start(prefix, place, errors ? console_.err_has_colours : console_.out_has_colours))};
 }
 
 // A reader of our output that takes nothing holds up what we ask for, not what we hold.

@@ -12,7 +12,8 @@ namespace fleetrun::launch {
 RunDisplay::RunDisplay(EventLoop& loop, const Sources& sources)
     : sources_(sources),
       progress_(
-          loop, [this] { return progress_of_all(); }, sources.plan.environment),
+          loop, [this] { return progress_of_all(); }, [this] { return attempt_logs_.bar(); },
+          sources.plan.environment),
       attempt_logs_(loop, sources.plan, sources.logs, sources.console),
       remote_console_(loop, sources.plan, sources.nodes, sources.console),
       waits_(loop, sources.plan.options.grace.value, sources.state.verdict,
@@ -55,7 +56,10 @@ void RunDisplay::show(const Event& event) {
   waits_.look();
   const auto* signal = std::get_if<SignalReceived>(&event);
   if (signal != nullptr && signal->signal == SIGTSTP) sources_.console.hold();
-  if (signal != nullptr && signal->signal == SIGCONT) sources_.console.release();
+  if (signal != nullptr && signal->signal == SIGCONT) {
+    sources_.console.release();
+    progress_.begin_anew();
+  }
 }
 
 bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
@@ -64,8 +68,10 @@ bool RunDisplay::show_end(const ExitReport& report, const Patience& patience) {
   if (is_archived(report.verdict.attempt, report)) {  // what its ranks did was shown before the pause
     sources_.console.say(describe_cause(report.verdict, report.command));
     sources_.console.show(report.going_on);
-  } else {
+  } else if (stop_signal(report)) {
     sources_.console.show(describe(report));
+  } else {
+    sources_.console.show_problem(describe(report));
   }
   return all_shown;
 }

@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/system/colours.h"
 #include "launch/host/limits.h"
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
@@ -49,7 +50,7 @@ LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
 }
 
 void write_to_stderr(const Error& error) {
-  const std::string text = error.describe("fleetrun");
+  const std::string text = problem_for_stderr(error.describe("fleetrun"));
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <sstream>
 
 #include <doctest/doctest.h>
 
@@ -51,6 +52,25 @@ TEST_CASE("without selected GPUs the table has four rows") {
   const std::string table = environment_table(first_worker({10097, 59371}, false));
   CHECK(table.find("FLAGS_selected_gpus") == std::string::npos);
   CHECK(table.find("PADDLE_TRAINER_ID") != std::string::npos);
+}
+
+TEST_CASE("a narrow terminal gets a narrow table, which wraps nowhere") {
+  const Environment worker = first_worker({10097, 59371});
+  CHECK(environment_table(worker, 60) ==
+        "+==========================================================+\n"
+        "|        Distributed Envs               Value              |\n"
+        "+----------------------------------------------------------+\n"
+        "| PADDLE_CURRENT_ENDPOINT          127.0.0.1:10097         |\n"
+        "|     PADDLE_TRAINERS_NUM                 2                |\n"
+        "|PADDLE_TRAINER_ENDPOINTS  127.0.0.1:10097,127.0.0.1:59371 |\n"
+        "|     FLAGS_selected_gpus                 0                |\n"
+        "|       PADDLE_TRAINER_ID                 0                |\n"
+        "+==========================================================+\n");
+  for (std::size_t columns = 40; columns < 120; ++columns) {
+    std::istringstream table(environment_table(worker, columns));
+    for (std::string line; std::getline(table, line);) CHECK(line.size() <= columns);
+  }
+  CHECK(environment_table(worker, 39).starts_with("PADDLE_CURRENT_ENDPOINT: 127.0.0.1:10097\n"));
 }
 
 TEST_CASE("a list is written as Python writes it") {

@@ -40,6 +40,23 @@ TEST_CASE("a running progress bar shows one state a second") {
   CHECK(text.take("\r 100%\n", at(1s)) == " 100%\n");
 }
 
+TEST_CASE("of a progress bar that a line of its own shows, only the last state is text") {
+  LogText text([] { return std::string("[1] "); });
+  text.keep_bar();
+  CHECK(text.bar() == "");
+  CHECK(text.take("start\n\r 1%\r 2%", at(0s)) == "[1] start\n");
+  CHECK(text.bar() == "[1]  2%");
+  CHECK(text.take("\r 3%\r", at(5s)) == "");
+  CHECK(text.bar() == "[1]  3%");
+  CHECK(text.take("\r\r", at(9s)) == "");
+  CHECK(text.bar() == "[1]  3%");
+  for (int state = 0; state < 10000; ++state) CHECK(text.take("\r a long bar", at(10s)) == "");
+  CHECK(text.take("\r100%\nend", at(11s)) == "[1] 100%\n");
+  CHECK(text.bar() == "");
+  CHECK(text.take("ing\n\r 1%\r 2%\r", at(12s)) == "[1] ending\n");
+  CHECK(text.finish() == "[1]  2%\n");
+}
+
 TEST_CASE("escape sequences are taken out, also unfinished ones") {
   CHECK(clean_line("\x1b[1;31mred\x1b[0m and \x1b[Kplain") == "red and plain");
   CHECK(clean_line("\x1b]0;title\atext") == "text");
