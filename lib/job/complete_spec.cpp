@@ -111,8 +111,9 @@ void check_shape(const NamedSet& named, Draft& draft) {
 
 void check_test_set(const std::vector<NamedSet>& sets, Draft& draft) {
   if (sets.size() < 2) {
-    if (draft.has("train.eval_every") && draft.spec.train.eval_every > 0 && !draft.has("data.test"))
-      draft.notes.push_back("train.eval_every has no effect without data.test");
+    if (draft.has("train.eval_every") && draft.spec.train.eval_every > 0 && !draft.has("data.test") &&
+        !draft.has("data.split"))
+      draft.notes.push_back("train.eval_every has no effect without data.test or data.split");
     return;
   }
   const DataSetSpec& train = *sets[0].set;
@@ -125,6 +126,13 @@ void check_test_set(const std::vector<NamedSet>& sets, Draft& draft) {
   if (train_classes && test_classes && *test_classes > *train_classes)
     draft.report("data.test", fmt::format("{} classes, wanted at most {} as data.train has", *test_classes,
                                           *train_classes));
+}
+
+void check_split(Draft& draft) {
+  if (draft.has("data.split") && draft.has("data.test"))
+    draft.report("data.split",
+                 fmt::format("{} beside data.test, wanted one of the two (data.test=null drops data.test)",
+                             draft.spec.data.split.value_or(0)));
 }
 
 bool is_variable_name(std::string_view name) {
@@ -224,6 +232,7 @@ void find_contradictions(Draft& draft) {
     check_shape(named, draft);
   }
   check_test_set(sets, draft);
+  check_split(draft);
   check_env(draft);
   check_trace(draft);
   check_global_batch(draft);

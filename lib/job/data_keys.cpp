@@ -30,7 +30,7 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
                {.choices = formats, .required = true}),
       make_path_key(
           "path", set(&DataSetSpec::path),
-          "image_folder: a folder with one subfolder of JPEG or PNG files per class; cifar_bin: CIFAR-10 binary batches",
+          "image_folder: a folder with one subfolder of JPEG, PNG, WebP or BMP files per class; cifar_bin: CIFAR-10 binary batches",
           {.required = true, .only_with = with({"image_folder", "cifar_bin"})}),
       make_path_key("list", set(&DataSetSpec::list), "file with one line `path label` per image",
                     {.required = true, .only_with = with({"image_list"})}),
@@ -60,8 +60,8 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
       make_key(
           "augment", set(&DataSetSpec::augment),
           "augmentation; crop_flip: pads by 4 pixels, crops at random, flips half of the images; random_resized_crop: "
-          "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the short side to 256, "
-          "crops the centre",
+          "resizes a random 8 to 100 % of the area, flips half of the images; resize_crop: resizes the short side to "
+          "256/224 of image_size, crops the centre",
           {.choices = augments}),
       make_key("mean", set(&DataSetSpec::mean),
                "value to subtract from each pixel (0 to 255), one per channel",
@@ -92,6 +92,11 @@ Key data_keys() {
                                                 "255 for each channel, which scales pixels to 0..1"}),
                           {.required = true}),
           std::move(test_keys),
+          make_key(
+              "split", data(&DataSpec::split),
+              "without data.test: share of the samples of data.train to evaluate on instead of training on them, drawn from "
+              "each class by train.seed",
+              {.range = {.least = 0, .most = 1, .above_least = true, .below_most = true}, .absent = "none"}),
           make_key("batch_size", data(&DataSpec::batch_size), "samples per rank in each step",
                    {.range = Range::from(1),
                     .excludes = "train.global_batch",

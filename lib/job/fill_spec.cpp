@@ -8,7 +8,9 @@
 
 #include "job/aliases.h"
 #include "job/check_value.h"
+#include "job/job_keys.h"
 #include "job/json_tree.h"
+#include "job/meant_key.h"
 
 namespace fleetrun::job {
 namespace {
@@ -22,7 +24,9 @@ void report(const JsonValue& value, const std::string& path, std::string message
 void report_unknown(const JsonMember& member, const Key& parent, const std::string& path, Draft& draft) {
   std::vector<std::string> names;
   for (const Key& key : parent.members) names.push_back(key.name);
-  const std::string hint = did_you_mean(member.key, names);
+  std::string hint = did_you_mean(member.key, names);
+  if (const auto elsewhere = hint.empty() ? meant_key(member.key, job_keys()) : std::nullopt)
+    hint = fmt::format("; did you mean \"{}\"?", *elsewhere);
   draft.problems.push_back(
       {member.position, child_path(path, member.key),
        hint.empty() ? fmt::format("found an unknown key, wanted one of {}", fmt::join(names, ", "))

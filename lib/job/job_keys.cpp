@@ -29,9 +29,10 @@ Key output_keys() {
   return make_object_key(
       "output", "what the job writes",
       {
-          make_path_key("dir", output(&OutputSpec::dir),
-                        "folder for everything that the job writes, inside the folder of the job file; "
-                        "output.dir=/... on the command line may name any folder"),
+          make_path_key(
+              "dir", output(&OutputSpec::dir),
+              "folder for everything that the job writes; a relative path starts at the folder of the job file, also on the "
+              "command line. In the file it must stay inside that folder; output.dir=PATH on the command line may lead anywhere"),
           make_key("tensorboard", output(&OutputSpec::tensorboard),
                    "writes TensorBoard event files to output.dir/tensorboard"),
           make_key("trace", output(&OutputSpec::trace),

@@ -63,10 +63,11 @@ void resolve_paths(const Key& keys, Draft& draft) {
   const fs::path folder = absolute_from(current_folder(), fs::path(draft.file).parent_path().string());
   const std::string written_output = draft.spec.output.dir;
   make_absolute(keys, "", folder, draft);
-  const bool is_users_choice = draft.on_command_line("output.dir") && fs::path(written_output).is_absolute();
-  if (!is_users_choice)
+  if (!draft.on_command_line("output.dir"))
     if (const auto escape = find_escape(draft.spec.output.dir, folder))
-      draft.report("output.dir", fmt::format("{}, {}", json_quoted(written_output), *escape));
+      draft.report("output.dir",
+                   fmt::format("{}, {}; output.dir=PATH on the command line may name any folder",
+                               json_quoted(written_output), *escape));
   std::string& resume = draft.spec.checkpoint.resume;
   if (resume.empty())
     draft.report("checkpoint.resume", R"("", wanted auto, never or the path of a checkpoint)");

@@ -11,7 +11,7 @@
 namespace fleetrun::job {
 
 // Makes every path of the spec absolute. output.dir must lie in the folder of the job file (on the command
-// line any absolute path will do), checkpoint.dir in output.dir; what does not is a problem.
+// line any path will do), checkpoint.dir in output.dir; what does not is a problem.
 void resolve_paths(const Key& keys, Draft& draft);
 
 // How the path leaves the folder, by its own words or through a symbolic link; nothing when it stays inside.

@@ -61,7 +61,8 @@ enum class BadSample { fail, skip };
 struct DataSpec {
   DataSetSpec train;
   std::optional<DataSetSpec> test;
-  int batch_size = 32;  // of each rank; train.global_batch replaces it (step_share.h)
+  std::optional<double> split;  // share of data.train to evaluate on, without data.test
+  int batch_size = 32;          // of each rank; train.global_batch replaces it (step_share.h)
   bool shuffle = true;
   Uneven uneven = Uneven::pad;
   int loader_threads = 2;

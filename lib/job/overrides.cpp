@@ -1,5 +1,6 @@
 #include "job/overrides.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/json/json_reader.h"
 #include "job/check_value.h"
 #include "job/json_tree.h"
+#include "job/meant_key.h"
 
 namespace fleetrun::job {
 namespace {
@@ -91,20 +93,40 @@ void name_file(JsonValue& root, Override& change, const JsonValue& value, const 
   }
 }
 
+// "--batch_size 8" and "epochs=3" are written for other programs; what they are here.
+[[noreturn]] void refuse_word(const std::vector<std::string>& words, std::size_t at, const Key& keys) {
+  constexpr std::size_t kShown = 60;  // characters of a word
+  const std::string& word = words[at];
+  const std::size_t equals = word.find('=');
+  const std::size_t begin = std::min(word.find_first_not_of('-'), word.size());
+  const bool has_value_behind = equals == std::string::npos && at + 1 < words.size() &&
+                                !words[at + 1].starts_with('-') &&
+                                words[at + 1].find('=') == std::string::npos;
+  std::string name = word.substr(begin, equals == std::string::npos ? equals : equals - begin);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const std::string value = equals != std::string::npos ? word.substr(equals + 1)
+                            : has_value_behind          ? words[at + 1]
+                                                        : "VALUE";
+  const Key* const key = find_key(keys, name);
+  const std::optional<std::string> meant = key != nullptr && !key->is_object() ? name : meant_key(name, keys);
+  const std::string found = has_value_behind && meant ? word + ' ' + words[at + 1] : word;
+  throw Error(ErrorKind::usage,
+              fmt::format("found {} after the job file, wanted {}", shortened_quote(found, kShown),
+                          meant ? *meant + '=' + value : "key.path=value"),
+              word.starts_with('-') ? "flags of fleetrun come before the job file" : "");
+}
+
 }  // namespace
 
-std::vector<Override> parse_overrides(const std::vector<std::string>& words) {
+std::vector<Override> parse_overrides(const std::vector<std::string>& words, const Key& keys) {
   std::vector<Override> overrides;
-  for (const std::string& word : words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
     const std::size_t equals = word.find('=');
     const std::string path = word.substr(0, equals);
     const bool has_empty_part =
         path.empty() || path.front() == '.' || path.back() == '.' || path.find("..") != std::string::npos;
-    if (equals == std::string::npos || has_empty_part || path.front() == '-')
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("found {} after the job file, wanted key.path=value", shortened_quote(word, 60)),
-          path.starts_with('-') ? "flags of fleetrun come before the job file" : "");
+    if (equals == std::string::npos || has_empty_part || path.front() == '-') refuse_word(words, i, keys);
     overrides.push_back({path, word.substr(equals + 1)});
   }
   return overrides;

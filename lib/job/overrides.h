@@ -14,8 +14,8 @@ struct Override {
   std::string path, value;  // as typed
 };
 
-// Throws Error(usage) for the first word that is not key.path=value.
-std::vector<Override> parse_overrides(const std::vector<std::string>& words);
+// Throws Error(usage) for the first word that is not key.path=value, with the key that was meant.
+std::vector<Override> parse_overrides(const std::vector<std::string>& words, const Key& keys);
 
 // Puts the values into the tree of the file, the last one of a path wins. Their positions have line 0. The value null
 // takes a key of the file away.

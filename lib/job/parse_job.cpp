@@ -29,8 +29,8 @@ enum class Reader { launcher, rank };
 
 ParsedJob parse(std::string_view text, const std::string& name, const std::vector<std::string>& words,
                 Reader reader) {
-  const std::vector<Override> overrides = parse_overrides(words);
   const Key keys = job_keys();
+  const std::vector<Override> overrides = parse_overrides(words, keys);
   JsonDocument document = read_json(text);
   Draft draft;
   draft.file = name;

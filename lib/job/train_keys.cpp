@@ -37,7 +37,8 @@ Key train_keys() {
               "format of the printed lines; epoch: `[Epoch 0, batch 5] loss: ...`; worker: `worker_index: 0, step5 cost = ...`",
               {.choices = {choice("epoch", PrintFormat::epoch), choice("worker", PrintFormat::worker)}}),
           make_key("eval_every", train(&TrainSpec::eval_every),
-                   "epochs between evaluations on data.test; 0: never", {.range = Range::from(0)}),
+                   "epochs between evaluations on data.test or data.split; 0: never",
+                   {.range = Range::from(0)}),
           make_key(
               "check_weights_every", train(&TrainSpec::check_weights_every),
               "steps between comparisons of all ranks' weights; 0: never; a difference ends the run with code 81",

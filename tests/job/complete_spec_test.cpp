@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "job/data_set_facts.h"
 #include "job/job_text.h"
 
 namespace fleetrun::job::complete_spec_test {
@@ -131,9 +132,30 @@ TEST_CASE("variables have names, and those of fleetrun itself are not for jobs")
         "a.json:4:49: env.FLEETRUN_RANK: found a variable that fleetrun sets itself, wanted another one");
 }
 
+TEST_CASE("a share of the training samples may take the place of a test set, not stand beside it") {
+  const std::string split = R"(, "split": 0.25)";
+  const JobSpec spec =
+      parse(job_on(R"({"format": "image_folder", "path": "p", "augment": "random_resized_crop"})",
+                   R"({"name": "lenet"})", split))
+          .spec;
+  CHECK(spec.data.split == 0.25);
+  CHECK_FALSE(spec.data.test);
+  CHECK(evaluated_set(spec.data)->augment == Augment::resize_crop);
+  CHECK(evaluated_set(spec.data)->path == spec.data.train.path);
+  CHECK_FALSE(evaluated_set(parse(good_job()).spec.data));
+  CHECK(
+      complaint(job_on(R"({"format": "image_folder", "path": "p"})", R"({"name": "lenet"})",
+                       R"(, "test": {"format": "image_folder", "path": "q"})" + split)) ==
+      "a.json:4:61: data.split: found 0.25 beside data.test, wanted one of the two (data.test=null drops data.test)");
+  for (const std::string share : {"0", "1", "-0.5"})
+    CHECK(complaint(good_job(), {"data.split=" + share})
+              .starts_with("command line: data.split: found " + share + ", wanted"));
+  CHECK(parse(good_job("\"train\": {\"eval_every\": 2}"), {"data.split=0.1"}).notes.empty());
+}
+
 TEST_CASE("evaluation without a test set is noted") {
   CHECK(parse(good_job("\"train\": {\"eval_every\": 2}")).notes ==
-        std::vector<std::string>{"train.eval_every has no effect without data.test"});
+        std::vector<std::string>{"train.eval_every has no effect without data.test or data.split"});
   CHECK(parse(good_job("\"train\": {\"eval_every\": 0}")).notes.empty());
 }
 

@@ -17,6 +17,7 @@
 #include "base/error/error.h"
 #include "base/run/run_key.h"
 #include "base/system/file.h"
+#include "base/system/host_memory.h"
 #include "launch/doctor/device_facts.h"
 #include "launch/doctor/within_time.h"
 #include "launch/host/host_facts.h"
@@ -32,7 +33,6 @@ constexpr std::size_t kMostProgramBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostListBytesRead = std::size_t{64} << 20;
 constexpr std::size_t kMostNames = 10000;  // of a folder with data that count
 constexpr std::size_t kHashDigits = 12;
-constexpr std::int64_t kKiB = 1024;
 
 std::string hash_of(std::string_view text) {
   std::string digits;
@@ -112,48 +112,6 @@ std::int64_t free_bytes_of(const char* path) {
   return static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize);
 }
 
-// A number in a file of the kernel; -1 without one ("max").
-std::int64_t number_in(const std::string& file) {
-  const std::string text = read_kernel_file(file);
-  char* end = nullptr;
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  return end == text.c_str() ? -1 : value;
-}
-
-// "MemAvailable:  123 kB" in bytes.
-std::int64_t memory_called(const std::string& table, const std::string& name) {
-  const auto at = table.find(name + ":");
-  return at == std::string::npos ? 0 : std::strtoll(table.c_str() + at + name.size() + 1, nullptr, 10) * kKiB;
-}
-
-// The path of our cgroup for a controller of version 1, or of version 2 with "".
-std::string path_of_cgroup(const std::string& controller) {
-  std::istringstream table(read_kernel_file("/proc/self/cgroup"));
-  for (std::string line; std::getline(table, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (names.find("," + controller + ",") != std::string::npos) return line.substr(second + 1);
-  }
-  return "";
-}
-
-void read_memory(NodeFacts& facts) {
-  const std::string table = read_kernel_file("/proc/meminfo");
-  facts.memory_free = memory_called(table, "MemAvailable");
-  facts.memory_total = memory_called(table, "MemTotal");
-  const std::string second = "/sys/fs/cgroup" + path_of_cgroup("");
-  const std::string first = "/sys/fs/cgroup/memory" + path_of_cgroup("memory");
-  for (const auto& [limit_file, use_file] :
-       {std::pair(second + "/memory.max", second + "/memory.current"),
-        std::pair(first + "/memory.limit_in_bytes", first + "/memory.usage_in_bytes")}) {
-    const std::int64_t limit = number_in(limit_file), use = number_in(use_file);
-    if (limit <= 0 || use < 0 || limit >= facts.memory_total) continue;
-    facts.memory_total = limit;
-    facts.memory_free = std::min(facts.memory_free, std::max<std::int64_t>(0, limit - use));
-  }
-}
-
 // In cores; 0 without a limit.
 double cpu_limit_of_cgroup() {
   const std::string first = "/sys/fs/cgroup/cpu" + path_of_cgroup("cpu");
@@ -202,7 +160,9 @@ NodeFacts read_own_facts(const ExaminedRun& run, const ClusterSpec& cluster, con
   const std::string address = run.address.empty() ? (cluster.ipv6 ? "::" : "0.0.0.0") : run.address;
   facts.taken = find_taken(run.required_ports, true, address);
   for (TakenPort& port : find_taken(run.usual_ports, false, address)) facts.taken.push_back(std::move(port));
-  read_memory(facts);
+  const HostMemory memory = read_host_memory();
+  facts.memory_free = memory.free;
+  facts.memory_total = memory.total;
   read_limits(facts);
   read_device_facts(facts);
   return facts;

@@ -47,10 +47,10 @@ struct BatchFile {
   int first = 0;  // its first sample
 };
 
-class CifarBin : public DataSet {
+class CifarBin : public WholeImageSet {
  public:
   CifarBin(DataSetFacts facts, std::vector<BatchFile> files)
-      : DataSet(std::move(facts)), files_(std::move(files)) {}
+      : WholeImageSet(std::move(facts)), files_(std::move(files)) {}
 
   std::string describe(int sample) const override {
     const BatchFile& file = file_of(sample);

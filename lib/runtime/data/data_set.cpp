@@ -16,7 +16,7 @@ std::string describe(const ImageShape& shape) {
 
 }  // namespace
 
-void DataSet::read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const {
+void WholeImageSet::read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const {
   load(framing, scratch);
   const Image& image = scratch.image;
   fit_image(image, region_of(framing, image.source_width, image.source_height, shape()), shape(), scratch.fit,

@@ -12,12 +12,19 @@
 
 namespace fleetrun::runtime {
 
+// What a folder holds besides the samples.
+struct IgnoredFiles {
+  int count = 0;
+  std::vector<std::string> first;  // a few of them by name; folders end in "/"
+};
+
 // Known once the data set is open.
 struct DataSetFacts {
   ImageShape shape;  // of every image that read() gives
   int classes = 0;
   std::vector<std::string> class_names;  // empty where the format has none
   std::vector<std::int32_t> labels;      // one for each sample, 0 <= label < classes
+  IgnoredFiles ignored;
 };
 
 // What reading needs besides: one for each thread that reads.
@@ -39,11 +46,12 @@ class DataSet {
   int classes() const { return facts_.classes; }
   const std::vector<std::string>& class_names() const { return facts_.class_names; }
   const ImageShape& shape() const { return facts_.shape; }
+  const IgnoredFiles& ignored() const { return facts_.ignored; }
   std::int32_t label(int sample) const { return facts_.labels.at(static_cast<std::size_t>(sample)); }
 
   // Writes shape().elements() bytes, the part of the sample that `framing` chooses: [channels, height, width]. Several threads may read at once, each with its own scratch.
   // Throws Error(data|missing|permission|io) that names the file.
-  void read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const;
+  virtual void read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const = 0;
 
   // The sample as a user knows it: "train/cat/0003.jpg", "train-images.idx.gz, image 17".
   virtual std::string describe(int sample) const = 0;
@@ -54,12 +62,19 @@ class DataSet {
     bytes.clear();
   }
 
+ private:
+  DataSetFacts facts_;
+};
+
+// One that loads an image as a whole, or nearly so, and then shows the region that the framing chooses.
+class WholeImageSet : public DataSet {
+ public:
+  using DataSet::DataSet;
+  void read(const Framing& framing, ReadScratch& scratch, std::uint8_t* planes) const override;
+
  protected:
   // Puts the sample that `framing` names into scratch.image; it may be as much smaller as reduction_of() allows, with shape() as the shape.
   virtual void load(const Framing& framing, ReadScratch& scratch) const = 0;
-
- private:
-  DataSetFacts facts_;
 };
 
 // Finds the samples, checks what can be checked without decoding. `trained_on`: the data set that a model is trained on which

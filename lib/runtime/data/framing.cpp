@@ -8,8 +8,9 @@
 namespace fleetrun::runtime {
 namespace {
 
-constexpr double kShortSide = 256;                               // pixels, of resize_crop; JOB.md
-constexpr double kLeastArea = 0.08;                              // of random_resized_crop
+constexpr double kShortSideOfCrop =
+    256.0 / 224;                     // of resize_crop: torchvision resizes to 256 pixels, and shows 224
+constexpr double kLeastArea = 0.08;  // of random_resized_crop
 constexpr double kLeastAspect = 3.0 / 4, kMostAspect = 4.0 / 3;  // width to height
 constexpr int kTries = 10;
 
@@ -47,8 +48,7 @@ Region region_of(const Framing& framing, int width, int height, const ImageShape
     case job::Augment::random_resized_crop:
       return random_region(framing, width, height);
     case job::Augment::resize_crop: {
-      const double short_side =
-          std::max({kShortSide, static_cast<double>(shape.width), static_cast<double>(shape.height)});
+      const double short_side = std::round(std::max(shape.width, shape.height) * kShortSideOfCrop);
       const double scale = std::min(width, height) / short_side;
       return centred(std::min<double>(width, shape.width * scale),
                      std::min<double>(height, shape.height * scale), width, height);

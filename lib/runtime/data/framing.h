@@ -24,7 +24,7 @@ struct Wanted {
 
 // Of an image of this size, in its pixels; `shape` is what the region becomes.
 //   none, crop_flip       everything
-//   resize_crop           the middle of the image when its short side is 256 (or shape's, where that is more)
+//   resize_crop           the middle of the image when its short side is 256/224 of shape's longer side
 //   random_resized_crop   8 % to 100 % of the area, sides as 3:4 to 4:3, anywhere (Szegedy et al. 2014, arXiv:1409.4842, section 6;
 //                         ten tries, then the middle, as torchvision has it)
 Region region_of(const Framing& framing, int width, int height, const ImageShape& shape);

@@ -10,10 +10,10 @@
 namespace fleetrun::runtime {
 namespace {
 
-class Idx : public DataSet {
+class Idx : public WholeImageSet {
  public:
   Idx(DataSetFacts facts, std::string path, IdxFile images)
-      : DataSet(std::move(facts)),
+      : WholeImageSet(std::move(facts)),
         path_(std::move(path)),
         images_(std::move(images)),
         own_({1, images_.dimensions[1], images_.dimensions[2]}) {}

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "runtime/data/bmp_decoder.h"
 #include "runtime/data/png_decoder.h"
+#include "runtime/data/webp_decoder.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -26,6 +28,8 @@ std::string describe_start(std::span<const std::uint8_t> bytes) {
 
 std::optional<ImageShape> ImageDecoder::probe(std::span<const std::uint8_t> bytes) {
   if (is_jpeg(bytes)) return jpeg_.probe(bytes);
+  if (is_webp(bytes)) return probe_webp(bytes);
+  if (is_bmp(bytes)) return probe_bmp(bytes);
   return probe_png(bytes);
 }
 
@@ -34,7 +38,9 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const std::string
   if (bytes.empty()) throw Error(ErrorKind::data, fmt::format("{}: the file is empty", file));
   if (is_jpeg(bytes)) return jpeg_.decode(bytes, file, wanted, image);
   if (is_png(bytes)) return decode_png(bytes, file, image);
-  throw Error(ErrorKind::data, fmt::format("{}: neither a JPEG nor a PNG file, it starts with \"{}\"", file,
+  if (is_webp(bytes)) return decode_webp(bytes, file, image);
+  if (is_bmp(bytes)) return decode_bmp(bytes, file, image);
+  throw Error(ErrorKind::data, fmt::format("{}: no JPEG, PNG, WebP or BMP file, it starts with \"{}\"", file,
                                            describe_start(bytes)));
 }
 

@@ -1,4 +1,4 @@
-// Image files to pixels: JPEG and PNG, told apart by their first bytes, whatever the file is called.
+// Image files to pixels: JPEG, PNG, WebP and BMP, told apart by their first bytes, whatever the file is called.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ class ImageDecoder {
 
   // Gives 1 channel for grey images, else 3, of 8 bits each, upright, and as much smaller as `wanted` allows where that
   // is faster.
-  // Throws Error(data) that names `file`: neither JPEG nor PNG, too large, truncated, broken.
+  // Throws Error(data) that names `file`: of another format, too large, truncated, broken.
   void decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
               Image& image);
 

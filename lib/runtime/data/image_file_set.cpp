@@ -51,10 +51,10 @@ ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
   return {channels, common->height, common->width};
 }
 
-class ImageFileSet : public DataSet {
+class ImageFileSet : public WholeImageSet {
  public:
   ImageFileSet(DataSetFacts facts, std::vector<std::string> paths, std::vector<std::string> names)
-      : DataSet(std::move(facts)), paths_(std::move(paths)), names_(std::move(names)) {}
+      : WholeImageSet(std::move(facts)), paths_(std::move(paths)), names_(std::move(names)) {}
 
   std::string describe(int sample) const override {
     return (names_.empty() ? paths_ : names_).at(static_cast<std::size_t>(sample));

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -14,8 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kNamedIgnored = 3;  // the rest are counted
+constexpr std::array<std::string_view, 5> kEndings = {".jpg", ".jpeg", ".png", ".webp", ".bmp"};
+constexpr std::string_view kWantedFiles = ".jpg, .jpeg, .png, .webp or .bmp files";
+
 struct ClassFiles {
   std::vector<std::string> class_names;
+  IgnoredFiles ignored;
   std::vector<std::string> paths;
   std::vector<std::int32_t> labels;
 };
@@ -24,7 +31,7 @@ bool is_image_name(const std::string& name) {
   std::string ending = fs::path(name).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
 // The names in a folder that `is_wanted` wants, hidden ones left out, in byte order.
@@ -60,11 +67,26 @@ bool is_file(const fs::directory_entry& entry) {
   return !entry.is_directory(ignored);
 }
 
-// False: there are none.
-bool add_images(const std::string& folder, std::int32_t label, ClassFiles& files) {
+void ignore(std::string name, IgnoredFiles& ignored) {
+  ++ignored.count;
+  if (ignored.first.size() < kNamedIgnored) ignored.first.push_back(std::move(name));
+}
+
+bool is_folder(const fs::directory_entry& entry) { return !is_file(entry); }
+
+// The images of the folder `root`/`class_name`. False: there are none.
+bool add_images(const std::string& root, const std::string& class_name, std::int32_t label,
+                ClassFiles& files) {
   const std::size_t before = files.paths.size();
-  for (const std::string& file : names_in(folder, is_file))
-    if (is_image_name(file)) files.paths.push_back(folder + "/" + file);
+  const std::string folder = root + "/" + class_name;
+  for (const std::string& file : names_in(folder, is_file)) {
+    if (is_image_name(file))
+      files.paths.push_back(folder + "/" + file);
+    else
+      ignore(class_name + "/" + file, files.ignored);
+  }
+  for (const std::string& name : names_in(folder, is_folder))
+    ignore(class_name + "/" + name + "/", files.ignored);
   files.labels.resize(files.paths.size(), label);
   return files.paths.size() > before;
 }
@@ -73,9 +95,9 @@ bool add_images(const std::string& folder, std::int32_t label, ClassFiles& files
 void find_classes(const std::string& root, const std::vector<std::string>& folders, ClassFiles& files) {
   files.class_names = folders;
   for (std::size_t label = 0; label < folders.size(); ++label)
-    if (const std::string folder = root + "/" + folders[label];
-        !add_images(folder, static_cast<std::int32_t>(label), files))
-      throw Error(ErrorKind::data, fmt::format("class folder {} has no .jpg, .jpeg or .png files", folder));
+    if (!add_images(root, folders[label], static_cast<std::int32_t>(label), files))
+      throw Error(ErrorKind::data,
+                  fmt::format("class folder {}/{} has no {}", root, folders[label], kWantedFiles));
 }
 
 // The classes are known, and some may have no images here.
@@ -86,11 +108,10 @@ void find_known_classes(const std::string& root, const std::vector<std::string>&
       throw Error(ErrorKind::data,
                   fmt::format("class folder {}/{}: data.train has no class {}", root, name, name),
                   "the folders of data.test must be named as those of data.train");
-    add_images(root + "/" + name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
+    add_images(root, name, static_cast<std::int32_t>(known - files.class_names.begin()), files);
   }
   if (files.paths.empty())
-    throw Error(ErrorKind::data,
-                fmt::format("none of the class folders in {} has .jpg, .jpeg or .png files", root));
+    throw Error(ErrorKind::data, fmt::format("none of the class folders in {} has {}", root, kWantedFiles));
 }
 
 ClassFiles find_images(std::string root, const std::vector<std::string>& known) {
@@ -100,9 +121,10 @@ ClassFiles find_images(std::string root, const std::vector<std::string>& known) 
     const bool empty = names_in(root, is_file).empty();
     throw Error(ErrorKind::data,
                 fmt::format("data set folder {} {}", root, empty ? "is empty" : "has no class folders"),
-                "images are expected as <class>/*.jpg, *.jpeg or *.png, one folder for each class");
+                "images are expected as <class>/*.jpg, *.png, *.webp or *.bmp, one folder for each class");
   }
   ClassFiles files = {.class_names = known};
+  for (std::string& name : names_in(root, is_file)) ignore(std::move(name), files.ignored);
   if (known.empty())
     find_classes(root, folders, files);
   else
@@ -118,6 +140,7 @@ std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
   DataSetFacts facts;
   facts.classes = static_cast<int>(files.class_names.size());
   facts.class_names = std::move(files.class_names);
+  facts.ignored = std::move(files.ignored);
   facts.labels = std::move(files.labels);
   facts.shape = shape_of_files(files.paths, spec);
   return make_image_file_set(std::move(facts), std::move(files.paths));

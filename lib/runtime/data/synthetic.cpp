@@ -17,9 +17,9 @@ constexpr int kNoiseBits = 7;  // noise between -64 and 63
 
 // A class has its own squares, light or dark, whatever the seed: so that a test set with another seed is the
 // same task. The seed and the sample's number give the noise.
-class Synthetic : public DataSet {
+class Synthetic : public WholeImageSet {
  public:
-  Synthetic(DataSetFacts facts, std::int64_t seed) : DataSet(std::move(facts)), seed_(seed) {}
+  Synthetic(DataSetFacts facts, std::int64_t seed) : WholeImageSet(std::move(facts)), seed_(seed) {}
 
   std::string describe(int sample) const override { return fmt::format("synthetic image {}", sample); }
 

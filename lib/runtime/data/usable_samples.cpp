@@ -23,6 +23,13 @@ std::vector<bool> make_marks(int samples) {
   }
 }
 
+// Skipping is for what is wrong with one file.
+Error with_hint_to_skip(const Error& problem) {
+  if (problem.kind() != ErrorKind::data || !problem.hint().empty()) return problem;
+  return Error(problem.kind(), problem.message(),
+               "data.bad_sample=skip leaves such files out, with a warning for each");
+}
+
 }  // namespace
 
 UsableSamples::UsableSamples(const DataSet& data_set, SkipPolicy policy)
@@ -49,7 +56,8 @@ bool UsableSamples::can_use(const Framing& framing, ReadScratch& scratch, std::u
     read_with_retries(framing, scratch, planes);
     return true;
   } catch (const Error& problem) {
-    if (policy_.bad_sample == job::BadSample::fail || problem.kind() == ErrorKind::os) throw;
+    if (problem.kind() == ErrorKind::os) throw;
+    if (policy_.bad_sample == job::BadSample::fail) throw with_hint_to_skip(problem);
     skip(framing.sample, problem);
     return false;
   }

@@ -1,7 +1,18 @@
 #include "runtime/training/data_sets.h"
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text/plural.h"
+#include "base/text/printable.h"
+#include "job/data_set_facts.h"
 #include "job/settle_pipeline.h"
 #include "job/step_share.h"
+#include "runtime/data/split.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -26,18 +37,42 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
 }
 
 LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, *job.data.test), job, env);
+  LoaderOptions options = of_rank(make_loader_options(job.data, *job::evaluated_set(job.data)), job, env);
   options.evaluation = true;
   options.batch =
       job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
   return options;
 }
 
+// "data.train: 5 files ignored: cat/x.tiff, cat/y.txt, notes.txt and 2 more"
+void note_ignored(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
+  const auto& [count, first] = set.ignored();
+  if (count == 0) return;
+  const bool has_folder =
+      std::any_of(first.begin(), first.end(), [](auto& name) { return name.ends_with('/'); });
+  const std::string noun = count == 1   ? plural(count, has_folder ? "folder" : "file")
+                           : has_folder ? fmt::format("{} files and folders", count)
+                                        : plural(count, "file");
+  std::string note = fmt::format("{}: {} ignored: {}", key, noun, fmt::join(first, ", "));
+  if (const std::size_t more = static_cast<std::size_t>(count) - first.size(); more > 0)
+    note += fmt::format(" and {} more", more);
+  notes.push_back(printable(note));
+}
+
 }  // namespace
 
-DataSets::DataSets(const job::DataSpec& spec) : train(open_data_set(spec.train)) {
+DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_data_set(spec.train)) {
+  note_ignored("data.train", *train, notes);
+  if (spec.split) {
+    SplitSet split = split_data_set(std::move(train), *spec.split, seed);
+    train = std::move(split.train);
+    test = std::move(split.test);
+    notes.push_back(fmt::format("data.split: {} to train on, {} to evaluate on",
+                                plural(train->size(), "sample"), test->size()));
+  }
   if (!spec.test) return;
   test = open_data_set(*spec.test, train.get());
+  note_ignored("data.test", *test, notes);
   check_same_kind(*train, *test);
 }
 

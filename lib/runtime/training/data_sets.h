@@ -1,6 +1,9 @@
 // The data sets of a job, and the loaders that hand out this rank's share of their samples.
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/run/rank_env.h"
 #include "base/run/timeline.h"
@@ -12,10 +15,12 @@ namespace fleetrun::runtime {
 
 struct DataSets {
   std::unique_ptr<DataSet> train;
-  std::unique_ptr<DataSet> test;  // null: no evaluation
+  std::unique_ptr<DataSet> test;   // null: no evaluation
+  std::vector<std::string> notes;  // a line each: which files are ignored, how data.split shares the samples
 
-  // Throws the errors of open_data_set(), and Error(data) when the two sets do not fit the same model.
-  explicit DataSets(const job::DataSpec& spec);
+  // `seed` draws the samples of data.split. Throws the errors of open_data_set() and split_data_set(), and Error(data) when the two
+  // sets do not fit the same model.
+  DataSets(const job::DataSpec& spec, std::int64_t seed);
 };
 
 struct Loaders {

@@ -9,6 +9,7 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/system/environment.h"
+#include "base/system/host_memory.h"
 #include "comm/rendezvous/exchange.h"
 #include "job/settle_strategy.h"
 #include "job/step_share.h"
@@ -16,6 +17,7 @@
 #include "runtime/training/agree_on_data.h"
 #include "runtime/training/agreement.h"
 #include "runtime/training/check_length.h"
+#include "runtime/training/check_memory.h"
 #include "runtime/training/choose_groups.h"
 #include "runtime/training/dump_program.h"
 #include "runtime/training/finish.h"
@@ -75,9 +77,11 @@ void print_search(const job::StrategySpec& strategy, const AlgorithmSearch& sear
   if (strategy.cudnn_exhaustive_search && search.problems > 0) out << describe(search) << std::endl;
 }
 
-// Rank 0 says how the programs were made.
-void announce(const job::JobSpec& job, const RankEnv& env, const Trainer& trainer, std::ostream& out) {
+// Rank 0 says what it found in the data, and how the programs were made.
+void announce(const job::JobSpec& job, const RankEnv& env, const DataSets& data, const Trainer& trainer,
+              std::ostream& out) {
   if (env.rank != 0) return;
+  for (const std::string& note : data.notes) out << note << std::endl;
   for (const std::string& message : trainer.pass_messages()) out << message << std::endl;
   print_search(job.strategy, trainer.algorithm_search(), out);
 }
@@ -136,10 +140,11 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
 
   if (!device) device = make_agreed_device(world, job.strategy);
   const TrainingCommunicators communicators(job.strategy, world, *device, &page.records());
-  const DataSets data(job.data);
+  const DataSets data(job.data, job.train.seed);
   agree_on_data(world, data);
   const ModelFacts facts = resolve_model_facts(job.model, *data.train);
   ModelCard card = make_model_card(job, facts, data.train->class_names());
+  if (device->streams() == nullptr) check_memory(job, facts, world.env, read_host_memory());
   // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
   Trainer trainer(job, facts, *device, communicators.all(), job.train.threads.value_or(world.env.threads),
                   timeline, pass_watcher(world.env));
@@ -147,7 +152,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
-  announce(job, world.env, trainer, out);
+  announce(job, world.env, data, trainer, out);
   const UniqueFd claim = make_folders(job, world.env, trainer);
 
   const Progress progress = begin_or_resume(job, data, loaders, checkpoints);

@@ -90,6 +90,7 @@ constexpr double kShareOfFreeMemory = 0.5;  // for them, on all ranks of the hos
 
 job::JobSpec without_test_set(job::JobSpec job) {
   job.data.test.reset();
+  job.data.split.reset();
   return job;
 }
 
@@ -152,7 +153,7 @@ StepTimer::StepTimer(const TuningRank& rank, std::int64_t memory_limit)
     : rank_(rank), memory_limit_(memory_limit) {
   const job::JobSpec job = *settled_job(rank_, {}, nullptr);
   groups_ = choose_groups(job.strategy, rank_.world, rank_.page);
-  data_ = std::make_unique<DataSets>(job.data);
+  data_ = std::make_unique<DataSets>(job.data, job.train.seed);
 }
 
 StepTimer::~StepTimer() = default;

@@ -7,10 +7,10 @@
 namespace fleetrun::runtime::data_set_test {
 namespace {
 
-class FixedSet : public DataSet {
+class FixedSet : public WholeImageSet {
  public:
   FixedSet(ImageShape shape, int classes, std::vector<std::string> names)
-      : DataSet({.shape = shape, .classes = classes, .class_names = std::move(names), .labels = {0}}) {}
+      : WholeImageSet({.shape = shape, .classes = classes, .class_names = std::move(names), .labels = {0}}) {}
   std::string describe(int) const override { return "fixed"; }
 
  protected:

@@ -18,10 +18,11 @@ TEST_CASE("without a region of its own a sample shows everything") {
   CHECK(region_of(framing(job::Augment::crop_flip), 500, 375, kShape) == Region{0, 0, 500, 375});
 }
 
-TEST_CASE("resize_crop shows the middle 224 of a short side of 256") {
+TEST_CASE("resize_crop shows the middle 224 of a short side of 256, and the same share for other sizes") {
   CHECK(region_of(framing(job::Augment::resize_crop), 512, 256, kShape) == Region{144, 16, 224, 224});
   CHECK(region_of(framing(job::Augment::resize_crop), 512, 1024, kShape) == Region{32, 288, 448, 448});
-  CHECK(region_of(framing(job::Augment::resize_crop), 100, 100, {3, 300, 300}) == Region{0, 0, 100, 100});
+  CHECK(region_of(framing(job::Augment::resize_crop), 146, 73, {3, 64, 64}) == Region{41, 4, 64, 64});
+  CHECK(region_of(framing(job::Augment::resize_crop), 366, 366, {3, 320, 320}) == Region{23, 23, 320, 320});
 }
 
 TEST_CASE(

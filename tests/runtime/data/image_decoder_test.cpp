@@ -155,7 +155,8 @@ TEST_CASE("a probe tells the size from the first bytes") {
 
 TEST_CASE("files that are not images are refused by name") {
   check_refused("", "the file is empty");
-  check_refused("<!DOCTYPE html><html></html>", "neither a JPEG nor a PNG file, it starts with \"<!DOCTYP\"");
+  check_refused("<!DOCTYPE html><html></html>",
+                "no JPEG, PNG, WebP or BMP file, it starts with \"<!DOCTYP\"");
   check_refused("\xff\xd8\xff", "broken JPEG file");
   check_refused(std::string("\xff\xd8\xff\xe0", 4) + std::string(100, '\0'), "broken JPEG file");
   check_refused("\x89PNG\r\n\x1a\n", "broken PNG file: the file is truncated");

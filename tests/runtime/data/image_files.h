@@ -2,6 +2,7 @@
 #pragma once
 #include <png.h>
 #include <turbojpeg.h>
+#include <webp/encode.h>
 #include <zlib.h>
 
 #include <array>
@@ -163,6 +164,78 @@ inline std::string with_png_chunk(std::string png, std::size_t at, const std::st
       crc32(0, reinterpret_cast<const Bytef*>(named.data()), static_cast<uInt>(named.size()));
   return png.insert(at, big_endian(static_cast<std::uint32_t>(content.size())) + named +
                             big_endian(static_cast<std::uint32_t>(checksum)));
+}
+
+inline std::string little_endian(std::uint32_t value, int bytes = 4) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
+  return text;
+}
+
+// Of an image with 3 channels, lossless.
+inline std::string make_webp(const Image& image) {
+  std::uint8_t* bytes = nullptr;
+  const std::size_t count = WebPEncodeLosslessRGB(image.pixels.data(), image.shape.width, image.shape.height,
+                                                  3 * image.shape.width, &bytes);
+  std::string content(reinterpret_cast<const char*>(bytes), count);
+  WebPFree(bytes);
+  return content;
+}
+
+// The file as one with Exif that says this orientation (RFC 9649, section 2.7).
+inline std::string with_webp_orientation(const std::string& webp, const ImageShape& shape, int orientation) {
+  constexpr std::uint32_t kHasExif = 8;
+  const auto chunk = [](const std::string& name, const std::string& content) {
+    return name + little_endian(static_cast<std::uint32_t>(content.size())) + content +
+           std::string(content.size() % 2, '\0');
+  };
+  const auto side = [](int pixels) { return little_endian(static_cast<std::uint32_t>(pixels - 1), 3); };
+  const std::string chunks = "WEBP" +
+                             chunk("VP8X", little_endian(kHasExif) + side(shape.width) + side(shape.height)) +
+                             webp.substr(12) + chunk("EXIF", make_exif(orientation, true));
+  return "RIFF" + little_endian(static_cast<std::uint32_t>(chunks.size())) + chunks;
+}
+
+struct BmpForm {
+  int bits = 24;
+  bool from_top = false;
+  bool has_masks = false;  // BI_BITFIELDS
+};
+
+// Of an image with 3 channels; with up to 8 bits its pixels must be in the palette black, white, red, green.
+inline std::string make_bmp(const Image& image, const BmpForm& form = {}) {
+  const int width = image.shape.width, height = image.shape.height;
+  const std::string palette =
+      form.bits > 8 ? "" : std::string("\0\0\0\0\xff\xff\xff\0\0\0\xff\0\0\xff\0\0", 16);
+  const std::string masks =
+      form.has_masks ? little_endian(0xff0000) + little_endian(0xff00) + little_endian(0xff) : "";
+  const auto entry_of = [&](const std::uint8_t* pixel) {
+    const int white = pixel[2] > 0 ? 1 : 0;
+    return white != 0 ? 1U : pixel[0] > 0 ? 2U : pixel[1] > 0 ? 3U : 0U;
+  };
+  std::string rows;
+  for (int i = 0; i < height; ++i) {
+    const int y = form.from_top ? i : height - 1 - i;
+    std::string row(static_cast<std::size_t>((width * form.bits + 31) / 32 * 4), '\0');
+    for (int x = 0; x < width; ++x) {
+      const std::uint8_t* pixel = image.pixels.data() + 3 * (static_cast<std::size_t>(y) * width + x);
+      const auto at = static_cast<std::size_t>(x) * static_cast<std::size_t>(form.bits) / 8;
+      if (form.bits > 8)
+        for (std::size_t c = 0; c < 3; ++c) row[at + c] = static_cast<char>(pixel[2 - c]);
+      else
+        row[at] = static_cast<char>(static_cast<unsigned char>(row[at]) |
+                                    entry_of(pixel) << (8 - form.bits - x * form.bits % 8));
+    }
+    rows += row;
+  }
+  const auto before = static_cast<std::uint32_t>(54 + masks.size() + palette.size());
+  return "BM" + little_endian(before + static_cast<std::uint32_t>(rows.size())) + little_endian(0) +
+         little_endian(before) + little_endian(40) + little_endian(static_cast<std::uint32_t>(width)) +
+         little_endian(static_cast<std::uint32_t>(form.from_top ? -height : height)) + little_endian(1, 2) +
+         little_endian(static_cast<std::uint32_t>(form.bits), 2) + little_endian(form.has_masks ? 3 : 0) +
+         little_endian(0) + little_endian(0) + little_endian(0) +
+         little_endian(static_cast<std::uint32_t>(palette.size() / 4)) + little_endian(0) + masks + palette +
+         rows;
 }
 
 // An IDX file of unsigned bytes.

@@ -61,6 +61,24 @@ TEST_CASE("classes are numbered in byte order of their names, files in byte orde
   CHECK(set->describe(2) == folder / "b/2.png");
 }
 
+TEST_CASE("what is no image is counted, and the first of it named; hidden files are not") {
+  const Folder folder;
+  const std::string image = make_png(gradient_image(3, 4, 4));
+  folder.add("a", "1.png", image);
+  folder.add("a", "2.tiff", image);
+  folder.add("a", ".DS_Store", "x");
+  folder.add("b", "1.WEBP", make_webp(gradient_image(3, 4, 4)));
+  folder.add("b", "2.bmp", make_bmp(gradient_image(3, 4, 4)));
+  folder.add("b/more", "1.png", image);
+  folder.write("labels.csv", "x");
+  folder.add("b", "z.gif", "x");
+  const auto set = folder.open();
+  CHECK(set->size() == 3);
+  CHECK(set->ignored().count == 4);
+  CHECK(set->ignored().first == std::vector<std::string>{"labels.csv", "a/2.tiff", "b/z.gif"});
+  for (int sample = 1; sample < 3; ++sample) CHECK(read(*set, sample) == planes_of(gradient_image(3, 4, 4)));
+}
+
 TEST_CASE("images that agree give their own size") {
   const Folder folder;
   folder.add("a", "1.png", make_png(gradient_image(3, 5, 7)));
@@ -197,7 +215,7 @@ TEST_CASE("a broken file is reported when it is read, and does not decide the si
   const auto set = folder.open();
   CHECK(set->shape() == ImageShape{3, 8, 8});
   check_error(ErrorKind::data, "a/0.jpg: the file is empty", [&] { read(*set, 0); });
-  check_error(ErrorKind::data, "a/1.jpg: neither a JPEG nor a PNG", [&] { read(*set, 1); });
+  check_error(ErrorKind::data, "a/1.jpg: no JPEG, PNG, WebP or BMP file", [&] { read(*set, 1); });
   check_error(ErrorKind::data, "a/2.jpg: the header says 60000x60000", [&] { read(*set, 2); });
   CHECK(read(*set, 3).size() == 192);
 }
@@ -220,7 +238,8 @@ TEST_CASE("a folder that holds no data set says what is missing") {
   folder.write("1.jpg", "x");
   check_error(ErrorKind::data, folder.path() + " has no class folders", [&] { folder.open(); });
   folder.add("cat", "notes.txt", "x");
-  check_error(ErrorKind::data, folder / "cat has no .jpg, .jpeg or .png files", [&] { folder.open(); });
+  check_error(ErrorKind::data, folder / "cat has no .jpg, .jpeg, .png, .webp or .bmp files",
+              [&] { folder.open(); });
   job::DataSetSpec spec = folder.spec();
   spec.path = folder / "nowhere";
   check_error(ErrorKind::missing, folder / "nowhere", [&] { open_data_set(spec); });

@@ -17,12 +17,13 @@ namespace fleetrun::runtime::loader_test {
 namespace {
 
 // Images whose every byte is the sample's number; some of them cannot be read.
-class NumberSet : public DataSet {
+class NumberSet : public WholeImageSet {
  public:
   ErrorKind kind_of_problem = ErrorKind::data;
 
   explicit NumberSet(int samples, std::vector<int> broken = {})
-      : DataSet({.shape = {1, 2, 3}, .classes = samples, .class_names = {}, .labels = labels_of(samples)}),
+      : WholeImageSet(
+            {.shape = {1, 2, 3}, .classes = samples, .class_names = {}, .labels = labels_of(samples)}),
         broken_(std::move(broken)) {}
 
   std::string describe(int sample) const override { return "number-" + std::to_string(sample) + ".jpg"; }

@@ -47,7 +47,11 @@ Files good_ones() {
       {"palette.png", make_png({2, PNG_COLOR_TYPE_PALETTE}, 4, 1, std::string("\x1b", 1))},
       {"bits.png", make_png({1, PNG_COLOR_TYPE_GRAY}, 8, 1, std::string("\xa0", 1))},
       {"interlaced.png", make_png({8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_ADAM7}, 80, 60, rows)},
-      {"jpeg-named.png", jpeg}};
+      {"jpeg-named.png", jpeg},
+      {"webp.webp", make_webp(photo)},
+      {"turned.webp", with_webp_orientation(make_webp(photo), photo.shape, 6)},
+      {"bmp.bmp", make_bmp(photo)},
+      {"bmp-from-top.bmp", make_bmp(photo, {.bits = 32, .from_top = true})}};
   for (const int orientation : {2, 3, 6, 8})
     files["turned-" + std::to_string(orientation) + ".jpg"] = with_orientation(jpeg, orientation, true);
   return files;
@@ -56,27 +60,34 @@ Files good_ones() {
 Files bad_ones() {
   const Image photo = gradient_image(3, 60, 80);
   const std::string jpeg = make_jpeg(photo), png = make_png(photo);
-  return {{"empty.jpg", ""},
-          {"one-byte.jpg", "\xff"},
-          {"start-only.jpg", cut(jpeg, 0.02)},
-          {"half.jpg", cut(jpeg, 0.5)},
-          {"no-end.jpg", cut(jpeg, 0.9)},
-          {"half-header.jpg", jpeg.substr(0, 170)},
-          {"zeros.jpg", std::string(5000, '\0')},
-          {"html.jpg", "<!DOCTYPE html><html>404</html>"},
-          {"text.png", "not found\n"},
-          {"huge-header.jpg", with_jpeg_size(jpeg, 60000, 60000)},
-          {"flat-header.jpg", with_jpeg_size(jpeg, 0, 80)},
-          {"gif.jpg", "GIF89a\x01\x01"},
-          {"webp.jpg", "RIFF....WEBPVP8 "},
-          {"signature.png", png.substr(0, 8)},
-          {"header.png", png.substr(0, 33)},
-          {"half.png", cut(png, 0.5)},
-          {"no-end.png", cut(png, 0.9)},
-          {"checksum.png", changed(png, 20, 'x')},
-          {"huge-header.png", with_png_size(png, 60000, 60000)},
-          {"endless-header.png", with_png_size(png, 0x7fffffff, 0x7fffffff)},
-          {"empty.png", ""}};
+  const std::string webp = make_webp(photo), bmp = make_bmp(photo);
+  return {
+      {"half.webp", cut(webp, 0.5)},
+      {"start-only.webp", webp.substr(0, 21)},
+      {"half.bmp", cut(bmp, 0.5)},
+      {"header.bmp", bmp.substr(0, 54)},
+      {"huge-header.bmp", bmp.substr(0, 18) + little_endian(60000) + little_endian(60000) + bmp.substr(26)},
+      {"empty.jpg", ""},
+      {"one-byte.jpg", "\xff"},
+      {"start-only.jpg", cut(jpeg, 0.02)},
+      {"half.jpg", cut(jpeg, 0.5)},
+      {"no-end.jpg", cut(jpeg, 0.9)},
+      {"half-header.jpg", jpeg.substr(0, 170)},
+      {"zeros.jpg", std::string(5000, '\0')},
+      {"html.jpg", "<!DOCTYPE html><html>404</html>"},
+      {"text.png", "not found\n"},
+      {"huge-header.jpg", with_jpeg_size(jpeg, 60000, 60000)},
+      {"flat-header.jpg", with_jpeg_size(jpeg, 0, 80)},
+      {"gif.jpg", "GIF89a\x01\x01"},
+      {"webp.jpg", "RIFF....WEBPVP8 "},
+      {"signature.png", png.substr(0, 8)},
+      {"header.png", png.substr(0, 33)},
+      {"half.png", cut(png, 0.5)},
+      {"no-end.png", cut(png, 0.9)},
+      {"checksum.png", changed(png, 20, 'x')},
+      {"huge-header.png", with_png_size(png, 60000, 60000)},
+      {"endless-header.png", with_png_size(png, 0x7fffffff, 0x7fffffff)},
+      {"empty.png", ""}};
 }
 
 struct Folder : TemporaryFolder {

@@ -13,16 +13,16 @@ namespace fleetrun::runtime::usable_samples_test {
 namespace {
 
 // Notes how each sample is read; some cannot be.
-class NotingSet : public DataSet {
+class NotingSet : public WholeImageSet {
  public:
   ErrorKind kind_of_problem = ErrorKind::data;
   mutable std::map<int, std::vector<bool>> reads;  // by sample: to the end?
 
   NotingSet(int samples, std::set<int> broken)
-      : DataSet({.shape = {1, 1, 1},
-                 .classes = 1,
-                 .class_names = {},
-                 .labels = std::vector<std::int32_t>(static_cast<std::size_t>(samples))}),
+      : WholeImageSet({.shape = {1, 1, 1},
+                       .classes = 1,
+                       .class_names = {},
+                       .labels = std::vector<std::int32_t>(static_cast<std::size_t>(samples))}),
         broken_(std::move(broken)) {}
 
   std::string describe(int sample) const override { return "noted-" + std::to_string(sample); }
@@ -49,6 +49,16 @@ std::int32_t read(UsableSamples& samples, std::int32_t sample) {
   const std::int32_t found = samples.read({.sample = sample}, scratch, &pixel);
   if (found != kNoSample) CHECK(pixel == static_cast<std::uint8_t>(found));
   return found;
+}
+
+TEST_CASE("the error of a broken file names the key that leaves such files out") {
+  NotingSet set(2, {0});
+  UsableSamples samples(set, {});
+  const Error broken = error_of([&] { read(samples, 0); });
+  CHECK(broken.message() == "noted-0: broken");
+  CHECK(broken.hint() == "data.bad_sample=skip leaves such files out, with a warning for each");
+  set.kind_of_problem = ErrorKind::os;
+  CHECK(error_of([&] { read(samples, 0); }).hint().empty());
 }
 
 TEST_CASE("a good sample is read to its end once") {

@@ -29,7 +29,7 @@ DataSets open_batches(const std::string& path) {
   job::DataSpec spec;
   spec.train.format = job::DataFormat::cifar_bin;
   spec.train.path = path;
-  return DataSets(spec);
+  return {spec, 1};
 }
 
 // What the ranks of two nodes say whose data is in these files; "" where they agree.

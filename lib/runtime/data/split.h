@@ -1,0 +1,26 @@
+// One data set as two: most samples to train on, the others to evaluate on (data.split).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/data/data_set.h"
+
+namespace fleetrun::runtime {
+
+struct SplitSamples {
+  std::vector<std::int32_t> train, test;  // numbers of samples, ascending
+};
+
+// Of each class the same share goes to `test`, drawn by the seed: at least one sample where the class has two, never all of them.
+// The same on every machine for the same labels.
+SplitSamples split_by_class(const std::vector<std::int32_t>& labels, double share, std::int64_t seed);
+
+struct SplitSet {
+  std::unique_ptr<DataSet> train, test;
+};
+
+// Both keep `whole` alive. Throws Error(data) when no sample is left to evaluate on, because no class has two.
+SplitSet split_data_set(std::shared_ptr<const DataSet> whole, double share, std::int64_t seed);
+
+}  // namespace fleetrun::runtime
