@@ -1,9 +1,12 @@
 // fleetrun: starts and supervises distributed programs.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -41,11 +44,34 @@ int run_subcommand(const Subcommand& subcommand, const Words& words, const Envir
   return 0;
 }
 
-// "fleetrun benhc" is a program that does not exist, and probably was to be a subcommand.
-[[noreturn]] void throw_not_found(const Error& error, const Words& arguments, const std::string& program) {
+// What other programs call our subcommands.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kOtherNames = {{
+    {"evaluate", "eval"},
+    {"evaluation", "eval"},
+    {"test", "eval"},
+    {"infer", "predict"},
+    {"inference", "predict"},
+    {"benchmark", "bench"},
+    {"status", "ps"},
+    {"list", "ps"},
+    {"kill", "stop"},
+    {"tail", "logs"},
+    {"check", "doctor"},
+}};
+
+std::optional<std::string> meant_subcommand(const std::string& word) {
   Words names;
   for (const Subcommand& one : subcommands()) names.push_back(one.name);
-  const auto meant = arguments.front() == program ? closest(program, names) : std::nullopt;
+  for (const auto& [other, name] : kOtherNames)
+    if (word == other && std::find(names.begin(), names.end(), name) != names.end()) return std::string(name);
+  return closest(word, names);
+}
+
+// "fleetrun benhc" is a program that does not exist, and probably was to be a subcommand.
+[[noreturn]] void throw_not_found(const Error& error, const Words& arguments, const std::string& program) {
+  if (arguments.front() == program && program == "train")
+    throw Error(error.kind(), error.message(), "training needs no subcommand: fleetrun job.json");
+  const auto meant = arguments.front() == program ? meant_subcommand(program) : std::nullopt;
   if (!meant) throw error;
   throw Error(error.kind(), fmt::format("{}; did you mean the subcommand {}?", error.message(), *meant),
               error.hint());

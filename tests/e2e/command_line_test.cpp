@@ -1,6 +1,9 @@
 // Flags that change what a worker is, or only show it.
 #include <algorithm>
 #include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "e2e/launcher.h"
 #include "support/leave_out.h"
@@ -168,6 +171,11 @@ TEST_CASE("a word that is nearly a subcommand is answered with that one, unless 
   CHECK(near.code == 127);
   CHECK(near.err.starts_with(
       "fleetrun: error: the program benhc is neither on PATH nor in this folder; did you mean the subcommand bench?\n"));
+  for (const auto& [typed, meant] :
+       {std::pair("benchmark", "bench"), std::pair("status", "ps"), std::pair("lgos", "logs")})
+    CHECK(contains(launch.run_words({typed}).err, fmt::format("did you mean the subcommand {}?\n", meant)));
+  CHECK(contains(launch.run_words({"train", "job.json"}).err,
+                 "\n  hint: training needs no subcommand: fleetrun job.json\n"));
   CHECK_FALSE(contains(launch.run_words({"--", "benhc"}).err, "did you mean"));
   CHECK_FALSE(contains(launch.run_words({"--nproc_per_node=1", "benhc"}).err, "did you mean"));
 }

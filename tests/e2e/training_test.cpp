@@ -316,6 +316,19 @@ TEST_CASE("a line break in the path of the job file begins no line of the log") 
   CHECK_MESSAGE(!contains(log, "\nlines"), log);
 }
 
+TEST_CASE("a batch that cannot fit is refused before the first step, in one error") {
+  const Launch launch;
+  launch.folder.write("job.json", R"({"model": {"name": "resnet18"},
+    "data": {"train": {"format": "synthetic", "samples": 2000000, "shape": [3, 224, 224], "classes": 5}}})");
+  const ChildResult result = launch.run_words({"job.json", "data.batch_size=1000000"});
+  CHECK(result.code == 78);
+  const std::string error = "rank 0: error: data.batch_size is 1000000: a training step needs about ";
+  CHECK_MESSAGE(contains(result.err, error), result.err);
+  CHECK(contains(result.err, "\n  hint: about data.batch_size="));
+  CHECK_MESSAGE(result.err.find(error) == result.err.rfind(error), result.err);  // once
+  CHECK(contains(result.err, "fleetrun: the error is above; log/workerlog.0 has all that the rank wrote\n"));
+}
+
 TEST_CASE("memory that runs out ends a training with 71, not as a bug of ours") {
   if (testing::kSlowdown > 1) return;  // sanitizers need terabytes of address space
   const Launch launch;

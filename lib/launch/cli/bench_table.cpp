@@ -126,9 +126,9 @@ std::vector<Flag> bench_flags() {
       {.names = {"--backend"},
        .argument = "BACKEND",
        .help =
-           "How the ranks reach each other: auto, gloo, shm, hierarchical-leader or hierarchical-scatter. "
-           "A hierarchical backend sums inside groups first, with the backend that FLEETRUN_COMM_BACKEND "
-           "names (default: auto)",
+           "What moves the data between the ranks: shm is shared memory, for ranks of one host; gloo is TCP; "
+           "hierarchical-leader and hierarchical-scatter sum inside groups of ranks first, then between the groups, with "
+           "the backend that the variable FLEETRUN_COMM_BACKEND names; auto takes what a training would (default: auto)",
        .choices = bench_backend_names()},
       {.names = {"--group_size"},
        .argument = "N",

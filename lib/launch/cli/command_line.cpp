@@ -66,7 +66,7 @@ std::optional<std::pair<std::string, std::string>> in_environment(const Flag& fl
 // The strongest source that names the flag sets it.
 void set_flag(const Flag& flag, const FoundFlags& found, const Environment& environment,
               const ConfigFile& file, CalledAs called_as) {
-  Source source = {Origin::flag, flag.name()};
+  Source source = {Origin::flag, found.written(flag.name())};
   std::vector<std::string> texts = found.values(flag.name());
   const auto variable = in_environment(flag, environment, called_as);
   if (texts.empty() && variable) {

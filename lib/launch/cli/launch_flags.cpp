@@ -73,7 +73,8 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
           {.names = {"--gpus", "--selected_gpus", "--devices"},
            .argument = "IDS",
            .help =
-               "Devices to use, such as 0,1,2,3, one worker each. With --device=cpu the ids are worker slots",
+               "GPUs to use, such as 0,1,2,3. Each gets one worker; with --nproc_per_node the workers share them evenly. With "
+               "--device=cpu, where no GPU is used, only the number of ids counts: it is the number of workers. By default, all GPUs",
            .variable = "PADDLE_DEVICES",
            .of_node = true}),
       value(options.nproc_per_node, parse_worker_count,
@@ -132,7 +133,9 @@ std::vector<Flag> worker_flags(LaunchOptions& options) {
              .variable = "PADDLE_JOB_ID"}),
       {.names = {"--run_mode"},
        .argument = "MODE",
-       .help = "How the ranks work together. fleetrun supports only collective",
+       .help =
+           "Only collective, which is also the default: every rank computes, and the ranks exchange their results. "
+           "The flag is there for commands of PaddlePaddle's launcher; parameter servers are not supported",
        .variable = "PADDLE_RUN_MODE",
        .choices = {"collective"},
        .set = check_run_mode},
@@ -146,7 +149,8 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
           {.names = {"--ips"},
            .argument = "ADDRESSES",
            .help =
-               "Addresses of the nodes, such as 10.0.0.1,10.0.0.2. Start the same command on each; the first node coordinates",
+               "Addresses of the nodes, such as 10.0.0.1,10.0.0.2. Start the same command on each; the first node coordinates "
+               "(docs/many-hosts.md)",
            .variable = "PADDLE_IPS"}),
       value(options.nnodes, parse_nodes,
             {.names = {"--nnodes"},
@@ -169,7 +173,8 @@ std::vector<Flag> node_flags(LaunchOptions& options) {
           {.names = {"--master"},
            .argument = "HOST:PORT",
            .help =
-               "Address where the nodes meet; HOST is the first node. With one node, it sets MASTER_ADDR and MASTER_PORT of the workers",
+               "Address where the nodes meet: a host name or IP address of the first node, and a free port there. Give the same value, "
+               "and --nnodes, on every node (docs/many-hosts.md). With one node, the workers get it as MASTER_ADDR and MASTER_PORT",
            .of_node = true}),
       value(options.join_timeout, parse_seconds,
             {.names = {"--join_timeout"},
@@ -260,7 +265,9 @@ std::vector<Flag> address_flags(LaunchOptions& options) {
           options.no_port_hold,
           {.names = {"--no_port_hold"},
            .help =
-               "Choose ports without holding them. By default fleetrun holds them until the workers listen. Programs that use neither SO_REUSEADDR nor SO_REUSEPORT need this flag",
+               "Do not reserve the workers' ports. By default fleetrun keeps each port that it chooses open until a worker listens there, "
+               "so that no other program takes it. Use this flag if a worker reports that its address is already in use, because it "
+               "listens without SO_REUSEADDR and SO_REUSEPORT",
            .of_node = true}),
   };
 }
@@ -317,18 +324,24 @@ std::vector<Flag> log_flags(LaunchOptions& options) {
                "Write the program of a job.json into FOLDER after each pass, as text and as a Graphviz graph. Rank 0 does this",
            .completes = Completes::folders,
            .of_node = true}),
-      value(options.metrics_port, parse_metrics_port,
-            {.names = {"--metrics_port"},
-             .argument = "PORT",
-             .help = "Serve metrics to Prometheus at http://127.0.0.1:PORT/metrics. 0 takes a free port. "
-                     "ADDRESS:PORT listens on that address, and everybody who can reach it can read them",
-             .of_node = true}),
-      value(options.metrics_file, as_text,
-            {.names = {"--metrics_file"},
-             .argument = "FILE",
-             .help = "Write the same metrics to FILE every 5 s, for the textfile collector of node_exporter",
-             .completes = Completes::files,
-             .of_node = true}),
+      value(
+          options.metrics_port, parse_metrics_port,
+          {.names = {"--metrics_port"},
+           .argument = "PORT",
+           .help =
+               "Serve the state of the run at http://127.0.0.1:PORT/metrics, in the text format of Prometheus: ranks, "
+               "restarts and memory, and steps and loss of a job.json. 0 takes a free port. With ADDRESS:PORT, everybody "
+               "who can reach that address can read them. By default, off",
+           .of_node = true}),
+      value(
+          options.metrics_file, as_text,
+          {.names = {"--metrics_file"},
+           .argument = "FILE",
+           .help =
+               "Write what --metrics_port serves to FILE every 5 s, for machines on which Prometheus' node_exporter "
+               "collects such files. By default, off",
+           .completes = Completes::files,
+           .of_node = true}),
   };
 }
 
@@ -370,18 +383,21 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
             {.names = {"--no_restart_on"},
              .argument = "CODES",
              .help = "Exit codes after which --max_restart starts no other attempt, such as 3,137"}),
-      value(options.hang_timeout, parse_deadline,
-            {.names = {"--hang_timeout"},
-             .argument = "SECONDS",
-             .help = "Treat the run as hung when no rank writes or works for this many seconds; 0 means "
-                     "never. The default is never; for a job.json it is 5 times the 99th percentile of its "
-                     "step time, but at least 30"}),
+      value(
+          options.hang_timeout, parse_deadline,
+          {.names = {"--hang_timeout"},
+           .argument = "SECONDS",
+           .help =
+               "Seconds after which the run counts as hung if no rank writes output or uses the CPU. fleetrun then "
+               "prints what each rank is doing, writes their stacks to the log folder, and stops the run; 0: never. By default, "
+               "never for scripts and programs; for a job.json, 5 times the 99th percentile of its step time, at least 30"}),
       value(
           options.log_rule, parse_log_rule,
           {.names = {"--log_rule"},
            .argument = "RULE",
            .help =
-               "Treat the run as hung when no log line matches REGEX for S seconds. RULE is 'REGEX within Ss', such as 'loss: within 60s'"}),
+               "Count the run as hung if its ranks write no line of a certain kind for some time. RULE is 'REGEX within Ss': with "
+               "'loss: within 60s', a line that matches the regular expression loss: must come every 60 seconds. By default, no rule"}),
       value(options.straggler_after, parse_deadline,
             {.names = {"--straggler_after"},
              .argument = "SECONDS",
@@ -392,7 +408,8 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
           {.names = {"--early_exit_wait"},
            .argument = "SECONDS",
            .help =
-               "Seconds that the other ranks may run after the first rank has finished. By default there is no limit"}),
+               "Seconds that the other ranks may still run after one rank has ended with code 0; then fleetrun stops them, and the run "
+               "fails. By default, no limit"}),
       choice(options.cgroup, {{"auto", UseCgroup::automatic}, {"none", UseCgroup::none}},
              {.names = {"--cgroup"},
               .argument = "CHOICE",

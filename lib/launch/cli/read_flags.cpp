@@ -1,6 +1,7 @@
 #include "launch/cli/read_flags.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -90,6 +91,17 @@ bool may_occur(const Flag& flag, const Words& words) {
   });
 }
 
+// The name of the flag that stands among these words, the last one where there are several; its first name where a letter shares a
+// word with others.
+std::string written_name(const Flag& flag, std::span<const std::string> words) {
+  for (auto word = words.rbegin(); word != words.rend(); ++word) {
+    const std::string name = word->substr(0, word->find('='));
+    const auto is_name = [&](const std::string& known) { return with_dashes(known) == with_dashes(name); };
+    if (std::any_of(flag.names.begin(), flag.names.end(), is_name)) return name;
+  }
+  return flag.name();
+}
+
 // CLI11 gets only the flags that may occur: it compares each new name with all others, which would take a tenth of a short run's start.
 FoundFlags read(CLI::App& app, const std::vector<Flag>& flags, const Words& words) {
   app.set_help_flag();  // ours is one of the table
@@ -98,11 +110,12 @@ FoundFlags read(CLI::App& app, const std::vector<Flag>& flags, const Words& word
     if (may_occur(flag, words)) options.emplace_back(&flag, add(app, flag));
   parse(app, words);
   FoundFlags found{.flags = {}, .rest = app.remaining()};
+  const auto before = std::span(words).first(words.size() - std::min(words.size(), found.rest.size()));
   for (const auto& [flag, option] : options)
     for (const std::string& text : option->results()) {
       if (!flag->takes_value() && text != kGiven)
         throw Error(ErrorKind::usage, flag->name() + " takes no value");
-      if (!text.empty()) found.flags.push_back({flag->name(), text});
+      if (!text.empty()) found.flags.push_back({flag->name(), text, written_name(*flag, before)});
     }
   return found;
 }
@@ -114,6 +127,12 @@ bool FoundFlags::has(std::string_view name) const { return value(name).has_value
 std::optional<std::string> FoundFlags::value(std::string_view name) const {
   const Words all = values(name);
   return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+std::string FoundFlags::written(std::string_view name) const {
+  for (auto flag = flags.rbegin(); flag != flags.rend(); ++flag)
+    if (flag->name == name) return flag->written;
+  return std::string(name);
 }
 
 std::vector<std::string> FoundFlags::values(std::string_view name) const {

@@ -10,8 +10,9 @@
 namespace fleetrun::launch {
 
 struct FoundFlag {
-  std::string name;  // the first one of the flag
-  std::string text;  // its value; "true" for a flag that takes none
+  std::string name;     // the first one of the flag
+  std::string text;     // its value; "true" for a flag that takes none
+  std::string written;  // the name that stands on the command line, where it is last
 };
 
 struct FoundFlags {
@@ -21,6 +22,8 @@ struct FoundFlags {
   bool has(std::string_view name) const;
   std::optional<std::string> value(std::string_view name) const;  // the last one
   std::vector<std::string> values(std::string_view name) const;
+  std::string written(
+      std::string_view name) const;  // "--devices" for "--gpus"; `name` where the flag is not given
 };
 
 // Reads the flags before the first other word; the rest begins with that word, or after "--". Dashes may stand for

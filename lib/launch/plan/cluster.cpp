@@ -29,9 +29,10 @@ bool is_local(const std::string& address, const HostFacts& host) {
 
 void check_local(const std::string& address, const std::string& source, const HostFacts& host) {
   if (!is_local(address, host))
-    throw usage(fmt::format("{} names {}, which is not an address of this host ({})", source, address,
-                            fmt::join(host.addresses, ", ")),
-                "a run over several nodes lists all of them in --ips, or has --nnodes and --master");
+    throw usage(
+        fmt::format("{} names {}, which is not an address of this host ({})", source, address,
+                    fmt::join(host.addresses, ", ")),
+        "a run over several nodes lists all of them in --ips, or has --nnodes and --master (docs/many-hosts.md)");
 }
 
 std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
@@ -129,6 +130,13 @@ std::optional<int> resolve_workers(const LaunchOptions& options, const HostFacts
   return device == DeviceKind::cuda || options.gpus.value ? std::nullopt : std::optional(host.cores);
 }
 
+DeviceFlags written_flags(const LaunchOptions& options) {
+  DeviceFlags written;
+  if (!options.gpus.source.empty()) written.gpus = options.gpus.source;
+  if (!options.nproc_per_node.source.empty()) written.workers = options.nproc_per_node.source;
+  return written;
+}
+
 // As torchrun has it: a worker's GPU is the one of its local rank, also where workers are fewer or more than GPUs.
 std::vector<std::vector<int>> one_gpu_each(int gpus, int workers) {
   std::vector<std::vector<int>> devices;
@@ -144,7 +152,8 @@ void place_on_gpus(ClusterSpec& cluster, const LaunchOptions& options, const Hos
   GpuMapping mapping = map_gpus({.gpus = options.gpus.value,
                                  .visible = environment.get("CUDA_VISIBLE_DEVICES"),
                                  .present = host.gpus,
-                                 .workers = as_torchrun ? std::nullopt : workers});
+                                 .workers = as_torchrun ? std::nullopt : workers,
+                                 .written = written_flags(options)});
   if (as_torchrun && workers)
     mapping.of_worker = one_gpu_each(static_cast<int>(mapping.visible.size()), *workers);
   cluster.own_gpus_only = options.virtual_local_rank.value;
@@ -159,8 +168,9 @@ void place_on_cpu(ClusterSpec& cluster, const LaunchOptions& options, const Host
   cluster.hide_gpus = host.gpus > 0;
   cluster.device_ids_given = options.gpus.value.has_value();
   const std::optional<int> workers = resolve_workers(options, host, cluster.device, members);
-  const int slots = options.gpus.value ? count_cpu_slots(*options.gpus.value) : workers.value_or(1);
-  cluster.device_ids = deal_out(slots, workers.value_or(slots));
+  const DeviceFlags written = written_flags(options);
+  const int slots = options.gpus.value ? count_cpu_slots(*options.gpus.value, written) : workers.value_or(1);
+  cluster.device_ids = deal_out(slots, workers.value_or(slots), written);
 }
 
 // The others are taken for like this one.

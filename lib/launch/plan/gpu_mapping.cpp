@@ -15,29 +15,30 @@ namespace {
 
 Error bad_gpus(const std::string& message) { return Error(ErrorKind::usage, message); }
 
-void check_distinct(const std::vector<std::string>& ids) {
+void check_distinct(const std::vector<std::string>& ids, const std::string& flag) {
   std::set<std::string> seen;
   for (const std::string& id : ids) {
-    if (id.empty()) throw bad_gpus("--gpus has an empty item, must be ids like 0,1,2,3");
-    if (!seen.insert(id).second) throw bad_gpus(fmt::format("--gpus lists {} twice", id));
+    if (id.empty()) throw bad_gpus(flag + " has an empty item, must be ids like 0,1,2,3");
+    if (!seen.insert(id).second) throw bad_gpus(fmt::format("{} lists {} twice", flag, id));
   }
 }
 
-void check_present(const std::vector<std::string>& ids, int present) {
+void check_present(const std::vector<std::string>& ids, int present, const std::string& flag) {
   for (const std::string& id : ids) {
     int number = -1;
     const auto [stop, problem] = std::from_chars(id.data(), id.data() + id.size(), number);
     if (problem != std::errc{} || stop != id.data() + id.size()) continue;  // a UUID: the driver's business
     if (number < 0 || number >= present)
-      throw bad_gpus(fmt::format("--gpus lists {}, this machine has the GPUs 0 to {}", id, present - 1));
+      throw bad_gpus(fmt::format("{} lists {}, this machine has the GPUs 0 to {}", flag, id, present - 1));
   }
 }
 
-void check_visible(const std::vector<std::string>& ids, const std::vector<std::string>& visible) {
+void check_visible(const std::vector<std::string>& ids, const std::vector<std::string>& visible,
+                   const std::string& flag) {
   for (const std::string& id : ids)
     if (std::find(visible.begin(), visible.end(), id) == visible.end())
       throw bad_gpus(
-          fmt::format("--gpus lists {}, but CUDA_VISIBLE_DEVICES is {}", id, fmt::join(visible, ",")));
+          fmt::format("{} lists {}, but CUDA_VISIBLE_DEVICES is {}", flag, id, fmt::join(visible, ",")));
 }
 
 std::vector<std::string> numbers_below(int count) {
@@ -49,19 +50,20 @@ std::vector<std::string> numbers_below(int count) {
 
 }  // namespace
 
-int count_cpu_slots(const std::string& gpus) {
+int count_cpu_slots(const std::string& gpus, const DeviceFlags& written) {
   const std::vector<std::string> ids = split_list(gpus);
-  check_distinct(ids);
+  check_distinct(ids, written.gpus);
   for (const std::string& id : ids)
     if (!std::all_of(id.begin(), id.end(), [](char letter) { return letter >= '0' && letter <= '9'; }))
-      throw bad_gpus(fmt::format("--gpus lists {}, with --device=cpu it must be ids like 0,1,2,3", id));
+      throw bad_gpus(
+          fmt::format("{} lists {}, with --device=cpu it must be ids like 0,1,2,3", written.gpus, id));
   return static_cast<int>(ids.size());
 }
 
-std::vector<std::vector<int>> deal_out(int items, int workers) {
+std::vector<std::vector<int>> deal_out(int items, int workers, const DeviceFlags& written) {
   if (items % workers != 0)
     throw bad_gpus(
-        fmt::format("--nproc_per_node is {}, which does not divide the {} devices", workers, items));
+        fmt::format("{} is {}, which does not divide the {} devices", written.workers, workers, items));
   std::vector<std::vector<int>> shares(static_cast<std::size_t>(workers));
   for (int item = 0; item < items; ++item)
     shares[static_cast<std::size_t>(item / (items / workers))].push_back(item);
@@ -74,16 +76,16 @@ GpuMapping map_gpus(const GpuRequest& request) {
   if (request.visible && !request.visible->empty()) inherited = split_list(*request.visible);
   if (request.gpus) {
     mapping.visible = split_list(*request.gpus);
-    check_distinct(mapping.visible);
+    check_distinct(mapping.visible, request.written.gpus);
     if (inherited.empty())
-      check_present(mapping.visible, request.present);
+      check_present(mapping.visible, request.present, request.written.gpus);
     else
-      check_visible(mapping.visible, inherited);
+      check_visible(mapping.visible, inherited, request.written.gpus);
   } else {
     mapping.visible = inherited.empty() ? numbers_below(request.present) : inherited;
   }
   const int count = static_cast<int>(mapping.visible.size());
-  mapping.of_worker = deal_out(count, request.workers.value_or(count));
+  mapping.of_worker = deal_out(count, request.workers.value_or(count), request.written);
   if (request.gpus && !inherited.empty())
     mapping.note = fmt::format(
         "Change selected_gpus into reletive values. --ips:{} will change into relative_ips:[{}] according to "

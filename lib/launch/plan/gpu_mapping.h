@@ -7,11 +7,18 @@
 
 namespace fleetrun::launch {
 
+// How the user wrote the flags, for messages.
+struct DeviceFlags {
+  std::string gpus = "--gpus";  // or "--devices" where that is what stands on the command line
+  std::string workers = "--nproc_per_node";
+};
+
 struct GpuRequest {
   std::optional<std::string> gpus;     // --gpus: absolute ids
   std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES of the launcher
   int present = 0;                     // number of GPUs in the machine
   std::optional<int> workers;          // --nproc_per_node; one per GPU when absent
+  DeviceFlags written;
 };
 
 struct GpuMapping {
@@ -22,10 +29,10 @@ struct GpuMapping {
 
 // --gpus on the CPU: the number of worker slots that it lists. Throws Error(usage) if it is not a list of numbers, or
 // lists a number twice.
-int count_cpu_slots(const std::string& gpus);
+int count_cpu_slots(const std::string& gpus, const DeviceFlags& written);
 
 // Deals out the items 0..items-1 evenly to `workers`. Throws Error(usage) when `workers` does not divide `items`.
-std::vector<std::vector<int>> deal_out(int items, int workers);
+std::vector<std::vector<int>> deal_out(int items, int workers, const DeviceFlags& written);
 
 // Throws Error(usage).
 GpuMapping map_gpus(const GpuRequest& request);

@@ -228,12 +228,13 @@ std::string meeting_source(const LaunchOptions& options) {
 Membership members_of_master(const LaunchOptions& options, const HostFacts& host) {
   const int nodes = options.nnodes.value->most;
   const std::optional<Endpoint> meeting = named_meeting(options);
-  const bool given_as_flag = options.nnodes.source.starts_with("--");
+  const bool given_as_flag = options.nnodes.origin == Origin::flag;
   if (!meeting)
-    throw bad_members(fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source,
-                                  show_value(*options.nnodes.value)),
-                      fmt::format("--master=HOST:PORT names the first node; --ips lists all of them{}",
-                                  given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
+    throw bad_members(
+        fmt::format("{} is {}, but nothing says where the nodes meet", options.nnodes.source,
+                    show_value(*options.nnodes.value)),
+        fmt::format("--master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md){}",
+                    given_as_flag ? "" : "; --nnodes=1 starts a run of this host alone"));
   const std::string address = resolve_name(meeting->host);
   if (address.empty())
     throw bad_members(fmt::format("this host cannot resolve {}, where the nodes meet", meeting->host));

@@ -118,6 +118,8 @@ std::string last_lines_text(const ExitReport& report, std::size_t rank) {
   const bool alone = std::cmp_less_equal(report.verdict.span.world, report.verdict.ranks.size());
   const std::string log = report.logs.at(rank) + (alone ? "" : " on " + report.host);
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
+  if (report.error_was_shown)
+    return fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);
   std::string text = fmt::format("fleetrun: the last lines of {}:\n", log);
   for (const std::string& line : report.last_lines) text += fmt::format("    {}\n", line);
   return text;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "launch/console/console_plan.h"
 #include "launch/host/limits.h"
 #include "launch/logs/last_lines.h"
 #include "launch/logs/log_names.h"
@@ -81,6 +82,18 @@ ExitReport begin_report(const RunPlan& plan) {
   report.command = plan.program.argv;
   report.host = host_name();
   return report;
+}
+
+bool has_shown_error(const ExitReport& report, const ConsolePlan& console) {
+  if (!report.verdict.rank) return false;
+  const int rank = *report.verdict.rank;
+  const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
+  const bool is_shown = std::any_of(console.logs.begin(), console.logs.end(),
+                                    [&](const ShownLog& log) { return log.local_rank == rank; });
+  const std::string start = fmt::format("rank {}: error: ", report.verdict.number_of(rank));
+  return is_shown && status && status->how == ExitStatus::How::exited &&
+         std::any_of(report.last_lines.begin(), report.last_lines.end(),
+                     [&](const std::string& line) { return line.starts_with(start); });
 }
 
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report) {

@@ -17,6 +17,9 @@ namespace fleetrun::launch {
 
 ExitReport begin_report(const RunPlan& plan);
 
+// Whether the console, which shows these logs, has shown the error with which a rank of a job file ended. Nobody needs it twice.
+bool has_shown_error(const ExitReport& report, const ConsolePlan& console);
+
 // Adds what is known about the present attempt. Call it before the logs move.
 void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder& logs, ExitReport& report);
 

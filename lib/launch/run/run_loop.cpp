@@ -314,6 +314,7 @@ void RunLoop::end() {
 
 void RunLoop::report_attempt() {
   fill_attempt(state_, attempt_, logs_, report_);
+  report_.error_was_shown = plan_.embedded && has_shown_error(report_, plan_.cluster.console);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
   fill_collectives(
       called ? roll_call_.collectives() : read_collectives(state_.pages, plan_.cluster.first_rank()), logs_,

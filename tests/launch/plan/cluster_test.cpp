@@ -101,6 +101,15 @@ TEST_CASE("with --device=cpu the ids are read as those of GPUs") {
   CHECK(resolve({"--device=cpu", "--gpus=7"}, kCpuHost).world_size() == 1);
 }
 
+TEST_CASE("errors name a flag as the user wrote it") {
+  CHECK(error_of({"--device=cpu", "--devices", "0,0"}, kCpuHost) == "--devices lists 0 twice");
+  CHECK(error_of({"--device=cpu", "--selected-gpus=0,a"}, kCpuHost) ==
+        "--selected-gpus lists a, with --device=cpu it must be ids like 0,1,2,3");
+  CHECK(error_of({"--devices=0,1"}, kCpuHost) == "--devices is 0,1, but this machine has no CUDA device");
+  CHECK(error_of({"--device=cpu", "--devices=0,1,2", "-n", "2"}, kCpuHost) ==
+        "-n is 2, which does not divide the 3 devices");
+}
+
 TEST_CASE("on a GPU machine each GPU gets a worker") {
   const ClusterSpec cluster = resolve({}, kGpuHost);
   CHECK(cluster.device == DeviceKind::cuda);
@@ -136,7 +145,7 @@ TEST_CASE("addresses must be this host's") {
   CHECK(resolve({"--host=10.0.0.5"}, kCpuHost).host == "10.0.0.5");
   CHECK(
       error_of({"--ips=10.0.0.6"}, kCpuHost) ==
-      "--ips names 10.0.0.6, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master");
+      "--ips names 10.0.0.6, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master (docs/many-hosts.md)");
   CHECK(error_of({"--node_rank=1"}, kCpuHost) ==
         "--node_rank is 1, but there is one node | --nnodes or --ips says how many there are");
   CHECK(error_of({"--master=10.0.0.6:6170"}, kCpuHost).starts_with("--master names 10.0.0.6"));
@@ -187,7 +196,7 @@ TEST_CASE("hosts with slots count the workers, and are this host") {
         "--hosts gives 3 slots, --nproc_per_node asks for 4 workers");
   CHECK(
       error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
-      "--hosts names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master");
+      "--hosts names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master (docs/many-hosts.md)");
 }
 
 TEST_CASE("torchrun's addresses become the master's") {

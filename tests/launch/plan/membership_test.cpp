@@ -220,10 +220,10 @@ TEST_CASE("several nodes without a meeting point, or with a rank that cannot be,
   of_a_cluster.set("PADDLE_NNODES", "2");
   CHECK(
       error_of({}, of_a_cluster) ==
-      "PADDLE_NNODES is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them; --nnodes=1 starts a run of this host alone");
+      "PADDLE_NNODES is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md); --nnodes=1 starts a run of this host alone");
   CHECK(
       error_of({"--nnodes=2"}) ==
-      "--nnodes is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them");
+      "--nnodes is 2, but nothing says where the nodes meet | --master=HOST:PORT names the first node; --ips lists all of them (docs/many-hosts.md)");
   CHECK(error_of({"--nnodes=2", "--master=10.0.0.2:7000", "--node_rank=2"}) ==
         "--node_rank is 2, but there are 2 nodes");
   CHECK(

@@ -57,6 +57,14 @@ TEST_CASE("a failure is reported in one block: who, how, where, what it said, wh
         "fleetrun: stopped by fleetrun: rank 0\n");
 }
 
+TEST_CASE("an error that the console has shown is not shown again") {
+  ExitReport report = failed_report();
+  report.error_was_shown = true;
+  CHECK(describe(report).find("fleetrun: it ran: train --name 'a b'\n"
+                              "fleetrun: the error is above; log/workerlog.1 has all that the rank wrote\n"
+                              "fleetrun: rank 2 ") != std::string::npos);
+}
+
 TEST_CASE("row 'signal KILL --rank 1': who had the signal sent through us is said") {
   ExitReport report = failed_report();
   report.verdict.origin = "process 4711 sent with fleetrun signal";
