@@ -27,12 +27,15 @@ std::optional<std::array<int, 3>> known_shape(const DataSetSpec& set) {
   return std::nullopt;
 }
 
+Augment without_chance(Augment augment) {
+  const bool crops = augment == Augment::resize_crop || augment == Augment::random_resized_crop;
+  return crops ? Augment::resize_crop : Augment::none;
+}
+
 std::optional<DataSetSpec> evaluated_set(const DataSpec& data) {
   if (!data.split) return data.test;
   DataSetSpec set = data.train;
-  const bool crops_at_random = set.augment == Augment::random_resized_crop;
-  if (set.augment != Augment::resize_crop)
-    set.augment = crops_at_random ? Augment::resize_crop : Augment::none;
+  set.augment = without_chance(set.augment);
   return set;
 }
 

@@ -12,6 +12,9 @@ std::optional<int> known_classes(const DataSetSpec& set);  // nothing when only 
 std::optional<std::array<int, 3>> known_shape(
     const DataSetSpec& set);  // [C,H,W]; nothing when only the data tells
 
+// What an evaluation makes of it, which changes nothing at random: none or resize_crop.
+Augment without_chance(Augment augment);
+
 // How to read the samples that the model is evaluated on: data.test, or data.train without its random crops when data.split sets
 // some of its samples aside; nothing when there is no evaluation.
 std::optional<DataSetSpec> evaluated_set(const DataSpec& data);

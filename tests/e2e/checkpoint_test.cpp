@@ -37,6 +37,25 @@ TEST_CASE("a training that is killed and started again ends bit by bit as one th
   }
 }
 
+TEST_CASE("data.split sets the same samples aside after a resume, and another seed is refused") {
+  const Training whole("lenet"), killed("lenet");
+  const Words split = {"data.split=0.25"};
+  const ChildResult once = train(whole, split);
+  REQUIRE_MESSAGE(once.code == 0, once.err);
+  CHECK(contains(once.out, "data.split: 72 samples to train on, 24 to evaluate on\n"));
+  CHECK(contains(once.out, "[Epoch 5, test] "));
+  kill_when(killed, "-step-15", SIGKILL, split);
+  REQUIRE(train(killed, split).code == 0);
+  CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
+  const ChildResult other = train(killed, {"data.split=0.25", "train.seed=9", "train.epochs=7"});
+  CHECK(other.code == 78);
+  CHECK_MESSAGE(
+      contains(other.err,
+               " was written with train.seed 1, the job has 9: with data.split the model would be "
+               "evaluated on samples that it was trained on\n  hint: train.seed=1 resumes the training\n"),
+      other.err);
+}
+
 TEST_CASE(
     "a training that is killed between two updates of merged gradients and started again ends bit by bit the same") {
   const Training whole("lenet"), killed("lenet");

@@ -41,8 +41,11 @@ void try_image(std::span<const std::uint8_t> bytes) {
     return;
   }
   must(image.pixels.size() == image.shape.elements(), "an image has other pixels than its shape says");
-  must(probed && probed->width == image.source_width && probed->height == image.source_height,
-       "the header of an image says another size than its pixels have");
+  must(probed.has_value(), "an image was decoded whose size could not be read");
+  must(probed->width == image.source_width && probed->height == image.source_height,
+       fmt::format("a file that starts with {:02x} {:02x}: its header says {}x{} pixels, decoded are {}x{}",
+                   bytes[0], bytes[1], probed->width, probed->height, image.source_width,
+                   image.source_height));
 }
 
 }  // namespace fleetrun::fuzz

@@ -91,13 +91,14 @@ bool may_occur(const Flag& flag, const Words& words) {
   });
 }
 
-// The name of the flag that stands among these words, the last one where there are several; its first name where a letter shares a
-// word with others.
+// The name of the flag that stands among these words, with underscores, the last one where there are several; its first name where a
+// letter shares a word with others.
 std::string written_name(const Flag& flag, std::span<const std::string> words) {
   for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    const std::string name = word->substr(0, word->find('='));
-    const auto is_name = [&](const std::string& known) { return with_dashes(known) == with_dashes(name); };
-    if (std::any_of(flag.names.begin(), flag.names.end(), is_name)) return name;
+    const std::string name = with_dashes(word->substr(0, word->find('=')));
+    const auto is_name = [&](const std::string& known) { return with_dashes(known) == name; };
+    const auto found = std::find_if(flag.names.begin(), flag.names.end(), is_name);
+    if (found != flag.names.end()) return *found;
   }
   return flag.name();
 }

@@ -11,6 +11,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/json_value.h"
+#include "job/data_set_facts.h"
 #include "job/effective_values.h"
 #include "job/parse_job.h"
 #include "runtime/kernels/kernel.h"
@@ -18,7 +19,6 @@
 namespace fleetrun::runtime {
 namespace {
 
-using job::Augment;
 using job::ModelName;
 
 constexpr int kFormat = 1;  // of the keys below
@@ -27,12 +27,6 @@ constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorit
 constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
                                   "data.mean",  "data.std",        "data.augment"};
 constexpr const char* kFromJob = "--job JOB.json takes it from the job of the training";
-
-// An evaluation changes nothing at random.
-Augment without_chance(Augment augment) {
-  const bool crops = augment == Augment::resize_crop || augment == Augment::random_resized_crop;
-  return crops ? Augment::resize_crop : Augment::none;
-}
 
 bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
@@ -124,7 +118,7 @@ ModelCard make_model_card(const job::JobSpec& job, const ModelFacts& facts,
                     .input_shape = facts.input_shape,
                     .hidden = job.model.hidden},
           .class_names = class_names,
-          .augment = without_chance(set.augment),
+          .augment = job::without_chance(set.augment),
           .mean = set.mean,
           .deviation = set.deviation,
           .version = FLEETRUN_VERSION};
@@ -170,7 +164,7 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
   const job::DataSetSpec& set = job.data.train;
   return {.model = job.model,
           .class_names = read_names(metadata),
-          .augment = without_chance(set.augment),
+          .augment = job::without_chance(set.augment),
           .mean = set.mean,
           .deviation = set.deviation,
           .dtype = parse_dtype(text_or(metadata, kDType, "f32")).value_or(DType::f32),

@@ -33,7 +33,7 @@ bool has_exif(std::span<const std::uint8_t> bytes) {
          (bytes[kRiffHeader + kChunkStart] & kHasExif) != 0;
 }
 
-// Nothing when the file says that it has Exif, and the bytes end before.
+// Nothing when the file says that it has Exif, and the bytes end before. A whole file may lack it all the same.
 std::optional<int> webp_orientation(std::span<const std::uint8_t> bytes) {
   if (!has_exif(bytes)) return kUpright;
   for (std::size_t at = kRiffHeader; bytes.size() - at >= kChunkStart;) {
@@ -43,7 +43,8 @@ std::optional<int> webp_orientation(std::span<const std::uint8_t> bytes) {
     at += kChunkStart + length + length % 2;
     if (at > bytes.size()) break;
   }
-  return std::nullopt;
+  const bool is_whole = bytes.size() - kChunkStart >= size_at(bytes.subspan(kChunkName));
+  return is_whole ? std::optional(kUpright) : std::nullopt;
 }
 
 std::string_view describe(VP8StatusCode status) {

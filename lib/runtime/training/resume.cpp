@@ -124,6 +124,18 @@ void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
               kStartAnew);
 }
 
+// Another seed would set other samples aside, among them some that the training has seen.
+void check_split(const Checkpoint& checkpoint, const job::JobSpec& job) {
+  if (!job.data.split || checkpoint.state.seed == job.train.seed) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format(
+          "checkpoint {} was written with train.seed {}, the job has {}: with data.split the model would be "
+          "evaluated on samples that it was trained on",
+          checkpoint.path, checkpoint.state.seed, job.train.seed),
+      fmt::format("train.seed={} resumes the training", checkpoint.state.seed));
+}
+
 std::string describe_ranks(const TrainingState& state) {
   const std::string ranks = plural(state.world_size, "rank");
   if (state.global_batch > 0)
@@ -153,6 +165,7 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
+  check_split(checkpoint, training.job);
   correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());

@@ -104,7 +104,7 @@ TEST_CASE("with --device=cpu the ids are read as those of GPUs") {
 TEST_CASE("errors name a flag as the user wrote it") {
   CHECK(error_of({"--device=cpu", "--devices", "0,0"}, kCpuHost) == "--devices lists 0 twice");
   CHECK(error_of({"--device=cpu", "--selected-gpus=0,a"}, kCpuHost) ==
-        "--selected-gpus lists a, with --device=cpu it must be ids like 0,1,2,3");
+        "--selected_gpus lists a, with --device=cpu it must be ids like 0,1,2,3");
   CHECK(error_of({"--devices=0,1"}, kCpuHost) == "--devices is 0,1, but this machine has no CUDA device");
   CHECK(error_of({"--device=cpu", "--devices=0,1,2", "-n", "2"}, kCpuHost) ==
         "-n is 2, which does not divide the 3 devices");

@@ -44,6 +44,14 @@ TEST_CASE("a WebP file is turned as its Exif says, which stands at its end") {
   }
 }
 
+TEST_CASE("a whole WebP file that lacks the Exif that it promises is upright") {
+  const std::string file = make_webp(gradient_image(3, 16, 24));
+  std::string promising = with_webp_orientation(file, {3, 16, 24}, 6);
+  promising.replace(promising.find("EXIF"), 4, "NONE");
+  CHECK(probe_webp(bytes_of(promising)) == ImageShape{0, 16, 24});
+  CHECK(decode(promising).shape == ImageShape{3, 16, 24});
+}
+
 TEST_CASE("the size of a WebP file without Exif is in its first bytes") {
   const std::string file = make_webp(gradient_image(3, 16, 24));
   const auto shape = probe_webp(bytes_of(file).first(32));
