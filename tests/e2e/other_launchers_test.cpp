@@ -138,8 +138,8 @@ TEST_CASE("flags of mpirun count workers, give them variables and name this host
   CHECK(launch.folder.has("log/workerlog.2"));
   const ChildResult crowded = launch.run({"-H", "localhost:2", "-n", "3"}, {});
   CHECK(crowded.code == 2);
-  CHECK(crowded.err == "fleetrun: error: --hosts gives 2 slots, --nproc_per_node asks for 3 workers\n");
-  CHECK(contains(launch.run({"-H", "node7.invalid"}, {}).err, "--hosts names node7.invalid"));
+  CHECK(crowded.err == "fleetrun: error: -H gives 2 slots, -n asks for 3 workers\n");
+  CHECK(contains(launch.run({"-H", "node7.invalid"}, {}).err, "-H names node7.invalid"));
 }
 
 TEST_CASE("as many workers as cores, and no GPU where there is none") {
