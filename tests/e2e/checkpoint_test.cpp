@@ -49,11 +49,10 @@ TEST_CASE("data.split sets the same samples aside after a resume, and another se
   CHECK(killed.folder.read("output/model.safetensors") == whole.folder.read("output/model.safetensors"));
   const ChildResult other = train(killed, {"data.split=0.25", "train.seed=9", "train.epochs=7"});
   CHECK(other.code == 78);
-  CHECK_MESSAGE(
-      contains(other.err,
-               " was written with train.seed 1, the job has 9: with data.split the model would be "
-               "evaluated on samples that it was trained on\n  hint: train.seed=1 resumes the training\n"),
-      other.err);
+  CHECK_MESSAGE(contains(other.err,
+                         " was written with train.seed 1, the job has 9: with data.split the model would be "
+                         "evaluated on samples that it was trained on\n"),
+                other.err);
 }
 
 TEST_CASE(

@@ -324,9 +324,15 @@ TEST_CASE("a batch that cannot fit is refused before the first step, in one erro
   CHECK(result.code == 78);
   const std::string error = "rank 0: error: data.batch_size is 1000000: a training step needs about ";
   CHECK_MESSAGE(contains(result.err, error), result.err);
-  CHECK(contains(result.err, "\n  hint: about data.batch_size="));
-  CHECK_MESSAGE(result.err.find(error) == result.err.rfind(error), result.err);  // once
-  CHECK(contains(result.err, "fleetrun: the error is above; log/workerlog.0 has all that the rank wrote\n"));
+  CHECK(contains(result.err, "  hint: about data.batch_size="));
+  // On a terminal, and after 2>&1, the error is not told twice.
+  const ChildResult together = run_child({"/bin/sh", "-c", "exec \"$@\" 2>&1", "sh", FLEETRUN_BINARY,
+                                          "--device=cpu", "job.json", "data.batch_size=1000000"},
+                                         launch.options());
+  CHECK_MESSAGE(contains(together.out, error), together.out);
+  CHECK_MESSAGE(together.out.find(error) == together.out.rfind(error), together.out);
+  CHECK(
+      contains(together.out, "fleetrun: the error is above; log/workerlog.0 has all that the rank wrote\n"));
 }
 
 TEST_CASE("memory that runs out ends a training with 71, not as a bug of ours") {

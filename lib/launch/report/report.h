@@ -73,7 +73,7 @@ struct ExitReport {
   std::vector<std::string>
       survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
   std::vector<std::string> last_lines;  // of the log of the first failure
-  bool error_was_shown = false;         // among them is the error of a job, which the console has shown
+  bool error_was_shown = false;         // among them is the error of a job, which stands above already
   MemoryCgroup memory_before;           // as the attempt began
   DeathEvidence evidence;               // of the first failure
   std::vector<std::string> roll_call;   // what the ranks were doing when it was last asked

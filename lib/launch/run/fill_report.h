@@ -17,7 +17,7 @@ namespace fleetrun::launch {
 
 ExitReport begin_report(const RunPlan& plan);
 
-// Whether the console, which shows these logs, has shown the error with which a rank of a job file ended. Nobody needs it twice.
+// Whether standard output, which gets these logs, has shown the error with which a rank of a job file ended. Nobody needs it twice.
 bool has_shown_error(const ExitReport& report, const ConsolePlan& console);
 
 // Adds what is known about the present attempt. Call it before the logs move.

@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/error/exit_codes.h"
+#include "base/system/standard_descriptors.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/places.h"
 #include "launch/plan/port_guard.h"
@@ -314,7 +315,8 @@ void RunLoop::end() {
 
 void RunLoop::report_attempt() {
   fill_attempt(state_, attempt_, logs_, report_);
-  report_.error_was_shown = plan_.embedded && has_shown_error(report_, plan_.cluster.console);
+  report_.error_was_shown =
+      plan_.embedded && outputs_meet() && has_shown_error(report_, plan_.cluster.console);
   const bool called = !roll_call_.collectives().ranks.empty();  // then the moment of the roll call counts
   fill_collectives(
       called ? roll_call_.collectives() : read_collectives(state_.pages, plan_.cluster.first_rank()), logs_,

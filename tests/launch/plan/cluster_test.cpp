@@ -105,7 +105,9 @@ TEST_CASE("errors name a flag as the user wrote it") {
   CHECK(error_of({"--device=cpu", "--devices", "0,0"}, kCpuHost) == "--devices lists 0 twice");
   CHECK(error_of({"--device=cpu", "--selected-gpus=0,a"}, kCpuHost) ==
         "--selected_gpus lists a, with --device=cpu it must be ids like 0,1,2,3");
-  CHECK(error_of({"--devices=0,1"}, kCpuHost) == "--devices is 0,1, but this machine has no CUDA device | with --device=cpu the ids are CPU worker slots");
+  CHECK(
+      error_of({"--devices=0,1"}, kCpuHost) ==
+      "--devices is 0,1, but this machine has no CUDA device | with --device=cpu the ids are CPU worker slots");
   CHECK(error_of({"--device=cpu", "--devices=0,1,2", "-n", "2"}, kCpuHost) ==
         "-n is 2, which does not divide the 3 devices");
 }
@@ -192,8 +194,7 @@ TEST_CASE("hosts with slots count the workers, and are this host") {
   CHECK(resolve({"-H", "localhost:3"}, kCpuHost).world_size() == 3);
   CHECK(resolve({"-H", "localhost:3", "-n", "2"}, kCpuHost).world_size() == 2);
   CHECK(resolve({"-H", "localhost", "-n", "2"}, kCpuHost).world_size() == 2);
-  CHECK(error_of({"-H", "localhost:3", "-n", "4"}, kCpuHost) ==
-        "-H gives 3 slots, -n asks for 4 workers");
+  CHECK(error_of({"-H", "localhost:3", "-n", "4"}, kCpuHost) == "-H gives 3 slots, -n asks for 4 workers");
   CHECK(
       error_of({"-H", "localhost:1,node8:1"}, kCpuHost) ==
       "-H names node8, which is not an address of this host (127.0.0.1, 10.0.0.5) | a run over several nodes lists all of them in --ips, or has --nnodes and --master (docs/many-hosts.md)");
