@@ -240,6 +240,8 @@ def other_ops(writer):
         writer.case(f"concat_axis_{axis}", "concat", {"x": random(*x), "y": random(*y)},
                     lambda x, y, axis=axis: {"joined": torch.cat((x, y), axis)}, {"axis": axis},
                     differentiate="joined")
+    writer.case("weighted_mean", "weighted_mean", {"x": random(11), "weight": random(11)},
+                lambda x, weight: {"y": (x * weight).mean().reshape(1)})
 
 
 def main():

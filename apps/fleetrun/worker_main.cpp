@@ -127,6 +127,7 @@ void tell(const runtime::TrainReport& report, const RankEnv& env) {
   const bool was_complete =
       report.steps == report.resumed_at && !report.stopped;  // the training loop said so
   if (!was_complete) std::cout << runtime::describe(report) << std::endl;
+  std::cout << runtime::describe_best(report);
   std::cout << runtime::describe_time(report.time, report.timed_ranks) << std::endl;
   if (report.stopped) std::cout << "stopped; the checkpoint is complete" << std::endl;
 }

@@ -146,6 +146,7 @@ ValueKind kind_of_items(ValueKind list) {
     case ValueKind::integers:
       return ValueKind::integer;
     case ValueKind::numbers:
+    case ValueKind::class_weights:
       return ValueKind::number;
     default:
       return ValueKind::text;
@@ -170,12 +171,22 @@ bool check_items(const Key& key, const JsonValue& list, const std::string& path,
 bool check_map(const Key& key, const JsonValue& map, const std::string& path,
                std::vector<JsonProblem>& problems) {
   Key item;
-  item.kind = key.kind == ValueKind::number_map ? ValueKind::number : ValueKind::text;
+  item.kind = key.kind == ValueKind::text_map ? ValueKind::text : ValueKind::number;
   item.rules.range = key.rules.range;
   bool good = true;
   for (const JsonMember& member : map.members)
     good = check_value(item, member.value, child_path(path, member.key), problems) && good;
   return good;
+}
+
+bool check_class_weights(const Key& key, const JsonValue& value, const std::string& path,
+                         std::vector<JsonProblem>& problems) {
+  const bool is_filled = !value.items.empty() || !value.members.empty();
+  if (value.is(Kind::list) && is_filled) return check_items(key, value, path, problems);
+  if (value.is(Kind::object) && is_filled) return check_map(key, value, path, problems);
+  if (value.is(Kind::text) && value.text == kBalanced) return true;
+  problems.push_back({value.position, path, *unless(false, key, value)});
+  return false;
 }
 
 }  // namespace
@@ -199,6 +210,8 @@ bool check_value(const Key& key, const JsonValue& value, const std::string& path
     case ValueKind::text_map:
     case ValueKind::number_map:
       return report(unless(value.is(Kind::object), key, value)) && check_map(key, value, path, problems);
+    case ValueKind::class_weights:
+      return check_class_weights(key, value, path, problems);
     case ValueKind::object:
       return report(unless(value.is(Kind::object), key, value));
     default:
@@ -256,6 +269,10 @@ std::string describe_wanted(const Key& key) {
       return "an object of strings";
     case ValueKind::number_map:
       return "an object of numbers";
+    case ValueKind::class_weights: {
+      const std::string limits = describe_limits(key.rules.range);
+      return fmt::format("\"{0}\", a list of numbers{1} or an object of numbers{1}", kBalanced, limits);
+    }
   }
   return "";
 }

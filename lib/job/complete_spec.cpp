@@ -9,7 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "base/text/plural.h"
+#include "job/check_class_balance.h"
 #include "job/check_dgc.h"
+#include "job/check_evaluation.h"
 #include "job/check_local_training.h"
 #include "job/check_optimizer.h"
 #include "job/check_pipeline.h"
@@ -216,6 +218,7 @@ void check_global_batch(Draft& draft) {
 void complete_spec(Draft& draft) {
   JobSpec& spec = draft.spec;
   if (!spec.train.epochs && !spec.train.max_steps) spec.train.epochs = 1;
+  if (draft.has("train.early_stopping") && !spec.train.early_stopping) spec.train.early_stopping.emplace();
   complete_set(spec.data.train, draft.has("data.train.channels"));
   if (!spec.data.test) return;
   complete_set(*spec.data.test, draft.has("data.test.channels"));
@@ -236,6 +239,8 @@ void find_contradictions(Draft& draft) {
   check_env(draft);
   check_trace(draft);
   check_global_batch(draft);
+  check_class_balance(draft);
+  check_evaluation(draft);
   check_optimizer(draft);
   check_local_training(draft);
   check_dgc(draft);

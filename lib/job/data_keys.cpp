@@ -104,6 +104,15 @@ Key data_keys() {
           make_key("shuffle", data(&DataSpec::shuffle),
                    "shuffles the samples before each epoch, seeded by train.seed and the epoch"),
           make_key(
+              "sampler", data(&DataSpec::sampler),
+              "samples of an epoch; all: each sample once; balanced: as many, but equally many of each class",
+              {.choices = {choice("all", Sampler::all), choice(kBalanced, Sampler::balanced)}}),
+          make_key(
+              "class_weights", data(&DataSpec::class_weights),
+              "weights of the classes in the training loss, in their order or by name; balanced: samples / "
+              "(classes * samples of the class)",
+              {.range = Range::above(0), .absent = "off"}),
+          make_key(
               "uneven", data(&DataSpec::uneven),
               "gives all ranks the same number of batches; pad: repeats random samples; drop: leaves samples out",
               {.choices = {choice("pad", Uneven::pad), choice("drop", Uneven::drop)}}),

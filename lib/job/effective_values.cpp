@@ -48,8 +48,7 @@ void add_members(const Key& parent, const std::string& path, Draft& draft, std::
       values.push_back({below, "null", origin_of_nothing(key), false});
     } else if (key.is_object()) {
       add_members(key, below, draft, values);
-    } else if (const JsonValue value = key.show(draft.spec);
-               key.kind == ValueKind::text_map || key.kind == ValueKind::number_map) {
+    } else if (const JsonValue value = key.show(draft.spec); value.is(JsonValue::Kind::object)) {
       add_map(value, below, draft, values);
     } else {
       const bool is_absent = value.is(JsonValue::Kind::null);

@@ -1,7 +1,10 @@
 #include "job/fill_spec.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,16 +24,25 @@ void report(const JsonValue& value, const std::string& path, std::string message
   draft.problems.push_back({value.position, path, std::move(message)});
 }
 
-void report_unknown(const JsonMember& member, const Key& parent, const std::string& path, Draft& draft) {
+// What other trainers have and fleetrun has not, by words in the names of their keys.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNotThere = {
+    {{"label_smooth", "label smoothing"}, {"mixup", "mixup"}, {"cutmix", "CutMix"}}};
+
+std::string hint_about(const std::string& unknown, const Key& parent) {
+  for (const auto& [word, feature] : kNotThere)
+    if (unknown.find(word) != std::string::npos)
+      return fmt::format(", wanted none: fleetrun has no {}", feature);
   std::vector<std::string> names;
   for (const Key& key : parent.members) names.push_back(key.name);
-  std::string hint = did_you_mean(member.key, names);
-  if (const auto elsewhere = hint.empty() ? meant_key(member.key, job_keys()) : std::nullopt)
+  std::string hint = did_you_mean(unknown, names);
+  if (const auto elsewhere = hint.empty() ? meant_key(unknown, job_keys()) : std::nullopt)
     hint = fmt::format("; did you mean \"{}\"?", *elsewhere);
-  draft.problems.push_back(
-      {member.position, child_path(path, member.key),
-       hint.empty() ? fmt::format("found an unknown key, wanted one of {}", fmt::join(names, ", "))
-                    : "found an unknown key" + hint});
+  return hint.empty() ? fmt::format(", wanted one of {}", fmt::join(names, ", ")) : hint;
+}
+
+void report_unknown(const JsonMember& member, const Key& parent, const std::string& path, Draft& draft) {
+  draft.problems.push_back({member.position, child_path(path, member.key),
+                            "found an unknown key" + hint_about(member.key, parent)});
 }
 
 // Whether this build can do what the key asks for.

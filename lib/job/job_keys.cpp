@@ -18,6 +18,10 @@ Key checkpoint_keys() {
                    {.range = Range::from(1), .absent = "off"}),
           make_key("keep", checkpoint(&CheckpointSpec::keep), "number of newest checkpoints to keep",
                    {.range = Range::from(1)}),
+          make_key("keep_best", checkpoint(&CheckpointSpec::keep_best),
+                   "keeps the weights of the epoch with the best such score on data.test in "
+                   "output.dir/best.safetensors",
+                   {.choices = metrics(), .absent = "off"}),
           make_key(
               "resume", checkpoint(&CheckpointSpec::resume),
               "auto: resumes from the newest valid checkpoint in dir; never: starts from the beginning; or the path of a checkpoint"),

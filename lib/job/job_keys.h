@@ -1,10 +1,14 @@
 // The table of all keys of a job file: an object whose members are the top-level keys.
 #pragma once
+#include <vector>
+
 #include "job/key.h"
 
 namespace fleetrun::job {
 
 Key job_keys();
+
+std::vector<Choice> metrics();  // the scores of an evaluation
 
 // Its sections, a file each.
 Key model_keys();

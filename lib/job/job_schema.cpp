@@ -54,6 +54,13 @@ void add_list(JsonValue& schema, const Key& key, const char* item_type) {
   if (key.item_count > 0) schema.add("maxItems", static_cast<std::int64_t>(key.item_count));
 }
 
+void add_number_map(JsonValue& schema, const Key& key) {
+  schema.add("type", text("object"));
+  JsonValue item = single("type", text("number"));
+  add_range(item, key.rules.range);
+  schema.add("additionalProperties", std::move(item));
+}
+
 void add_type(JsonValue& schema, const Key& key) {
   switch (key.kind) {
     case ValueKind::boolean:
@@ -80,11 +87,16 @@ void add_type(JsonValue& schema, const Key& key) {
     case ValueKind::text_map:
       schema.add("type", text("object"));
       return schema.add("additionalProperties", single("type", text("string")));
-    case ValueKind::number_map: {
-      schema.add("type", text("object"));
-      JsonValue item = single("type", text("number"));
-      add_range(item, key.rules.range);
-      return schema.add("additionalProperties", std::move(item));
+    case ValueKind::number_map:
+      return add_number_map(schema, key);
+    case ValueKind::class_weights: {
+      JsonValue list = single("type", text("array")), map = JsonValue::object();
+      add_list(list, key, "number");
+      list.add("minItems", 1);
+      add_number_map(map, key);
+      map.add("minProperties", 1);
+      JsonValue balanced = single("enum", texts({kBalanced}));
+      return schema.add("anyOf", JsonValue::list({std::move(balanced), std::move(list), std::move(map)}));
     }
     case ValueKind::object:
       break;

@@ -57,6 +57,17 @@ struct DataSetSpec {
 
 enum class Uneven { pad, drop };
 enum class BadSample { fail, skip };
+constexpr const char* kBalanced = "balanced";  // a value of data.sampler and data.class_weights
+enum class Sampler { all, balanced };          // each sample once in an epoch, or each class equally often
+
+// How much the samples of each class count in the loss of a training step.
+struct ClassWeights {
+  bool balanced = false;                  // samples / (classes * samples of the class)
+  std::vector<double> by_number;          // one per class
+  std::map<std::string, double> by_name;  // of some classes; the others have 1
+
+  bool operator==(const ClassWeights&) const = default;
+};
 
 struct DataSpec {
   DataSetSpec train;
@@ -64,6 +75,8 @@ struct DataSpec {
   std::optional<double> split;  // share of data.train to evaluate on, without data.test
   int batch_size = 32;          // of each rank; train.global_batch replaces it (step_share.h)
   bool shuffle = true;
+  Sampler sampler = Sampler::all;
+  std::optional<ClassWeights> class_weights;
   Uneven uneven = Uneven::pad;
   int loader_threads = 2;
   int prefetch = 4;  // batches
@@ -108,6 +121,13 @@ struct OptimizerSpec {
 };
 
 enum class PrintFormat { epoch, worker };
+enum class Metric { loss, acc1, acc5 };  // of an evaluation on data.test
+
+struct EarlyStoppingSpec {
+  Metric metric = Metric::loss;
+  int patience = 3;      // evaluations without improvement
+  double min_delta = 0;  // a smaller change is no improvement
+};
 
 struct TrainSpec {
   std::optional<int> epochs;  // exactly one of the two is set after parsing
@@ -117,9 +137,10 @@ struct TrainSpec {
   int log_every = 5;           // steps
   int fetch_every = 1;         // steps
   PrintFormat print_format = PrintFormat::epoch;
-  int eval_every = 1;               // epochs, 0 = never
-  int check_weights_every = 0;      // steps, 0 = never
-  int profile = 0;                  // steps, 0 = none
+  int eval_every = 1;           // epochs, 0 = never
+  int check_weights_every = 0;  // steps, 0 = never
+  int profile = 0;              // steps, 0 = none
+  std::optional<EarlyStoppingSpec> early_stopping;
   std::optional<int> global_batch;  // samples of a step over all ranks, instead of data.batch_size
 };
 
@@ -128,6 +149,7 @@ struct CheckpointSpec {
   int every_epochs = 1;
   std::optional<int> every_steps;
   int keep = 3;
+  std::optional<Metric> keep_best;
   std::string resume = "auto";  // "auto", "never" or a path; absolute after parsing
 };
 

@@ -27,7 +27,8 @@ enum class ValueKind {
   numbers,
   texts,
   text_map,
-  number_map
+  number_map,
+  class_weights  // the text "balanced", a list of numbers, or an object of numbers
 };
 
 // Elements of one dimension of an image or a layer: products of three stay far below 2^63.

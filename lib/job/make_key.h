@@ -127,6 +127,23 @@ struct FieldType<std::map<std::string, double>> {
   }
 };
 
+template <>
+struct FieldType<ClassWeights> {
+  static constexpr ValueKind kKind = ValueKind::class_weights;
+  static ClassWeights read(const JsonValue& value) {
+    using List = FieldType<std::vector<double>>;
+    using Map = FieldType<std::map<std::string, double>>;
+    return {.balanced = value.is(JsonValue::Kind::text),
+            .by_number = List::read(value),
+            .by_name = Map::read(value)};
+  }
+  static JsonValue show(const ClassWeights& field) {
+    if (field.balanced) return JsonValue(kBalanced);
+    if (!field.by_number.empty()) return FieldType<std::vector<double>>::show(field.by_number);
+    return FieldType<std::map<std::string, double>>::show(field.by_name);
+  }
+};
+
 template <typename Field>
 struct FieldType<std::optional<Field>> {
   static constexpr ValueKind kKind = FieldType<Field>::kKind;
@@ -152,9 +169,22 @@ template <typename Field>
 inline constexpr bool kHoldsInt = std::is_same_v<Field, int> || std::is_same_v<Field, std::optional<int>> ||
                                   std::is_same_v<Field, std::vector<int>> || kItemCount<Field> != 0;
 
+// The enum of a field that holds one of several names.
 template <typename Field>
-std::enable_if_t<!std::is_enum_v<Field>, Key> make_key(const std::string& name, At<Field> at,
-                                                       const std::string& help, KeyRules rules = {}) {
+struct Chosen {
+  using Type = Field;
+};
+template <typename Field>
+struct Chosen<std::optional<Field>> {
+  using Type = Field;
+};
+template <typename Field>
+using ChoiceOf = typename Chosen<Field>::Type;
+
+template <typename Field>
+std::enable_if_t<!std::is_enum_v<ChoiceOf<Field>>, Key> make_key(const std::string& name, At<Field> at,
+                                                                 const std::string& help,
+                                                                 KeyRules rules = {}) {
   if (kHoldsInt<Field>) {
     rules.range.least = std::max(rules.range.least, double{INT_MIN});
     rules.range.most = std::min(rules.range.most, double{INT_MAX});
@@ -170,17 +200,19 @@ std::enable_if_t<!std::is_enum_v<Field>, Key> make_key(const std::string& name, 
           .present = nullptr};
 }
 
-template <typename Enum>
-std::enable_if_t<std::is_enum_v<Enum>, Key> make_key(const std::string& name, At<Enum> at,
-                                                     const std::string& help, const KeyRules& rules) {
+// One of several names, for an enum or an optional one.
+template <typename Field>
+std::enable_if_t<std::is_enum_v<ChoiceOf<Field>>, Key> make_key(const std::string& name, At<Field> at,
+                                                                const std::string& help,
+                                                                const KeyRules& rules) {
   const std::vector<Choice> choices = rules.choices;
   const auto store = [at, choices](JobSpec& spec, const JsonValue& value) {
     for (const Choice& choice : choices)
-      if (choice.name == value.text) at(spec) = static_cast<Enum>(choice.value);
+      if (choice.name == value.text) at(spec) = static_cast<ChoiceOf<Field>>(choice.value);
   };
   const auto show = [at, choices](JobSpec& spec) {
     for (const Choice& choice : choices)
-      if (static_cast<Enum>(choice.value) == at(spec)) return JsonValue(choice.name);
+      if (at(spec) == static_cast<ChoiceOf<Field>>(choice.value)) return JsonValue(choice.name);
     return JsonValue();
   };
   return {.name = name,

@@ -6,7 +6,33 @@ namespace {
 
 constexpr double kMostThreads = 1024;  // compute threads of a rank; more than any machine has cores for
 
+Key early_stopping_keys() {
+  const Section<EarlyStoppingSpec> stopping{[](JobSpec& spec) -> EarlyStoppingSpec& {
+    std::optional<EarlyStoppingSpec>& here = spec.train.early_stopping;
+    return here ? *here : here.emplace();
+  }};
+  Key keys = make_object_key(
+      "early_stopping", "ends a training that no longer gets better",
+      {
+          make_key("metric", stopping(&EarlyStoppingSpec::metric),
+                   "score of the evaluations on data.test that must get better", {.choices = metrics()}),
+          make_key("patience", stopping(&EarlyStoppingSpec::patience),
+                   "evaluations in a row without improvement after which the training ends",
+                   {.range = Range::from(1)}),
+          make_key("min_delta", stopping(&EarlyStoppingSpec::min_delta),
+                   "an improvement is more than this much better than the best score",
+                   {.range = Range::from(0)}),
+      },
+      {.absent = "off"});
+  keys.present = [](const JobSpec& spec) { return spec.train.early_stopping.has_value(); };
+  return keys;
+}
+
 }  // namespace
+
+std::vector<Choice> metrics() {
+  return {choice("loss", Metric::loss), choice("acc1", Metric::acc1), choice("acc5", Metric::acc5)};
+}
 
 Key train_keys() {
   const Section<TrainSpec> train{[](JobSpec& spec) -> TrainSpec& { return spec.train; }};
@@ -43,6 +69,7 @@ Key train_keys() {
               "check_weights_every", train(&TrainSpec::check_weights_every),
               "steps between comparisons of all ranks' weights; 0: never; a difference ends the run with code 81",
               {.range = Range::from(0)}),
+          early_stopping_keys(),
           make_key("profile", train(&TrainSpec::profile),
                    "number of steps to profile, from the second step on; 0: none", {.range = Range::from(0)}),
       });

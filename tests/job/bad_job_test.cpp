@@ -113,7 +113,14 @@ TEST_CASE("an unknown key") {
       complaint(good_job("\"train\": {\"epoch\": 3, \"wibble\": 1}")) ==
       "a.json:4:11: train.epoch: found an unknown key; did you mean \"epochs\"?\n"
       "a.json:4:23: train.wibble: found an unknown key, wanted one of epochs, max_steps, global_batch, seed, threads, "
-      "log_every, fetch_every, print_format, eval_every, check_weights_every, profile");
+      "log_every, fetch_every, print_format, eval_every, check_weights_every, early_stopping, profile");
+}
+
+TEST_CASE("a key for what fleetrun does not have") {
+  CHECK(
+      complaint(good_job(R"("train": {"label_smoothing": 0.1, "mixup_alpha": 0.2})")) ==
+      "a.json:4:11: train.label_smoothing: found an unknown key, wanted none: fleetrun has no label smoothing\n"
+      "a.json:4:35: train.mixup_alpha: found an unknown key, wanted none: fleetrun has no mixup");
 }
 
 TEST_CASE("a value of the wrong type") {

@@ -47,6 +47,7 @@ void check_keywords(const JsonValue& schema) {
                                                   "minItems",
                                                   "maxItems",
                                                   "minLength",
+                                                  "minProperties",
                                                   "minimum",
                                                   "maximum",
                                                   "exclusiveMinimum",

@@ -64,6 +64,11 @@ void scale(const float* x, float* y, float factor, float bias, std::int64_t coun
   run(count, stream, [=] __device__(std::int64_t i) { y[i] = factor * x[i] + bias; });
 }
 
+void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
+                cudaStream_t stream) {
+  run(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] * (*factor / divisor); });
+}
+
 void add(const float* x, const float* y, float* sum, std::int64_t count, cudaStream_t stream) {
   run(count, stream, [=] __device__(std::int64_t i) { sum[i] = x[i] + y[i]; });
 }

@@ -13,6 +13,8 @@ namespace fleetrun::cuda {
 void fill(float* y, float value, std::int64_t count, cudaStream_t stream);
 void fill_from(float* y, const float* value, float divisor, std::int64_t count, cudaStream_t stream);
 void scale(const float* x, float* y, float factor, float bias, std::int64_t count, cudaStream_t stream);
+void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
+                cudaStream_t stream);
 void add(const float* x, const float* y, float* sum, std::int64_t count, cudaStream_t stream);
 void relu(const float* x, float* y, std::int64_t count, cudaStream_t stream);
 void relu_grad(const float* y, const float* dy, float* dx, std::int64_t count, cudaStream_t stream);
@@ -69,6 +71,7 @@ void cross_entropy_grad(const float* softmax, const int* label, const float* dlo
                         int classes, BadLabel* bad, cudaStream_t stream);
 void accuracy(const float* scores, const int* label, float* hits, int rows, int classes, BadLabel* bad,
               cudaStream_t stream);
+void weighted_mean(const float* x, const float* weight, float* y, std::int64_t count, cudaStream_t stream);
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream);
 void add_to_channels(float* y, const float* bias, const Channels& channels, cudaStream_t stream);
 void sum_of_channels(const float* y, float* sums, const Channels& channels, cudaStream_t stream);

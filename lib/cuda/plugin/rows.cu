@@ -114,6 +114,15 @@ __global__ void mean_of_all(const float* x, float* y, std::int64_t count) {
   if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
 }
 
+__global__ void weighted_mean_of_all(const float* x, const float* weight, float* y, std::int64_t count) {
+  __shared__ double doubles[kThreads];
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads)
+    sum += static_cast<double>(x[i]) * static_cast<double>(weight[i]);
+  sum = over_block(sum, doubles, Sum());
+  if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
+}
+
 __global__ void add_bias(float* y, const float* bias, Channels sizes, std::int64_t count) {
   FLEETRUN_EACH(i, count) y[i] += bias[i / sizes.inner % sizes.channels];
 }
@@ -152,6 +161,10 @@ void accuracy(const float* scores, const int* label, float* hits, int rows, int 
 
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream) {
   start_blocks(mean_of_all, 1, stream, x, y, count);
+}
+
+void weighted_mean(const float* x, const float* weight, float* y, std::int64_t count, cudaStream_t stream) {
+  start_blocks(weighted_mean_of_all, 1, stream, x, weight, y, count);
 }
 
 void add_to_channels(float* y, const float* bias, const Channels& sizes, cudaStream_t stream) {

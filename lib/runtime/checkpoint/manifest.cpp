@@ -28,6 +28,15 @@ JsonValue merged_content(const MergedGradients& merged) {
   return content;
 }
 
+JsonValue improvement_content(const Improvement& improvement) {
+  JsonValue content = JsonValue::object();
+  if (improvement.best) content.add("best", as_json(*improvement.best));
+  content.add("evaluations", improvement.evaluations);
+  content.add("epoch", improvement.epoch);
+  content.add("steps", improvement.steps);
+  return content;
+}
+
 JsonValue content_of(const Manifest& manifest) {
   JsonValue files = JsonValue::object();
   for (const auto& [name, facts] : manifest.files) {
@@ -53,6 +62,9 @@ JsonValue content_of(const Manifest& manifest) {
   for (const auto& [name, decay] : state.decays) content.add(name, decay);
   if (state.shuffle) content.add("shuffle", *state.shuffle);
   if (state.uneven) content.add("uneven", *state.uneven == job::Uneven::pad ? "pad" : "drop");
+  if (state.sampler == job::Sampler::balanced) content.add("sampler", job::kBalanced);
+  if (state.best) content.add("best", as_json(*state.best));
+  if (state.improvement.steps >= 0) content.add("improvement", improvement_content(state.improvement));
   if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
   content.add("files", std::move(files));
   return content;
@@ -93,6 +105,22 @@ MergedGradients read_merged(const JsonValue& content, const Reader& reader) {
           .scaling = reader.text(content, "scaling")};
 }
 
+ScoredEpoch read_best(const JsonValue& content, const Reader& reader) {
+  const std::optional<ScoredEpoch> best =
+      read_scored_epoch(reader.member(content, "best", JsonValue::Kind::object));
+  if (!best) reader.fail("it has no proper best");
+  return *best;
+}
+
+Improvement read_improvement(const JsonValue& content, const Reader& reader) {
+  Improvement improvement = {
+      .evaluations = static_cast<int>(reader.number(content, "evaluations", 0, INT_MAX)),
+      .epoch = static_cast<int>(reader.number(content, "epoch", 0, INT_MAX)),
+      .steps = reader.number(content, "steps", 0, INT64_MAX)};
+  if (content.find("best") != nullptr) improvement.best = read_best(content, reader);
+  return improvement;
+}
+
 std::map<std::string, double> read_decays(const JsonValue& content) {
   std::map<std::string, double> decays;
   for (const char* name : {"beta1", "beta2", "ema_decay"})
@@ -123,6 +151,13 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
     manifest.state.shuffle = reader.member(content, "shuffle", JsonValue::Kind::boolean).boolean;
   if (content.find("uneven") != nullptr)
     manifest.state.uneven = reader.text(content, "uneven") == "pad" ? job::Uneven::pad : job::Uneven::drop;
+  if (content.find("sampler") != nullptr)
+    manifest.state.sampler =
+        reader.text(content, "sampler") == job::kBalanced ? job::Sampler::balanced : job::Sampler::all;
+  if (content.find("best") != nullptr) manifest.state.best = read_best(content, reader);
+  if (content.find("improvement") != nullptr)
+    manifest.state.improvement =
+        read_improvement(reader.member(content, "improvement", JsonValue::Kind::object), reader);
   if (content.find("merged") != nullptr)
     manifest.state.merged = read_merged(reader.member(content, "merged", JsonValue::Kind::object), reader);
   for (const JsonMember& file : reader.member(content, "files", JsonValue::Kind::object).members)

@@ -44,6 +44,8 @@ TrainingState plan_resume(const TrainingState& saved, const TrainingState& now, 
   TrainingState state = now;
   state.epoch = saved.epoch;
   state.merged.batches = saved.merged.batches;
+  state.best = saved.best;
+  state.improvement = saved.improvement;
   state.batch = static_cast<int>(std::max<std::int64_t>(0, batches - left));
   state.shift = left == 0 ? 0 : done - state.batch * in_step;
   state.steps = length == Length::steps ? saved.steps : std::int64_t{saved.epoch} * batches + state.batch;
@@ -79,6 +81,11 @@ std::vector<std::string> differences_of_order(const TrainingState& saved, const 
   const bool shuffle = now.shuffle.value_or(true), shuffled = saved.shuffle.value_or(shuffle);
   compare("data.shuffle", shuffled, shuffle, reorders);
   if (shuffle && shuffled) compare("train.seed", saved.seed, now.seed, reorders);
+  const auto sampler_name = [](std::optional<job::Sampler> sampler) {
+    return sampler == job::Sampler::balanced ? "balanced" : "all";
+  };
+  const std::string sampled = sampler_name(saved.sampler), samples = sampler_name(now.sampler);
+  compare("data.sampler", sampled, samples, reorders);
   if (saved.uneven && now.uneven) {
     const std::string was = name(*saved.uneven), is = name(*now.uneven);
     compare("data.uneven", was, is, "ends as the new value says");

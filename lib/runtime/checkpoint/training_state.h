@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job/job_spec.h"
+#include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {
 
@@ -42,6 +43,10 @@ struct TrainingState {
   // What else the order of the samples depends on; older checkpoints do not say.
   std::optional<bool> shuffle = {};
   std::optional<job::Uneven> uneven = {};
+  std::optional<job::Sampler> sampler = {};
+  // On rank 0.
+  std::optional<ScoredEpoch> best = {};  // of checkpoint.keep_best
+  Improvement improvement = {};          // of train.early_stopping
 
   bool operator==(const TrainingState&) const = default;
 };

@@ -47,7 +47,10 @@ ValueId add_training_forward(Program& program, const job::JobSpec& job, const Mo
                              const PassContext& context) {
   Builder builder(program, context.ops, job.model.freeze);
   const ValueId losses = add_forward(builder, job, facts, batch, true);
-  const ValueId loss = builder.op("loss", "mean", {{"x", losses}});
+  const ValueId loss = job.data.class_weights
+                           ? builder.op("loss", "weighted_mean",
+                                        {{"x", losses}, {"weight", builder.feed("sample_weight", {batch})}})
+                           : builder.op("loss", "mean", {{"x", losses}});
   program.fetches.push_back(loss);
   check_batch_norms(program, context.ops, job.strategy.sync_batch_norm ? context.world_size : 1);
   check_frozen(program, job.model.freeze, context);

@@ -18,8 +18,8 @@ struct PassSettings {
 
 // Model, loss, accuracy, backward, optimizer, and the passes of the strategy.
 // With a global batch that the ranks do not divide it is the program of the ranks with the larger share.
-// Feeds: image f32[B,C,H,W], label i32[B], learning_rate f32[1]. Fetches: loss f32[1] (the mean of this
-// rank's batch), hits f32[3] (top-1 hits, top-5 hits, samples).
+// Feeds: image f32[B,C,H,W], label i32[B], learning_rate f32[1], and with data.class_weights sample_weight f32[B].
+// Fetches: loss f32[1] (the mean of this rank's batch), hits f32[3] (top-1 hits, top-5 hits, samples).
 Program build_training_program(const job::JobSpec& job, const ModelFacts& facts, const OpTable& ops,
                                const PassSettings& settings);
 

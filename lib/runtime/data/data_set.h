@@ -47,6 +47,7 @@ class DataSet {
   const std::vector<std::string>& class_names() const { return facts_.class_names; }
   const ImageShape& shape() const { return facts_.shape; }
   const IgnoredFiles& ignored() const { return facts_.ignored; }
+  const std::vector<std::int32_t>& labels() const { return facts_.labels; }
   std::int32_t label(int sample) const { return facts_.labels.at(static_cast<std::size_t>(sample)); }
 
   // Writes shape().elements() bytes, the part of the sample that `framing` chooses: [channels, height, width]. Several threads may read at once, each with its own scratch.

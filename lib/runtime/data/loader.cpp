@@ -20,6 +20,7 @@ ShardSpec make_shard(const DataSet& data_set, const LoaderOptions& options) {
           .shuffle = options.shuffle,
           .uneven = options.uneven,
           .evaluation = options.evaluation,
+          .labels = options.sampler == job::Sampler::balanced ? &data_set.labels() : nullptr,
           .global_batch = options.global_batch};
 }
 
@@ -43,6 +44,7 @@ LoaderOptions make_loader_options(const job::DataSpec& data, const job::DataSetS
   options.batch = data.batch_size;
   options.shuffle = data.shuffle;
   options.uneven = data.uneven;
+  options.sampler = data.sampler;
   options.bad_sample = data.bad_sample;
   options.augment = set.augment;
   options.mean = set.mean;

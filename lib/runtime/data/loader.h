@@ -30,6 +30,7 @@ struct LoaderOptions {
   std::int64_t seed = 1;
   bool shuffle = true;
   job::Uneven uneven = job::Uneven::pad;
+  job::Sampler sampler = job::Sampler::all;
   job::BadSample bad_sample = job::BadSample::fail;
   job::Augment augment = job::Augment::none;
   std::vector<double> mean, deviation;  // see make_normalisation

@@ -14,7 +14,8 @@ enum class RandomUse : std::uint64_t {
   augment = 3,
   synthetic = 4,
   class_texture = 5,
-  region = 6
+  region = 6,
+  balance = 7
 };
 
 class SampleRandom {

@@ -19,7 +19,8 @@ struct ShardSpec {
   bool shuffle = true;
   job::Uneven uneven = job::Uneven::pad;
   bool evaluation = false;  // every sample once, in order, the rest of the last batches kNoSample
-  int global_batch = 0;     // of all ranks together; 0: each rank has `batch`
+  const std::vector<std::int32_t>* labels = nullptr;  // of the samples, where each class comes equally often
+  int global_batch = 0;                               // of all ranks together; 0: each rank has `batch`
 
   job::StepShares shares() const;
   int batch_of_rank() const { return shares().of(rank).count; }
@@ -34,6 +35,11 @@ struct EpochStart {
 
 // All samples, in the order of (seed, epoch).
 std::vector<std::int32_t> shuffled_order(int samples, std::int64_t seed, int epoch);
+
+// As many places as there are samples, equally many for each class that has samples: by one more or less, where the numbers do not
+// divide. The samples of a class come equally often, in the same sense. Which classes and samples have one more follows (seed, epoch).
+std::vector<std::int32_t> balanced_order(const std::vector<std::int32_t>& labels, std::int64_t seed,
+                                         int epoch);
 
 // The same for all ranks.
 int batches_per_epoch(const ShardSpec& spec);

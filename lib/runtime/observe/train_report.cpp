@@ -6,6 +6,7 @@
 
 #include "base/json/json_value.h"
 #include "base/text/plural.h"
+#include "base/text/printable.h"
 #include "runtime/observe/time_book.h"
 
 namespace fleetrun::runtime {
@@ -63,6 +64,12 @@ std::string to_json(const TrainReport& report) {
   if (report.test_loss) json.add("test_loss", *report.test_loss);
   if (report.test_accuracy) json.add("test_accuracy", *report.test_accuracy);
   if (report.test_epochs) json.add("test_epochs", *report.test_epochs);
+  if (report.best) {
+    JsonValue best = as_json(report.best->epoch);
+    best.add("file", report.best->file);
+    json.add("best", std::move(best));
+  }
+  if (!report.early_end.empty()) json.add("early_stopping", report.early_end);
   if (!report.run_id.empty()) json.add("run_id", report.run_id);
   return to_json_tall(json);
 }
@@ -84,6 +91,15 @@ std::string describe_data(const TrainReport& report) {
       report.test_samples > 0 ? fmt::format(", {} for the test", plural(report.test_samples, "image")) : "";
   return fmt::format("data: {} of {}{}", plural(report.train_samples, "image"),
                      plural(report.classes, "class", "es"), test);
+}
+
+std::string describe_best(const TrainReport& report) {
+  std::string lines;
+  if (!report.early_end.empty()) lines += report.early_end + '\n';
+  if (report.best)
+    lines += fmt::format("best epoch {}: {}, weights: {}\n", report.best->epoch.epoch,
+                         describe(report.best->epoch), printable(report.best->file));
+  return lines;
 }
 
 std::string describe_memory(const TrainReport& report) {

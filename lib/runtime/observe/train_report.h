@@ -5,8 +5,14 @@
 #include <string>
 
 #include "base/run/time_use.h"
+#include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {
+
+struct BestWeights {
+  ScoredEpoch epoch;
+  std::string file;
+};
 
 struct TrainReport {
   int world_size = 1;
@@ -28,10 +34,12 @@ struct TrainReport {
   std::optional<double> test_loss;   // of the last evaluation
   std::optional<double> test_accuracy;  // top 1
   std::optional<int> test_epochs;       // before the last evaluation, if the training went on after it
-  double train_seconds = 0;             // in training steps, waiting for data included, evaluation not
-  double images_per_second = 0;         // of all ranks together, over train_seconds
-  std::size_t parameter_bytes = 0;      // per rank, states included
-  std::size_t gradient_bytes = 0;       // per rank
+  std::optional<BestWeights> best;      // with checkpoint.keep_best
+  std::string early_end;     // what train.early_stopping says about the end; "": it did not end the training
+  double train_seconds = 0;  // in training steps, waiting for data included, evaluation not
+  double images_per_second = 0;      // of all ranks together, over train_seconds
+  std::size_t parameter_bytes = 0;   // per rank, states included
+  std::size_t gradient_bytes = 0;    // per rank
   std::uint64_t sent_bytes = 0;      // by rank 0 in the steps of this process, if collectives go round a ring
   std::size_t activation_bytes = 0;  // per rank: the planned arena, scratch memory included
   std::size_t activation_bytes_saved = 0;  // by blocks that use the same memory one after the other
@@ -50,6 +58,11 @@ std::string describe(const TrainReport& report);
 
 // "data: 1500 images of 10 classes, 300 for the test"
 std::string describe_data(const TrainReport& report);
+
+// "stopped after epoch 7: loss did not improve in 3 evaluations; best epoch 4\n"
+// "best epoch 4: acc1 0.93750, weights: /data/output/best.safetensors\n"
+// Each line only if there is something to say.
+std::string describe_best(const TrainReport& report);
 
 // "memory per rank: parameters 1.2 MiB, gradients 0.6 MiB, activations 3.4 MiB (5.1 MiB saved, 7 in-place pairs)"
 std::string describe_memory(const TrainReport& report);

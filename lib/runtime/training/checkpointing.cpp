@@ -73,12 +73,13 @@ TrainingState Checkpointing::resume(int batches, int samples) {
 
 // The last step of an epoch waits for the end of the epoch where that is kept, as the end of the training always is.
 bool Checkpointing::due(const TrainingState& state, bool last) const {
-  const auto& [dir, every_epochs, every_steps, keep, resume] = training_.job.checkpoint;
   if (saves_ != Saves::planned) return false;
+  const job::CheckpointSpec& wanted = training_.job.checkpoint;
+  const std::optional<int>& every_steps = wanted.every_steps;
   const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
   if (last || !came || state.steps == results_.saved_steps) return false;
   const bool epoch_follows =
-      state.batch == batches_ && every_epochs > 0 && (state.epoch + 1) % every_epochs == 0;
+      state.batch == batches_ && wanted.every_epochs > 0 && (state.epoch + 1) % wanted.every_epochs == 0;
   return !epoch_follows;
 }
 

@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/observe/gather_texts.h"
-#include "runtime/optim/local_training.h"
 #include "runtime/training/output_folder.h"
 #include "runtime/training/profile_steps.h"
+#include "runtime/training/scored_weights.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -86,15 +85,16 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
     report.resume = resume;
   if (steps > 0) report.loss = run.scores.train.loss;
   if (run.scores.test) report_test(*run.scores.test, report);
+  if (progress.state.best) report.best = {*progress.state.best, best_path(run.job.output)};
+  if (progress.ended_early && run.is_first_rank())
+    report.early_end = describe(progress.state.improvement, *run.job.train.early_stopping);
   report_memory(run.trainer, report);
   return report;
 }
 
 // Every rank calls it, since each may keep some of the weights.
 void save_weights_of_all(Run& run) {
-  const Weights which = run.job.optimizer.ema_evaluate ? Weights::averaged : Weights::trained;
-  const PlainTensors weights =
-      collect_weights(run.trainer.whole_program(), run.trainer.storage(), *run.world.communicator, which);
+  const PlainTensors weights = collect_scored_weights(run);
   if (run.is_first_rank()) save_result(run.job.output, weights, to_metadata(run.card), run.out);
 }
 
@@ -104,8 +104,6 @@ TrainReport finish(Run& run) {
   run.page.phase = Phase::finished;  // in this phase the launcher judges no hang: the disk may take its time
   const bool complete = !run.progress.stopped;
   if (complete) book_checkpointing(run, [](Checkpointing& checkpoints) { checkpoints.finish(); });
-  if (complete && trains_locally(run.trainer.whole_program()))
-    run.trainer.begin_evaluation();  // makes the weights that are saved
   const TimeUses time = sum_time(run);
   const std::int64_t skipped = count_skipped(run);
   if (complete) save_weights_of_all(run);

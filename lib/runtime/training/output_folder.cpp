@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/json/json_reader.h"
 #include "base/system/file.h"
 #include "base/text/printable.h"
 #include "runtime/checkpoint/weights.h"
@@ -53,6 +54,12 @@ std::string problem_with(const std::string& path) {
   } catch (const Error& problem) {
     return problem.message();
   }
+}
+
+constexpr const char* kScore = "score";  // in the metadata of best.safetensors
+
+std::string previous_best_path(const job::OutputSpec& output) {
+  return output.dir + "/best.previous.safetensors";
 }
 
 // Gives the file a second name, with its content as it is now.
@@ -107,6 +114,39 @@ void save_result(const job::OutputSpec& output, const PlainTensors& weights, con
   }
   save_weights(path, weights, about);
   out << "weights: " << printable(path) << std::endl;
+}
+
+std::string best_path(const job::OutputSpec& output) { return output.dir + "/best.safetensors"; }
+
+void require_own_best(const job::OutputSpec& output) {
+  require_own_weights(best_path(output), kAnotherOutput);
+  require_own_weights(previous_best_path(output), kAnotherOutput);
+}
+
+std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) {
+  if (!is_taken(best_path(output))) return std::nullopt;
+  const Safetensors file = read_safetensors(best_path(output));
+  const auto score = file.metadata.find(kScore);
+  return score == file.metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
+}
+
+void set_best_aside(const job::OutputSpec& output, std::ostream& out) {
+  const std::string path = best_path(output), aside = previous_best_path(output);
+  if (!is_taken(path)) return;
+  if (::rename(path.c_str(), aside.c_str()) != 0)
+    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", path, aside, describe_errno(errno)));
+  out << fmt::format("the best weights of an earlier training are {} now", printable(aside)) << std::endl;
+}
+
+void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
+               const ScoredEpoch& score, std::ostream& out) {
+  make_directories(output.dir);
+  require_own_best(output);
+  about[kScore] = to_json(as_json(score));
+  save_weights(best_path(output), weights, about);
+  out << fmt::format("best weights: {} (epoch {}, {})", printable(best_path(output)), score.epoch,
+                     describe(score))
+      << std::endl;
 }
 
 }  // namespace fleetrun::runtime

@@ -1,11 +1,13 @@
 // What rank 0 writes to output.dir: the weights, and optionally a trace and TensorBoard events.
 #pragma once
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 #include "base/system/unique_fd.h"
 #include "job/job_spec.h"
 #include "runtime/checkpoint/weights.h"
+#include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {
 
@@ -20,5 +22,17 @@ namespace fleetrun::runtime {
 // again if it was removed. Throws the errors of save_weights().
 void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
                  std::ostream& out);
+
+// The weights of the best epoch (checkpoint.keep_best): best.safetensors, with the score in the metadata of the file.
+std::string best_path(const job::OutputSpec& output);
+// Throws Error(create) when a file that is not ours has this name, or the one for those of an earlier training.
+void require_own_best(const job::OutputSpec& output);
+// The score in the file; none: there is no file, or it has no score.
+std::optional<ScoredEpoch> read_best(const job::OutputSpec& output);
+// Renames the file of an earlier training to best.previous.safetensors, if there is one, and prints that.
+void set_best_aside(const job::OutputSpec& output, std::ostream& out);
+// Throws the errors of save_weights() and require_own_best().
+void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
+               const ScoredEpoch& score, std::ostream& out);
 
 }  // namespace fleetrun::runtime

@@ -67,7 +67,8 @@ TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samp
           .merged = merging_of(job),
           .decays = decays_of(job),
           .shuffle = job.data.shuffle,
-          .uneven = job.data.uneven};
+          .uneven = job.data.uneven,
+          .sampler = job.data.sampler};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -209,6 +210,8 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   state.epoch = static_cast<int>(told[2]);
   state.batch = static_cast<int>(told[3]);
   state.shift = told[4];
+  state.best = start.best;
+  state.improvement = start.improvement;
   trainer.start_at(state.steps, state.merged.batches);
   return {state, told[6]};
 }

@@ -31,6 +31,7 @@ struct Progress {
   int steps_per_epoch = 0;
   double train_seconds = 0;  // seconds of this process in training epochs, without evaluations
   bool stopped = false;      // by SIGTERM, with a checkpoint
+  bool ended_early = false;  // by train.early_stopping
 
   bool finished() const { return state.steps >= total_steps; }
   int epochs_done() const { return state.epoch + (state.batch == steps_per_epoch ? 1 : 0); }

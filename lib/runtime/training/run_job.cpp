@@ -19,8 +19,10 @@
 #include "runtime/training/check_length.h"
 #include "runtime/training/check_memory.h"
 #include "runtime/training/choose_groups.h"
+#include "runtime/training/class_weights.h"
 #include "runtime/training/dump_program.h"
 #include "runtime/training/finish.h"
+#include "runtime/training/judge_scores.h"
 #include "runtime/training/model_facts.h"
 #include "runtime/training/output_folder.h"
 #include "runtime/training/run.h"
@@ -112,6 +114,15 @@ void announce_length(const job::JobSpec& job, const RankEnv& env, const Progress
     if (env.rank == 0) out << line << std::endl;
 }
 
+void weigh_classes(const job::JobSpec& job, const RankEnv& env, const DataSet& train, Trainer& trainer,
+                   std::ostream& out) {
+  if (!job.data.class_weights) return;
+  const int classes = resolve_model_facts(job.model, train).classes;
+  const std::vector<float> weights = resolve_class_weights(*job.data.class_weights, train, classes);
+  if (env.rank == 0) out << describe_class_weights(weights, train) << std::endl;
+  trainer.weigh_classes(weights);
+}
+
 // What needs to know where the training starts, and which ops a step has.
 void complete_observers(Run& run) {
   Observers& observers = run.observers;
@@ -148,6 +159,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
   Trainer trainer(job, facts, *device, communicators.all(), job.train.threads.value_or(world.env.threads),
                   timeline, pass_watcher(world.env));
+  weigh_classes(job, world.env, *data.train, trainer, out);
   Loaders loaders(data, job, world.env, timeline);
   add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
@@ -160,6 +172,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   Run run = {job, world, page, out, data, trainer, loaders, checkpoints, observers, card, progress};
   run.scores.scale = trainer.loss_scale();
   complete_observers(run);
+  begin_judging(run);
   train(run);
   return finish(run);
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/training/evaluate.h"
+#include "runtime/training/judge_scores.h"
 #include "runtime/training/profile_steps.h"
 #include "runtime/training/train_step.h"
 
@@ -27,13 +28,22 @@ void begin(Run& run) {
   run.observers.time.begin(run.world.env.attempt, run.checkpoints.saved_place(), monotonic_ns());
 }
 
+void evaluate_and_judge(Run& run, int epoch) {
+  evaluate(run, epoch);
+  if (!run.progress.stopped) judge_score(run);
+}
+
+std::string why_complete(const Run& run) {
+  if (run.progress.ended_early) return "early stopping ended it";
+  return fmt::format("the checkpoint has {} steps, and the job ends after {}", run.progress.state.steps,
+                     run.progress.total_steps);
+}
+
 // The checkpoint is from the end of this training, or from a training with more steps.
 void finish_without_steps(Run& run) {
-  run.out << fmt::format(
-                 "the training is already complete: the checkpoint has {} steps, and the job ends after {}",
-                 run.progress.state.steps, run.progress.total_steps)
-          << std::endl;
-  if (run.loaders.test && run.job.train.eval_every > 0) evaluate(run, run.progress.epochs_begun() - 1);
+  run.out << "the training is already complete: " << why_complete(run) << std::endl;
+  if (run.loaders.test && run.job.train.eval_every > 0)
+    evaluate_and_judge(run, run.progress.epochs_begun() - 1);
 }
 
 bool evaluation_is_due(const Run& run) {
@@ -93,7 +103,7 @@ void train(Run& run) {
   if (progress.finished()) finish_without_steps(run);
   while (!progress.finished() && !progress.stopped) {
     train_epoch(run);
-    if (!progress.stopped && evaluation_is_due(run)) evaluate(run, progress.state.epoch);
+    if (!progress.stopped && evaluation_is_due(run)) evaluate_and_judge(run, progress.state.epoch);
     if (!progress.stopped) end_epoch(run);
   }
   write_for_people(run, [&] { run.observers.trace.finish(progress.state.steps); });

@@ -7,6 +7,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
+#include "job/step_share.h"
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"
@@ -94,6 +95,7 @@ void bind_samples(Executor& executor, const BatchView& samples, const NameOf& na
   };
   bind("image", samples.images);
   bind("label", samples.labels);
+  bind("sample_weight", samples.weights);
 }
 
 }  // namespace
@@ -124,6 +126,9 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   whole_ = std::move(programs.whole);
   program_text_ = print_program(whole_, ops) + print_program(programs.smaller_whole, ops);
 
+  if (job.data.class_weights)
+    sample_weights_.emplace(
+        job::plan_shares(job, communicator_.size()).of(communicator_.rank() / stages_).count);
   storage_ = std::make_unique<Storage>(programs.training, device, *communicators.gradients.front());
   start_weights(job);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
@@ -225,7 +230,15 @@ void Trainer::share_statistics() {
   }
 }
 
-void Trainer::step(const BatchView& batch, double learning_rate) {
+// Ranks that train by themselves count their own batches.
+BatchView Trainer::weighted(const BatchView& batch) {
+  if (!sample_weights_) return batch;
+  comm::Communicator* const ranks = trains_locally(whole_) ? nullptr : &communicator_;
+  return {batch.images, batch.labels, sample_weights_->of_batch(batch.labels, ranks)};
+}
+
+void Trainer::step(const BatchView& plain, double learning_rate) {
+  const BatchView batch = weighted(plain);
   learning_rate_ = static_cast<float>(learning_rate);
   training_->bind("learning_rate", &learning_rate_);
   for (int i = 0; i < micro_batches_.count; ++i)
@@ -239,7 +252,8 @@ void Trainer::step(const BatchView& batch, double learning_rate) {
 BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
   const auto& [channels, height, width] = facts_.input_shape;
   const std::int64_t first = std::int64_t{number} * micro_batches_.size;
-  return {batch.images + first * channels * height * width, batch.labels + first};
+  return {batch.images + first * channels * height * width, batch.labels + first,
+          batch.weights == nullptr ? nullptr : batch.weights + first};
 }
 
 std::optional<double> Trainer::share_of_top5(double share) const {
@@ -286,14 +300,18 @@ void Trainer::evaluate_some(const BatchView& samples) {
     evaluated_.hits[i] += static_cast<std::int64_t>(hits[i]);
 }
 
+void Trainer::end_evaluation() {
+  exchange_weights();
+  other_weights_.clear();
+}
+
 Score Trainer::finish_evaluation() {
   auto loss = static_cast<float>(evaluated_.loss);
   communicator_.all_reduce({&loss, 1, DType::f32}, comm::ReduceOp::sum);
   communicator_.all_reduce({evaluated_.hits.data(), evaluated_.hits.size(), DType::i64}, comm::ReduceOp::sum);
   const auto [top1, top5, samples] = evaluated_.hits;
   evaluated_ = {};
-  exchange_weights();
-  other_weights_.clear();
+  end_evaluation();
   const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
   return {.loss = loss / count,
           .acc1 = static_cast<double>(top1) / count,

@@ -19,6 +19,7 @@
 #include "runtime/exec/storage.h"
 #include "runtime/models/model.h"
 #include "runtime/observe/score.h"
+#include "runtime/training/class_weights.h"
 
 namespace fleetrun::runtime {
 
@@ -26,6 +27,7 @@ namespace fleetrun::runtime {
 struct BatchView {
   const float* images = nullptr;         // [B,C,H,W]
   const std::int32_t* labels = nullptr;  // [B], -1: no sample
+  const float* weights = nullptr;        // [B], with data.class_weights; Trainer::step() sets it
 };
 
 // Which communicator sums what. If there is only one, it sums everything. With strategy.pipeline, `gradients` are those of
@@ -50,7 +52,7 @@ struct EvaluationSums {
   std::array<std::int64_t, 3> hits{};  // top-1, top-5, samples
 };
 
-// Three more than ten members, because programs, storage and executors are made one after the other, each from those before it.
+// Four more than ten members, because programs, storage and executors are made one after the other, each from those before it.
 class Trainer {
  public:
   // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
@@ -75,6 +77,9 @@ class Trainer {
   const std::vector<std::string>& pass_messages() const { return pass_messages_; }
 
   const AlgorithmSearch& algorithm_search() const { return search_; }
+
+  // With data.class_weights: one weight for each class. Until then, all classes count the same.
+  void weigh_classes(std::vector<float> weights) { sample_weights_->set_classes(std::move(weights)); }
 
   // Copies rank 0's parameters to all ranks. Call it before the first step.
   void share_parameters();
@@ -105,6 +110,9 @@ class Trainer {
   void evaluate(const BatchView& batch);
   Score finish_evaluation();
 
+  // The last part of finish_evaluation(), for who wants no score.
+  void end_evaluation();
+
   // Puts the weights that this rank trains in the place of those of an evaluation with localsgd that is under way, or the other way round.
   void exchange_weights();
 
@@ -123,6 +131,7 @@ class Trainer {
   void share_common_states();
   void evaluate_some(const BatchView& samples);
   std::optional<double> share_of_top5(double share) const;  // none if it says nothing
+  BatchView weighted(const BatchView& batch);
   BatchView micro_batch(const BatchView& batch, int number) const;
 
   bool is_last_stage() const { return communicator_.rank() % stages_ == stages_ - 1; }
@@ -139,7 +148,8 @@ class Trainer {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Executor> training_;
   std::unique_ptr<Executor> evaluation_;
-  float learning_rate_ = 0;  // bound to the program's feed
+  std::optional<SampleWeights> sample_weights_;  // with data.class_weights
+  float learning_rate_ = 0;                      // bound to the program's feed
   std::uint64_t sent_bytes_ = 0;
   EvaluationSums evaluated_;  // by this rank since the last finish
   // With localsgd, during an evaluation: the weights of this rank's training.

@@ -60,6 +60,16 @@ TEST_CASE("a manifest says what powers of decay rates and the order of samples d
   CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
 }
 
+TEST_CASE("a manifest keeps the best epoch, and the count of early stopping") {
+  Manifest manifest = example();
+  CHECK(format_manifest(manifest).find("best") == std::string::npos);
+  manifest.state.sampler = job::Sampler::balanced;
+  manifest.state.best = ScoredEpoch{job::Metric::acc1, 1.0 / 3, 2, 141};
+  manifest.state.improvement = {
+      .best = ScoredEpoch{job::Metric::loss, 0.1, 1, 94}, .evaluations = 1, .epoch = 2, .steps = 141};
+  CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
+}
+
 TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {
   const std::string text = format_manifest(example());
   check_error(ErrorKind::data, "m: its checksum is",

@@ -24,6 +24,55 @@ TEST_CASE("the order of seed 1, epoch 0 is the same on every machine") {
   CHECK(shuffled_order(8, 1, 0) == std::vector<std::int32_t>{0, 4, 1, 2, 3, 5, 7, 6});
 }
 
+// Of 100 samples: 90 of class 0, 7 of class 2, 3 of class 5.
+std::vector<std::int32_t> uneven_labels() {
+  std::vector<std::int32_t> labels(100, 0);
+  for (std::size_t i = 0; i < 7; ++i) labels[10 * i] = 2;
+  for (std::size_t i = 0; i < 3; ++i) labels[10 * i + 5] = 5;
+  return labels;
+}
+
+TEST_CASE("a balanced order has as many samples of each class, and as many of each sample of a class") {
+  const std::vector<std::int32_t> labels = uneven_labels();
+  for (const int epoch : {0, 1, 7}) {
+    const std::vector<std::int32_t> order = balanced_order(labels, 3, epoch);
+    CHECK(order == balanced_order(labels, 3, epoch));
+    CHECK(order.size() == labels.size());
+    std::map<std::int32_t, int> of_class, of_sample;
+    for (const std::int32_t sample : order) {
+      ++of_class[labels[static_cast<std::size_t>(sample)]];
+      ++of_sample[sample];
+    }
+    for (const auto& [label, count] : of_class) CHECK((count == 33 || count == 34));
+    for (const auto& [sample, count] : of_sample) {
+      const std::int32_t label = labels[static_cast<std::size_t>(sample)];
+      if (label == 0) CHECK(count == 1);
+      if (label == 2) CHECK((count == 4 || count == 5));
+      if (label == 5) CHECK((count == 11 || count == 12));
+    }
+    CHECK(of_class.size() == 3);
+  }
+  CHECK(balanced_order(labels, 3, 0) != balanced_order(labels, 3, 1));
+  CHECK(balanced_order(labels, 3, 0) != balanced_order(labels, 4, 0));
+}
+
+TEST_CASE("the ranks divide one balanced order among them, however many there are") {
+  const std::vector<std::int32_t> labels = uneven_labels();
+  const std::vector<std::int32_t> order = balanced_order(labels, 1, 2);
+  for (const int world : {1, 2, 5}) {
+    std::vector<std::int32_t> dealt(labels.size());
+    for (int rank = 0; rank < world; ++rank) {
+      const int batch = 20 / world;
+      const std::vector<std::int32_t> mine = plan_epoch(
+          {.samples = 100, .batch = batch, .rank = rank, .world = world, .seed = 1, .labels = &labels}, {2});
+      for (int i = 0; i < static_cast<int>(mine.size()); ++i)
+        dealt[static_cast<std::size_t>(i / batch * 20 + rank * batch + i % batch)] =
+            mine[static_cast<std::size_t>(i)];
+    }
+    CHECK(dealt == order);
+  }
+}
+
 TEST_CASE("every place of an order is as likely for every sample") {
   constexpr int kSamples = 6, kEpochs = 6000;
   std::map<std::pair<int, int>, int> counts;

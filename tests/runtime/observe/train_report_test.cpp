@@ -60,5 +60,21 @@ TEST_CASE("the summary says on which data") {
   CHECK(describe_data(report) == "data: 1500 images of 1 class, 300 images for the test");
 }
 
+TEST_CASE("the best epoch and the end by early stopping have lines of their own") {
+  CHECK(describe_best(example()) == "");
+  TrainReport report = example();
+  report.best = BestWeights{{job::Metric::acc1, 0.9375, 4, 1250}, "/data/best.safetensors"};
+  report.early_end = "stopped after epoch 7: loss did not improve in 3 evaluations; best epoch 4";
+  CHECK(describe_best(report) ==
+        "stopped after epoch 7: loss did not improve in 3 evaluations; best epoch 4\n"
+        "best epoch 4: acc1 0.93750, weights: /data/best.safetensors\n");
+  const auto json = nlohmann::json::parse(to_json(report));
+  CHECK(json["best"]["epoch"] == 4);
+  CHECK(json["best"]["metric"] == "acc1");
+  CHECK(json["best"]["value"] == 0.9375);
+  CHECK(json["best"]["file"] == "/data/best.safetensors");
+  CHECK(json["early_stopping"] == report.early_end);
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::train_report_test

@@ -19,6 +19,8 @@ constexpr int kGlobalBatch = 64;
 constexpr int kSteps = 20;
 constexpr ModelFacts kFacts = {.input_shape = {3, 12, 12}, .classes = 10};
 
+const std::vector<float> kClassWeights = {1, 2, 0.5, 8, 1, 0.25, 3, 1, 1, 4};
+
 using Parameters = std::map<std::string, std::vector<float>>;
 
 struct GlobalBatch {
@@ -51,6 +53,7 @@ Parameters train(job::JobSpec job, int ranks) {
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
     Trainer trainer(job, kFacts, *device, communicator, 1);
+    if (job.data.class_weights) trainer.weigh_classes(kClassWeights);
     trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
       const GlobalBatch batch = make_batch(step);
@@ -70,6 +73,7 @@ Parameters train_shared(job::JobSpec job, int ranks, int steps = kSteps) {
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
     Trainer trainer(job, kFacts, *device, communicator, 1);
+    if (job.data.class_weights) trainer.weigh_classes(kClassWeights);
     trainer.share_parameters();
     const auto first = static_cast<std::size_t>(job::plan_shares(job, ranks).of(communicator.rank()).first);
     for (int step = 0; step < steps; ++step) {
@@ -125,6 +129,20 @@ TEST_CASE("20 steps of 1 rank x 64, 2 x 32 and 4 x 16 give the same mlp") {
 
 TEST_CASE("20 steps of 1 rank x 64, 2 x 32 and 4 x 16 give the same lenet") {
   check_exact(job_of(job::ModelName::lenet, job::OptimizerName::sgd));
+}
+
+TEST_CASE("with class weights, 1, 2, 3 and 4 ranks train the same mlp, and not the one without them") {
+  job::JobSpec job = job_of(job::ModelName::mlp, job::OptimizerName::momentum);
+  const Parameters without = train(job, 1);
+  job.data.class_weights = job::ClassWeights{.balanced = true};
+  const Parameters whole = train(job, 1);
+  check_exact(job);
+  check_same(whole, train_shared(job, 3));
+  job.strategy.sharding = true;
+  job.strategy.sharding_configs.stage = 2;
+  check_same(whole, train(job, 2));
+  const auto& [name, values] = *whole.begin();
+  CHECK(relative_difference(values, without.at(name)) > 1e-3);
 }
 
 TEST_CASE("20 steps of Adam on 1 rank x 64, 2 x 32 and 4 x 16 give the same mlp") {

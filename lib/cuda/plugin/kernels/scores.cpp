@@ -67,6 +67,25 @@ std::unique_ptr<Kernel> make_mean_grad(const OpView& op, Device& device) {
       });
 }
 
+std::unique_ptr<Kernel> make_weighted_mean(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [x = op.input_id("x"), weight = op.input_id("weight"), y = op.output_id("y"),
+       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
+        weighted_mean(at(context, x), at(context, weight), at(context, y), count, stream);
+      });
+}
+
+std::unique_ptr<Kernel> make_weighted_mean_grad(const OpView& op, Device& device) {
+  return simple_kernel(
+      op, device,
+      [dy = op.input_id("dy"), factor = op.input_id("factor"), dx = op.output_id("dx"),
+       count = elements_of(op, op.output("dx"))](const RunContext& context, cudaStream_t stream) {
+        scale_from(at(context, factor), at(context, dy), static_cast<float>(count), at(context, dx), count,
+                   stream);
+      });
+}
+
 }  // namespace
 
 KernelDef softmax_with_cross_entropy_kernel() { return {.make = make_loss}; }
@@ -74,5 +93,7 @@ KernelDef softmax_with_cross_entropy_grad_kernel() { return {.make = make_loss_g
 KernelDef accuracy_kernel() { return {.make = make_accuracy}; }
 KernelDef mean_kernel() { return {.make = make_mean}; }
 KernelDef mean_grad_kernel() { return {.make = make_mean_grad}; }
+KernelDef weighted_mean_kernel() { return {.make = make_weighted_mean}; }
+KernelDef weighted_mean_grad_kernel() { return {.make = make_weighted_mean_grad}; }
 
 }  // namespace fleetrun::cuda

@@ -1,0 +1,89 @@
+#include "runtime/observe/scored_epoch.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/text/plural.h"
+
+namespace fleetrun::runtime {
+
+std::string_view name_of(job::Metric metric) {
+  switch (metric) {
+    case job::Metric::acc1:
+      return "acc1";
+    case job::Metric::acc5:
+      return "acc5";
+    case job::Metric::loss:
+      break;
+  }
+  return "loss";
+}
+
+double value_of(job::Metric metric, const Score& score) {
+  switch (metric) {
+    case job::Metric::acc1:
+      return score.acc1;
+    case job::Metric::acc5:
+      return score.acc5;
+    case job::Metric::loss:
+      break;
+  }
+  return score.loss;
+}
+
+bool is_better(const ScoredEpoch& epoch, const std::optional<ScoredEpoch>& than, double min_delta) {
+  if (!std::isfinite(epoch.value)) return false;
+  if (!than) return true;
+  return epoch.metric == job::Metric::loss ? epoch.value < than->value - min_delta
+                                           : epoch.value > than->value + min_delta;
+}
+
+JsonValue as_json(const ScoredEpoch& epoch) {
+  return JsonValue::object({{"metric", std::string(name_of(epoch.metric))},
+                            {"value", epoch.value},
+                            {"epoch", epoch.epoch},
+                            {"steps", epoch.steps}});
+}
+
+std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
+  using Kind = JsonValue::Kind;
+  const JsonMember* const value = json.find("value");
+  const JsonValue* const metric = json.find("metric", Kind::text);
+  const JsonValue* const epoch = json.find("epoch", Kind::integer);
+  const JsonValue* const steps = json.find("steps", Kind::integer);
+  if (value == nullptr || metric == nullptr || epoch == nullptr || steps == nullptr) return std::nullopt;
+  if (!value->value.is(Kind::number) && !value->value.is(Kind::integer)) return std::nullopt;
+  for (const job::Metric known : {job::Metric::loss, job::Metric::acc1, job::Metric::acc5})
+    if (metric->text == name_of(known))
+      return ScoredEpoch{known, value->value.number, static_cast<int>(epoch->integer), steps->integer};
+  return std::nullopt;
+}
+
+std::string describe(const ScoredEpoch& epoch) {
+  return fmt::format("{} {:.5f}", name_of(epoch.metric), epoch.value);
+}
+
+void count(Improvement& so_far, const ScoredEpoch& now, double min_delta) {
+  if (now.steps == so_far.steps) return;
+  so_far.epoch = now.epoch;
+  so_far.steps = now.steps;
+  ++so_far.evaluations;
+  if (!is_better(now, so_far.best, min_delta)) return;
+  so_far.best = now;
+  so_far.evaluations = 0;
+}
+
+bool has_ended(const Improvement& so_far, const job::EarlyStoppingSpec& stopping) {
+  return so_far.evaluations >= stopping.patience;
+}
+
+std::string describe(const Improvement& so_far, const job::EarlyStoppingSpec& stopping) {
+  const std::string by = stopping.min_delta > 0 ? fmt::format(" by {}", stopping.min_delta) : "";
+  const std::string best =
+      so_far.best ? fmt::format("best epoch {}", so_far.best->epoch) : "no epoch had a finite score";
+  return fmt::format("stopped after epoch {}: {} did not improve{} in {}; {}", so_far.epoch,
+                     name_of(stopping.metric), by, plural(so_far.evaluations, "evaluation"), best);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,127 @@
+#include "runtime/training/judge_scores.h"
+
+#include <array>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/text/printable.h"
+#include "runtime/training/output_folder.h"
+#include "runtime/training/scored_weights.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+ScoredEpoch last_score(const Run& run, job::Metric metric) {
+  const TestScore& test = *run.scores.test;
+  return {metric, value_of(metric, test.score), test.epochs - 1, test.steps};
+}
+
+// The checkpoint knows the file, or is older than the file because the training ended in between.
+bool is_of_training(const TrainingState& state, const std::optional<ScoredEpoch>& in_file,
+                    job::Metric metric) {
+  if (state.steps == 0 || !in_file || in_file->metric != metric) return false;
+  return in_file == state.best || in_file->steps > state.steps;
+}
+
+void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric) {
+  if (best.metric != metric)
+    run.out << fmt::format(
+        "checkpoint.keep_best is {}, and was {} when the checkpoint was written: only later epochs count\n",
+        name_of(metric), name_of(best.metric));
+  else
+    run.out << fmt::format(
+        "warning: {} does not have the weights of the best epoch so far ({} of epoch {}): only later epochs count\n",
+        printable(best_path(run.job.output)), describe(best), best.epoch);
+  run.out << std::flush;
+}
+
+// Afterwards the state has a best epoch only if the file has its weights. Another attempt of this run replaces what the first one wrote.
+void take_over_best(Run& run, job::Metric metric) {
+  TrainingState& state = run.progress.state;
+  require_own_best(run.job.output);
+  const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
+  if (is_of_training(state, in_file, metric)) {
+    state.best = in_file;
+    return;
+  }
+  if (state.best) tell_lost_best(run, *state.best, metric);
+  state.best.reset();
+  if (run.world.env.attempt == 0) set_best_aside(run.job.output, run.out);
+}
+
+// The count of another metric says nothing.
+void take_over_improvement(Run& run, const job::EarlyStoppingSpec& stopping) {
+  Improvement& improvement = run.progress.state.improvement;
+  if (!improvement.best || improvement.best->metric == stopping.metric) return;
+  run.out
+      << fmt::format(
+             "train.early_stopping.metric is {}, and was {} when the checkpoint was written: the count starts anew",
+             name_of(stopping.metric), name_of(improvement.best->metric))
+      << std::endl;
+  improvement = {};
+}
+
+void keep_best(Run& run, const ScoredEpoch& score) {
+  const PlainTensors weights = collect_scored_weights(run);
+  if (!run.is_first_rank()) return;
+  write_for_people(run, [&] {
+    try {
+      save_best(run.job.output, weights, to_metadata(run.card), score, run.out);
+      run.progress.state.best = score;
+    } catch (const Error& problem) {
+      run.out << fmt::format("warning: the weights of epoch {}, the best so far, are not saved: {}",
+                             score.epoch, printable(problem.message()))
+              << std::endl;
+    }
+  });
+}
+
+// No step follows.
+void end_early(Run& run) {
+  Progress& progress = run.progress;
+  progress.ended_early = true;
+  progress.total_steps = progress.state.steps;
+  run.page.steps = static_cast<std::uint64_t>(progress.total_steps);
+  run.page.epochs = static_cast<std::uint32_t>(progress.epochs_begun());
+}
+
+}  // namespace
+
+void begin_judging(Run& run) {
+  const std::optional<job::Metric>& metric = run.job.checkpoint.keep_best;
+  const std::optional<job::EarlyStoppingSpec>& stopping = run.job.train.early_stopping;
+  TrainingState& state = run.progress.state;
+  if (!metric) state.best.reset();
+  if (!stopping) state.improvement = {};
+  if (metric && run.is_first_rank()) take_over_best(run, *metric);
+  if (!stopping) return;
+  std::int32_t ended = 0;
+  if (run.is_first_rank()) {
+    take_over_improvement(run, *stopping);
+    ended = has_ended(state.improvement, *stopping) ? 1 : 0;
+  }
+  run.world.communicator->broadcast({&ended, 1, DType::i32}, 0);
+  if (ended != 0 && !run.progress.finished()) end_early(run);
+}
+
+void judge_score(Run& run) {
+  const std::optional<job::Metric>& metric = run.job.checkpoint.keep_best;
+  const std::optional<job::EarlyStoppingSpec>& stopping = run.job.train.early_stopping;
+  if (!metric && !stopping) return;
+  TrainingState& state = run.progress.state;
+  std::array<std::int32_t, 2> verdict{};  // is the best, ends the training
+  if (run.is_first_rank()) {
+    verdict[0] = metric && is_better(last_score(run, *metric), state.best) ? 1 : 0;
+    if (stopping) count(state.improvement, last_score(run, stopping->metric), stopping->min_delta);
+    verdict[1] = stopping && has_ended(state.improvement, *stopping) ? 1 : 0;
+  }
+  book(run, TimeUse::communication, [&] {
+    run.world.communicator->broadcast({verdict.data(), verdict.size(), DType::i32}, 0);
+  });
+  if (verdict[0] != 0) book(run, TimeUse::checkpoint, [&] { keep_best(run, last_score(run, *metric)); });
+  if (verdict[1] != 0 && !run.progress.finished()) end_early(run);
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,154 @@
+// checkpoint.keep_best and train.early_stopping with the real launcher and the real worker.
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "e2e/saved_training.h"
+#include "e2e/weight_files.h"
+
+namespace fleetrun::best_epoch_test {
+namespace {
+
+using saved_training::kill_when;
+
+// Its learning rate is so high that the loss of the test samples falls and rises.
+const std::string kJob = R"({
+  "model": {"name": "mlp", "hidden": [16]},
+  "data": {"train": {"format": "synthetic", "samples": 64, "shape": [1, 6, 6], "classes": 4},
+           "test": {"format": "synthetic", "samples": 64, "shape": [1, 6, 6], "classes": 4, "seed": 1},
+           "batch_size": 8, "loader_threads": 1},
+  "optimizer": {"name": "momentum", "learning_rate": 0.3},
+  "train": {"epochs": 8, "log_every": 100},
+  "checkpoint": {"dir": "saved", "keep": 1, "keep_best": "loss"}
+})";
+
+struct Training : Launch {
+  Training() { folder.write("job.json", kJob); }
+
+  std::string best() const { return folder.read("output/best.safetensors"); }
+};
+
+ChildResult train(const Launch& launch, const Words& overrides = {}, int ranks = 2) {
+  return saved_training::train(launch, overrides, ranks);
+}
+
+// The losses of the evaluations, in the order of the epochs.
+std::vector<double> test_losses(const std::string& out) {
+  std::vector<double> losses;
+  const std::regex line(R"(\[Epoch \d+, test\] loss: ([0-9.]+))");
+  for (std::sregex_iterator found(out.begin(), out.end(), line), end; found != end; ++found)
+    losses.push_back(std::stod((*found)[1]));
+  return losses;
+}
+
+std::ptrdiff_t best_of(const std::vector<double>& losses) {
+  return std::min_element(losses.begin(), losses.end()) - losses.begin();
+}
+
+nlohmann::json report_of(const Launch& launch) {
+  return nlohmann::json::parse(launch.folder.read("log/train.json"));
+}
+
+TEST_CASE("the weights of the best epoch stay in a file, and the summary names them") {
+  const Training whole;
+  const ChildResult result = train(whole);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const std::vector<double> losses = test_losses(result.out);
+  REQUIRE(losses.size() == 8);
+  const auto best = best_of(losses);
+  REQUIRE_MESSAGE(best < 7, result.out);  // or there would be nothing to keep
+  CHECK(contains(result.out, fmt::format("best epoch {}: loss {:.5f}, weights: {}/output/best.safetensors",
+                                         best, losses[static_cast<std::size_t>(best)], whole.folder.path())));
+  const nlohmann::json report = report_of(whole);
+  CHECK(report["best"]["epoch"] == best);
+  CHECK(report["best"]["metric"] == "loss");
+
+  // A training that ends with that epoch ends with those weights.
+  const Training shorter;
+  REQUIRE(train(shorter, {fmt::format("train.epochs={}", best + 1), "checkpoint.keep_best=null"}).code == 0);
+  CHECK(testing::WeightFile(whole.best()).numbers ==
+        testing::WeightFile(shorter.folder.read("output/model.safetensors")).numbers);
+  CHECK_FALSE(shorter.folder.has("output/best.safetensors"));
+}
+
+TEST_CASE("a training that is killed and goes on keeps the same best weights, whatever the strategy") {
+  for (const Words& strategy : {Words{},
+                                Words{"strategy.sharding=true", "strategy.sharding_configs.stage=3",
+                                      "optimizer.ema_decay=0.5", "optimizer.ema_evaluate=true"},
+                                Words{"strategy.localsgd=true", "strategy.localsgd_configs.k_steps=3"}}) {
+    CAPTURE(strategy.size());
+    const Training whole, killed;
+    REQUIRE(train(whole, strategy).code == 0);
+    kill_when(killed, "-step-16", SIGKILL, strategy);
+    const ChildResult again = train(killed, strategy);
+    REQUIRE_MESSAGE(again.code == 0, again.err);
+    CHECK(contains(again.out, "resuming from "));
+    CHECK(killed.best() == whole.best());
+    CHECK(report_of(killed)["best"]["epoch"] == report_of(whole)["best"]["epoch"]);
+  }
+}
+
+TEST_CASE("a training that starts anew sets the best weights of the one before aside") {
+  const Training launch;
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  const ChildResult second = train(launch, {"checkpoint.resume=never", "train.epochs=1", "train.seed=2"});
+  REQUIRE_MESSAGE(second.code == 0, second.err);
+  CHECK(contains(second.out, "the best weights of an earlier training are " + launch.folder.path() +
+                                 "/output/best.previous.safetensors now"));
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  CHECK(launch.best() != first);
+}
+
+TEST_CASE("a training whose best weights were removed says so, and keeps the best of the later epochs") {
+  const Training launch;
+  REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
+  std::filesystem::remove(launch.folder / "output/best.safetensors");
+  const ChildResult more = train(launch, {"train.epochs=3"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(contains(more.out, "does not have the weights of the best epoch so far (loss "));
+  CHECK(contains(more.out, "best epoch 2: loss "));
+}
+
+TEST_CASE("the best weights never replace a file of the user") {
+  const Training launch;
+  launch.folder.write("output/best.safetensors", "of the user");
+  const ChildResult result = train(launch);
+  CHECK(result.code == 73);
+  CHECK(contains(result.err, "output/best.safetensors"));
+  CHECK(launch.best() == "of the user");
+}
+
+TEST_CASE("early stopping ends all ranks after the same step with code 0; going on needs more patience") {
+  const Words never_better = {"train.early_stopping.min_delta=100", "train.early_stopping.patience=2",
+                              "train.epochs=20"};
+  const Training whole, killed;
+  const ChildResult result = train(whole, never_better);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  const std::string sentence =
+      "stopped after epoch 2: loss did not improve by 100 in 2 evaluations; best epoch 0";
+  CHECK(contains(result.out, sentence));
+  CHECK(report_of(whole)["early_stopping"] == sentence);
+  CHECK(report_of(whole)["steps"] == 12);
+
+  const ChildResult same = train(whole, never_better);
+  CHECK(same.code == 0);
+  CHECK(contains(same.out, "the training is already complete: early stopping ended it"));
+  Words patient = never_better;
+  patient[1] = "train.early_stopping.patience=3";
+  const ChildResult more = train(whole, patient);
+  CHECK(contains(more.out,
+                 "stopped after epoch 3: loss did not improve by 100 in 3 evaluations; best epoch 0"));
+
+  // The count goes on where it was.
+  kill_when(killed, "-step-8", SIGKILL, never_better);
+  const ChildResult again = train(killed, never_better);
+  CHECK(contains(again.out, "resuming from "));
+  CHECK(contains(again.out, sentence));
+}
+
+}  // namespace
+}  // namespace fleetrun::best_epoch_test
