@@ -18,6 +18,7 @@ constexpr std::array kExportNames = {
 int run_config_command(const FoundFlags& found, const Environment& environment);
 int run_doctor_command(const FoundFlags& found, const Environment& environment);
 int run_doctor_agent(const FoundFlags& found, const Environment& environment, const launch::Agent& agent);
+int run_eval_command(const FoundFlags& found, const Environment& environment);
 int run_export_command(const FoundFlags& found, const Environment& environment);
 int run_bench_command(const FoundFlags& found, const Environment& environment);
 int run_logs_command(const FoundFlags& found, const Environment& environment);

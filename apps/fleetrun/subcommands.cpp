@@ -67,6 +67,20 @@ std::vector<Flag> tune_flags() {
   return flags;
 }
 
+std::vector<Flag> eval_flags() {
+  std::vector<Flag> flags = {
+      json_flag(),
+      {.names = {"--output_dir"},
+       .argument = "FOLDER",
+       .help = "Folder of the report (default: eval, beside the model)",
+       .completes = Completes::folders},
+  };
+  for (Flag& flag : flags_of_run({"--nproc_per_node", "--hosts", "--hostfile", "--nnodes", "--master",
+                                  "--node_rank", "--scheduler", "--log_dir"}))
+    flags.push_back(std::move(flag));
+  return flags;
+}
+
 std::vector<Flag> plan_flags() {
   return {
       {.names = {"--hosts"}, .argument = "N", .help = "Number of hosts (default: 1)"},
@@ -239,6 +253,18 @@ std::vector<Subcommand> make_subcommands() {
        .most_words = kAnyNumber,
        .ends_flags = true,
        .run = run_tune_command},
+      {.name = "eval",
+       .arguments = "[flags] [flags of the run] JOB.json|MODEL.safetensors [DATA] [KEY.PATH=VALUE...]",
+       .summary = "Evaluate a trained model: accuracy, each class, confusion matrix, worst images",
+       .details =
+           "With a job file: the model in output.dir, or model.pretrained, on data.test. With a model file: on DATA, a folder with one folder of "
+           "images for each class, or a list of images. Prints tables, and writes them to a folder together with the predictions and the "
+           "confusion matrix as CSV files and a picture.",
+       .flags = eval_flags(),
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .ends_flags = true,
+       .run = run_eval_command},
       {.name = "plan",
        .arguments = "[flags] JOB.json [KEY.PATH=VALUE...]",
        .summary = "Predict memory per rank and time per step for each layout of ranks",

@@ -40,6 +40,7 @@
 #include "runtime/training/step_timer.h"
 #include "runtime/training/tune_job.h"
 #include "worker_bench.h"
+#include "worker_eval.h"
 #include "worker_plan.h"
 #include "worker_tune.h"
 
@@ -51,6 +52,7 @@ constexpr const char* kUsage =
     "       fleetrun-worker --export OUT.safetensors torchvision|paddle JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --export OUT.safetensors torchvision|paddle MODEL.safetensors\n"
     "       fleetrun-worker --tune REQUEST JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --eval FOLDER JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --plan REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
@@ -58,7 +60,7 @@ constexpr const char* kUsage =
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
     "--export writes the weights that the job starts with or those of a model, and trains nothing (fleetrun export).\n"
     "--plan prints what fleetrun plan prints.\n"
-    "--tune is what the ranks of fleetrun tune run, and --bench what those of fleetrun bench run.\n";
+    "--tune, --eval and --bench are what the ranks of fleetrun tune, fleetrun eval and fleetrun bench run.\n";
 
 constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours have about 1,000
 
@@ -160,10 +162,12 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.front() == "--export") return run_export(arguments);
   if (arguments.front() == "--plan") return run_plan({arguments.begin() + 1, arguments.end()});
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
-  const bool tunes = arguments.front() == "--tune";
+  const bool tunes = arguments.front() == "--tune", evaluates = arguments.front() == "--eval";
   if (tunes && arguments.size() < 3)
     throw Error(ErrorKind::usage, "wanted fleetrun-worker --tune REQUEST JOB.json");
-  const auto file = arguments.begin() + (tunes ? 2 : 0);
+  if (evaluates && arguments.size() < 3)
+    throw Error(ErrorKind::usage, "wanted fleetrun-worker --eval FOLDER JOB.json");
+  const auto file = arguments.begin() + (tunes || evaluates ? 2 : 0);
   const RankEnv env = read_rank_env(Environment::of_this_process());
   const ProgressPagePtr page = map_inherited_progress_page(env.progress_fd);
   const runtime::JobWith job_with = read_job(env, *file, {file + 1, arguments.end()});
@@ -173,6 +177,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   page->beat();
   world = comm::join_world(env);
   if (tunes) return run_tune(arguments[1], job_with, world, *page);
+  if (evaluates) return run_eval(arguments[1], job_with({}).spec, world, *page);
   const runtime::TrainReport report = train(job_with, world, *page);
   if (env.rank == 0) tell(report, env);
   if (!report.unsaved.empty())

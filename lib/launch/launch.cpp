@@ -52,7 +52,8 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   if (kind_of(requested_program(options)) != ProgramKind::job) {
     for (const auto& [flag, folder] :
          {std::pair("--dump_program", &options.dump_program),
-          std::pair("--dump_passes", &options.dump_passes), std::pair("fleetrun tune", &options.tune)})
+          std::pair("--dump_passes", &options.dump_passes), std::pair("fleetrun tune", &options.tune),
+          std::pair("fleetrun eval", &options.eval)})
       if (!folder->value.empty())
         throw Error(ErrorKind::usage,
                     fmt::format("{} is for job files, and {} is none", flag, options.program));
@@ -310,11 +311,12 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   const std::optional<Membership> members = find_members(options, host);
   if (members) find_log_folder(options, *members, allocation);
   const ClusterSpec cluster = resolve_cluster(options, host, embedded, environment, members);
-  check_strategy(job, cluster, !members, environment);
+  const bool evaluates = !options.eval.value.empty();
+  if (!evaluates) check_strategy(job, cluster, !members, environment);  // a strategy is for steps
   const std::vector<std::string> warnings = preflight({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded,
                   wrapped, cluster,     warnings};  // refers to them: log_dir may change below
-  plan.quiet = !options.tune.value.empty();
+  plan.quiet = !options.tune.value.empty() || evaluates;
   plan.members = members;
   plan.saves_when_stopped = !job || job->spec.checkpoint.dir.has_value();
   if (job && !plan.quiet)

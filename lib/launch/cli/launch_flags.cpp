@@ -469,8 +469,9 @@ std::vector<Flag> hidden_flags(LaunchOptions& options) {
       apart(
           value(options.auto_cluster_config, parse_python_bool,
                 {.names = {"--auto_cluster_config"}, .argument = "BOOL", .variable = "PADDLE_AUTO_CLUSTER"})),
-      // What fleetrun tune adds to the flags of a run.
+      // What fleetrun tune and fleetrun eval add to the flags of a run.
       value(options.tune, as_text, {.names = {"--tune"}, .argument = "REQUEST"}),
+      value(options.eval, as_text, {.names = {"--eval"}, .argument = "FOLDER"}),
       noted(options.notes, "fleetrun writes no log of the GPUs; nvidia-smi --query-gpu does",
             {.names = {"--enable_gpu_log"}, .argument = "BOOL", .choices = {"False", "false", "0"}}),
   };

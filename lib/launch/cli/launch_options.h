@@ -87,6 +87,7 @@ struct LaunchOptions {
   Setting<std::string> dump_program;  // "": off
   Setting<std::string> dump_passes;   // "": off
   Setting<std::string> tune;  // a text of write_tune_request(), from fleetrun tune; "": the ranks train
+  Setting<std::string> eval;  // the folder of the report, from fleetrun eval; "": the ranks train
   Setting<std::optional<Endpoint>> metrics_port;
   Setting<std::string> metrics_file;  // "": off
   Setting<std::string> job_id{"default"};

@@ -190,6 +190,7 @@ ProgramRequest requested_program(const LaunchOptions& options) {
   if (options.module.value) request.form = Form::module;
   if (options.run_path.value) request.form = Form::run_path;
   if (!options.tune.value.empty()) request.before_job = {"--tune", options.tune.value};
+  if (!options.eval.value.empty()) request.before_job = {"--eval", options.eval.value};
   return request;
 }
 

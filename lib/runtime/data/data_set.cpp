@@ -23,14 +23,13 @@ void WholeImageSet::read(const Framing& framing, ReadScratch& scratch, std::uint
             planes);
 }
 
-std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const DataSet* trained_on) {
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const std::vector<std::string>& known) {
   if (spec.channels != 1 && spec.channels != 3)
     throw Error(ErrorKind::config,
                 fmt::format("channels of a data set is {}, must be 1 or 3", spec.channels));
   switch (spec.format) {
     case job::DataFormat::image_folder:
-      return trained_on == nullptr ? open_image_folder(spec)
-                                   : open_image_folder(spec, trained_on->class_names());
+      return open_image_folder(spec, known);
     case job::DataFormat::cifar_bin:
       return open_cifar_bin(spec);
     case job::DataFormat::idx:

@@ -89,7 +89,7 @@ comm::Deadline facts_deadline() { return comm::Deadline(comm::kJoinDeadline); }
 
 comm::Facts facts_of(const DataSets& data) {
   comm::Facts facts;
-  add_set("data.train", *data.train, facts);
+  if (data.train) add_set("data.train", *data.train, facts);
   if (data.test) add_set("data.test", *data.test, facts);
   return facts;
 }

@@ -36,14 +36,6 @@ LoaderOptions training_loader(const job::JobSpec& job, const RankEnv& env, Timel
   return options;
 }
 
-LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
-  LoaderOptions options = of_rank(make_loader_options(job.data, *job::evaluated_set(job.data)), job, env);
-  options.evaluation = true;
-  options.batch =
-      job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
-  return options;
-}
-
 // "data.train: 5 files ignored: cat/x.tiff, cat/y.txt, notes.txt and 2 more"
 void note_ignored(std::string_view key, const DataSet& set, std::vector<std::string>& notes) {
   const auto& [count, first] = set.ignored();
@@ -61,6 +53,14 @@ void note_ignored(std::string_view key, const DataSet& set, std::vector<std::str
 
 }  // namespace
 
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
+  LoaderOptions options = of_rank(make_loader_options(job.data, *job::evaluated_set(job.data)), job, env);
+  options.evaluation = true;
+  options.batch =
+      job::plan_shares(job, env.world_size).largest();  // the evaluation program is the same on every rank
+  return options;
+}
+
 DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_data_set(spec.train)) {
   note_ignored("data.train", *train, notes);
   if (spec.split) {
@@ -71,10 +71,13 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
                                 plural(train->size(), "sample"), test->size()));
   }
   if (!spec.test) return;
-  test = open_data_set(*spec.test, train.get());
+  test = open_data_set(*spec.test, train->class_names());
   note_ignored("data.test", *test, notes);
   check_same_kind(*train, *test);
 }
+
+DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)
+    : test(open_data_set(test_spec, classes)) {}
 
 Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline)
     : train(*sets.train, training_loader(job, env, timeline)) {

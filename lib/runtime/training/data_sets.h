@@ -14,14 +14,20 @@
 namespace fleetrun::runtime {
 
 struct DataSets {
-  std::unique_ptr<DataSet> train;
+  std::unique_ptr<DataSet> train;  // null: only evaluation
   std::unique_ptr<DataSet> test;   // null: no evaluation
   std::vector<std::string> notes;  // a line each: which files are ignored, how data.split shares the samples
 
   // `seed` draws the samples of data.split. Throws the errors of open_data_set() and split_data_set(), and Error(data) when the two
   // sets do not fit the same model.
   DataSets(const job::DataSpec& spec, std::int64_t seed);
+
+  // Only data.test, for a model with these classes; see open_data_set().
+  DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes);
 };
+
+// For the share of data.test of this rank.
+LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env);
 
 struct Loaders {
   Loader train;

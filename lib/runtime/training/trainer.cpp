@@ -1,12 +1,10 @@
 #include "runtime/training/trainer.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "base/text/plural.h"
 #include "job/step_share.h"
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/rank_states.h"
@@ -18,43 +16,10 @@
 #include "runtime/optim/local_training.h"
 #include "runtime/optim/loss_scaling.h"
 #include "runtime/passes/stage_program.h"
+#include "runtime/training/compute_options.h"
 
 namespace fleetrun::runtime {
 namespace {
-
-constexpr std::size_t kMebibyte = 1 << 20;
-
-// Ranks drop different values of their different samples.
-std::uint64_t seed_of_replica(const job::JobSpec& job, int replica) {
-  return static_cast<std::uint64_t>(job.train.seed) + (static_cast<std::uint64_t>(replica) << 32U);
-}
-
-ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads) {
-  const int in_flight = job.strategy.execution_strategy.num_threads;
-  return {.threads = in_flight,
-          .team = std::max(1, threads / in_flight),
-          .wait_for_collectives = job.strategy.sync_nccl_allreduce && !job.strategy.pipeline,
-          .seed = seed_of_replica(job, replica),
-          .share_in_place = job.strategy.build_strategy.enable_inplace,
-          .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
-          .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
-}
-
-SearchOptions search_options(const job::StrategySpec& strategy, int team) {
-  return {.search = strategy.cudnn_exhaustive_search,
-          .scratch_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMebibyte,
-          .team = team};
-}
-
-// What is made for more threads than an op gets would wait for them for ever.
-int team_within_limit(int wanted, const Device& device, std::vector<std::string>& messages) {
-  const int team = device.largest_team(wanted);
-  if (team < wanted)
-    messages.push_back(
-        fmt::format("warning: each op computes with {} instead of {}: OMP_THREAD_LIMIT allows no more",
-                    plural(team, "thread"), wanted));
-  return team;
-}
 
 // The type that strategy.amp asks for, if the device has kernels in it.
 DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
@@ -295,9 +260,8 @@ void Trainer::evaluate_some(const BatchView& samples) {
   const ValueId losses = evaluation_->program().find("losses");
   const auto* loss = static_cast<const float*>(evaluation_->fetch("losses"));
   const auto* hits = static_cast<const float*>(evaluation_->fetch("hits"));
-  evaluated_.loss += std::accumulate(loss, loss + count_of(evaluation_->program().value(losses).shape), 0.0);
-  for (std::size_t i = 0; i < evaluated_.hits.size(); ++i)
-    evaluated_.hits[i] += static_cast<std::int64_t>(hits[i]);
+  evaluated_.add({loss, static_cast<std::size_t>(count_of(evaluation_->program().value(losses).shape))},
+                 hits);
 }
 
 void Trainer::end_evaluation() {
@@ -306,17 +270,10 @@ void Trainer::end_evaluation() {
 }
 
 Score Trainer::finish_evaluation() {
-  auto loss = static_cast<float>(evaluated_.loss);
-  communicator_.all_reduce({&loss, 1, DType::f32}, comm::ReduceOp::sum);
-  communicator_.all_reduce({evaluated_.hits.data(), evaluated_.hits.size(), DType::i64}, comm::ReduceOp::sum);
-  const auto [top1, top5, samples] = evaluated_.hits;
-  evaluated_ = {};
+  Score score = evaluated_.reduce(communicator_);
+  if (score.acc5) score.acc5 = share_of_top5(*score.acc5);
   end_evaluation();
-  const auto count = static_cast<double>(std::max<std::int64_t>(1, samples));
-  return {.loss = loss / count,
-          .acc1 = static_cast<double>(top1) / count,
-          .acc5 = share_of_top5(static_cast<double>(top5) / count),
-          .samples = samples};
+  return score;
 }
 
 }  // namespace fleetrun::runtime

@@ -20,6 +20,7 @@
 #include "runtime/models/model.h"
 #include "runtime/observe/score.h"
 #include "runtime/training/class_weights.h"
+#include "runtime/training/score_sums.h"
 
 namespace fleetrun::runtime {
 
@@ -44,12 +45,6 @@ struct Communicators {
       : flat(flat_one),
         gradients(std::move(of_gradients)),
         same_layers(of_same_layers != nullptr ? of_same_layers : &flat) {}
-};
-
-// Sums over the batches of an evaluation so far.
-struct EvaluationSums {
-  double loss = 0;
-  std::array<std::int64_t, 3> hits{};  // top-1, top-5, samples
 };
 
 // Four more than ten members, because programs, storage and executors are made one after the other, each from those before it.
@@ -151,7 +146,7 @@ class Trainer {
   std::optional<SampleWeights> sample_weights_;  // with data.class_weights
   float learning_rate_ = 0;                      // bound to the program's feed
   std::uint64_t sent_bytes_ = 0;
-  EvaluationSums evaluated_;  // by this rank since the last finish
+  ScoreSums evaluated_;  // by this rank since the last finish
   // With localsgd, during an evaluation: the weights of this rank's training.
   std::map<std::string, std::vector<float>> other_weights_;
 };

@@ -1,0 +1,66 @@
+#include "answering_run.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/system/file.h"
+#include "launch/cli/command_line.h"
+#include "launch/launch.h"
+#include "launch/schedulers/read_values.h"
+#include "launch/schedulers/settle_nodes.h"
+#include "words_of_run.h"
+
+namespace fleetrun {
+namespace {
+
+constexpr std::size_t kMostAnswerBytes = 64 << 20;
+
+std::string make_folder(const std::string& name, const Environment& environment) {
+  const std::string parent = environment.get_or("TMPDIR", "/tmp");
+  std::string path = fmt::format("{}/fleetrun-{}-XXXXXX", parent, name);
+  if (::mkdtemp(path.data()) == nullptr)
+    throw Error(ErrorKind::create, fmt::format("creating a folder in {}: {}", parent, describe_errno(errno)),
+                "set TMPDIR to another folder, or --log_dir");
+  return path;
+}
+
+}  // namespace
+
+AnsweringRun::AnsweringRun(const launch::FoundFlags& found, const std::string& flag, const std::string& name,
+                           const Environment& environment)
+    : environment_(environment), words_({flag}) {
+  for (const std::string& word : words_of_run(found, "")) words_.push_back(word);
+  const launch::SchedulerFacts facts = {
+      environment, [](const std::string& path) { return read_file(path, launch::kMostListBytes); }};
+  options_ = launch::parse_launch_options(
+                 words_, environment, launch::CalledAs::fleetrun, {},
+                 [&](launch::LaunchOptions& some) { allocation_ = settle_nodes(some, facts); })
+                 .options;
+  temporary_ = options_.log_dir.origin == launch::Origin::fallback;
+  if (temporary_) options_.log_dir.value = make_folder(name, environment);
+  folder_ = options_.log_dir.value;
+}
+
+int AnsweringRun::run(bool silent) {
+  launch::LaunchOptions options = options_;
+  if (silent) options.console.value = {.text = "none", .ranges = {}};
+  if (options.log_level.origin == launch::Origin::fallback)
+    options.log_level.value = launch::LogLevel::warning;
+  return launch::launch(options, environment_, allocation_, words_);
+}
+
+std::optional<std::string> AnsweringRun::answer(const std::string& file) const {
+  const std::string path = folder_ + "/" + file;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return read_file(path, kMostAnswerBytes);
+}
+
+void AnsweringRun::clean_up() const {
+  if (temporary_) std::filesystem::remove_all(folder_);
+}
+
+}  // namespace fleetrun

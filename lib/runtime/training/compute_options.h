@@ -1,0 +1,22 @@
+// What a job says about how its ops are computed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "job/job_spec.h"
+#include "runtime/exec/executor.h"
+#include "runtime/exec/search_algorithms.h"
+#include "runtime/kernels/device.h"
+
+namespace fleetrun::runtime {
+
+// `threads`: of the rank. `replica`: replicas drop different values of their different samples.
+ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threads);
+
+SearchOptions search_options(const job::StrategySpec& strategy, int team);
+
+// The team that the device can have. What is made for more threads than an op gets would wait for them for ever. Adds a warning to
+// `messages` for a smaller team than wanted.
+int team_within_limit(int wanted, const Device& device, std::vector<std::string>& messages);
+
+}  // namespace fleetrun::runtime
