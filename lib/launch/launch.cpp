@@ -60,7 +60,9 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
     return std::nullopt;
   }
   job::ParsedJob job = job::parse_job_file(options.program, options.arguments);
-  job::check_inputs(job.spec);
+  job::JobSpec inputs = job.spec;
+  if (!options.eval.value.empty() && inputs.data.test) inputs.data.train = *inputs.data.test;
+  job::check_inputs(inputs);
   return job;
 }
 

@@ -19,7 +19,7 @@ constexpr double kLargestCell = 48, kSmallestNamedCell = 9, kLargestLetter = 13;
 constexpr double kMargin = 16, kHead = 56;
 constexpr double kWidthOfLetter = 0.62;  // of its height, in most fonts
 constexpr std::size_t kMostCounts = 20;  // classes whose cells have their counts
-constexpr std::size_t kLongestName = 24;
+constexpr std::size_t kLongestAxisName = 24;
 constexpr std::size_t kMostCells =
     20000;  // those with the most images; a larger picture would take seconds to open
 
@@ -41,7 +41,7 @@ struct Layout {
 };
 
 std::string shown_name(const EvalReport& report, std::size_t label) {
-  return printable_start(report.subject.classes[label], kLongestName);
+  return printable_start(report.subject.classes[label], kLongestAxisName);
 }
 
 Layout plan_layout(const EvalReport& report) {

@@ -19,4 +19,13 @@ std::vector<std::string> gather_texts(const std::string& mine, comm::Communicato
   return all;
 }
 
+std::string text_of_first(std::string mine, comm::Communicator& communicator) {
+  if (communicator.size() == 1) return mine;
+  auto size = static_cast<std::int64_t>(mine.size());
+  communicator.broadcast({&size, 1, DType::i64}, 0);
+  mine.resize(static_cast<std::size_t>(size));
+  if (size > 0) communicator.broadcast({mine.data(), mine.size(), DType::u8}, 0);
+  return mine;
+}
+
 }  // namespace fleetrun::runtime

@@ -1,9 +1,12 @@
 #include "runtime/training/eval_job.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <utility>
@@ -11,8 +14,12 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/json/json_value.h"
+#include "base/system/unique_fd.h"
 #include "base/text/printable.h"
 #include "job/data_set_facts.h"
+#include "runtime/checkpoint/model_card.h"
 #include "runtime/data/sampler.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/agree_on_data.h"
@@ -26,12 +33,50 @@ namespace {
 
 using Predictions = std::vector<Prediction>;
 
-DataSets open_data(const job::JobSpec& job) {
+std::string path_of(const job::DataSetSpec& set) {
+  for (const std::string* path : {&set.path, &set.list, &set.images})
+    if (!path->empty()) return *path;
+  return "synthetic images";
+}
+
+// What the model file says about itself, as rank 0 reads it. Nothing: the weights come from another program.
+std::optional<ModelCard> read_card(const job::JobSpec& job, comm::Communicator& communicator) {
+  const std::string path = job.model.pretrained.value_or("");
+  JsonValue text = JsonValue::object();
+  if (const UniqueFd fd(communicator.rank() == 0 ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1); fd)
+    for (const auto& [key, value] : read_metadata(fd.get())) text.add(key, value);
+  Metadata metadata;
+  const JsonDocument shared = read_json(text_of_first(to_json(text), communicator));
+  for (const JsonMember& entry : shared.root.members) metadata[entry.key] = entry.value.text;
+  if (!metadata.contains("model.name")) return std::nullopt;
+  return read_model_card(metadata, path);
+}
+
+// Without the training's data set, if the model file says what the model needs of it.
+DataSets open_data(const job::JobSpec& job, const std::optional<ModelCard>& card) {
   if (!job::evaluated_set(job.data))
-    throw Error(
-        ErrorKind::config, "the job has neither data.test nor data.split: found no data set to evaluate the model on",
-        "the format and the path can follow the job file: data.test.format=image_folder data.test.path=FOLDER");
-  return {job.data, job.train.seed};
+    throw Error(ErrorKind::config,
+                "the job has neither data.test nor data.split: found no data set to evaluate the model on");
+  return card && job.data.test ? DataSets(*job.data.test, card->class_names)
+                               : DataSets(job.data, job.train.seed);
+}
+
+ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard>& card,
+                          const DataSets& data) {
+  if (!card) return resolve_model_facts(job.model, *data.train);
+  const ModelFacts facts = card->facts();
+  const ImageShape& shape = data.test->shape();
+  const auto& [channels, height, width] = facts.input_shape;
+  if (!(shape == ImageShape{channels, height, width}))
+    throw Error(ErrorKind::data,
+                fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
+                            path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width, channels,
+                            height, width),
+                fmt::format("data.test.image_size={} data.test.channels={} makes them so", height, channels));
+  if (data.test->classes() > facts.classes)
+    throw Error(ErrorKind::data, fmt::format("{} has {} classes, and the model only {}",
+                                             path_of(*job::evaluated_set(job.data)), data.test->classes(), facts.classes));
+  return facts;
 }
 
 // The numbers of this rank's samples in the data set, batch after batch.
@@ -91,15 +136,10 @@ Predictions gather(const Predictions& mine, comm::Communicator& communicator) {
   return all;
 }
 
-std::string path_of(const job::DataSetSpec& set) {
-  for (const std::string* path : {&set.path, &set.list, &set.images})
-    if (!path->empty()) return *path;
-  return "synthetic images";
-}
-
-EvalSubject subject_of(const job::JobSpec& job, const DataSets& data, const ModelFacts& facts) {
+EvalSubject subject_of(const job::JobSpec& job, const std::optional<ModelCard>& card, const DataSets& data,
+                       const ModelFacts& facts) {
   EvalSubject subject = {.model = job.model.pretrained.value_or(""), .data = path_of(*job::evaluated_set(job.data))};
-  if (data.train) subject.classes = data.train->class_names();
+  subject.classes = card ? card->class_names : data.train->class_names();
   if (subject.classes.empty()) subject.classes = data.test->class_names();
   for (auto label = static_cast<int>(subject.classes.size()); label < facts.classes; ++label)
     subject.classes.push_back(std::to_string(label));
@@ -120,10 +160,12 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   page.beat();
   const job::JobSpec job = without_pipeline(asked);
   const std::unique_ptr<Device> device = make_agreed_device(world, job.strategy);
-  const DataSets data = open_data(job);
+  const std::optional<ModelCard> card = read_card(job, *world.communicator);
+  const DataSets data = open_data(job, card);
   agree_on_data(world, data);
-  const ModelFacts facts = resolve_model_facts(job.model, *data.train);
-  Evaluator evaluator(job, facts, *device, *world.communicator,
+  const ModelFacts facts = facts_of_model(job, card, data);
+  const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
+  Evaluator evaluator(job, facts, algorithms, *device, *world.communicator,
                       job.train.threads.value_or(world.env.threads));
   agree_on_program(world, *device, evaluator.program_text());
 
@@ -135,7 +177,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   page.phase = Phase::finished;
   if (world.env.rank != 0) return {};
   std::vector<std::string> names = names_of(all, *data.test);
-  return make_report(subject_of(job, data, facts), score, std::move(all), std::move(names));
+  return make_report(subject_of(job, card, data, facts), score, std::move(all), std::move(names));
 }
 
 }  // namespace fleetrun::runtime

@@ -12,6 +12,7 @@
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/graph/program_text.h"
+#include "runtime/kernels/kernel.h"
 #include "runtime/training/compute_options.h"
 
 namespace fleetrun::runtime {
@@ -36,6 +37,12 @@ float probability_of_highest(std::span<const float> scores, float highest) {
   return static_cast<float>(1 / sum);
 }
 
+void use_algorithms(Program& program, const Algorithms& algorithms) {
+  for (Op& op : program.ops)
+    if (const auto found = algorithms.find(program.value(op.outputs.front()).name); found != algorithms.end())
+      op.attributes[kAlgorithm] = found->second;
+}
+
 // Rank 0's weights, by the memory of the host: the communicator need not reach that of the device.
 void share_weights(const Program& program, Storage& storage, comm::Communicator& communicator) {
   if (communicator.size() == 1) return;
@@ -56,8 +63,8 @@ job::JobSpec without_pipeline(job::JobSpec job) {
   return job;
 }
 
-Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-                     comm::Communicator& communicator, int threads)
+Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms,
+                     Device& device, comm::Communicator& communicator, int threads)
     : communicator_(communicator), classes_(facts.classes) {
   ExecutorOptions options = executor_options(job, 0, threads);
   std::vector<std::string> warnings;
@@ -65,9 +72,7 @@ Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, Device& d
   device.enter_thread(options.team);  // layouts may depend on the team
 
   Program program = build_evaluation_program(job, facts, all_ops(), communicator.size());
-  SearchOptions search = search_options(job.strategy, options.team);
-  search.patience_seconds = 0;
-  search_algorithms({&program}, all_ops(), device, communicator, search);
+  use_algorithms(program, algorithms);
   propagate_layouts(program, all_ops(), device, {});
   const ValueId scores = find_scores(program);
   scores_ = program.value(scores).name;

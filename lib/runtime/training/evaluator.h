@@ -1,6 +1,7 @@
 // The model of a job without its training: one rank's part of `fleetrun eval`.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,11 +21,13 @@ namespace fleetrun::runtime {
 // The job without strategy.pipeline: each rank has the whole model, and its batches are as large as the micro-batches of a training.
 job::JobSpec without_pipeline(job::JobSpec job);
 
+using Algorithms = std::map<std::string, std::string>;  // of convolutions, by the names of their outputs
+
 class Evaluator {
  public:
-  // Builds the evaluation program of a training of the job, so that each sample gets the same scores to the bit. Takes the algorithms that
-  // this host has found for the job, and searches for none. Rank 0 reads model.pretrained for all ranks. Throws as load_pretrained().
-  Evaluator(const job::JobSpec& job, const ModelFacts& facts, Device& device,
+  // Builds the evaluation program of a training of the job. With the algorithms of that training's test pass (ModelCard::algorithms), each
+  // sample gets the same scores to the bit. Rank 0 reads model.pretrained for all ranks. Throws as load_pretrained().
+  Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Algorithms& algorithms, Device& device,
             comm::Communicator& communicator, int threads);
 
   // What all ranks must agree on.

@@ -17,6 +17,7 @@
 #include "base/text/plural.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/exec/search_algorithms.h"
+#include "runtime/observe/gather_texts.h"
 #include "runtime/tune/findings.h"
 #include "runtime/tune/tune_cache.h"
 
@@ -27,16 +28,6 @@ constexpr double kAutoSeconds = 60;       // of strategy.auto
 constexpr double kNoticeableWait = 0.02;  // of a step, for its batch
 constexpr int kLoaderTurns = 9;
 constexpr double kShareOfExplaining = 0.35;  // of the budget, with --explain
-
-// From rank 0 to all.
-std::string told_by_first(std::string text, comm::Communicator& communicator) {
-  if (communicator.size() == 1) return text;
-  auto size = static_cast<std::int64_t>(text.size());
-  communicator.broadcast({&size, 1, DType::i64}, 0);
-  text.resize(static_cast<std::size_t>(size));
-  if (size > 0) communicator.broadcast({text.data(), text.size(), DType::u8}, 0);
-  return text;
-}
 
 std::set<std::string> keys_of_user(const job::ParsedJob& job) {
   std::set<std::string> keys;
@@ -91,7 +82,7 @@ class Tuning {
     with_cache("reading", [&](const TuneCache& cache) {
       if (const std::optional<Tuned> found = cache.read(key())) text = to_json(as_json(*found));
     });
-    text = told_by_first(text, *rank_.world.communicator);
+    text = text_of_first(std::move(text), *rank_.world.communicator);
     if (text.empty()) return std::nullopt;
     return parse_tuned(read_json(text).root);
   }

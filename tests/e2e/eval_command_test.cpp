@@ -1,0 +1,156 @@
+// fleetrun eval, with models that a training has just made.
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "e2e/launcher.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::eval_command_test {
+namespace {
+
+// A job with a trained model beside it, and the score of the training's own test pass.
+struct TrainedModel : Launch {
+  explicit TrainedModel(Words settings = {"model.name=lenet"}) {
+    folder.write("job.json", job_text());
+    settings.insert(settings.begin(), {"--nproc_per_node=2", "--device=cpu", "job.json"});
+    const ChildResult trained = run_words(settings);
+    REQUIRE_MESSAGE(trained.code == 0, trained.err);
+    test = report()["train"];
+  }
+
+  // The quick start's data, half an epoch.
+  static std::string job_text() {
+    const std::string patterns = FLEETRUN_SOURCE_DIR "/configs/patterns/";
+    const auto set = [&](const std::string& name) {
+      return nlohmann::json{{"format", "idx"},
+                            {"images", patterns + name + "-images.idx.gz"},
+                            {"labels", patterns + name + "-labels.idx.gz"},
+                            {"channels", 1},
+                            {"mean", {120}},
+                            {"std", {48}}};
+    };
+    return nlohmann::json{{"model", {{"name", "lenet"}}},
+                          {"data", {{"train", set("train")}, {"test", set("test")}, {"batch_size", 32}}},
+                          {"optimizer", {{"learning_rate", 0.02}}},
+                          {"train", {{"max_steps", 20}}}}
+        .dump();
+  }
+
+  nlohmann::json eval(Words words) const {
+    words.insert(words.begin(), {"eval", "--json", "--device=cpu"});
+    const ChildResult result = run_words(words);
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    return nlohmann::json::parse(result.out);
+  }
+
+  nlohmann::json test;
+};
+
+TEST_CASE("an evaluation has the score of the training's test pass to the bit, on any number of ranks") {
+  const TrainedModel model;
+  for (const char* ranks : {"1", "2", "3"}) {
+    const auto found = model.eval({std::string("--nproc_per_node=") + ranks, "job.json"});
+    CHECK(found["loss"] == model.test["test_loss"]);
+    CHECK(found["accuracy"] == model.test["test_accuracy"]);
+    CHECK(found["images"] == 900);
+  }
+  CHECK_FALSE(model.folder.has("eval"));
+  CHECK(model.folder.has("output/eval/confusion.svg"));
+}
+
+TEST_CASE("people get tables, and the files of the report") {
+  const TrainedModel model;
+  const ChildResult result = model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(result.out, "test-images.idx.gz, 900 images of 6 classes\n\naccuracy 0."));
+  CHECK(contains(result.out, "\nclass          precision  recall      f1  images\n0 "));
+  CHECK(contains(result.out, "\nconfusion matrix: "));
+  CHECK(contains(result.out, "\nthe 20 images with the highest loss\n"));
+  CHECK(contains(result.out, "test-images.idx.gz, image "));
+  CHECK(contains(result.out, "/here\n"));
+  for (const char* name : {"report.json", "report.txt", "predictions.csv", "confusion.csv", "confusion.svg"})
+    CHECK(model.folder.has(std::string("here/") + name));
+  CHECK(model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"}).code == 0);
+
+  model.folder.write("mine/confusion.csv", "my own");
+  const ChildResult refused = model.run_words({"eval", "--output_dir=mine", "job.json"});
+  CHECK(refused.code != 0);
+  CHECK(contains(refused.err, "mine/confusion.csv is in the way: a file that fleetrun did not write\n"
+                              "  hint: --output_dir names another folder\n"));
+  CHECK(model.folder.read("mine/confusion.csv") == "my own");
+}
+
+// CIFAR's format, in noise.
+std::string noise_batch(int images) {
+  std::string content;
+  unsigned next = 1;
+  for (int i = 0; i < images; ++i) {
+    content += static_cast<char>(i % 10);
+    for (int byte = 0; byte < 3 * 32 * 32; ++byte) content += static_cast<char>((next = next * 1664525 + 1013904223) >> 24U);
+  }
+  return content;
+}
+
+TEST_CASE("a model file says itself how it is evaluated, also without the job and its training data") {
+  const Launch launch;
+  launch.folder.write("train.bin", noise_batch(100));
+  launch.folder.write("test.bin", noise_batch(70));
+  launch.folder.write("job.json", R"({
+    "model": {"name": "mlp", "hidden": [16]},
+    "data": {"train": {"format": "cifar_bin", "path": "train.bin"},
+             "test": {"format": "cifar_bin", "path": "test.bin", "mean": [100, 110, 120], "std": [50, 51, 52]}, "batch_size": 32},
+    "train": {"epochs": 1}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  const auto test = launch.report()["train"];
+  std::filesystem::rename(launch.folder / "output/model.safetensors", launch.folder / "model.safetensors");
+  std::filesystem::remove(launch.folder / "train.bin");
+  for (const char* ranks : {"1", "2"}) {
+    const ChildResult result = launch.run_words(
+        {"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks, "model.safetensors", "test.bin"});
+    REQUIRE_MESSAGE(result.code == 0, result.err);
+    const auto found = nlohmann::json::parse(result.out);
+    CHECK(found["loss"] == test["test_loss"]);
+    CHECK(found["worst"].size() == 20);
+  }
+  CHECK(launch.folder.has("eval/confusion.svg"));
+}
+
+// The Python of scripts/setup --peers.
+std::string peers_python() {
+  const char* const chosen = std::getenv("FLEETRUN_PEERS");
+  const char* const home = std::getenv("HOME");
+  return (chosen != nullptr ? std::string(chosen) : std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers") +
+         "/bin/python3";
+}
+
+TEST_CASE("scikit-learn has the same numbers for the same predictions") {
+  const std::string python = peers_python();
+  if (!std::filesystem::exists(python) || run_child({python, "-c", "import sklearn"}).code != 0)
+    LEAVE_OUT(python + " has no package sklearn; scripts/setup --peers installs it");
+  const TrainedModel model;
+  model.eval({"--nproc_per_node=2", "job.json"});
+  const ChildResult compared = run_child(
+      {python, FLEETRUN_SOURCE_DIR "/tests/peers/scripts/check_eval.py", model.folder / "output/eval"});
+  CHECK_MESSAGE(compared.code == 0, compared.err);
+  CHECK(contains(compared.out, "equal for 900 predictions of 6 classes"));
+}
+
+TEST_CASE("eval says what it lacks") {
+  const Launch launch;
+  launch.folder.write("job.json", TrainedModel::job_text());
+  CHECK(launch.run_words({"eval"}).err ==
+        "fleetrun: error: found no word, wanted a job file, or a model file and its data\n"
+        "  hint: fleetrun eval --help\n");
+  CHECK(contains(launch.run_words({"eval", "job.json"}).err, "found no model to evaluate: "));
+  CHECK(contains(launch.run_words({"eval", "job.json", "data.test=null"}).err, "job.json has no data.test"));
+  CHECK(contains(launch.run_words({"eval", "a.safetensors"}).err, "found the model a.safetensors without data"));
+  CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err, "reading the model a.safetensors: "));
+  launch.folder.write("a.safetensors", "no model");
+  CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err,
+                 "a.safetensors: found no metadata model.input_shape, wanted a model file of fleetrun"));
+  CHECK_FALSE(launch.folder.has("eval"));
+}
+
+}  // namespace
+}  // namespace fleetrun::eval_command_test
