@@ -115,22 +115,30 @@ Evaluation find_evaluation(const FoundFlags& found) {
   return found.rest.front().ends_with(".json") ? of_job(found) : of_model(found);
 }
 
-}  // namespace
-
-int run_eval_command(const FoundFlags& found, const Environment& environment) {
-  const Evaluation evaluation = find_evaluation(found);
+int evaluate(const Evaluation& evaluation, const FoundFlags& found, const Environment& environment) {
   FoundFlags of_run = found;
   of_run.rest = evaluation.job;
   const bool json = found.has("--json");
   AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", environment);
-  if (const int code = run.run(json); code != 0) {
-    leave_folder(evaluation.folder);
-    return code;
-  }
+  if (const int code = run.run(json); code != 0) return code;
   const std::optional<std::string> answer = run.answer(json ? "eval.json" : "eval.txt");
   run.clean_up();
   if (answer) print_answer(*answer);
   return 0;
+}
+
+}  // namespace
+
+int run_eval_command(const FoundFlags& found, const Environment& environment) {
+  const Evaluation evaluation = find_evaluation(found);
+  try {
+    const int code = evaluate(evaluation, found, environment);
+    if (code != 0) leave_folder(evaluation.folder);
+    return code;
+  } catch (const Error&) {
+    leave_folder(evaluation.folder);
+    throw;
+  }
 }
 
 }  // namespace fleetrun

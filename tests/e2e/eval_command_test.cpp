@@ -61,7 +61,8 @@ TEST_CASE("an evaluation has the score of the training's test pass to the bit, o
 
 TEST_CASE("people get tables, and the files of the report") {
   const TrainedModel model;
-  const ChildResult result = model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"});
+  const ChildResult result =
+      model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"});
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK(contains(result.out, "test-images.idx.gz, 900 images of 6 classes\n\naccuracy 0."));
   CHECK(contains(result.out, "\nclass          precision  recall      f1  images\n0 "));
@@ -71,13 +72,16 @@ TEST_CASE("people get tables, and the files of the report") {
   CHECK(contains(result.out, "/here\n"));
   for (const char* name : {"report.json", "report.txt", "predictions.csv", "confusion.csv", "confusion.svg"})
     CHECK(model.folder.has(std::string("here/") + name));
-  CHECK(model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"}).code == 0);
+  CHECK(
+      model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"}).code ==
+      0);
 
   model.folder.write("mine/confusion.csv", "my own");
   const ChildResult refused = model.run_words({"eval", "--output_dir=mine", "job.json"});
   CHECK(refused.code != 0);
-  CHECK(contains(refused.err, "mine/confusion.csv is in the way: a file that fleetrun did not write\n"
-                              "  hint: --output_dir names another folder\n"));
+  CHECK(contains(refused.err,
+                 "mine/confusion.csv is in the way: a file that fleetrun did not write\n"
+                 "  hint: --output_dir names another folder\n"));
   CHECK(model.folder.read("mine/confusion.csv") == "my own");
 }
 
@@ -87,7 +91,8 @@ std::string noise_batch(int images) {
   unsigned next = 1;
   for (int i = 0; i < images; ++i) {
     content += static_cast<char>(i % 10);
-    for (int byte = 0; byte < 3 * 32 * 32; ++byte) content += static_cast<char>((next = next * 1664525 + 1013904223) >> 24U);
+    for (int byte = 0; byte < 3 * 32 * 32; ++byte)
+      content += static_cast<char>((next = next * 1664525 + 1013904223) >> 24U);
   }
   return content;
 }
@@ -106,8 +111,9 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
   std::filesystem::rename(launch.folder / "output/model.safetensors", launch.folder / "model.safetensors");
   std::filesystem::remove(launch.folder / "train.bin");
   for (const char* ranks : {"1", "2"}) {
-    const ChildResult result = launch.run_words(
-        {"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks, "model.safetensors", "test.bin"});
+    const ChildResult result =
+        launch.run_words({"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks,
+                          "model.safetensors", "test.bin"});
     REQUIRE_MESSAGE(result.code == 0, result.err);
     const auto found = nlohmann::json::parse(result.out);
     CHECK(found["loss"] == test["test_loss"]);
@@ -120,7 +126,8 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
 std::string peers_python() {
   const char* const chosen = std::getenv("FLEETRUN_PEERS");
   const char* const home = std::getenv("HOME");
-  return (chosen != nullptr ? std::string(chosen) : std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers") +
+  return (chosen != nullptr ? std::string(chosen)
+                            : std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers") +
          "/bin/python3";
 }
 
@@ -144,8 +151,10 @@ TEST_CASE("eval says what it lacks") {
         "  hint: fleetrun eval --help\n");
   CHECK(contains(launch.run_words({"eval", "job.json"}).err, "found no model to evaluate: "));
   CHECK(contains(launch.run_words({"eval", "job.json", "data.test=null"}).err, "job.json has no data.test"));
-  CHECK(contains(launch.run_words({"eval", "a.safetensors"}).err, "found the model a.safetensors without data"));
-  CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err, "reading the model a.safetensors: "));
+  CHECK(contains(launch.run_words({"eval", "a.safetensors"}).err,
+                 "found the model a.safetensors without data"));
+  CHECK(
+      contains(launch.run_words({"eval", "a.safetensors", "data"}).err, "reading the model a.safetensors: "));
   launch.folder.write("a.safetensors", "no model");
   CHECK(contains(launch.run_words({"eval", "a.safetensors", "data"}).err,
                  "a.safetensors: found no metadata model.input_shape, wanted a model file of fleetrun"));

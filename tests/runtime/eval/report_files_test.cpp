@@ -66,8 +66,9 @@ TEST_CASE("the picture of many classes stays small, and has no numbers in its ce
   std::vector<Prediction> predictions;
   for (std::int32_t i = 0; i < 100 * kClasses; ++i)
     predictions.push_back({.sample = i, .label = i % kClasses, .predicted = i / 100});
-  const std::string svg = confusion_svg(
-      make_report({.model = "m", .data = "d", .classes = numbered_classes(kClasses)}, {}, predictions, {predictions.size(), ""}));
+  const std::string svg =
+      confusion_svg(make_report({.model = "m", .data = "d", .classes = numbered_classes(kClasses)}, {},
+                                predictions, {predictions.size(), ""}));
   CHECK(svg.size() < (3 << 20));
   CHECK_FALSE(contains(svg, "font-size=\"0"));
 }

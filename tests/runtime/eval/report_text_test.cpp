@@ -43,11 +43,13 @@ TEST_CASE("the terminal has no confusion matrix of more than 20 classes, and top
   std::vector<Prediction> predictions;
   for (std::int32_t i = 0; i < 21; ++i) predictions.push_back({.sample = i, .label = i, .predicted = i});
   const std::vector<std::string> names(21, "x");
-  EvalReport report = make_report({.model = "m", .data = "d", .classes = numbered_classes(21)}, {.acc5 = 0.5}, predictions, names);
+  EvalReport report = make_report({.model = "m", .data = "d", .classes = numbered_classes(21)}, {.acc5 = 0.5},
+                                  predictions, names);
   CHECK_FALSE(contains(describe(report), "confusion"));
   CHECK(contains(describe(report), ", among the best five 0.5000, loss "));
   predictions.pop_back();
-  report = make_report({.model = "m", .data = "d", .classes = numbered_classes(21)}, {}, predictions, {20, "x"});
+  report =
+      make_report({.model = "m", .data = "d", .classes = numbered_classes(21)}, {}, predictions, {20, "x"});
   CHECK(contains(describe(report), "confusion matrix"));
 }
 
