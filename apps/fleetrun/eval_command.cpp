@@ -13,6 +13,7 @@
 #include "base/system/marked_file.h"
 #include "base/system/standard_output.h"
 #include "commands.h"
+#include "job/data_set_facts.h"
 #include "job/parse_job.h"
 #include "model_job.h"
 
@@ -84,8 +85,9 @@ Evaluation of_job(const FoundFlags& found) {
   Words words = found.rest;
   const std::string& file = words.front();
   const job::ParsedJob job = job::parse_job_file(file, {words.begin() + 1, words.end()});
-  if (!job.spec.data.test)
-    throw Error(ErrorKind::config, fmt::format("{} has no data.test, on which to evaluate the model", file),
+  if (!job::evaluated_set(job.spec.data))
+    throw Error(ErrorKind::config,
+                fmt::format("{} has neither data.test nor data.split, on which to evaluate the model", file),
                 "data.test.format=image_folder data.test.path=FOLDER after the job file names one");
   const std::string model = find_model(job, file);
   words.push_back("model.pretrained=" + json_quoted(model));

@@ -70,12 +70,13 @@ ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard
   if (!(shape == ImageShape{channels, height, width}))
     throw Error(ErrorKind::data,
                 fmt::format("the images of {} are [{},{},{}], and the model takes [{},{},{}]",
-                            path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width, channels,
-                            height, width),
+                            path_of(*job::evaluated_set(job.data)), shape.channels, shape.height, shape.width,
+                            channels, height, width),
                 fmt::format("data.test.image_size={} data.test.channels={} makes them so", height, channels));
   if (data.test->classes() > facts.classes)
-    throw Error(ErrorKind::data, fmt::format("{} has {} classes, and the model only {}",
-                                             path_of(*job::evaluated_set(job.data)), data.test->classes(), facts.classes));
+    throw Error(ErrorKind::data,
+                fmt::format("{} has {} classes, and the model only {}",
+                            path_of(*job::evaluated_set(job.data)), data.test->classes(), facts.classes));
   return facts;
 }
 
@@ -138,7 +139,8 @@ Predictions gather(const Predictions& mine, comm::Communicator& communicator) {
 
 EvalSubject subject_of(const job::JobSpec& job, const std::optional<ModelCard>& card, const DataSets& data,
                        const ModelFacts& facts) {
-  EvalSubject subject = {.model = job.model.pretrained.value_or(""), .data = path_of(*job::evaluated_set(job.data))};
+  EvalSubject subject = {.model = job.model.pretrained.value_or(""),
+                         .data = path_of(*job::evaluated_set(job.data))};
   subject.classes = card ? card->class_names : data.train->class_names();
   if (subject.classes.empty()) subject.classes = data.test->class_names();
   for (auto label = static_cast<int>(subject.classes.size()); label < facts.classes; ++label)
