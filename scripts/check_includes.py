@@ -28,7 +28,7 @@ ROOMS = {
     "lib/launch": ["loop", "process", "cli", "store", "host", "logs", "evidence", "console", "schedulers", "plan", "starters", "render", "supervise", "report", "nodes", "serve", "doctor", "run"],
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.
-    "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "tune", "plan", "eval", "training"],
+    "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "tune", "plan", "eval", "training", "predict"],
     "lib/runtime/ops": ["rules"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],
 }

@@ -28,6 +28,7 @@ int run_signal_command(const FoundFlags& found, const Environment& environment);
 int run_render_command(const FoundFlags& found, const Environment& environment);
 int run_strategy_command(const FoundFlags& found, const Environment& environment);
 int run_plan_command(const FoundFlags& found, const Environment& environment);
+int run_predict_command(const FoundFlags& found, const Environment& environment);
 int run_tune_command(const FoundFlags& found, const Environment& environment);
 int run_completion_command(const FoundFlags& found, const Environment& environment);
 int run_man_command(const FoundFlags& found, const Environment& environment);

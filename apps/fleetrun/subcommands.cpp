@@ -153,6 +153,34 @@ std::vector<Subcommand> make_subcommands() {
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_export_command},
+      {.name = "predict",
+       .arguments = "[flags] MODEL IMAGE|FOLDER|-...",
+       .summary = "Say what a trained model sees in images",
+       .details =
+           "Prints class, probability and file, in the order of the images. MODEL is a model.safetensors, a checkpoint, or the output.dir of a "
+           "training. A folder stands for all images in it and below it, and - for the paths on stdin, one per line. Images are prepared as in "
+           "the test pass of the training. An image that cannot be read gets a line on stderr; the others are still predicted, and the exit code "
+           "is 65.",
+       .flags =
+           {{.names = {"--top"},
+             .argument = "K",
+             .help = "Classes to print for each image (default: 5 for a single image file, otherwise 1)"},
+            {.names = {"--json"}, .help = "Print one JSON object per image and line"},
+            {.names = {"--csv"}, .help = "Print CSV with a header"},
+            {.names = {"--batch_size"},
+             .argument = "N",
+             .help =
+                 "Images that go through the network together (default: 1 for a single image file, otherwise 8)"},
+            {.names = {"--nproc_per_node"},
+             .argument = "N",
+             .help = "Processes on this host that share the images (default: 1, which uses all cores)"},
+            {.names = {"--job"},
+             .argument = "JOB.json",
+             .help = "Job of the training, for a file that does not say which model it holds",
+             .completes = Completes::files}},
+       .completes = Completes::files,
+       .most_words = kAnyNumber,
+       .run = run_predict_command},
       {.name = "bench",
        .arguments = "all_reduce [flags]",
        .summary =

@@ -42,6 +42,7 @@
 #include "worker_bench.h"
 #include "worker_eval.h"
 #include "worker_plan.h"
+#include "worker_predict.h"
 #include "worker_tune.h"
 
 namespace fleetrun {
@@ -54,18 +55,22 @@ constexpr const char* kUsage =
     "       fleetrun-worker --tune REQUEST JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --eval FOLDER JOB.json [key.path=value ...]\n"
     "       fleetrun-worker --plan REQUEST JOB.json [key.path=value ...]\n"
+    "       fleetrun-worker --predict REQUEST JOB MODEL IMAGE...\n"
     "       fleetrun-worker --bench all_reduce DTYPE ROUNDS WAY BYTES...\n"
     "\n"
     "One rank of the embedded training runtime. `fleetrun JOB.json` starts one for each device and tells it\n"
     "its place by FLEETRUN_* variables; started by hand it trains alone.\n"
     "--export writes the weights that the job starts with or those of a model, and trains nothing (fleetrun export).\n"
-    "--plan prints what fleetrun plan prints.\n"
+    "--plan prints what fleetrun plan prints, and --predict what fleetrun predict prints.\n"
     "--tune, --eval and --bench are what the ranks of fleetrun tune, fleetrun eval and fleetrun bench run.\n";
 
 constexpr std::size_t kMostReportBytes = 16 << 20;  // of log/train.json; ours have about 1,000
 
+bool speaks_for_fleetrun = false;  // the user typed `fleetrun`, which has become this program
+
 // Who speaks in an error: "rank 3", or the program itself when no launcher told it its rank.
 std::string who() {
+  if (speaks_for_fleetrun) return "fleetrun";
   const auto rank = Environment::of_this_process().get("FLEETRUN_RANK");
   return rank ? "rank " + *rank : "fleetrun-worker";
 }
@@ -161,6 +166,10 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
   if (arguments.front() == "--help" || arguments.front() == "-h") return print_answer(kUsage);
   if (arguments.front() == "--export") return run_export(arguments);
   if (arguments.front() == "--plan") return run_plan({arguments.begin() + 1, arguments.end()});
+  if (arguments.front() == "--predict") {
+    speaks_for_fleetrun = true;
+    return run_predict({arguments.begin() + 1, arguments.end()});
+  }
   if (arguments.front() == "--bench") return run_bench({arguments.begin() + 1, arguments.end()});
   const bool tunes = arguments.front() == "--tune", evaluates = arguments.front() == "--eval";
   if (tunes && arguments.size() < 3)

@@ -1,7 +1,11 @@
 #include "runtime/data/image_file_set.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/error/error.h"
@@ -75,6 +79,14 @@ class ImageFileSet : public WholeImageSet {
 };
 
 }  // namespace
+
+bool is_image_name(const std::string& name) {
+  std::string ending = std::filesystem::path(name).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  constexpr std::array<std::string_view, 5> kEndings = {".jpg", ".jpeg", ".png", ".webp", ".bmp"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
 
 ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec) {
   if (spec.image_size) return {spec.channels, *spec.image_size, *spec.image_size};

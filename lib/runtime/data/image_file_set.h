@@ -8,6 +8,9 @@
 
 namespace fleetrun::runtime {
 
+// Whether the name ends as those of image files do: ".jpg", ".jpeg", ".png", ".webp" or ".bmp", in small or capital letters.
+bool is_image_name(const std::string& name);
+
 // The job's image_size; without it the size that all files share by their headers, or 224 when they differ.
 ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec);
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -17,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kNamedIgnored = 3;  // the rest are counted
-constexpr std::array<std::string_view, 5> kEndings = {".jpg", ".jpeg", ".png", ".webp", ".bmp"};
 constexpr std::string_view kWantedFiles = ".jpg, .jpeg, .png, .webp or .bmp files";
 
 struct ClassFiles {
@@ -26,13 +23,6 @@ struct ClassFiles {
   std::vector<std::string> paths;
   std::vector<std::int32_t> labels;
 };
-
-bool is_image_name(const std::string& name) {
-  std::string ending = fs::path(name).extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
-}
 
 // The names in a folder that `is_wanted` wants, hidden ones left out, in byte order.
 template <typename IsWanted>

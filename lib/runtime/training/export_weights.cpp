@@ -1,7 +1,6 @@
 #include "runtime/training/export_weights.h"
 
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -9,7 +8,6 @@
 
 #include "base/error/error.h"
 #include "comm/collective/solo.h"
-#include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/exec/storage.h"
@@ -21,26 +19,13 @@ namespace {
 
 constexpr const char* kAnotherFile = "name another file, or move this one away";
 
-// A job that says what its data are like can be exported without them; then nobody knows the names of the classes.
-std::unique_ptr<DataSet> open_if_there(const job::JobSpec& job) {
-  try {
-    return open_data_set(job.data.train);
-  } catch (const Error&) {
-    if (!job.model.input_shape || !job.model.class_dim) throw;
-    return nullptr;
-  }
-}
-
 }  // namespace
 
 // Nothing is run: the evaluation program has all weights and no optimizer state, its layouts stay plain.
 std::vector<std::string> export_weights(const job::JobSpec& job, WeightNames names, const std::string& path) {
   require_own_weights(path, kAnotherFile);
-  const auto train = open_if_there(job);
-  const ModelFacts facts = train ? resolve_model_facts(job.model, *train) : resolve_model_facts(job);
-  const ModelCard card =
-      make_model_card(job, facts, train ? train->class_names() : std::vector<std::string>());
-  const Program program = build_evaluation_program(job, facts, all_ops());
+  const ModelCard card = model_card_of(job);
+  const Program program = build_evaluation_program(job, card.facts(), all_ops());
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
   Storage storage(program, *device, *solo);

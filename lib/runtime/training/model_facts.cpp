@@ -1,5 +1,7 @@
 #include "runtime/training/model_facts.h"
 
+#include <memory>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +17,16 @@ std::string first_with_label_from(int label, const DataSet& set) {
     if (set.label(sample) >= label)
       return fmt::format("{} of class {}", set.describe(sample), set.label(sample));
   return "none";
+}
+
+// Null: it cannot be opened, and the job does not need it.
+std::unique_ptr<DataSet> open_if_there(const job::JobSpec& job) {
+  try {
+    return open_data_set(job.data.train);
+  } catch (const Error&) {
+    if (!job.model.input_shape || !job.model.class_dim) throw;
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -44,6 +56,12 @@ ModelFacts resolve_model_facts(const job::JobSpec& job) {
   if (job.model.input_shape && job.model.class_dim)
     return {.input_shape = *job.model.input_shape, .classes = *job.model.class_dim};
   return resolve_model_facts(job.model, *open_data_set(job.data.train));
+}
+
+ModelCard model_card_of(const job::JobSpec& job) {
+  const std::unique_ptr<DataSet> train = open_if_there(job);
+  return make_model_card(job, train ? resolve_model_facts(job.model, *train) : resolve_model_facts(job),
+                         train ? train->class_names() : std::vector<std::string>());
 }
 
 }  // namespace fleetrun::runtime

@@ -86,7 +86,7 @@ TEST_CASE("images are prepared as for the test pass, which changes nothing at ra
 
 TEST_CASE("the programs tell the type of the training and the algorithms of the test pass") {
   const Program training = parse_program(
-      "activation a bf16[2,3]\nparameter w bf16[4,3] constant 0.0\nactivation y bf16[2,4]\nfc x=a w=w -> y=y forward\n",
+      "activation a bf16[2,3]\nparameter w bf16[4,3] constant 0.0\nactivation y bf16[2,4]\nfc x=a w=w -> y=y {} forward\n",
       all_ops());
   const Program evaluation = parse_program(
       "feed a f32[1,3,8,8]\nparameter w f32[4,3,3,3] constant 0.0\nactivation c f32[1,4,6,6]\n"

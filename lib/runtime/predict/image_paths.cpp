@@ -1,0 +1,68 @@
+#include "runtime/predict/image_paths.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "runtime/data/image_file_set.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLines = "-";  // the word for them
+
+bool is_folder(const std::string& path) {
+  std::error_code problem;
+  return fs::is_directory(path, problem);
+}
+
+std::vector<std::string> images_below(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code problem;
+  fs::recursive_directory_iterator entry(folder, problem), end;
+  for (; !problem && entry != end; entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    const bool below = entry->is_directory(ignored);
+    if (name.front() == '.') {
+      if (below) entry.disable_recursion_pending();
+    } else if (!below && is_image_name(name)) {
+      paths.push_back(entry->path().string());
+    }
+  }
+  if (problem) throw file_error(problem.value(), "reading folder", folder);
+  if (paths.empty())
+    throw Error(ErrorKind::data,
+                fmt::format("the folder {} has no .jpg, .jpeg or .png files, also in its folders", folder));
+  std::ranges::sort(paths);
+  return paths;
+}
+
+}  // namespace
+
+std::vector<std::string> image_paths(const std::vector<std::string>& words, std::istream& lines) {
+  std::vector<std::string> paths;
+  for (const std::string& word : words) {
+    if (word == kLines) {
+      for (std::string line; std::getline(lines, line);)
+        if (!line.empty()) paths.push_back(line);
+    } else if (is_folder(word)) {
+      const std::vector<std::string> found = images_below(word);
+      paths.insert(paths.end(), found.begin(), found.end());
+    } else {
+      paths.push_back(word);
+    }
+  }
+  return paths;
+}
+
+bool is_single_image(const std::vector<std::string>& words) {
+  return words.size() == 1 && words.front() != kLines && !is_folder(words.front());
+}
+
+}  // namespace fleetrun::runtime

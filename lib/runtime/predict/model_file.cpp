@@ -1,0 +1,35 @@
+#include "runtime/predict/model_file.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/training/model_facts.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string file_of(const std::string& name) {
+  std::error_code problem;
+  if (!fs::is_directory(name, problem)) return name;
+  const fs::path file = fs::path(name) / kModelFile;
+  if (!fs::exists(file, problem))
+    throw Error(ErrorKind::missing, fmt::format("the folder {} has no {}", name, kModelFile),
+                "wanted a model file, a checkpoint, or the output.dir of a training that has ended");
+  return file.string();
+}
+
+}  // namespace
+
+ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>& job) {
+  const std::string path = file_of(name);
+  Safetensors file = read_safetensors(path);
+  ModelCard card = job ? model_card_of(*job) : read_model_card(file.metadata, path);
+  return {.path = path, .card = std::move(card), .weights = std::move(file)};
+}
+
+}  // namespace fleetrun::runtime

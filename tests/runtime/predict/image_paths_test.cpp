@@ -1,0 +1,44 @@
+#include "runtime/predict/image_paths.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "base/system/file.h"
+#include "runtime/data/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace fleetrun::runtime::image_paths_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST_CASE(
+    "a folder stands for the images in it and below it, a dash for lines, and the order is that of the words") {
+  const TemporaryFolder folder;
+  for (const char* below : {"/b", "/.hidden"}) make_directories(folder.path() + below);
+  for (const char* name : {"b/2.PNG", "b/1.jpeg", "a.jpg", "notes.txt", ".a.png", ".hidden/c.png"})
+    folder.write(name, "");
+  std::istringstream lines("x.png\n\nno such file\n");
+  CHECK(image_paths({"z.gif", folder.path(), "-", "y"}, lines) ==
+        Words{"z.gif", folder / "a.jpg", folder / "b/1.jpeg", folder / "b/2.PNG", "x.png", "no such file",
+              "y"});
+}
+
+TEST_CASE("a folder without images is an error that names it") {
+  const TemporaryFolder folder;
+  std::istringstream none;
+  check_error(ErrorKind::data, "the folder " + folder.path() + " has no .jpg",
+              [&] { image_paths({folder.path()}, none); });
+}
+
+TEST_CASE("one word that is neither a folder nor a dash is a single image") {
+  const TemporaryFolder folder;
+  CHECK(is_single_image({"a.jpg"}));
+  CHECK_FALSE(is_single_image({"a.jpg", "b.jpg"}));
+  CHECK_FALSE(is_single_image({"-"}));
+  CHECK_FALSE(is_single_image({folder.path()}));
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::image_paths_test
