@@ -133,6 +133,12 @@ TEST_CASE(
   shell.press(kCtrlZ);
   REQUIRE(shell.shows("Stopped", within(10s)));
   type(shell, "fg\r");
+  const auto has_said_what_goes_on = [&] {  // keys that come earlier are for the shell's own editor
+    const std::string& screen = shell.screen();
+    return contains(screen.substr(screen.rfind("Stopped")), " fg\r\n") &&
+           contains(screen.substr(screen.rfind("fg\r\n")), "train.py\r\n");
+  };
+  REQUIRE(comes_true(has_said_what_goes_on, within(10s)));
   type(shell, "someone\r");
   CHECK(shell.shows("you said someone", within(10s)));
   type(shell, "exit\r");
