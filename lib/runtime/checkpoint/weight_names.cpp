@@ -14,7 +14,7 @@ namespace fleetrun::runtime {
 namespace {
 
 // A key of the metadata with its values. PyTorch's own tools write "pt", too.
-constexpr const char *kFormat = "format", *kTorchFormat = "pt", *kPaddleFormat = "paddle";
+constexpr const char *kNamesKey = "format", *kTorchFormat = "pt", *kPaddleFormat = "paddle";
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kCounter = ".num_batches_tracked";  // of PyTorch's batch norms
 
@@ -119,14 +119,14 @@ std::optional<WeightNames> parse_weight_names(std::string_view text) {
 WeightNames names_of(const Safetensors& file) {
   if (const auto names = names_by_statistics(file)) return *names;
   if (const auto names = names_by_shapes(file)) return *names;
-  const auto format = file.metadata.find(kFormat);
+  const auto format = file.metadata.find(kNamesKey);
   return format != file.metadata.end() && format->second == kPaddleFormat ? WeightNames::paddle
                                                                           : WeightNames::torchvision;
 }
 
 Safetensors with_names(Safetensors file, WeightNames wanted) {
   const bool has_them = names_of(file) == wanted;
-  file.metadata[kFormat] = wanted == WeightNames::paddle ? kPaddleFormat : kTorchFormat;
+  file.metadata[kNamesKey] = wanted == WeightNames::paddle ? kPaddleFormat : kTorchFormat;
   if (has_them) return file;
   for (auto& [name, tensor] : file.tensors)
     if (is_matrix(name, tensor)) {

@@ -197,7 +197,7 @@ Pretrained load_those_that_fit(const std::string& path, NewHead new_head, const 
           .lines = std::move(lines)};
 }
 
-Safetensors file_of(const PlainTensors& tensors, const Metadata& about) {
+Safetensors safetensors_of(const PlainTensors& tensors, const Metadata& about) {
   Safetensors file = {.metadata = about};
   file.metadata["format"] = "pt";  // as PyTorch's own tools mark names and layout
   mark_as_ours(file);
@@ -240,7 +240,7 @@ PlainTensors read_tensors(const std::vector<ValueId>& ids, const Program& progra
 }
 
 std::string format_tensors(const PlainTensors& tensors, const Metadata& about) {
-  return format_safetensors(file_of(tensors, about));
+  return format_safetensors(safetensors_of(tensors, about));
 }
 
 void mark_as_ours(Safetensors& file) { file.metadata[kWriter] = kOurName; }
@@ -287,7 +287,7 @@ void save_weights(const std::string& path, const PlainTensors& weights, const Me
   if (const std::string name = first_not_finite(weights); !name.empty())
     throw Error(ErrorKind::numerics, fmt::format("{} holds NaN or infinity; {} is not written", name, path),
                 "a lower optimizer.learning_rate or a warm-up often helps");
-  write_safetensors(path, with_names(file_of(weights, about), names));
+  write_safetensors(path, with_names(safetensors_of(weights, about), names));
 }
 
 }  // namespace fleetrun::runtime
