@@ -61,7 +61,8 @@ std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
   }
   job::ParsedJob job = job::parse_job_file(options.program, options.arguments);
   job::JobSpec inputs = job.spec;
-  if (!options.eval.value.empty()) inputs.data.train = {.format = job::DataFormat::synthetic};  // is not read
+  if (!options.eval.value.empty() && inputs.data.test)
+    inputs.data.train = {.format = job::DataFormat::synthetic};  // is not read
   job::check_inputs(inputs);
   return job;
 }

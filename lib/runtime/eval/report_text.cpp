@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kMostShownClasses = 20;  // of a confusion matrix
 constexpr std::size_t kLongestName = 32;       // bytes of a class name in a table
-constexpr std::size_t kClassesWithTop5 = 6;    // with fewer, the five best are all
 
 std::string shown_class(const EvalReport& report, std::int32_t label) {
   return printable_start(report.subject.classes.at(static_cast<std::size_t>(label)), kLongestName);
@@ -34,8 +33,7 @@ std::size_t widest_class(const EvalReport& report, std::size_t least) {
 std::string heading(const EvalReport& report) {
   const Score& score = report.score;
   const std::size_t classes = report.subject.classes.size();
-  const std::string top5 =
-      classes < kClassesWithTop5 ? "" : fmt::format(", among the best five {:.4f}", score.acc5);
+  const std::string top5 = score.acc5 ? fmt::format(", among the best five {:.4f}", *score.acc5) : "";
   return fmt::format("model: {}\ndata: {}, {} of {}\n\naccuracy {:.4f}{}, loss {:.5f}\n",
                      printable(report.subject.model), printable(report.subject.data),
                      plural(score.samples, "image"), plural(classes, "class", "es"), score.acc1, top5,

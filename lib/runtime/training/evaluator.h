@@ -39,7 +39,7 @@ class Evaluator {
                 std::vector<Prediction>& predictions);
 
   // Of all ranks; every rank calls it.
-  Score finish() { return sums_.reduce(communicator_); }
+  Score finish();
 
  private:
   comm::Communicator& communicator_;

@@ -39,7 +39,7 @@ the 5 images with the highest loss
 )");
 }
 
-TEST_CASE("the terminal has no confusion matrix of more than 20 classes, and top 5 from 6 classes on") {
+TEST_CASE("the terminal has no confusion matrix of more than 20 classes") {
   std::vector<Prediction> predictions;
   for (std::int32_t i = 0; i < 21; ++i) predictions.push_back({.sample = i, .label = i, .predicted = i});
   const std::vector<std::string> names(21, "x");

@@ -8,7 +8,7 @@ namespace fleetrun::runtime {
 inline EvalReport sample_report() {
   return make_report(
       {.model = "out/model.safetensors", .data = "photos/test", .classes = {"cat", "a <b>, \"c\"", "elk"}},
-      {.loss = 0.75, .acc1 = 0.8, .acc5 = 1, .samples = 5},
+      {.loss = 0.75, .acc1 = 0.8, .samples = 5},
       {{.sample = 0, .label = 0, .predicted = 0, .loss = 0.25F, .probability = 0.75F},
        {.sample = 1, .label = 0, .predicted = 0, .loss = 0.125F, .probability = 0.875F},
        {.sample = 2, .label = 0, .predicted = 1, .loss = 3, .probability = 0.9375F},
