@@ -37,15 +37,15 @@ TEST_CASE("balanced weights are scikit-learn's, and a class without samples has 
 }
 
 TEST_CASE("weights by class: in the order of the classes, by name, by number where classes have no names") {
-  const LabelledSet named({0, 1}, 2, {"cat", "dog"}), numbered({0, 1}, 2);
+  const LabelledSet named({0, 1}, 2, {"cat", "labrador"}), numbered({0, 1}, 2);
   CHECK(resolve_class_weights({.by_number = {2, 0.5}}, named, 2) == std::vector<float>{2, 0.5});
-  CHECK(resolve_class_weights({.by_name = {{"dog", 3}}}, named, 2) == std::vector<float>{1, 3});
+  CHECK(resolve_class_weights({.by_name = {{"labrador", 3}}}, named, 2) == std::vector<float>{1, 3});
   CHECK(resolve_class_weights({.by_name = {{"1", 3}}}, numbered, 2) == std::vector<float>{1, 3});
   check_error(
       ErrorKind::config,
-      "data.class_weights has a weight for \"dig\", which is no class of data.train; did you mean \"dog\"?",
+      "data.class_weights has a weight for \"labradro\", which is no class of data.train; did you mean \"labrador\"?",
       [&] {
-        resolve_class_weights({.by_name = {{"dig", 3}}}, named, 2);
+        resolve_class_weights({.by_name = {{"labradro", 3}}}, named, 2);
       });
   check_error(ErrorKind::config, "data.class_weights has 3 weights, wanted 2: one for each class", [&] {
     resolve_class_weights({.by_number = {1, 2, 3}}, named, 2);
