@@ -115,6 +115,7 @@ TEST_CASE("a training whose best weights were removed says so, and keeps the bes
 
 TEST_CASE("the best weights never replace a file of the user") {
   const Training launch;
+  std::filesystem::create_directory(launch.folder / "output");
   launch.folder.write("output/best.safetensors", "of the user");
   const ChildResult result = train(launch);
   CHECK(result.code == 73);
