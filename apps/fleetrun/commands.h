@@ -30,6 +30,8 @@ int run_strategy_command(const FoundFlags& found, const Environment& environment
 int run_plan_command(const FoundFlags& found, const Environment& environment);
 int run_predict_command(const FoundFlags& found, const Environment& environment);
 int run_tune_command(const FoundFlags& found, const Environment& environment);
+int run_watch_command(const FoundFlags& found, const Environment& environment);
+int run_plot_command(const FoundFlags& found, const Environment& environment);
 int run_completion_command(const FoundFlags& found, const Environment& environment);
 int run_man_command(const FoundFlags& found, const Environment& environment);
 

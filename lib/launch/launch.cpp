@@ -73,6 +73,7 @@ std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& j
                          .environment = job->spec.env,
                          .threads = job->spec.train.threads,
                          .notes = job->notes,
+                         .values = job->values,
                          .job_text = job->text};
 }
 

@@ -54,6 +54,7 @@ void ProgressPage::beat() {
 
 void ProgressPage::carry_over_to(ProgressPage& next) const {
   next.run_start_ns = run_start_ns.load();
+  next.first_step = first_step.load();
   next.first_own_checkpoint = first_own_checkpoint.load();
   next.saved_steps = saved_steps.load();
   next.keeps_checkpoints = keeps_checkpoints.load();

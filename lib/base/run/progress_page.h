@@ -36,7 +36,7 @@ struct KeptTime {
 
 // Lock-free and self-contained, as two processes see it. One writer; readers take what they find.
 struct ProgressPage {
-  static constexpr std::uint64_t kMagic = 0x38656761506e7552;  // "RunPage8"
+  static constexpr std::uint64_t kMagic = 0x39656761506e7552;  // "RunPage9"
   static constexpr std::size_t kBytes = 4096;
 
   std::atomic<std::uint64_t> magic{kMagic};
@@ -52,7 +52,8 @@ struct ProgressPage {
   std::atomic<double> communication_share{0};  // of the last step: time in which the rank only communicated
   std::atomic<std::int64_t> run_start_ns{0};   // CLOCK_MONOTONIC when the first attempt began; 0: not known
   std::array<std::atomic<std::int64_t>, kTimeUses> spent_ns{};  // since then, by TimeUse
-  std::array<KeptTime, 2> kept;                                 // of the last two snapshots, in turns
+  std::atomic<std::uint64_t> first_step{0};  // steps of the training that spent_ns does not include
+  std::array<KeptTime, 2> kept;              // of the last two snapshots, in turns
   std::atomic<std::int64_t> first_own_checkpoint{
       0};  // least number of those that this run writes, whichever attempt; 0: not known
   std::atomic<std::int64_t> saved_steps{-1};  // of the last checkpoint that was complete; -1: none

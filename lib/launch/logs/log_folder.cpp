@@ -95,13 +95,13 @@ void remove_log_folder(const std::string& path) {
 }
 
 void write_lost_report(const std::string& path,
-                       const std::function<std::string(const std::string& run_id)>& report) {
+                       const std::function<NamedTexts(const std::string& run_id)>& texts) {
   const UniqueFd folder = open_folder(path);
   const FolderLock lock = lock_folder(folder.get(), path);
   OwnFiles files(folder.get(), path);
   if (files.list().ended) return;
   files.go_on();
-  files.replace(kReportName, report(files.list().run_id));
+  for (const auto& [name, text] : texts(files.list().run_id)) files.replace(name, text);
 }
 
 bool LogFolder::owns(const std::string& name) const { return files_->owns(name) || was_cut_off(name); }
@@ -147,6 +147,7 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
 
 // Begins the list of this run.
 void LogFolder::clear(const LogPlan& plan) {
+  if (plan.has_train_report) earlier_history_ = read_history();
   std::vector<std::string> earlier, before_that;
   for (const std::string& name : own_names())
     (name.starts_with(kPreviousFolder) ? before_that : earlier).push_back(name);
@@ -193,10 +194,11 @@ void LogFolder::require_free(const LogPlan& plan) const {
   for (const std::string& name : files_->names()) {
     const auto found = files_->look(name);
     if (!found) continue;
-    const bool of_a_run = is_temporary(name)         ? false
-                          : name == kTrainReportName ? plan.has_train_report
-                          : is_of_a_rank(name)       ? number_in(name) < plan.ranks
-                                                     : is_of_a_run(name);
+    const bool of_a_job = name == kTrainReportName || name == kHistoryName;
+    const bool of_a_run = is_temporary(name)   ? false
+                          : of_a_job           ? plan.has_train_report
+                          : is_of_a_rank(name) ? number_in(name) < plan.ranks
+                                               : is_of_a_run(name);
     const bool of_attempts = is_attempt(name) && plan.may_start_again;
     if (of_attempts) require_free_attempt(name, plan);
     const bool taken = of_a_run || (of_attempts && found->kind != FileFacts::Kind::folder);
@@ -236,6 +238,13 @@ UniqueFd LogFolder::open_error_log(int rank) const {
 UniqueFd LogFolder::open_times() const {
   remove(kTimesName);
   return files_->create(kTimesName, O_APPEND);
+}
+
+// A resumed training goes on with its rows; of another one rank 0 removes them. That of the earlier run stays as it is in previous/.
+void LogFolder::prepare_history() const {
+  if (files_->owns(kHistoryName)) return;
+  const UniqueFd fd = files_->create(kHistoryName);
+  write_all(fd.get(), earlier_history_, file(kHistoryName));
 }
 
 UniqueFd LogFolder::open_stacks(int rank) const {
@@ -282,6 +291,18 @@ void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   std::string text = "PADDLE_TRAINER_ENDPOINTS: ";
   for (const Endpoint& endpoint : endpoints) text += "\n" + endpoint.describe();
   write(kEndpointsName, text);
+}
+
+std::string LogFolder::read_history() const {
+  return owns(kHistoryName) ? files_->read(kHistoryName, kMostHistoryBytes) : "";
+}
+
+std::vector<std::string> LogFolder::shown_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : files_->names())
+    if (is_shown(name) && name != kPageName && owns(name)) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string LogFolder::read_train_report() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,10 +27,13 @@ bool is_in_use(const std::string& path);
 // Removes what runs of ours wrote to the folder, and the folder when nothing else is in it.
 void remove_log_folder(const std::string& path);
 
-// The process of a run is gone without a report: writes `report(run_id)` as its report.json. Leaves a folder alone in which no run was
-// cut off. Throws Error(create|io), also when another run holds the folder.
+// The process of a run is gone without a report: writes what `files(run_id)` returns, by name. Leaves a folder alone in which no run
+// was cut off. Throws Error(create|io), also when another run holds the folder.
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void write_lost_report(const std::string& path,
-                       const std::function<std::string(const std::string& run_id)>& report);
+                       const std::function<NamedTexts(const std::string& run_id)>& files);
+
+constexpr std::size_t kMostHistoryBytes = std::size_t{256} << 20;  // of log/history.csv
 
 // What will be written to it: files of others that have such names are in the way.
 struct LogPlan {
@@ -72,8 +76,9 @@ class LogFolder {
   // Empty, for writing. All throw Error(create), also when something that is not ours has the name.
   UniqueFd open_worker_log(int rank) const;
   UniqueFd open_error_log(int rank) const;
-  UniqueFd open_times() const;                                          // for appending
-  UniqueFd open_stacks(int rank) const;                                 // instead of earlier ones
+  UniqueFd open_times() const;           // for appending
+  void prepare_history() const;          // for rank 0 of a job, which goes on with it
+  UniqueFd open_stacks(int rank) const;  // instead of earlier ones
   void write(const std::string& name, std::string_view content) const;  // whole, instead of an earlier one
   void write_private(const std::string& name, std::string_view content) const;  // that only our user reads
   void adopt(const std::string& name) const;   // which was made by other means: a socket
@@ -82,7 +87,9 @@ class LogFolder {
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any
   void write_endpoints(const std::vector<Endpoint>& endpoints) const;
-  std::string read_train_report() const;  // of this run; "" when there is none
+  std::string read_train_report() const;         // of this run; "" when there is none
+  std::string read_history() const;              // of this training; "" when there is none
+  std::vector<std::string> shown_names() const;  // of files in the folder that the page of the run links
 
  private:
   std::vector<std::string> own_names() const;
@@ -99,6 +106,7 @@ class LogFolder {
   UniqueFd folder_;
   UniqueFd lock_;
   std::string warning_, previous_;
+  std::string earlier_history_;  // of the run before
   std::unique_ptr<OwnFiles> files_;
   bool began_ = false;                 // what earlier runs left is gone
   bool foreign_train_report_ = false;  // there before we began

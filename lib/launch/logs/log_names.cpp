@@ -25,8 +25,9 @@ constexpr std::array<Numbered, 6> kOfRanks = {{{"workerlog.", ""},
                                                {"backup_env.", ".json"},
                                                {"stacks.", ""},
                                                {"collectives.", ".json"}}};
-constexpr std::array<std::string_view, 7> kOfRuns = {
-    kReportName, kTrainReportName, kEndpointsName, kNodesName, kReserveName, kTimesName, kControlName};
+constexpr std::array<std::string_view, 9> kOfRuns = {kReportName,      kHistoryName,   kPageName,
+                                                     kTrainReportName, kEndpointsName, kNodesName,
+                                                     kReserveName,     kTimesName,     kControlName};
 
 }  // namespace
 
@@ -59,6 +60,16 @@ std::string_view final_name(std::string_view name) {
 bool is_of_a_run(std::string_view name) {
   const std::string_view whole = final_name(name);
   return is_of_a_rank(whole) || std::find(kOfRuns.begin(), kOfRuns.end(), whole) != kOfRuns.end();
+}
+
+bool is_shown(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  if (slash != std::string_view::npos) {
+    const std::string_view base = name.substr(slash + 1);
+    return is_attempt(name.substr(0, slash)) && is_of_a_rank(base) && is_shown(base);
+  }
+  return is_of_a_run(name) && !is_temporary(name) && !name.starts_with('.') &&
+         !name.starts_with("backup_env.");
 }
 
 bool is_place_of_a_run(const std::string& folder, const std::string& path) {

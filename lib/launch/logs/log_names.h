@@ -7,7 +7,8 @@ namespace fleetrun::launch {
 
 inline constexpr const char *kReportName = "report.json", *kTrainReportName = "train.json",
                             *kEndpointsName = "endpoints.log", *kReserveName = ".reserve",
-                            *kTimesName = ".times", *kControlName = ".control", *kNodesName = ".nodes";
+                            *kHistoryName = "history.csv", *kPageName = "report.html", *kTimesName = ".times",
+                            *kControlName = ".control", *kNodesName = ".nodes";
 inline constexpr const char* kPreviousFolder = "previous";  // the files of the run before
 inline constexpr const char* kStopFolder =
     "checkpoint";  // of trainings that were stopped; no run removes anything there
@@ -20,6 +21,9 @@ bool is_of_a_run(
     std::string_view name);  // any of a run, and what it is written as at first: "report.json.77.tmp"
 // True if a run with the log folder `folder` writes a file of its own to `path`. Neither path needs to exist.
 bool is_place_of_a_run(const std::string& folder, const std::string& path);
+bool is_shown(
+    std::string_view
+        name);  // to whom watches the run: no hidden file, and none with variables of the environment
 bool is_temporary(std::string_view name);  // such a one
 std::string_view final_name(
     std::string_view name);            // "report.json" of "report.json.77.tmp"; others as they are

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job/job_spec.h"
+#include "job/parse_job.h"
 
 namespace fleetrun::launch {
 
@@ -15,6 +16,7 @@ struct EmbeddedRuntime {
   std::map<std::string, std::string> environment;  // "env" of the job file
   std::optional<int> threads;                      // "train.threads"
   std::vector<std::string> notes;                  // about the job, for the user
+  std::vector<job::KeyValue> values = {};          // of each key, for the page of the run
   std::string job_text = {};                       // of the job file; "": there is none
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -122,6 +123,13 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
 double read_own_cpu_seconds(pid_t pid) {
   const auto stat = read_process_stat(pid);
   return stat ? std::chrono::duration<double>(stat->own_cpu_time).count() : 0;
+}
+
+std::uint64_t read_peak_kib(pid_t pid) {
+  const std::string status = read_kernel_file(process_path(pid, "status"));
+  constexpr std::string_view kName = "VmHWM:";
+  const std::size_t place = status.find(kName);
+  return place == std::string::npos ? 0 : std::strtoull(status.c_str() + place + kName.size(), nullptr, 10);
 }
 
 ProcessIo parse_process_io(const std::string& text) {

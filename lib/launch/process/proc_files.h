@@ -38,6 +38,9 @@ std::optional<ProcessStat> parse_process_stat(const std::string& text);  // of /
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 double read_own_cpu_seconds(pid_t pid);  // also of a zombie; 0 where /proc does not show it
 
+std::uint64_t read_peak_kib(
+    pid_t pid);  // most memory that it held (VmHWM); 0 of a zombie, and where /proc does not show it
+
 // The bytes that a process and its ended children have read and written: files, pipes, terminals; of /proc/PID/io.
 struct ProcessIo {
   std::uint64_t read = 0, written = 0;

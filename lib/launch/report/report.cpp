@@ -269,7 +269,7 @@ std::string describe(const ExitReport& report) {
   return text + report.going_on;
 }
 
-std::string report_json(const ExitReport& report) {
+JsonValue report_value(const ExitReport& report) {
   const Verdict& verdict = report.verdict;
   const bool of_all_nodes = report.whole && report.whole->ranks.is(JsonValue::Kind::list);
   const bool elsewhere = report.whole && report.whole->evidence.is(JsonValue::Kind::object);
@@ -307,7 +307,9 @@ std::string report_json(const ExitReport& report) {
       {"survivors", report.survivors},
   });
   if (!report.train.empty()) json.add("train", train_json(report.train));
-  return to_json_tall(json);
+  return json;
 }
+
+std::string report_json(const ExitReport& report) { return to_json_tall(report_value(report)); }
 
 }  // namespace fleetrun::launch

@@ -112,6 +112,7 @@ JsonValue evidence_json(const ExitReport& report);
 // The signal that stopped the run; none: it ended otherwise.
 std::optional<int> stop_signal(const ExitReport& report);
 
-std::string report_json(const ExitReport& report);
+JsonValue report_value(const ExitReport& report);
+std::string report_json(const ExitReport& report);  // the text of report.json
 
 }  // namespace fleetrun::launch

@@ -98,11 +98,16 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       display_(loop_, {plan, logs, state_, console_, world.nodes, others_}),
       disk_(logs, say()),
       control_(world.control),
-      metrics_(loop_, plan.options, {state_, report, [this] { return others_.ranks(); }}, say()) {
+      metrics_(loop_, plan.options, metrics_source(), say()),
+      page_(loop_, {plan, logs, metrics_source()}) {
   watch_front(world.front_fd);
   begin_ticks();
   if (world.nodes != nullptr) join_others(*world.nodes);
   answer_requests();
+}
+
+MetricsSource RunLoop::metrics_source() const {
+  return {state_, report_, [this] { return others_.ranks(); }};
 }
 
 void RunLoop::join_others(NodeSession& nodes) {
@@ -255,6 +260,7 @@ void RunLoop::begin_attempt(int number) {
     get_ready(number);
     restarts_ = number;
   }
+  if (plan_.embedded && own_span().first == 0) logs_.prepare_history();
   attempt_ = prepare_attempt(plan_, {report_.run_id, number, restarts_}, std::move(ports_), logs_, support_);
   if (!std::exchange(has_begun_, true)) display_.begin_run(attempt_.workers);
   display_.begin_attempt(number, report_.host);
@@ -310,6 +316,7 @@ void RunLoop::end() {
   end_report(logs_, plan_.stop, report_);
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
+  try_to_write_page();
   display_.end_run(report_, patience());
 }
 
@@ -333,6 +340,15 @@ void RunLoop::try_to_write_report() {
     write_report(logs_, report_);
   } catch (const Error& error) {
     console_.say(error.message());
+  }
+}
+
+// Neither does it fail because of its page. Of a full disk the report tells.
+void RunLoop::try_to_write_page() {
+  try {
+    page_.finish();
+  } catch (const Error& error) {
+    if (!disk_.was_full()) console_.say(error.message());
   }
 }
 

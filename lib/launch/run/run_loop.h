@@ -19,6 +19,7 @@
 #include "launch/run/runtime_support.h"
 #include "launch/run/shared_run.h"
 #include "launch/run/straggler_watch.h"
+#include "launch/run/write_page.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/node_figures.h"
 #include "launch/serve/prometheus_exporter.h"
@@ -54,6 +55,7 @@ class RunLoop {
   void watch_front(int front_fd);
   void join_others(NodeSession& nodes);
   RunControl run_control();
+  MetricsSource metrics_source() const;
   void answer_requests();
   void begin_ticks();
   void look_for_hang();
@@ -74,6 +76,7 @@ class RunLoop {
 
   void report_attempt();
   void try_to_write_report();
+  void try_to_write_page();
   Patience patience();
 
   const RunPlan& plan_;
@@ -103,6 +106,7 @@ class RunLoop {
   LogDisk disk_;
   ControlServer& control_;
   PrometheusExporter metrics_;
+  LivePage page_;
   std::optional<SharedRun> shared_;  // set in a run over several nodes
   std::optional<SharedControl> shared_control_;
 };

@@ -13,6 +13,7 @@
 #include "base/system/colours.h"
 #include "launch/host/limits.h"
 #include "launch/logs/log_folder.h"
+#include "launch/logs/log_names.h"
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_session.h"
 #include "launch/nodes/places.h"
@@ -22,6 +23,7 @@
 #include "launch/run/run_loop.h"
 #include "launch/run/shared_run.h"
 #include "launch/run/tell_first_node.h"
+#include "launch/run/write_page.h"
 #include "launch/serve/control_server.h"
 #include "launch/serve/joining_control.h"
 #include "launch/starters/start_problem.h"
@@ -55,10 +57,11 @@ void write_to_stderr(const Error& error) {
 }
 
 // That the report cannot be written does not hide why the run could not go on.
-void try_to_write(const LogFolder& logs, const ExitReport& report) {
+void try_to_write(const RunPlan& plan, const LogFolder& logs, const ExitReport& report) {
   try {
     logs.release_reserve();
     write_report(logs, report);
+    write_end_page(plan, logs, report);
   } catch (const Error& problem) {
     write_to_stderr(problem);
   }
@@ -89,11 +92,11 @@ ClusterSpec number_ranks(const RunPlan& plan, const NodeSession& nodes, const Lo
 }
 
 // The run is over, and never needed this node.
-int end_spare(const std::function<void(std::string_view line)>& say, const LogFolder& logs,
-              ExitReport& report) {
+int end_spare(const std::function<void(std::string_view line)>& say, const RunPlan& plan,
+              const LogFolder& logs, ExitReport& report) {
   say("the run is over; it did not need this node");
   report.ended = Moment::now();
-  try_to_write(logs, report);
+  try_to_write(plan, logs, report);
   return 0;
 }
 
@@ -121,7 +124,7 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   if (const auto failure = nodes.join(front_fd)) end_while_joining(*failure, nodes, report);
   joined = true;
   remove_order(plan);
-  if (nodes.was_spare()) return end_spare(say, logs, report);
+  if (nodes.was_spare()) return end_spare(say, plan, logs, report);
   report.run_id = nodes.placed().run_id;
   ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
   const RunPlan placed_plan = {plan.options,
@@ -175,7 +178,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
     if (report.ended.steady != TimePoint()) throw;  // the run is over: only its last words failed
     end_report(error, report);
     if (report.whole) report.verdict.exit_code = report.whole->exit_code;
-    try_to_write(logs, report);
+    try_to_write(plan, logs, report);
     if (report.attempts.empty()) throw;
     write_to_stderr(error.with("starting again after: " + report.attempts.back().message));
   }
@@ -188,9 +191,9 @@ void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatu
   end_report(Error(ErrorKind::internal, "the supervising process " + middle.describe()), report);
   report.verdict.exit_code = middle.exit_code();
   try {
-    write_lost_report(plan.options.log_dir.value, [&](const std::string& run_id) {
+    write_lost_report(plan.options.log_dir.value, [&](const std::string& run_id) -> NamedTexts {
       report.run_id = run_id;
-      return report_json(report);
+      return {{kReportName, report_json(report)}, {kPageName, end_page(plan, report)}};
     });
   } catch (const Error& error) {
     write_to_stderr(error);

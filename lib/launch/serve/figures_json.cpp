@@ -55,7 +55,9 @@ JsonValue rank_figures(const RankMetrics& rank) {
                             {"progress", progress_json(rank.progress)},
                             {"spent_ns", spent},
                             {"communication_share", as_text(rank.communication_share)},
-                            {"heartbeat_age", as_text(rank.heartbeat_age)}});
+                            {"heartbeat_age", as_text(rank.heartbeat_age)},
+                            {"first_step", rank.first_step},
+                            {"peak_kib", rank.peak_kib}});
 }
 
 RankMetrics read_rank(const JsonValue& value) {
@@ -65,7 +67,9 @@ RankMetrics read_rank(const JsonValue& value) {
                       .progress = progress_in(value),
                       .spent_ns = {},
                       .communication_share = double_in(value, "communication_share"),
-                      .heartbeat_age = double_in(value, "heartbeat_age")};
+                      .heartbeat_age = double_in(value, "heartbeat_age"),
+                      .first_step = whole_in<std::uint64_t>(value, "first_step"),
+                      .peak_kib = whole_in<std::uint64_t>(value, "peak_kib")};
   if (value.find("exit_code", Kind::integer) != nullptr) rank.exit_code = whole_in<int>(value, "exit_code");
   const JsonValue* const spent = value.find("spent_ns", Kind::list);
   for (std::size_t use = 0; spent != nullptr && use < std::min(kTimeUses, spent->items.size()); ++use)

@@ -10,6 +10,7 @@
 #include "base/error/error.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
+#include "launch/process/proc_files.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -24,6 +25,7 @@ void read_page(const ProgressPage& page, RankMetrics& rank) {
   rank.progress = read_progress(page);
   for (std::size_t use = 0; use < kTimeUses; ++use)
     rank.spent_ns[use] = page.spent_ns[use].load(std::memory_order_relaxed);
+  rank.first_step = page.first_step.load(std::memory_order_relaxed);
   rank.communication_share = page.communication_share.load(std::memory_order_relaxed);
   const std::int64_t beat = page.heartbeat_ns.load(std::memory_order_relaxed);
   const std::int64_t now = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -53,6 +55,7 @@ RunMetrics measure_run(const MetricsSource& source) {
     const auto& verdicts = state.verdict.ranks;
     if (i < verdicts.size() && verdicts[i].status) rank.exit_code = verdicts[i].status->exit_code();
     rank.up = state.workers[i].pid > 0 && !rank.exit_code;
+    if (rank.up) rank.peak_kib = read_peak_kib(state.workers[i].pid);
     if (i < state.pages.size()) read_page(*state.pages[i], rank);
     run.ranks.push_back(rank);
   }
@@ -61,13 +64,19 @@ RunMetrics measure_run(const MetricsSource& source) {
   return run;
 }
 
+HttpAnswer metrics_answer(const std::string& path, const std::function<std::string()>& text) {
+  if (path != "/metrics") return {.status = "404 Not Found", .body = "only /metrics\n"};
+  return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = text()};
+}
+
 PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& options,
                                        const MetricsSource& source,
                                        std::function<void(std::string_view line)> say)
     : loop_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
   if (const auto& wanted = options.metrics_port.value) {
-    server_ = std::make_unique<PrometheusServer>(loop, *wanted,
-                                                 [this] { return prometheus_text(measure_run(source_)); });
+    server_ = std::make_unique<HttpServer>(loop, *wanted, "--metrics_port", [this](const std::string& path) {
+      return metrics_answer(path, [this] { return prometheus_text(measure_run(source_)); });
+    });
     say_(fmt::format("metrics are at http://{}/metrics", server_->endpoint().describe()));
   }
   if (file_.empty()) return;

@@ -7,7 +7,7 @@
 #include "launch/cli/launch_options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
-#include "launch/serve/prometheus_server.h"
+#include "launch/serve/http_server.h"
 #include "launch/serve/prometheus_text.h"
 #include "launch/supervise/run_state.h"
 
@@ -38,9 +38,12 @@ class PrometheusExporter {
   std::function<void(std::string_view line)> say_;
   std::string file_;     // "": none
   bool failed_ = false;  // writing the file failed the last time
-  std::unique_ptr<PrometheusServer> server_;
+  std::unique_ptr<HttpServer> server_;
 };
 
 RunMetrics measure_run(const MetricsSource& source);
+
+// Of the path /metrics; 404 for others.
+HttpAnswer metrics_answer(const std::string& path, const std::function<std::string()>& text);
 
 }  // namespace fleetrun::launch

@@ -1,5 +1,6 @@
 // The metrics of a run in the text format of Prometheus, version 0.0.4.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@ struct RankMetrics {
   std::optional<Progress> progress;  // of the embedded runtime
   TimeUses spent_ns{};               // of the embedded runtime
   double communication_share = 0;
-  double heartbeat_age = 0;  // seconds
+  double heartbeat_age = 0;      // seconds
+  std::uint64_t first_step = 0;  // the steps that the times do not include
+  std::uint64_t peak_kib = 0;    // most memory that its process held so far; 0: not known
 };
 
 struct StragglerMetrics {

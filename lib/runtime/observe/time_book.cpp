@@ -22,14 +22,17 @@ std::int64_t sum_of(const TimeUses& times) {
 TimeBook::TimeBook(ProgressPage& page, std::int64_t now_ns)
     : page_(page), start_ns_(page.run_start_ns != 0 ? page.run_start_ns.load() : now_ns) {}
 
-void TimeBook::begin(int attempt, std::int64_t place, std::int64_t now_ns) {
-  if (attempt == 0) return;
+bool TimeBook::begin(int attempt, std::int64_t place, std::int64_t now_ns) {
+  if (attempt == 0) return false;
+  bool goes_on = false;
   for (KeptTime& kept : page_.kept) {
     if (kept.place > place) kept.place = -1;  // the steps up to it are lost
     if (kept.place != place) continue;
+    goes_on = true;
     for (std::size_t use = 0; use < kTimeUses; ++use) spent_[use] = kept.spent_ns[use];
   }
   spent_[kRestart] += std::max<std::int64_t>(0, now_ns - start_ns_ - sum_of(spent_));
+  return goes_on;
 }
 
 TimeUses TimeBook::until(std::int64_t now_ns) const {

@@ -19,7 +19,8 @@ class TimeBook {
   // The training begins at the place of a checkpoint, or at 0. In a later attempt, what an earlier one did up to that
   // checkpoint is taken over as it was booked, and all the time since then is booked as restart. A place is a number of samples
   // (place_in_training), since the number of a step changes with the number of ranks.
-  void begin(int attempt, std::int64_t place, std::int64_t now_ns);
+  // Returns whether it took that over.
+  bool begin(int attempt, std::int64_t place, std::int64_t now_ns);
 
   void add(TimeUse use, std::int64_t nanoseconds) { spent_[static_cast<std::size_t>(use)] += nanoseconds; }
   std::int64_t spent(TimeUse use) const { return spent_[static_cast<std::size_t>(use)]; }  // nanoseconds

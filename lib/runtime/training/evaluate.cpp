@@ -39,11 +39,15 @@ void judge_infinite_loss(Run& run, double loss) {
       << std::endl;
 }
 
-void record_events(Run& run, const Score& score) {
-  if (!run.observers.events) return;
+void record_evaluation(Run& run, int epoch, const Score& score) {
+  const Observers& observers = run.observers;
+  const std::int64_t steps = run.progress.state.steps;
   std::vector<Scalar> scalars = {{"test/loss", score.loss}, {"test/acc1", score.acc1}};
   if (score.acc5) scalars.push_back({"test/acc5", *score.acc5});
-  write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps, scalars); });
+  write_for_people(run, [&] {
+    if (observers.events) observers.events->add(steps, scalars);
+    if (observers.history) observers.history->add(steps, epoch, scalars);
+  });
 }
 
 }  // namespace
@@ -57,7 +61,7 @@ void evaluate(Run& run, int epoch) {
   run.scores.test = {score, epoch + 1, run.progress.state.steps};
   run.out << test_line(epoch, score) << std::endl;
   if (!std::isfinite(score.loss)) judge_infinite_loss(run, score.loss);
-  record_events(run, score);
+  record_evaluation(run, epoch, score);
 }
 
 }  // namespace fleetrun::runtime

@@ -11,6 +11,7 @@
 #include "job/job_spec.h"
 #include "job/settle_pipeline.h"
 #include "runtime/checkpoint/model_card.h"
+#include "runtime/observe/history.h"
 #include "runtime/observe/profile.h"
 #include "runtime/observe/score.h"
 #include "runtime/observe/time_book.h"
@@ -66,6 +67,7 @@ struct Observers {
   Timeline::Label wait = 0, evaluation = 0;  // used only with a trace
   std::size_t spans_of_step = 0;             // spans per step for which the trace reserves room
   std::unique_ptr<TrainingEvents> events;    // of rank 0, with output.tensorboard
+  std::unique_ptr<TrainingHistory> history;  // of rank 0, when a launcher started it
   std::int64_t step_ns = 0;                  // time spent in steps so far
   ProfiledSteps profile;
 };

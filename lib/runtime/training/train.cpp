@@ -25,7 +25,9 @@ void begin(Run& run) {
   run.page.epochs = static_cast<std::uint32_t>(run.progress.total_epochs);
   run.page.steps = static_cast<std::uint64_t>(run.progress.total_steps);
   run.page.step = static_cast<std::uint64_t>(run.progress.state.steps);
-  run.observers.time.begin(run.world.env.attempt, run.checkpoints.saved_place(), monotonic_ns());
+  const std::int64_t place = run.checkpoints.saved_place();
+  if (!run.observers.time.begin(run.world.env.attempt, place, monotonic_ns()))
+    run.page.first_step = run.page.step.load();
 }
 
 void evaluate_and_judge(Run& run, int epoch) {

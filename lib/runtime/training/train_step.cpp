@@ -57,9 +57,12 @@ void fetch(Run& run) {
   print_loss_scale(run);
 }
 
-void record_events(Run& run, double speed, double rate) {
-  if (!run.observers.events) return;
+// For TensorBoard and log/history.csv.
+void record_step(Run& run, double speed, double rate) {
+  const Observers& observers = run.observers;
+  if (!observers.events && !observers.history) return;
   const Score& score = run.scores.train;
+  const std::int64_t step = run.progress.state.steps + 1;
   const double ranks = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
   std::vector<Scalar> scalars = {{"train/loss", score.loss},
                                  {"train/acc1", score.acc1},
@@ -68,7 +71,10 @@ void record_events(Run& run, double speed, double rate) {
                                  {"train/communication_share", run.page.communication_share}};
   if (score.acc5) scalars.push_back({"train/acc5", *score.acc5});
   if (run.scores.scale) scalars.push_back({"train/loss_scale", *run.scores.scale});
-  write_for_people(run, [&] { run.observers.events->add(run.progress.state.steps + 1, scalars); });
+  write_for_people(run, [&] {
+    if (observers.events) observers.events->add(step, scalars);
+    if (observers.history) observers.history->add(step, run.progress.state.epoch, scalars);
+  });
 }
 
 void print_step(Run& run, double speed) {
@@ -89,7 +95,7 @@ void fetch_and_log(Run& run, bool group_ends, double speed, double rate) {
   if (!group_ends) return;
   if (std::exchange(scores.fetch_is_due, false)) book(run, TimeUse::compute, [&] { fetch(run); });
   if (!std::exchange(scores.log_is_due, false)) return;
-  record_events(run, speed, rate);
+  record_step(run, speed, rate);
   print_step(run, speed);
 }
 

@@ -1,4 +1,4 @@
-#include "launch/serve/prometheus_server.h"
+#include "launch/serve/http_server.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,29 +15,28 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr std::size_t kLongestScrape = 8192;          // bytes; Prometheus sends about 300
-constexpr std::size_t kMostScrapers = 16;             // at a time
+constexpr std::size_t kLongestHttpRequest = 8192;     // bytes; Prometheus sends about 300
+constexpr std::size_t kMostHttpClients = 16;          // at a time
 constexpr auto kPeerTime = std::chrono::seconds(10);  // from its coming to its end; Prometheus waits as long
 
-UniqueFd listen_or_throw(Endpoint& endpoint) {
-  UniqueFd fd = listen_on(endpoint, kMostScrapers);
+UniqueFd listen_or_throw(Endpoint& endpoint, const std::string& flag) {
+  UniqueFd fd = listen_on(endpoint, kMostHttpClients);
   if (fd) return fd;
   const int problem = errno;
   if (problem == EINVAL || problem == EADDRNOTAVAIL)
-    throw Error(ErrorKind::usage,
-                fmt::format("--metrics_port: \"{}\" is not an address of this host, such as 127.0.0.1",
-                            endpoint.host));
+    throw Error(ErrorKind::usage, fmt::format("{}: \"{}\" is not an address of this host, such as 127.0.0.1",
+                                              flag, endpoint.host));
   const std::string owner = problem == EADDRINUSE ? describe_port_owner(endpoint.port) : "";
   throw Error(ErrorKind::temporary,
-              fmt::format("--metrics_port: fleetrun cannot listen on {}{}: {}", endpoint.describe(),
+              fmt::format("{}: fleetrun cannot listen on {}{}: {}", flag, endpoint.describe(),
                           owner.empty() ? "" : ", which is taken by " + owner, describe_errno(problem)),
-              "--metrics_port=0 chooses a free port");
+              flag + "=0 chooses a free port");
 }
 
-std::string answer_with(const char* status, const std::string& type, const std::string& body,
-                        bool with_body) {
-  return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-                     status, type, body.size(), with_body ? body : "");
+std::string write_answer(const HttpAnswer& answer, bool with_body) {
+  return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\r\n{}",
+                     answer.status, answer.type, answer.body.size(), answer.headers,
+                     with_body ? answer.body : "");
 }
 
 // Of "/metrics?x=y", or of "http://host:9100/metrics", as a proxy asks for it.
@@ -54,32 +53,31 @@ bool is_whole(const std::string& request) {
 
 }  // namespace
 
-std::string answer_http(const std::string& request, const std::function<std::string()>& text) {
-  constexpr const char* kPlain = "text/plain; charset=utf-8";
+std::string answer_http(const std::string& request, const HttpHandler& handler) {
   const std::string line = request.substr(0, request.find_first_of("\r\n"));
   const std::size_t space = line.find(' ');
   const std::string method = line.substr(0, space);
   const std::string target =
       space == std::string::npos ? "" : line.substr(space + 1, line.find(' ', space + 1) - space - 1);
-  if (target.empty()) return answer_with("400 Bad Request", kPlain, "no HTTP request\n", true);
+  if (target.empty()) return write_answer({.status = "400 Bad Request", .body = "no HTTP request\n"}, true);
   const bool head = method == "HEAD";
-  if (method != "GET" && !head) return answer_with("405 Method Not Allowed", kPlain, "only GET\n", true);
-  if (path_of(target) != "/metrics") return answer_with("404 Not Found", kPlain, "only /metrics\n", !head);
-  return answer_with("200 OK", "text/plain; version=0.0.4; charset=utf-8", text(), !head);
+  if (method != "GET" && !head)
+    return write_answer({.status = "405 Method Not Allowed", .body = "only GET\n"}, true);
+  return write_answer(handler(path_of(target)), !head);
 }
 
-PrometheusServer::PrometheusServer(EventLoop& loop, const Endpoint& wanted, std::function<std::string()> text)
+HttpServer::HttpServer(EventLoop& loop, const Endpoint& wanted, const std::string& flag, HttpHandler handler)
     : endpoint_(wanted),
-      text_(std::move(text)),
-      server_(loop, listen_or_throw(endpoint_),
-              {.strangers = kMostScrapers, .patience = kPeerTime, .input = kLongestScrape},
+      handler_(std::move(handler)),
+      server_(loop, listen_or_throw(endpoint_, flag),
+              {.strangers = kMostHttpClients, .patience = kPeerTime, .input = kLongestHttpRequest},
               {.welcome = [](PeerId, int) { return ""; },
                .on_input = [this](const Peer& peer,
                                   std::string input) { return read_request(peer, std::move(input)); }}) {}
 
-std::string PrometheusServer::read_request(const Peer& peer, std::string input) {
+std::string HttpServer::read_request(const Peer& peer, std::string input) {
   if (!is_whole(input)) return input;
-  server_.send(peer.id, answer_http(input, text_));
+  server_.send(peer.id, answer_http(input, handler_));
   server_.drop_when_sent(peer.id, "it has its answer");
   return "";
 }

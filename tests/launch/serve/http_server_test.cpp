@@ -1,4 +1,4 @@
-#include "launch/serve/prometheus_server.h"
+#include "launch/serve/http_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,11 +12,14 @@
 
 #include "base/error/error.h"
 #include "launch/cli/flag_values.h"
+#include "launch/serve/prometheus_exporter.h"
 
-namespace fleetrun::launch::prometheus_server_test {
+namespace fleetrun::launch::http_server_test {
 namespace {
 
-std::string some_text() { return "text\n"; }
+HttpAnswer some_text(const std::string& path) {
+  return metrics_answer(path, [] { return "text\n"; });
+}
 
 TEST_CASE("GET of /metrics gets the text, with its type and length") {
   CHECK(answer_http("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", some_text) ==
@@ -64,9 +67,9 @@ std::string ask(const Endpoint& endpoint, const std::string& request) {
 }
 
 // Clients run on a thread of their own, and the loop until they are done.
-void serve(const std::function<std::string()>& text, const std::function<void(const Endpoint&)>& clients) {
+void serve(const HttpHandler& handler, const std::function<void(const Endpoint&)>& clients) {
   EventLoop loop;
-  PrometheusServer server(loop, {"127.0.0.1", 0}, text);
+  HttpServer server(loop, {"127.0.0.1", 0}, "--metrics_port", handler);
   REQUIRE(server.endpoint().port != 0);
   std::atomic<bool> done = false;
   std::thread thread([&] {
@@ -92,7 +95,7 @@ TEST_CASE("hunt 26: a request whose lines end with a line feed alone is answered
 TEST_CASE("an answer that is larger than what a socket takes at once arrives whole, to several at a time") {
   std::string large;
   large.resize(20'000'000, 'x');
-  serve([&] { return std::string(large); },
+  serve([&](const std::string&) { return HttpAnswer{.body = large}; },
         [&](const Endpoint& endpoint) {
           std::vector<std::thread> clients;
           clients.reserve(3);
@@ -118,10 +121,10 @@ TEST_CASE("who sends too much, half a request or nothing holds nobody up") {
 
 TEST_CASE("a port that is taken, and an address that is none, are errors that name them") {
   EventLoop loop;
-  const PrometheusServer server(loop, {"127.0.0.1", 0}, some_text);
+  const HttpServer server(loop, {"127.0.0.1", 0}, "--metrics_port", some_text);
   const auto complaint = [&](const Endpoint& endpoint) -> std::string {
     try {
-      const PrometheusServer second(loop, endpoint, some_text);
+      const HttpServer second(loop, endpoint, "--metrics_port", some_text);
     } catch (const Error& error) {
       return error.message();
     }
@@ -139,4 +142,4 @@ TEST_CASE("an IPv6 address needs brackets: without them nobody knows where its p
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::prometheus_server_test
+}  // namespace fleetrun::launch::http_server_test
