@@ -11,6 +11,7 @@
 #include "base/system/environment.h"
 #include "base/system/host_memory.h"
 #include "comm/rendezvous/exchange.h"
+#include "job/settle_pipeline.h"
 #include "job/settle_strategy.h"
 #include "job/step_share.h"
 #include "runtime/checkpoint/model_card.h"
@@ -164,7 +165,8 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
                   timeline, pass_watcher(world.env));
   weigh_classes(job, world.env, *data.train, trainer, out);
   Loaders loaders(data, job, world.env, timeline);
-  add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
+  if (job::stages_of(job.strategy, world.env.world_size) == 1)  // a stage knows only its own layers
+    add_facts_of_programs(card, trainer.executor().program(), trainer.evaluation_executor().program());
   Checkpointing checkpoints({job, world, trainer, card, page, out}, timeline);
   agree_on_program(world, *device, trainer.program_text());
   announce(job, world.env, data, trainer, out);

@@ -1,0 +1,65 @@
+// The commands of docs/howto.md, in their order and as a reader copies them.
+#include <sstream>
+
+#include "e2e/launcher.h"
+#include "runtime/data/image_files.h"
+#include "support/leave_out.h"
+
+namespace fleetrun::howto_test {
+namespace {
+
+constexpr int kSide = 24, kPictures = 20;  // of each class
+
+// Stripes whose colour is that of the class.
+std::string picture(int channel, int number) {
+  std::string rows;
+  for (int pixel = 0; pixel < kSide * kSide; ++pixel)
+    for (int c = 0; c < 3; ++c) rows += static_cast<char>(c == channel ? 120 + (pixel + number) % 100 : 20);
+  return runtime::make_png({}, kSide, kSide, rows);
+}
+
+void add_pictures(const TemporaryFolder& folder, const std::string& set, const Words& classes) {
+  for (int channel = 0; channel < std::ssize(classes); ++channel) {
+    const std::string below = set + "/" + classes[static_cast<std::size_t>(channel)];
+    std::filesystem::create_directories(folder / below);
+    for (int i = 0; i < kPictures; ++i)
+      folder.write(below + "/" + std::to_string(i) + ".png", picture(channel, i));
+  }
+}
+
+// The texts between "```sh" and "```".
+Words shell_blocks(const std::string& page) {
+  Words blocks;
+  std::istringstream lines(page);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "```sh") blocks.emplace_back();
+    if (inside && line != "```") blocks.back() += line + "\n";
+    if (line.starts_with("```")) inside = line == "```sh";
+  }
+  return blocks;
+}
+
+TEST_CASE("each command of docs/howto.md does what the page says") {
+  if (!has_program("g++")) LEAVE_OUT("no g++ to compile the program of the page");
+  const Launch launch;
+  add_pictures(launch.folder, "pets", {"cat", "dog"});
+  add_pictures(launch.folder, "birds", {"owl", "robin", "wren"});
+  ChildOptions options = launch.options();
+  options.environment["PATH"] =
+      std::filesystem::path(FLEETRUN_BINARY).parent_path().string() + ":" + std::getenv("PATH");
+  const Words blocks = shell_blocks(read_all(FLEETRUN_SOURCE_DIR "/docs/howto.md"));
+  REQUIRE(blocks.size() == 10);
+  for (const std::string& block : blocks) {
+    const ChildResult result = run_child({"/bin/sh", "-e", "-c", block}, options);
+    REQUIRE_MESSAGE(result.code == 0, block << result.out << result.err);
+  }
+  for (const char* made : {"pets-model/best.safetensors", "curves.svg", "log/report.html",
+                           "birds-model/model.safetensors", "pets-model/eval/confusion.svg", "run.slurm"})
+    CHECK_MESSAGE(launch.folder.has(made), made);
+  CHECK(contains(launch.folder.read("answers.jsonl"), "\"class\": \"cat\""));
+  CHECK(launch.folder.read("log/workerlog.1") == "rank 1 of 2 0.2\n");
+}
+
+}  // namespace
+}  // namespace fleetrun::howto_test
