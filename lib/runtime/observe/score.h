@@ -13,4 +13,9 @@ struct Score {
   std::int64_t samples = 0;
 };
 
+// The share of the samples whose label is among the five highest logits; none where that is always so.
+inline std::optional<double> acc5_of(double share, std::int64_t classes) {
+  return classes > 5 ? std::optional(share) : std::nullopt;
+}
+
 }  // namespace fleetrun::runtime

@@ -25,7 +25,7 @@ double value_of(job::Metric metric, const Score& score) {
     case job::Metric::acc1:
       return score.acc1;
     case job::Metric::acc5:
-      return score.acc5;
+      return score.acc5.value_or(1);  // all labels are among the five
     case job::Metric::loss:
       break;
   }

@@ -87,12 +87,7 @@ Evaluator::Evaluator(const job::JobSpec& job, const ModelFacts& facts, const Alg
                                          std::vector<comm::Communicator*>{}, options);
 }
 
-Score Evaluator::finish() {
-  constexpr std::int64_t kTop = 5;  // with no more classes each label is among them
-  Score score = sums_.reduce(communicator_);
-  if (classes_ <= kTop) score.acc5.reset();
-  return score;
-}
+Score Evaluator::finish() { return sums_.reduce(communicator_, classes_); }
 
 void Evaluator::evaluate(const BatchView& batch, std::span<const std::int32_t> samples,
                          std::vector<Prediction>& predictions) {

@@ -24,7 +24,7 @@ void ScoreSums::add(std::span<const float> losses, const float* hits) {
   for (std::size_t i = 0; i < hits_.size(); ++i) hits_[i] += static_cast<std::int64_t>(hits[i]);
 }
 
-Score ScoreSums::reduce(comm::Communicator& communicator) {
+Score ScoreSums::reduce(comm::Communicator& communicator, std::int64_t classes) {
   std::array<std::int64_t, 5> sums = {whole_, parts_, hits_[0], hits_[1], hits_[2]};
   auto large = static_cast<float>(large_);
   *this = {};
@@ -35,7 +35,7 @@ Score ScoreSums::reduce(comm::Communicator& communicator) {
   const double loss = static_cast<double>(whole) + static_cast<double>(parts) / kPartsOfOne + large;
   return {.loss = loss / count,
           .acc1 = static_cast<double>(top1) / count,
-          .acc5 = static_cast<double>(top5) / count,
+          .acc5 = acc5_of(static_cast<double>(top5) / count, classes),
           .samples = samples};
 }
 

@@ -17,7 +17,7 @@ class ScoreSums {
   void add(std::span<const float> losses, const float* hits);
 
   // Of all ranks; then begins anew. Every rank calls it.
-  Score reduce(comm::Communicator& communicator);
+  Score reduce(comm::Communicator& communicator, std::int64_t classes);
 
  private:
   std::int64_t whole_ = 0, parts_ = 0;  // of the losses: whole numbers, and the rest in steps of 2^-36

@@ -221,11 +221,6 @@ BatchView Trainer::micro_batch(const BatchView& batch, int number) const {
           batch.weights == nullptr ? nullptr : batch.weights + first};
 }
 
-std::optional<double> Trainer::share_of_top5(double share) const {
-  constexpr int kTop = 5;  // with no more classes each label is among them
-  return facts_.classes > kTop ? std::optional(share) : std::nullopt;
-}
-
 Score Trainer::score() const {
   std::array<float, 4> sums{};  // of the losses of the micro-batches, then of the hits
   for (int i = 0; i < micro_batches_.count && is_last_stage(); ++i) {
@@ -239,7 +234,7 @@ Score Trainer::score() const {
   const float samples = std::max(1.0F, sums[3]);
   return {.loss = sums[0] / static_cast<float>(micro_batches_.count),
           .acc1 = sums[1] / samples,
-          .acc5 = share_of_top5(sums[2] / samples),
+          .acc5 = acc5_of(sums[2] / samples, facts_.classes),
           .samples = static_cast<std::int64_t>(sums[3])};
 }
 
@@ -270,8 +265,7 @@ void Trainer::end_evaluation() {
 }
 
 Score Trainer::finish_evaluation() {
-  Score score = evaluated_.reduce(communicator_);
-  if (score.acc5) score.acc5 = share_of_top5(*score.acc5);
+  const Score score = evaluated_.reduce(communicator_, facts_.classes);
   end_evaluation();
   return score;
 }

@@ -125,7 +125,6 @@ class Trainer {
   void average_weights();
   void share_common_states();
   void evaluate_some(const BatchView& samples);
-  std::optional<double> share_of_top5(double share) const;  // none if it says nothing
   BatchView weighted(const BatchView& batch);
   BatchView micro_batch(const BatchView& batch, int number) const;
 

@@ -25,7 +25,7 @@ Score score_on(int ranks, const std::vector<float>& losses) {
       const std::array hits = {1.0F, 1.0F, 1.0F};
       sums.add({&losses[i], 1}, hits.data());
     }
-    const Score mine = sums.reduce(communicator);
+    const Score mine = sums.reduce(communicator, 10);
     const std::lock_guard lock(mutex);
     score = mine;
   });
@@ -59,8 +59,8 @@ TEST_CASE("the next evaluation begins with nothing") {
     const float loss = 2;
     const std::array hits = {1.0F, 1.0F, 1.0F};
     sums.add({&loss, 1}, hits.data());
-    CHECK(sums.reduce(communicator).loss == 2);
-    CHECK(sums.reduce(communicator).samples == 0);
+    CHECK(sums.reduce(communicator, 10).loss == 2);
+    CHECK(sums.reduce(communicator, 10).samples == 0);
   });
 }
 
