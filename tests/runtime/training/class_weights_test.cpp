@@ -20,9 +20,7 @@ class LabelledSet : public DataSet {
                  .class_names = std::move(names),
                  .labels = std::move(labels)}) {}
   std::string describe(int sample) const override { return std::to_string(sample); }
-
- protected:
-  void load(const Framing&, ReadScratch&) const override {}
+  void read(const Framing&, ReadScratch&, std::uint8_t*) const override {}
 };
 
 // compute_class_weight("balanced", ...) of scikit-learn 1.7 for the classes 0, 1 and 3.
