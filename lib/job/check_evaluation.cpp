@@ -20,8 +20,9 @@ constexpr int kTopFive = 5;
 
 // `path` needs evaluations.
 void check_evaluations(const std::string& path, const std::string& found, Draft& draft) {
-  if (!draft.spec.data.test && !draft.has_problem("data.test"))
-    draft.report(path, found + " without data.test, wanted data.test: its samples give the score");
+  if (!evaluated_set(draft.spec.data) && !draft.has_problem("data.test") && !draft.has_problem("data.split"))
+    draft.report(path,
+                 found + " without data.test, wanted data.test or data.split: its samples give the score");
   else if (draft.spec.train.eval_every == 0)
     draft.report(path, found + " beside train.eval_every 0, wanted train.eval_every of at least 1");
 }

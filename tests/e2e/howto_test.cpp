@@ -1,6 +1,7 @@
 // The commands of docs/howto.md, in their order and as a reader copies them.
 #include <sstream>
 
+#include "base/system/file.h"
 #include "e2e/launcher.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
@@ -48,7 +49,7 @@ TEST_CASE("each command of docs/howto.md does what the page says") {
   ChildOptions options = launch.options();
   options.environment["PATH"] =
       std::filesystem::path(FLEETRUN_BINARY).parent_path().string() + ":" + std::getenv("PATH");
-  const Words blocks = shell_blocks(read_all(FLEETRUN_SOURCE_DIR "/docs/howto.md"));
+  const Words blocks = shell_blocks(read_file(FLEETRUN_SOURCE_DIR "/docs/howto.md", 1 << 20));
   REQUIRE(blocks.size() == 10);
   for (const std::string& block : blocks) {
     const ChildResult result = run_child({"/bin/sh", "-e", "-c", block}, options);

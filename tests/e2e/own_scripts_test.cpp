@@ -32,8 +32,8 @@ bool waits_for_file(const Launch& launch, const std::string& name) {
 constexpr const char* kSavesAtInterrupt =
     "import os, time\n"
     "rank = os.environ['RANK']\n"
-    "open('up.' + rank, 'w').close()\n"
     "try:\n"
+    "    open('up.' + rank, 'w').close()\n"
     "    while True: time.sleep(0.05)\n"
     "except KeyboardInterrupt:\n"
     "    open('saved.' + rank, 'w').close()\n";
@@ -191,10 +191,12 @@ void write_library_but_no_debugger(const Launch& launch) {
   std::filesystem::create_directories(launch.folder / "torch/distributed");
   launch.folder.write("torch/distributed/__init__.py", "import time\ndef barrier():\n    time.sleep(1000)\n");
   std::filesystem::create_directories(launch.folder / "tools");
-  for (const char* tool : {"python3", "sh"})
-    std::filesystem::create_symlink(
-        run_child({"/bin/sh", "-c", std::string("printf %s \"$(command -v ") + tool + ")\""}).out,
-        launch.folder / (std::string("tools/") + tool));
+  // The interpreter itself: python3 may be a script that looks for it.
+  for (const auto& [tool, find] :
+       {std::pair("python3", "python3 -c 'import sys; print(sys.executable, end=\"\")'"),
+        std::pair("sh", "printf %s \"$(command -v sh)\"")})
+    std::filesystem::create_symlink(run_child({"/bin/sh", "-c", find}).out,
+                                    launch.folder / (std::string("tools/") + tool));
 }
 
 TEST_CASE(

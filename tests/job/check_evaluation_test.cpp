@@ -23,17 +23,23 @@ TEST_CASE("early stopping has the defaults of its keys") {
 }
 
 TEST_CASE("what follows from scores needs a data set that gives them") {
-  CHECK(complaint(good_job(), {"checkpoint.keep_best=acc1"}) ==
-        "command line: checkpoint.keep_best: found \"acc1\" without data.test, wanted data.test: its samples "
-        "give the score");
+  CHECK(
+      complaint(good_job(), {"checkpoint.keep_best=acc1"}) ==
+      "command line: checkpoint.keep_best: found \"acc1\" without data.test, wanted data.test or data.split: its samples "
+      "give the score");
   CHECK(
       complaint(good_job(), {"train.early_stopping.patience=2"}) ==
-      "command line: train.early_stopping: found it without data.test, wanted data.test: its samples give the "
+      "command line: train.early_stopping: found it without data.test, wanted data.test or data.split: its samples give the "
       "score");
   CHECK(
       complaint(kTested, {"checkpoint.keep_best=loss", "train.eval_every=0"}) ==
       "command line: checkpoint.keep_best: found \"loss\" beside train.eval_every 0, wanted train.eval_every of "
       "at least 1");
+}
+
+TEST_CASE("samples that data.split sets aside give scores, too") {
+  CHECK(complaint(good_job(), {"checkpoint.keep_best=acc1", "data.split=0.1"}) == "");
+  CHECK(complaint(good_job(), {"train.early_stopping.patience=2", "data.split=0.1"}) == "");
 }
 
 TEST_CASE("bad metrics, patience and changes are refused") {

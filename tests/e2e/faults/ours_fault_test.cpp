@@ -227,8 +227,9 @@ TEST_CASE("two runs, two users, one folder, links planted: no byte changes that 
   SUBCASE("the first comes back and removes its own files only") {
     auto before = inventory(launch.folder.path());
     CHECK(launch.run({"--log_dir=shared"}, {}).code == 0);
-    for (const char* own : {"report.json", "endpoints.log", "workerlog.0", "backup_env.0.json", ".times",
-                            ".lock", ".fleetrun", "attempt-0/workerlog.0", "attempt-0/backup_env.0.json"})
+    for (const char* own :
+         {"report.json", "report.html", "endpoints.log", "workerlog.0", "backup_env.0.json", ".times",
+          ".lock", ".fleetrun", "attempt-0/workerlog.0", "attempt-0/backup_env.0.json"})
       CHECK(before.erase(std::string("shared/") + own) == 1);
     check_untouched(before, inventory(launch.folder.path()));
     CHECK_FALSE(launch.folder.has("shared/attempt-0/workerlog.0"));

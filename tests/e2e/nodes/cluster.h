@@ -173,11 +173,11 @@ class Cluster {
   std::map<int, std::unique_ptr<ChildProcess>> processes_;
 };
 
-// The lines of fleetrun about the end of the run, from the cause on.
+// The first line of fleetrun about the end of the run. Before the start it says what a stop would lose.
 inline std::string cause_on(const ChildResult& end) {
   std::istringstream text(end.err);
   for (std::string line; std::getline(text, line);)
-    if (line.starts_with("fleetrun: ")) return line;
+    if (line.starts_with("fleetrun: ") && !line.ends_with("so a stop will lose the training")) return line;
   return "";
 }
 
