@@ -105,7 +105,7 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
     "model": {"name": "mlp", "hidden": [16]},
     "data": {"train": {"format": "cifar_bin", "path": "train.bin"},
              "test": {"format": "cifar_bin", "path": "test.bin", "mean": [100, 110, 120], "std": [50, 51, 52]}, "batch_size": 32},
-    "train": {"epochs": 1}})");
+    "train": {"epochs": 1, "threads": 1}})");
   REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
   const auto test = launch.report()["train"];
   std::filesystem::rename(launch.folder / "output/model.safetensors", launch.folder / "model.safetensors");
@@ -113,7 +113,7 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
   for (const char* ranks : {"1", "2"}) {
     const ChildResult result =
         launch.run_words({"eval", "--json", "--device=cpu", std::string("--nproc_per_node=") + ranks,
-                          "model.safetensors", "test.bin"});
+                          "model.safetensors", "test.bin", "train.threads=1"});
     REQUIRE_MESSAGE(result.code == 0, result.err);
     const auto found = nlohmann::json::parse(result.out);
     CHECK(found["loss"] == test["test_loss"]);
@@ -150,7 +150,8 @@ TEST_CASE("eval says what it lacks") {
         "fleetrun: error: found no word, wanted a job file, or a model file and its data\n"
         "  hint: fleetrun eval --help\n");
   CHECK(contains(launch.run_words({"eval", "job.json"}).err, "found no model to evaluate: "));
-  CHECK(contains(launch.run_words({"eval", "job.json", "data.test=null"}).err, "job.json has no data.test"));
+  CHECK(contains(launch.run_words({"eval", "job.json", "data.test=null"}).err,
+                 "job.json has neither data.test nor data.split"));
   CHECK(contains(launch.run_words({"eval", "a.safetensors"}).err,
                  "found the model a.safetensors without data"));
   CHECK(

@@ -25,7 +25,9 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
+  // Makes the folders above it, too.
   void write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(*this / name).parent_path());
     std::ofstream(*this / name, std::ios::binary) << content;
   }
   std::string read(const std::string& name) const {
