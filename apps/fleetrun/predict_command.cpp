@@ -17,9 +17,10 @@ namespace {
 
 constexpr const char* kHelp = "fleetrun predict --help";
 
-int count_of(const FoundFlags& found, const char* flag, int otherwise) {
+// 0 without the flag.
+int count_of(const FoundFlags& found, const char* flag) {
   const auto text = found.value(flag);
-  return text ? launch::parse_count(flag, *text) : otherwise;
+  return text ? launch::parse_count(flag, *text) : 0;
 }
 
 PredictFormat format_of(const FoundFlags& found) {
@@ -45,9 +46,9 @@ void require_model_and_image(const std::vector<std::string>& words) {
 
 int run_predict_command(const FoundFlags& found, const Environment&) {
   require_model_and_image(found.rest);
-  const PredictRequest request = {.top = count_of(found, "--top", 0),
-                                  .batch_size = count_of(found, "--batch_size", 0),
-                                  .ranks = count_of(found, "--nproc_per_node", 1),
+  const PredictRequest request = {.top = count_of(found, "--top"),
+                                  .batch_size = count_of(found, "--batch_size"),
+                                  .ranks = count_of(found, "--nproc_per_node"),
                                   .format = format_of(found)};
   const std::string job = found.value("--job").value_or("");
   if (!job.empty())

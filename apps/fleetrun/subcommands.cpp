@@ -173,7 +173,8 @@ std::vector<Subcommand> make_subcommands() {
                  "Images that go through the network together (default: 1 for a single image file, otherwise 8)"},
             {.names = {"--nproc_per_node"},
              .argument = "N",
-             .help = "Processes on this host that share the images (default: 1, which uses all cores)"},
+             .help =
+                 "Processes on this host that share the images, each with one thread (default: one per core)"},
             {.names = {"--job"},
              .argument = "JOB.json",
              .help = "Job of the training, for a file that does not say which model it holds",

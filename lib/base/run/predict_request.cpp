@@ -26,7 +26,7 @@ bool read_part(std::string_view part, PredictRequest& request) {
   const std::string_view name = part.substr(0, equals), value = part.substr(equals + 1);
   if (name == "top") return read_count(value, request.top);
   if (name == "batch_size") return read_count(value, request.batch_size);
-  if (name == "ranks") return read_count(value, request.ranks) && request.ranks > 0;
+  if (name == "ranks") return read_count(value, request.ranks);
   const auto format = std::ranges::find(kFormats, value);
   if (name != "format" || format == kFormats.end()) return false;
   request.format = static_cast<PredictFormat>(format - kFormats.begin());

@@ -10,7 +10,7 @@ struct PredictRequest {
   int top = 0;  // classes of each image; 0: 5 for a single image file, otherwise 1
   int batch_size =
       0;  // images that go through the network together; 0: 1 for a single image file, otherwise the usual
-  int ranks = 1;  // processes on this host
+  int ranks = 0;  // processes on this host; 0: one per core
   PredictFormat format = PredictFormat::text;
 
   bool operator==(const PredictRequest&) const = default;

@@ -24,12 +24,6 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-JsonValue json_number(float value) {
-  JsonValue number(static_cast<double>(value));
-  number.text = digits(value);
-  return number;
-}
-
 }  // namespace
 
 std::vector<Guess> best_guesses(std::span<const float> logits, int top) {
@@ -78,7 +72,7 @@ std::string AnswerWriter::lines(const std::string& file, const std::vector<Guess
     else
       objects.push_back(JsonValue::object({{"class", valid_utf8(name)},
                                            {"label", guess.label},
-                                           {"probability", json_number(guess.probability)}}));
+                                           {"probability", std::stod(digits(guess.probability))}}));
   }
   if (format_ != PredictFormat::json) return text;
   return to_json(JsonValue::object({{"file", valid_utf8(file)}, {"predictions", JsonValue::list(objects)}})) +

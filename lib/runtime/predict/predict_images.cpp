@@ -70,16 +70,16 @@ void predict_images(const ModelFile& model, const std::vector<std::string>& path
   const int top = request.top > 0 ? request.top : single ? kTopOfSingle : 1;
   const int batch = request.batch_size > 0 ? request.batch_size : single ? 1 : kUsualBatch;
   const Batches batches = {static_cast<int>(std::ssize(paths)), batch};
-  const int ranks = std::clamp(request.ranks, 1, std::max(1, batches.count()));
-  const PredictorOptions options = {.batch = batch, .threads = std::max(1, usable_cores() / ranks)};
+  const int wanted = request.ranks > 0 ? request.ranks : usable_cores();
+  const int ranks = std::clamp(wanted, 1, std::max(1, batches.count()));
   Report report(output);
   output.answers(writer.header());
   if (ranks == 1) {
-    RankPredictions rank(model, paths, writer, top, options);
+    RankPredictions rank(model, paths, writer, top, batch);
     for (int i = 0; i < batches.count(); ++i) report.add(rank.predict(batches.first(i), batches.last(i)));
   } else {
     const auto work = [&](int number, const SendAnswer& send) {
-      RankPredictions rank(model, paths, writer, top, options);
+      RankPredictions rank(model, paths, writer, top, batch);
       for (int i = number; i < batches.count(); i += ranks)
         send(rank.predict(batches.first(i), batches.last(i)));
     };

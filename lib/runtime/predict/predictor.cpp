@@ -36,10 +36,9 @@ Program build_prediction_program(const ModelCard& card, int batch) {
   return program;
 }
 
-Predictor::Predictor(const ModelFile& model, const PredictorOptions& options)
-    : batch_(options.batch), device_(make_cpu_device()), solo_(comm::make_solo()) {
-  const int team = device_->largest_team(options.threads);
-  device_->enter_thread(team);  // layouts may depend on the team
+Predictor::Predictor(const ModelFile& model, int batch)
+    : batch_(batch), device_(make_cpu_device()), solo_(comm::make_solo()) {
+  device_->enter_thread(1);
   Program program = build_prediction_program(model.card, batch_);
   const Value& logits = program.value(program.fetches.front());
   output_ = logits.name;
@@ -51,8 +50,7 @@ Predictor::Predictor(const ModelFile& model, const PredictorOptions& options)
   check_tensors(model.weights, model.path, weights, program);
   store_tensors(model.weights, weights, program, *storage_);
   executor_ = std::make_unique<Executor>(std::move(program), all_ops(), *device_, *storage_,
-                                         std::vector<comm::Communicator*>{solo_.get()},
-                                         ExecutorOptions{.team = team});
+                                         std::vector<comm::Communicator*>{solo_.get()}, ExecutorOptions{});
 }
 
 std::span<const float> Predictor::logits(const float* images) {

@@ -16,15 +16,11 @@ namespace fleetrun::runtime {
 // Feed: image f32[batch,C,H,W]. Fetch: the logits f32[batch,classes], which is the only one.
 Program build_prediction_program(const ModelCard& card, int batch);
 
-struct PredictorOptions {
-  int batch = 1;
-  int threads = 1;
-};
-
+// It computes with one thread: with another number oneDNN splits some sums differently, and rounds differently.
 class Predictor {
  public:
   // Throws Error(data) for weights that are not those of the card's model.
-  Predictor(const ModelFile& model, const PredictorOptions& options);
+  Predictor(const ModelFile& model, int batch);
 
   int batch() const { return batch_; }
 

@@ -21,19 +21,14 @@ class RankPredictions {
  public:
   // `model` and `writer` outlive it.
   RankPredictions(const ModelFile& model, const std::vector<std::string>& paths, const AnswerWriter& writer,
-                  int top, const PredictorOptions& options);
+                  int top, int batch);
 
   // Of the images [first, last) of the paths, at most a batch.
   BatchAnswer predict(int first, int last);
 
  private:
-  struct Workspace {  // of each thread
-    ReadScratch read;
-    std::vector<std::uint8_t> pixels, row;
-  };
-
   // Prepares an image as the test pass does. Returns why it cannot be read; "" if it can.
-  std::string prepare(int image, Workspace& workspace, float* planes) const;
+  std::string prepare(int image, float* planes);
 
   const AnswerWriter& writer_;
   int top_;
@@ -42,7 +37,8 @@ class RankPredictions {
   std::unique_ptr<DataSet> images_;
   Predictor predictor_;
   std::vector<float> batch_;
-  std::vector<Workspace> workspaces_;
+  ReadScratch scratch_;
+  std::vector<std::uint8_t> pixels_, row_;
 };
 
 }  // namespace fleetrun::runtime

@@ -15,7 +15,7 @@ TEST_CASE("a request to predict survives the command line of the worker") {
 }
 
 TEST_CASE("a request to predict that makes no sense is refused with its part") {
-  for (const std::string bad : {"top", "top=x", "top=-1", "ranks=0", "format=xml", "fast=1"})
+  for (const std::string bad : {"top", "top=x", "top=-1", "ranks=-1", "format=xml", "fast=1"})
     CHECK_THROWS_AS(parse_predict_request(bad), Error);
 }
 
