@@ -163,9 +163,9 @@ class Kinds(TerminalTest):
     def check_colours(self, environment, coloured):
         """Of a rank prefix, a cause and a hint."""
         screen = self.screen(environment)
-        screen.run("fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; exit 3' | cat" if environment.get("CLICOLOR_FORCE")
-                   else "fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; exit 3'")
-        screen.run("fleetrun --log_dir=/dev/null sh -c true")
+        screen.run("fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; sleep 0.5; exit 3' | cat" if environment.get("CLICOLOR_FORCE")
+                   else "fleetrun --nproc_per_node=2 --console=all sh -c 'echo says $PADDLE_TRAINER_ID; sleep 0.5; exit 3'")
+        screen.run("fleetrun --bannr=short sh -c true")
         for text in (r"\x1b\[33m\[1\] \x1b\[0msays 1", r"\x1b\[31mfleetrun: rank \d exited with code 3", r"\x1b\[36m  hint: "):
             self.assertEqual(bool(re.search(text, screen.raw)), coloured, (environment, text, screen.raw))
 
