@@ -1,7 +1,6 @@
 // fleetrun: starts and supervises distributed programs.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
@@ -102,7 +101,7 @@ int run(launch::CalledAs called_as, const Words& arguments, const launch::Agent*
 }
 
 int report(const Error& error) {
-  std::fputs(problem_for_stderr(error.describe("fleetrun")).c_str(), stderr);
+  print_problem(error);
   return error.exit_code();
 }
 

@@ -35,9 +35,11 @@ std::string colour_problem(std::string_view lines) {
   return text;
 }
 
-std::string problem_for_stderr(const std::string& lines) {
-  const bool wanted = wants_colours(Environment::of_this_process(), ::isatty(STDERR_FILENO) == 1);
-  return wanted ? colour_problem(lines) : lines;
+void print_problem(const Error& error) {
+  std::string text = error.describe("fleetrun");
+  if (wants_colours(Environment::of_this_process(), ::isatty(STDERR_FILENO) == 1))
+    text = colour_problem(text);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace fleetrun

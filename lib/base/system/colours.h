@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error/error.h"
 #include "base/system/environment.h"
 
 namespace fleetrun {
@@ -18,7 +19,7 @@ std::string in_colour(std::string_view text, Colour colour);  // `text` has no l
 // A problem as people read it: the first line in red, and hints in cyan. `lines` have their ends.
 std::string colour_problem(std::string_view lines);
 
-// The same if the stderr of this process wants colours; else the text as it is.
-std::string problem_for_stderr(const std::string& lines);
+// Writes the error of fleetrun to stderr, in colours where those are wanted.
+void print_problem(const Error& error);
 
 }  // namespace fleetrun

@@ -16,6 +16,7 @@
 #include "base/error/error.h"
 #include "base/error/library_error.h"
 #include "base/error/log.h"
+#include "base/system/colours.h"
 #include "base/system/pipe.h"
 #include "base/system/unique_fd.h"
 #include "launch/process/exit_status.h"
@@ -30,8 +31,7 @@ constexpr auto kSweepPatience = std::chrono::seconds(5);  // for processes that 
 
 // Returns its exit code.
 int print_error(const Error& error) {
-  const std::string text = error.describe("fleetrun");
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  print_problem(error);
   return error.exit_code();
 }
 

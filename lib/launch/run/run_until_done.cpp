@@ -51,11 +51,6 @@ LogFolder make_log_folder(const RunPlan& plan, const std::string& run_id) {
   }
 }
 
-void write_to_stderr(const Error& error) {
-  const std::string text = problem_for_stderr(error.describe("fleetrun"));
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
-
 // That the report cannot be written does not hide why the run could not go on.
 void try_to_write(const RunPlan& plan, const LogFolder& logs, const ExitReport& report) {
   try {
@@ -63,7 +58,7 @@ void try_to_write(const RunPlan& plan, const LogFolder& logs, const ExitReport& 
     write_report(logs, report);
     write_end_page(plan, logs, report);
   } catch (const Error& problem) {
-    write_to_stderr(problem);
+    print_problem(problem);
   }
 }
 
@@ -180,7 +175,7 @@ int run_until_done(const RunPlan& plan, int front_fd) {
     if (report.whole) report.verdict.exit_code = report.whole->exit_code;
     try_to_write(plan, logs, report);
     if (report.attempts.empty()) throw;
-    write_to_stderr(error.with("starting again after: " + report.attempts.back().message));
+    print_problem(error.with("starting again after: " + report.attempts.back().message));
   }
   return report.verdict.exit_code;
 }
@@ -196,7 +191,7 @@ void report_lost_run(const RunPlan& plan, const Moment& started, const ExitStatu
       return {{kReportName, report_json(report)}, {kPageName, end_page(plan, report)}};
     });
   } catch (const Error& error) {
-    write_to_stderr(error);
+    print_problem(error);
   }
 }
 
