@@ -170,7 +170,7 @@ std::vector<Subcommand> make_subcommands() {
             {.names = {"--batch_size"},
              .argument = "N",
              .help =
-                 "Images that go through the network together (default: 1 for a single image file, otherwise 8)"},
+                 "Images that go through the network together (default: 1 for a single image file, otherwise 16)"},
             {.names = {"--nproc_per_node"},
              .argument = "N",
              .help =

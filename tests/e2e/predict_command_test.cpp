@@ -135,6 +135,16 @@ TEST_CASE("a file that does not say which model it holds is used with the job of
   CHECK(with_job.out == trained.predict({"out", "new/1.png"}).out);
 }
 
+TEST_CASE("a file with the names of PaddlePaddle is used like any other") {
+  const Trained trained;
+  const ChildResult exported =
+      trained.run_words({"export", "--names=paddle", "out/model.safetensors", "paddle.safetensors"});
+  REQUIRE_MESSAGE(exported.code == 0, exported.err);
+  const ChildResult result = trained.predict({"--job=job.json", "paddle.safetensors", "new/1.png"});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out == trained.predict({"out", "new/1.png"}).out);
+}
+
 TEST_CASE("predict says what is missing on its command line") {
   const Launch launch;
   const ChildResult nothing = launch.run_words({"predict"});

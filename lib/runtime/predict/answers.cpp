@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/json/json_value.h"
+#include "base/text/csv.h"
 #include "base/text/printable.h"
 
 namespace fleetrun::runtime {
@@ -16,13 +17,6 @@ constexpr std::size_t kWidestName = 40;  // columns; longer names shift their li
 
 // As few digits as give the same number again.
 std::string digits(float probability) { return fmt::format("{}", probability); }
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + '"';
-}
 
 }  // namespace
 

@@ -37,8 +37,10 @@ std::vector<std::string> images_below(const std::string& folder) {
   }
   if (problem) throw file_error(problem.value(), "reading folder", folder);
   if (paths.empty())
-    throw Error(ErrorKind::data,
-                fmt::format("the folder {} has no .jpg, .jpeg or .png files, also in its folders", folder));
+    throw Error(
+        ErrorKind::data,
+        fmt::format("neither the folder {} nor a folder below it has .jpg, .jpeg, .png, .webp or .bmp files",
+                    folder));
   std::ranges::sort(paths);
   return paths;
 }

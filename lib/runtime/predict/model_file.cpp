@@ -6,6 +6,7 @@
 
 #include "base/error/error.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/weight_names.h"
 #include "runtime/training/model_facts.h"
 
 namespace fleetrun::runtime {
@@ -28,6 +29,9 @@ std::string file_of(const std::string& name) {
 ModelFile open_model(const std::string& name, const std::optional<job::JobSpec>& job) {
   const std::string path = file_of(name);
   Safetensors file = read_safetensors(path);
+  // Files of ours and of torchvision stay as they are.
+  if (names_of(file) != WeightNames::torchvision)
+    file = with_names(std::move(file), WeightNames::torchvision);
   ModelCard card = job ? model_card_of(*job) : read_model_card(file.metadata, path);
   return {.path = path, .card = std::move(card), .weights = std::move(file)};
 }

@@ -28,7 +28,7 @@ TEST_CASE(
 TEST_CASE("a folder without images is an error that names it") {
   const TemporaryFolder folder;
   std::istringstream none;
-  check_error(ErrorKind::data, "the folder " + folder.path() + " has no .jpg",
+  check_error(ErrorKind::data, "neither the folder " + folder.path() + " nor a folder below it has .jpg",
               [&] { image_paths({folder.path()}, none); });
 }
 
