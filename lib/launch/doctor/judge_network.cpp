@@ -136,13 +136,23 @@ Bandwidths bandwidths_of(const Examination& examination) {
   return all;
 }
 
+// The share of a core that other programs leave to the node: a link cannot carry more than the node has time for.
+double share_of_core(const Examination& examination, int node) {
+  constexpr double kLeastShare = 0.01;
+  const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
+  const bool is_limited = one.facts && one.facts->cpu_limit > 0;
+  return one.speed && !is_limited ? std::clamp(one.speed->share, kLeastShare, 1.0) : 1;
+}
+
 void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>& found) {
   const Bandwidths all = bandwidths_of(examination);
   for (const auto& [node, link] : all.fastest) {
     const bool known =
         std::any_of(found.begin(), found.end(),
                     [&, node = node](const DoctorFinding& finding) { return finding.nodes.front() == node; });
-    if (!known && all.is_low(link))
+    LinkFacts on_free_cores = link;
+    on_free_cores.bytes_per_s /= share_of_core(examination, node);
+    if (!known && all.is_low(on_free_cores))
       found.push_back(finding_about(
           examination, node, "bandwidth",
           fmt::format("its fastest link carries {:.0f} MB/s, and {:.0f} MB/s on the median node",

@@ -91,6 +91,16 @@ TEST_CASE("a node is slow only if its fastest link is") {
   CHECK(judge_links(examination).empty());
 }
 
+TEST_CASE("a node whose cores other programs use needs no full bandwidth") {
+  Examination examination = healthy(4);
+  for (LinkFacts& link : examination.links)
+    if (link.from == 3 || link.to == 3) link.bytes_per_s = 1e8;
+  examination.nodes[3].speed.emplace().share = 0.1;
+  CHECK(judge_links(examination).empty());
+  examination.nodes[3].speed->share = 0.5;
+  CHECK(judge_links(examination).size() == 1);
+}
+
 TEST_CASE("the fastest link of a node with a low bandwidth is measured again, and no other link") {
   Examination examination = healthy(4);
   CHECK(narrow_links(examination).empty());
