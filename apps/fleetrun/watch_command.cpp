@@ -19,7 +19,8 @@ namespace fleetrun {
 int run_watch_command(const FoundFlags& found, const Environment& environment) {
   const std::string folder = find_log_dir(found, environment);
   if (!std::filesystem::is_directory(folder))
-    throw Error(ErrorKind::missing, fmt::format("{}/ is no folder, wanted the log folder of a run", folder),
+    throw Error(ErrorKind::missing,
+                fmt::format("found no folder {}/, wanted the log folder of a run", folder),
                 "--log_dir names it");
   const std::string port = found.value("--port").value_or("0");
   const Endpoint wanted = {"127.0.0.1", port == "0" ? std::uint16_t{0} : launch::parse_port("--port", port)};

@@ -15,8 +15,8 @@ std::optional<std::array<int, 3>> known_shape(
 // What an evaluation makes of it, which changes nothing at random: none or resize_crop.
 Augment without_chance(Augment augment);
 
-// How to read the samples that the model is evaluated on: data.test, or data.train without its random crops when data.split sets
-// some of its samples aside; nothing when there is no evaluation.
+// How to read the samples that the model is evaluated on. They are data.test. With data.split they are a part of data.train, which is then
+// read without random crops. Nothing: the job has no evaluation.
 std::optional<DataSetSpec> evaluated_set(const DataSpec& data);
 
 }  // namespace fleetrun::job

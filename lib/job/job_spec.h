@@ -126,7 +126,7 @@ enum class Metric { loss, acc1, acc5 };  // of an evaluation on data.test
 struct EarlyStoppingSpec {
   Metric metric = Metric::loss;
   int patience = 3;      // evaluations without improvement
-  double min_delta = 0;  // a smaller change is no improvement
+  double min_delta = 0;  // an improvement has to be larger
 };
 
 struct TrainSpec {

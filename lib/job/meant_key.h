@@ -8,8 +8,8 @@
 
 namespace fleetrun::job {
 
-// The path of a key whose last part is `name`, or nearly so; also for a few names that other programs have ("lr"). Of several the
-// shortest path. Nothing when there is none.
+// The path of the key that somebody means who writes `name`: the last part of the path is `name`, or similar. It also knows a few names of
+// other programs, such as "lr". If several keys fit, it takes the shortest path. Nothing: no key fits.
 std::optional<std::string> meant_key(std::string_view name, const Key& keys);
 
 }  // namespace fleetrun::job

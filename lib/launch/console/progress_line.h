@@ -55,9 +55,9 @@ std::string first_characters(const std::string& line, std::size_t count);
 
 class ProgressLine {
  public:
-  // Nothing is shown when stderr is not a terminal. In the foreground of a terminal that can erase lines one line is
-  // drawn again and again, elsewhere a line is added now and then. `ranks` says how far the ranks are; none: they are of another program, whose
-  // progress bar is `bar`; "": it shows none.
+  // Shows nothing if stderr is not a terminal. In the foreground of a terminal that can erase lines, it draws one line anew each time.
+  // Elsewhere it adds a line from time to time. `ranks` says how far the ranks are. If it returns none, the ranks run another program, and
+  // `bar` has the progress bar of this program, or "".
   ProgressLine(EventLoop& loop, std::function<std::vector<Progress>()> ranks,
                std::function<std::string()> bar, const Environment& environment);
   ~ProgressLine();

@@ -240,7 +240,8 @@ UniqueFd LogFolder::open_times() const {
   return files_->create(kTimesName, O_APPEND);
 }
 
-// A resumed training goes on with its rows; of another one rank 0 removes them. That of the earlier run stays as it is in previous/.
+// A resumed training adds rows to the earlier ones. Any other training begins with an empty file, because rank 0 removes the rows. The file
+// of the earlier run stays in previous/.
 void LogFolder::prepare_history() const {
   if (files_->owns(kHistoryName)) return;
   const UniqueFd fd = files_->create(kHistoryName);

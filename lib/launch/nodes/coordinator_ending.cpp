@@ -39,7 +39,7 @@ bool Coordinator::ends_between_attempts(const Node& node, const Failed& failed) 
          failed.attempt == attempt_ - 1;
 }
 
-// In an elastic run the others go on without a node whose fleetrun cannot go on. The first node coordinates them.
+// If the fleetrun of a node fails in an elastic run, the other nodes continue without it. They cannot continue without the first node.
 bool Coordinator::leaves(const Node& node, const NodeFailure& failure) const {
   const auto cause = cause_called(failure.cause);
   const bool of_node = !cause || *cause == Cause::front_lost || *cause == Cause::node_lost;

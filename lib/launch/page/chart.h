@@ -11,7 +11,7 @@ using Points = std::vector<std::pair<double, double>>;  // x and y; x never decr
 struct Series {
   std::string name;
   Points points;
-  bool dots = false;  // few points, each of which counts
+  bool dots = false;  // draws each point, not only the line
   std::size_t color = 0;
 };
 
