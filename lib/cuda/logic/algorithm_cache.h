@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -10,10 +11,12 @@
 
 namespace fleetrun::cuda {
 
+class ConvolutionPlan;
+
 struct Algorithm {
-  int number = 0;             // the library's
-  int math = 0;               // the library's kind of arithmetic for it
+  int number = 0;             // in the library's order
   std::size_t workspace = 0;  // bytes
+  std::shared_ptr<const ConvolutionPlan> plan = nullptr;
   bool operator==(const Algorithm&) const = default;
 };
 

@@ -1,5 +1,6 @@
 // A GPU as a device: its memory, streams and events, and the handles of the libraries that work on its compute stream.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   ~CudaDevice() override;
 
   std::string name() const override { return "CUDA"; }
+  std::vector<DType> narrow_types() const override { return {DType::f16, DType::bf16}; }
   std::string version() const override;
   const runtime::KernelTable& kernels() const override { return kernels_; }
   std::unique_ptr<comm::Memory> allocate(std::size_t bytes) override;
@@ -40,6 +42,8 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   // Until the device has come so far. Throws what became of collectives meanwhile.
   void wait_for(cudaStream_t stream);
   void wait_for(cudaEvent_t event);
+  // How long the compute stream takes for what `work` gives to it: the least of some times, in milliseconds.
+  float time_of(const std::function<void()>& work);
 
   // One thread at a time uses the handles.
   std::mutex& libraries() { return libraries_; }

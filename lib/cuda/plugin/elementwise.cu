@@ -1,9 +1,7 @@
 // Kernels that look at each element by itself.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
+#include "cuda/plugin/number.cuh"
 
 namespace fleetrun::cuda {
 namespace {
@@ -18,20 +16,75 @@ void run(std::int64_t count, cudaStream_t stream, const Body& body) {
   start_elements(each_element<Body>, count, stream, body);
 }
 
-template <typename From, typename To>
-void cast_elements(const void* x, void* y, std::int64_t count, cudaStream_t stream) {
-  const auto* const from = static_cast<const From*>(x);
-  auto* const to = static_cast<To*>(y);
-  // By way of f32, which holds every value of the others; narrowing rounds to the nearest, ties to even.
-  run(count, stream,
-      [=] __device__(std::int64_t i) { to[i] = static_cast<To>(static_cast<float>(from[i])); });
+// y = body(x), or body(x, other): one pack for each thread.
+template <typename T, typename Body>
+__global__ void map_packs(const T* x, const T* other, T* y, Body body, std::int64_t elements,
+                          std::int64_t packs) {
+  constexpr bool kTwo = Body::kInputs == 2;
+  const auto use = [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
+    const auto from = Pack<T, N>::read(x + at);
+    Pack<T, N> too{}, made{};
+    if constexpr (kTwo) too = Pack<T, N>::read(other + at);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if constexpr (kTwo)
+        made.set(i, body(from[i], too[i]));
+      else
+        made.set(i, body(from[i]));
+    }
+    made.write(y + at);
+  };
+  FLEETRUN_EACH(pack, packs) {
+    const std::int64_t first = pack * kPack<T>;
+    if (first + kPack<T> <= elements) {
+      use(first, std::integral_constant<int, kPack<T>>());
+      continue;
+    }
+    for (std::int64_t at = first; at < elements; ++at) use(at, std::integral_constant<int, 1>());
+  }
 }
 
-template <typename From>
-void cast_from(const void* x, void* y, Number to, std::int64_t count, cudaStream_t stream) {
-  if (to == Number::f16) return cast_elements<From, __half>(x, y, count, stream);
-  if (to == Number::bf16) return cast_elements<From, __nv_bfloat16>(x, y, count, stream);
-  cast_elements<From, float>(x, y, count, stream);
+template <typename Body>
+void map(Number type, const void* x, const void* other, void* y, const Body& body, std::int64_t count,
+         cudaStream_t stream) {
+  for_type(type, [&]<typename T>() {
+    start_elements(map_packs<T, Body>, (count + kPack<T> - 1) / kPack<T>, stream, static_cast<const T*>(x),
+                   static_cast<const T*>(other), static_cast<T*>(y), body, count);
+  });
+}
+
+struct Scale {
+  static constexpr int kInputs = 1;
+  float factor, bias;
+  __device__ float operator()(float x) const { return factor * x + bias; }
+};
+
+struct Add {
+  static constexpr int kInputs = 2;
+  __device__ float operator()(float x, float y) const { return x + y; }
+};
+
+// To 0..highest. NaN stays NaN: every comparison with it is false.
+struct Clamp {
+  static constexpr int kInputs = 1;
+  float highest;
+  __device__ float operator()(float x) const { return x < 0.0F ? 0.0F : x > highest ? highest : x; }
+};
+
+struct ClampGradient {
+  static constexpr int kInputs = 2;
+  float highest;
+  __device__ float operator()(float y, float dy) const { return y > 0.0F && y < highest ? dy : 0.0F; }
+};
+
+template <typename From, typename To>
+__global__ void cast_packs(const From* x, To* y, std::int64_t elements, std::int64_t packs) {
+  constexpr int kCount = kPack<From> < kPack<To> ? kPack<From> : kPack<To>;  // both read and written whole
+  FLEETRUN_EACH(pack, packs) {
+    const std::int64_t first = pack * kCount;
+    const std::int64_t end = first + kCount < elements ? first + kCount : elements;
+    for (std::int64_t i = first; i < end; ++i) y[i] = static_cast<To>(static_cast<float>(x[i]));
+  }
 }
 
 // Philox4x32-10 as in lib/runtime/tensor/philox.cpp.
@@ -50,6 +103,36 @@ __device__ void philox(std::uint64_t key, std::uint64_t high, std::uint64_t low,
   }
 }
 
+template <typename T>
+__global__ void drop_elements(const T* x, T* y, Drop drop, std::int64_t elements, std::int64_t blocks) {
+  FLEETRUN_EACH(block, blocks) {
+    std::uint32_t words[4];
+    philox(drop.seed, drop.high, static_cast<std::uint64_t>(block), words);
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t at = block * 4 + i;
+      if (at < elements)
+        y[at] = static_cast<T>(words[i] < drop.below ? 0.0F : static_cast<float>(x[at]) * drop.scale);
+    }
+  }
+}
+
+template <typename T>
+__global__ void join_runs(const T* x, const T* y, T* joined, Runs runs, std::int64_t count) {
+  FLEETRUN_EACH(i, count) {
+    const std::int64_t row = i / (runs.x + runs.y), at = i % (runs.x + runs.y);
+    joined[i] = at < runs.x ? x[row * runs.x + at] : y[row * runs.y + at - runs.x];
+  }
+}
+
+template <typename T>
+__global__ void part_runs(const T* joined, T* x, T* y, Runs runs, std::int64_t count) {
+  FLEETRUN_EACH(i, count) {
+    const std::int64_t row = i / (runs.x + runs.y), at = i % (runs.x + runs.y);
+    T& to = at < runs.x ? x[row * runs.x + at] : y[row * runs.y + at - runs.x];
+    to = joined[i];
+  }
+}
+
 }  // namespace
 
 void fill(float* y, float value, std::int64_t count, cudaStream_t stream) {
@@ -60,8 +143,9 @@ void fill_from(float* y, const float* value, float divisor, std::int64_t count, 
   run(count, stream, [=] __device__(std::int64_t i) { y[i] = *value / divisor; });
 }
 
-void scale(const float* x, float* y, float factor, float bias, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { y[i] = factor * x[i] + bias; });
+void scale(Number type, const void* x, void* y, float factor, float bias, std::int64_t count,
+           cudaStream_t stream) {
+  map(type, x, nullptr, y, Scale{factor, bias}, count, stream);
 }
 
 void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
@@ -69,61 +153,47 @@ void scale_from(const float* x, const float* factor, float divisor, float* y, st
   run(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] * (*factor / divisor); });
 }
 
-void add(const float* x, const float* y, float* sum, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { sum[i] = x[i] + y[i]; });
+void add(Number type, const void* x, const void* y, void* sum, std::int64_t count, cudaStream_t stream) {
+  map(type, x, y, sum, Add(), count, stream);
 }
 
-// NaN stays NaN: every comparison with it is false.
-void relu(const float* x, float* y, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] < 0.0F ? 0.0F : x[i]; });
+void clamp(Number type, const void* x, void* y, float highest, std::int64_t count, cudaStream_t stream) {
+  map(type, x, nullptr, y, Clamp{highest}, count, stream);
 }
 
-void relu_grad(const float* y, const float* dy, float* dx, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { dx[i] = y[i] > 0.0F ? dy[i] : 0.0F; });
-}
-
-void clamp(const float* x, float* y, float highest, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) {
-    const float value = x[i];
-    y[i] = value < 0.0F ? 0.0F : value > highest ? highest : value;
-  });
-}
-
-void clamp_grad(const float* y, const float* dy, float* dx, float highest, std::int64_t count,
+void clamp_grad(Number type, const void* y, const void* dy, void* dx, float highest, std::int64_t count,
                 cudaStream_t stream) {
-  run(count, stream,
-      [=] __device__(std::int64_t i) { dx[i] = y[i] > 0.0F && y[i] < highest ? dy[i] : 0.0F; });
+  map(type, y, dy, dx, ClampGradient{highest}, count, stream);
 }
 
 void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream) {
-  if (from == Number::f16) return cast_from<__half>(x, y, to, count, stream);
-  if (from == Number::bf16) return cast_from<__nv_bfloat16>(x, y, to, count, stream);
-  cast_from<float>(x, y, to, count, stream);
-}
-
-void dropout(const float* x, float* y, const Drop& drop, std::int64_t count, cudaStream_t stream) {
-  run((count + 3) / 4, stream, [=] __device__(std::int64_t block) {
-    std::uint32_t words[4];
-    philox(drop.seed, drop.high, static_cast<std::uint64_t>(block), words);
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t at = block * 4 + i;
-      if (at < count) y[at] = words[i] < drop.below ? 0.0F : x[at] * drop.scale;
-    }
+  for_type(from, [&]<typename From>() {
+    for_type(to, [&]<typename To>() {
+      constexpr int kCount = kPack<From> < kPack<To> ? kPack<From> : kPack<To>;
+      start_elements(cast_packs<From, To>, (count + kCount - 1) / kCount, stream, static_cast<const From*>(x),
+                     static_cast<To*>(y), count);
+    });
   });
 }
 
-void join(const float* x, const float* y, float* joined, const Runs& runs, cudaStream_t stream) {
-  run(runs.rows * (runs.x + runs.y), stream, [=] __device__(std::int64_t i) {
-    const std::int64_t row = i / (runs.x + runs.y), at = i % (runs.x + runs.y);
-    joined[i] = at < runs.x ? x[row * runs.x + at] : y[row * runs.y + at - runs.x];
+void dropout(Number type, const void* x, void* y, const Drop& drop, std::int64_t count, cudaStream_t stream) {
+  for_type(type, [&]<typename T>() {
+    start_elements(drop_elements<T>, (count + 3) / 4, stream, static_cast<const T*>(x), static_cast<T*>(y),
+                   drop, count);
   });
 }
 
-void part(const float* joined, float* x, float* y, const Runs& runs, cudaStream_t stream) {
-  run(runs.rows * (runs.x + runs.y), stream, [=] __device__(std::int64_t i) {
-    const std::int64_t row = i / (runs.x + runs.y), at = i % (runs.x + runs.y);
-    float& to = at < runs.x ? x[row * runs.x + at] : y[row * runs.y + at - runs.x];
-    to = joined[i];
+void join(int bytes, const void* x, const void* y, void* joined, const Runs& runs, cudaStream_t stream) {
+  for_bytes(bytes, [&]<typename T>() {
+    start_elements(join_runs<T>, runs.rows * (runs.x + runs.y), stream, static_cast<const T*>(x),
+                   static_cast<const T*>(y), static_cast<T*>(joined), runs);
+  });
+}
+
+void part(int bytes, const void* joined, void* x, void* y, const Runs& runs, cudaStream_t stream) {
+  for_bytes(bytes, [&]<typename T>() {
+    start_elements(part_runs<T>, runs.rows * (runs.x + runs.y), stream, static_cast<const T*>(joined),
+                   static_cast<T*>(x), static_cast<T*>(y), runs);
   });
 }
 

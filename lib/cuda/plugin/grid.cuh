@@ -7,8 +7,9 @@
 
 namespace fleetrun::cuda {
 
-constexpr int kThreads = 256;                // of a block
-constexpr std::int64_t kMostBlocks = 65536;  // threads take further elements, and blocks further rows, in steps of the grid
+constexpr int kThreads = 256;  // of a block
+constexpr std::int64_t kMostBlocks =
+    65536;  // threads take further elements, and blocks further rows, in steps of the grid
 
 template <typename... Parameters, typename... Arguments>
 void start_blocks(void (*kernel)(Parameters...), std::int64_t blocks, cudaStream_t stream,

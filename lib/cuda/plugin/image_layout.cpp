@@ -23,7 +23,7 @@ std::vector<Layout> layouts(const LayoutQuery& query, const std::vector<ValueId>
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!channels_last || ids[i] == runtime::kNone) continue;
     const Value& value = query.op.program().value(ids[i]);
-    if (value.shape.size() == kImageSizes && value.dtype == DType::f32) layouts[i] = last(value);
+    if (value.shape.size() == kImageSizes) layouts[i] = last(value);
   }
   return layouts;
 }

@@ -3,6 +3,7 @@
 // element of dx by one thread, so that their sums have one order.
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
+#include "cuda/plugin/number.cuh"
 
 namespace fleetrun::cuda {
 namespace {
@@ -30,103 +31,138 @@ __device__ float share(const Pooling& p, Span rows, Span columns) {
   return 1.0F / static_cast<float>(count);
 }
 
-// Where an element lies: the element `lane` of those side by side at a pixel.
+// Where a pack of N elements lies: the one that begins with element `lane` of those side by side at a pixel.
 struct Place {
   std::int64_t plane;
   int row, column, lane;
 };
-__device__ Place place(std::int64_t i, const int (&size)[2], int lanes) {
-  const std::int64_t pixel = i / lanes, row = pixel / size[1];
-  return {row / size[0], static_cast<int>(row % size[0]), static_cast<int>(pixel % size[1]),
-          static_cast<int>(i % lanes)};
+// Sizes fit into 32 bits: see narrow() of simple_kernel.h.
+__device__ Place place(std::int64_t pack, const int (&size)[2], int lanes, int per_pack) {
+  const auto packs = static_cast<std::uint32_t>(lanes / per_pack), i = static_cast<std::uint32_t>(pack);
+  const std::uint32_t pixel = i / packs, row = pixel / static_cast<std::uint32_t>(size[1]);
+  const auto rows = static_cast<std::uint32_t>(size[0]);
+  return {row / rows, static_cast<int>(row % rows),
+          static_cast<int>(pixel % static_cast<std::uint32_t>(size[1])),
+          static_cast<int>(i % packs) * per_pack};
 }
 
 __device__ std::int64_t offset(const Place& at, int row, int column, const int (&size)[2], int lanes) {
   return ((at.plane * size[0] + row) * size[1] + column) * lanes + at.lane;
 }
 
-__global__ void max_windows(const float* x, float* y, Pooling p, std::int64_t count) {
+template <typename T, int N>
+__global__ void max_windows(const T* x, T* y, Pooling p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.out, p.lanes);
+    const Place at = place(i, p.out, p.lanes, N);
     const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
-    float highest = x[offset(at, rows.begin, columns.begin, p.in, p.lanes)];
+    auto highest = Pack<T, N>::read(x + offset(at, rows.begin, columns.begin, p.in, p.lanes));
     for (int row = rows.begin; row < rows.end; ++row)
       for (int column = columns.begin; column < columns.end; ++column) {
-        const float value = x[offset(at, row, column, p.in, p.lanes)];
-        if (value > highest || value != value) highest = value;  // NaN stays
+        const auto values = Pack<T, N>::read(x + offset(at, row, column, p.in, p.lanes));
+#pragma unroll
+        for (int e = 0; e < N; ++e) {
+          const float value = values[e];
+          if (value > highest[e] || value != value) highest.set(e, value);  // NaN stays
+        }
       }
-    y[i] = highest;
+    highest.write(y + i * N);
   }
 }
 
-// Whether no element of the window before `at` is its maximum too.
-__device__ bool first_maximum(const Pooling& p, const float* x, float highest, Span rows, Span columns,
-                              const Place& at) {
-  for (int row = rows.begin; row <= at.row; ++row)
-    for (int column = columns.begin; column < columns.end; ++column) {
-      if (row == at.row && column == at.column) return true;
-      if (x[offset(at, row, column, p.in, p.lanes)] == highest) return false;
-    }
-  return true;
-}
-
-__global__ void max_grad_elements(const float* x, const float* y, const float* dy, float* dx, Pooling p,
-                                  std::int64_t count) {
+// dx of the elements whose maxima these are: the first of a window that is its maximum takes its gradient.
+template <typename T, int N>
+__global__ void max_grad_elements(const T* x, const T* y, const T* dy, T* dx, Pooling p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.in, p.lanes);
+    const Place at = place(i, p.in, p.lanes, N);
     const Span rows = windows(p, 0, at.row), columns = windows(p, 1, at.column);
-    float sum = 0;
+    const auto mine = Pack<T, N>::read(x + i * N);
+    float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
       for (int column = columns.begin; column < columns.end; ++column) {
         const std::int64_t window = offset(at, row, column, p.out, p.lanes);
-        if (x[i] != y[window]) continue;
-        if (first_maximum(p, x, y[window], span(p, 0, row), span(p, 1, column), at)) sum += dy[window];
+        const auto highest = Pack<T, N>::read(y + window);
+        unsigned first = 0;  // a bit for each element that is the first maximum
+#pragma unroll
+        for (int e = 0; e < N; ++e) first |= mine[e] == highest[e] ? 1U << e : 0U;
+        const Span seen = span(p, 0, row), across = span(p, 1, column);
+        for (int above = seen.begin; first != 0 && above <= at.row; ++above)
+          for (int left = across.begin; left < (above == at.row ? at.column : across.end); ++left) {
+            const auto before = Pack<T, N>::read(x + offset(at, above, left, p.in, p.lanes));
+#pragma unroll
+            for (int e = 0; e < N; ++e) first &= before[e] == highest[e] ? ~(1U << e) : ~0U;
+          }
+        if (first == 0) continue;
+        const auto gradient = Pack<T, N>::read(dy + window);
+#pragma unroll
+        for (int e = 0; e < N; ++e) sums[e] += (first >> e & 1U) != 0 ? gradient[e] : 0.0F;
       }
-    dx[i] = sum;
+    Pack<T, N> made;
+#pragma unroll
+    for (int e = 0; e < N; ++e) made.set(e, sums[e]);
+    made.write(dx + i * N);
   }
 }
 
-__global__ void average_windows(const float* x, float* y, Pooling p, std::int64_t count) {
+template <typename T, int N>
+__global__ void average_windows(const T* x, T* y, Pooling p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.out, p.lanes);
+    const Place at = place(i, p.out, p.lanes, N);
     const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
-    float sum = 0;
+    float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
-      for (int column = columns.begin; column < columns.end; ++column)
-        sum += x[offset(at, row, column, p.in, p.lanes)];
-    y[i] = sum * share(p, rows, columns);
+      for (int column = columns.begin; column < columns.end; ++column) {
+        const auto values = Pack<T, N>::read(x + offset(at, row, column, p.in, p.lanes));
+#pragma unroll
+        for (int e = 0; e < N; ++e) sums[e] += values[e];
+      }
+    const float part = share(p, rows, columns);
+    Pack<T, N> made;
+#pragma unroll
+    for (int e = 0; e < N; ++e) made.set(e, sums[e] * part);
+    made.write(y + i * N);
   }
 }
 
-__global__ void average_grad_elements(const float* dy, float* dx, Pooling p, std::int64_t count) {
+template <typename T, int N>
+__global__ void average_grad_elements(const T* dy, T* dx, Pooling p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.in, p.lanes);
+    const Place at = place(i, p.in, p.lanes, N);
     const Span rows = windows(p, 0, at.row), columns = windows(p, 1, at.column);
-    float sum = 0;
+    float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
-      for (int column = columns.begin; column < columns.end; ++column)
-        sum += dy[offset(at, row, column, p.out, p.lanes)] * share(p, span(p, 0, row), span(p, 1, column));
-    dx[i] = sum;
+      for (int column = columns.begin; column < columns.end; ++column) {
+        const float part = share(p, span(p, 0, row), span(p, 1, column));
+        const auto gradient = Pack<T, N>::read(dy + offset(at, row, column, p.out, p.lanes));
+#pragma unroll
+        for (int e = 0; e < N; ++e) sums[e] += gradient[e] * part;
+      }
+    Pack<T, N> made;
+#pragma unroll
+    for (int e = 0; e < N; ++e) made.set(e, sums[e]);
+    made.write(dx + i * N);
   }
 }
 
-__global__ void frame_elements(const float* x, float* framed, Frame f, std::int64_t count) {
+template <typename T>
+__global__ void frame_elements(const T* x, T* framed, Frame f, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.out, f.lanes);
+    const Place at = place(i, f.out, f.lanes, 1);
     const int row = at.row - f.before[0], column = at.column - f.before[1];
     const bool inside = row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1];
-    framed[i] = inside ? x[offset(at, row, column, f.in, f.lanes)] : 0.0F;
+    framed[i] = inside ? x[offset(at, row, column, f.in, f.lanes)] : T{};
   }
 }
 
-__global__ void inner_elements(const float* framed, float* x, Frame f, std::int64_t count) {
+template <typename T>
+__global__ void inner_elements(const T* framed, T* x, Frame f, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.in, f.lanes);
+    const Place at = place(i, f.in, f.lanes, 1);
     x[i] = framed[offset(at, at.row + f.before[0], at.column + f.before[1], f.out, f.lanes)];
   }
 }
 
-__global__ void turn_elements(const float* x, float* y, Turn sizes, std::int64_t count) {
+template <typename T>
+__global__ void turn_elements(const T* x, T* y, Turn sizes, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
     const std::int64_t row = i % sizes.rows, column = i / sizes.rows % sizes.columns;
     const std::int64_t image = i / sizes.rows / sizes.columns;
@@ -144,7 +180,8 @@ __global__ void move_channels(Statistics s, double epsilon, float keep, float ta
   }
 }
 
-__global__ void invert_channels(const float* variance, float* inverse, double epsilon, std::int64_t channels) {
+__global__ void invert_channels(const float* variance, float* inverse, double epsilon,
+                                std::int64_t channels) {
   FLEETRUN_EACH(c, channels)
   inverse[c] = static_cast<float>(1.0 / sqrt(static_cast<double>(variance[c]) + epsilon));
 }
@@ -156,33 +193,63 @@ std::int64_t elements(const Sizes& sizes, const int (&size)[2]) {
 
 }  // namespace
 
-void max_pool(const float* x, float* y, const Pooling& p, cudaStream_t stream) {
-  start_elements(max_windows, elements(p, p.out), stream, x, y, p);
+// Calls body.operator()<T, N>() with the elements that a thread takes at once.
+template <typename Body>
+void for_lanes(Number type, int lanes, const Body& body) {
+  for_type(type, [&]<typename T>() {
+    if (lanes % kPack<T> == 0) return body.template operator()<T, kPack<T>>();
+    body.template operator()<T, 1>();
+  });
 }
 
-void max_pool_grad(const float* x, const float* y, const float* dy, float* dx, const Pooling& p,
+void max_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_t stream) {
+  for_lanes(type, p.lanes, [&]<typename T, int N>() {
+    start_elements(max_windows<T, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
+                   static_cast<T*>(y), p);
+  });
+}
+
+void max_pool_grad(Number type, const void* x, const void* y, const void* dy, void* dx, const Pooling& p,
                    cudaStream_t stream) {
-  start_elements(max_grad_elements, elements(p, p.in), stream, x, y, dy, dx, p);
+  for_lanes(type, p.lanes, [&]<typename T, int N>() {
+    start_elements(max_grad_elements<T, N>, elements(p, p.in) / N, stream, static_cast<const T*>(x),
+                   static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), p);
+  });
 }
 
-void average_pool(const float* x, float* y, const Pooling& p, cudaStream_t stream) {
-  start_elements(average_windows, elements(p, p.out), stream, x, y, p);
+void average_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_t stream) {
+  for_lanes(type, p.lanes, [&]<typename T, int N>() {
+    start_elements(average_windows<T, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
+                   static_cast<T*>(y), p);
+  });
 }
 
-void average_pool_grad(const float* dy, float* dx, const Pooling& p, cudaStream_t stream) {
-  start_elements(average_grad_elements, elements(p, p.in), stream, dy, dx, p);
+void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& p, cudaStream_t stream) {
+  for_lanes(type, p.lanes, [&]<typename T, int N>() {
+    start_elements(average_grad_elements<T, N>, elements(p, p.in) / N, stream, static_cast<const T*>(dy),
+                   static_cast<T*>(dx), p);
+  });
 }
 
-void put_into_frame(const float* x, float* framed, const Frame& f, cudaStream_t stream) {
-  start_elements(frame_elements, elements(f, f.out), stream, x, framed, f);
+void put_into_frame(int bytes, const void* x, void* framed, const Frame& f, cudaStream_t stream) {
+  for_bytes(bytes, [&]<typename T>() {
+    start_elements(frame_elements<T>, elements(f, f.out), stream, static_cast<const T*>(x),
+                   static_cast<T*>(framed), f);
+  });
 }
 
-void take_from_frame(const float* framed, float* x, const Frame& f, cudaStream_t stream) {
-  start_elements(inner_elements, elements(f, f.in), stream, framed, x, f);
+void take_from_frame(int bytes, const void* framed, void* x, const Frame& f, cudaStream_t stream) {
+  for_bytes(bytes, [&]<typename T>() {
+    start_elements(inner_elements<T>, elements(f, f.in), stream, static_cast<const T*>(framed),
+                   static_cast<T*>(x), f);
+  });
 }
 
-void turn(const float* x, float* y, const Turn& sizes, cudaStream_t stream) {
-  start_elements(turn_elements, sizes.images * sizes.rows * sizes.columns, stream, x, y, sizes);
+void turn(int bytes, const void* x, void* y, const Turn& sizes, cudaStream_t stream) {
+  for_bytes(bytes, [&]<typename T>() {
+    start_elements(turn_elements<T>, sizes.images * sizes.rows * sizes.columns, stream,
+                   static_cast<const T*>(x), static_cast<T*>(y), sizes);
+  });
 }
 
 void move_statistics(const Statistics& s, double epsilon, float keep, float take, int channels,

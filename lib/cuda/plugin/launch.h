@@ -6,24 +6,23 @@
 #include <cstdint>
 
 #include "cuda/logic/channels_last.h"
+#include "cuda/plugin/number.h"
 
 namespace fleetrun::cuda {
 
 // elementwise.cu
 void fill(float* y, float value, std::int64_t count, cudaStream_t stream);
 void fill_from(float* y, const float* value, float divisor, std::int64_t count, cudaStream_t stream);
-void scale(const float* x, float* y, float factor, float bias, std::int64_t count, cudaStream_t stream);
 void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
                 cudaStream_t stream);
-void add(const float* x, const float* y, float* sum, std::int64_t count, cudaStream_t stream);
-void relu(const float* x, float* y, std::int64_t count, cudaStream_t stream);
-void relu_grad(const float* y, const float* dy, float* dx, std::int64_t count, cudaStream_t stream);
-void clamp(const float* x, float* y, float highest, std::int64_t count,
+// `count` elements of a type.
+void scale(Number type, const void* x, void* y, float factor, float bias, std::int64_t count,
+           cudaStream_t stream);
+void add(Number type, const void* x, const void* y, void* sum, std::int64_t count, cudaStream_t stream);
+void clamp(Number type, const void* x, void* y, float highest, std::int64_t count,
            cudaStream_t stream);  // to 0..highest
-void clamp_grad(const float* y, const float* dy, float* dx, float highest, std::int64_t count,
+void clamp_grad(Number type, const void* y, const void* dy, void* dx, float highest, std::int64_t count,
                 cudaStream_t stream);  // dy where 0 < y < highest
-
-enum class Number { f32, f16, bf16 };
 void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream);
 
 struct Drop {
@@ -31,14 +30,15 @@ struct Drop {
   std::uint32_t below;       // a word below this is dropped
   float scale;               // of what is kept
 };
-void dropout(const float* x, float* y, const Drop& drop, std::int64_t count, cudaStream_t stream);
+void dropout(Number type, const void* x, void* y, const Drop& drop, std::int64_t count, cudaStream_t stream);
 
 // joined is `rows` times a run of x and a run of y.
 struct Runs {
   std::int64_t rows, x, y;
 };
-void join(const float* x, const float* y, float* joined, const Runs& runs, cudaStream_t stream);
-void part(const float* joined, float* x, float* y, const Runs& runs, cudaStream_t stream);
+// Elements of `bytes` bytes, 2 or 4.
+void join(int bytes, const void* x, const void* y, void* joined, const Runs& runs, cudaStream_t stream);
+void part(int bytes, const void* joined, void* x, void* y, const Runs& runs, cudaStream_t stream);
 
 void sgd(float* param, const float* grad, const float* rate, float decay, std::int64_t count,
          cudaStream_t stream);
@@ -73,8 +73,9 @@ void accuracy(const float* scores, const int* label, float* hits, int rows, int 
               cudaStream_t stream);
 void weighted_mean(const float* x, const float* weight, float* y, std::int64_t count, cudaStream_t stream);
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream);
-void add_to_channels(float* y, const float* bias, const Channels& channels, cudaStream_t stream);
-void sum_of_channels(const float* y, float* sums, const Channels& channels, cudaStream_t stream);
+// y and bias, and y and sums, have one type.
+void add_to_channels(Number type, void* y, const void* bias, const Channels& channels, cudaStream_t stream);
+void sum_of_channels(Number type, const void* y, void* sums, const Channels& channels, cudaStream_t stream);
 
 // images.cu
 struct Pooling {
@@ -84,11 +85,11 @@ struct Pooling {
   int kernel[2], strides[2], before[2];
   bool exclusive;
 };
-void max_pool(const float* x, float* y, const Pooling& pooling, cudaStream_t stream);
-void max_pool_grad(const float* x, const float* y, const float* dy, float* dx, const Pooling& pooling,
-                   cudaStream_t stream);
-void average_pool(const float* x, float* y, const Pooling& pooling, cudaStream_t stream);
-void average_pool_grad(const float* dy, float* dx, const Pooling& pooling, cudaStream_t stream);
+void max_pool(Number type, const void* x, void* y, const Pooling& pooling, cudaStream_t stream);
+void max_pool_grad(Number type, const void* x, const void* y, const void* dy, void* dx,
+                   const Pooling& pooling, cudaStream_t stream);
+void average_pool(Number type, const void* x, void* y, const Pooling& pooling, cudaStream_t stream);
+void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& pooling, cudaStream_t stream);
 
 // An image inside a larger one whose rest is 0.
 struct Frame {
@@ -97,14 +98,14 @@ struct Frame {
   int in[2], out[2];  // rows, columns: of the image, and with its frame
   int before[2];      // above, on the left
 };
-void put_into_frame(const float* x, float* framed, const Frame& frame, cudaStream_t stream);
-void take_from_frame(const float* framed, float* x, const Frame& frame, cudaStream_t stream);
+void put_into_frame(int bytes, const void* x, void* framed, const Frame& frame, cudaStream_t stream);
+void take_from_frame(int bytes, const void* framed, void* x, const Frame& frame, cudaStream_t stream);
 
 // Of each image a table [rows][columns] as [columns][rows].
 struct Turn {
   std::int64_t images, rows, columns;
 };
-void turn(const float* x, float* y, const Turn& sizes, cudaStream_t stream);
+void turn(int bytes, const void* x, void* y, const Turn& sizes, cudaStream_t stream);
 
 // From the mean and 1 / sqrt(variance + epsilon) of a batch: its variance, and the running statistics moved.
 struct Statistics {

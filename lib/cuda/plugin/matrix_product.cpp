@@ -31,23 +31,37 @@ void prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttri
         "choosing a matrix product");
 }
 
+cudaDataType_t type_of(Number number) {
+  switch (number) {
+    case Number::f16:
+      return CUDA_R_16F;
+    case Number::bf16:
+      return CUDA_R_16BF;
+    case Number::f32:
+      break;
+  }
+  return CUDA_R_32F;
+}
+
 cublasOperation_t operation(const Factor& factor) { return factor.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
 }  // namespace
 
 // cuBLASLt counts matrices by columns: our [rows, columns] is its [columns, rows], and a product its product of the
 // factors in the other order.
-MatrixProduct::MatrixProduct(CudaDevice& device, const Factor& left, const Factor& right, bool with_bias)
+MatrixProduct::MatrixProduct(CudaDevice& device, Number type, const Factor& left, const Factor& right,
+                             bool with_bias)
     : device_(device),
       with_bias_(with_bias),
-      left_(make_layout(left.columns, left.rows)),
-      right_(make_layout(right.columns, right.rows)),
-      made_(make_layout(right.transposed ? right.rows : right.columns,
+      left_(make_layout(type, left.columns, left.rows)),
+      right_(make_layout(type, right.columns, right.rows)),
+      made_(make_layout(type, right.transposed ? right.rows : right.columns,
                         left.transposed ? left.columns : left.rows)) {
   cublasLtMatmulDesc_t description = nullptr;
-  check(cublasLtMatmulDescCreate(&description,
-                                 device.options().tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                                 CUDA_R_32F),
+  check(cublasLtMatmulDescCreate(
+            &description,
+            type == Number::f32 && device.options().tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+            CUDA_R_32F),
         "describing a matrix product");
   description_.reset(description);
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, operation(right));
@@ -56,9 +70,9 @@ MatrixProduct::MatrixProduct(CudaDevice& device, const Factor& left, const Facto
   choose();
 }
 
-MatrixProduct::Layout MatrixProduct::make_layout(std::int64_t rows, std::int64_t columns) {
+MatrixProduct::Layout MatrixProduct::make_layout(Number type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  check(cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&layout, type_of(type), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(columns), rows),
         "describing a matrix");
   return Layout(layout);

@@ -1,4 +1,4 @@
-// Products of two row-major f32 matrices by cuBLASLt, prepared once: its heuristics choose among the algorithms that keep
+// Products of two row-major matrices of one type by cuBLASLt, summed in f32, prepared once: its heuristics choose among the algorithms that keep
 // to the workspace.
 #pragma once
 #include <cublasLt.h>
@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cuda/plugin/cuda_device.h"
+#include "cuda/plugin/number.h"
 
 namespace fleetrun::cuda {
 
@@ -20,14 +21,14 @@ class MatrixProduct {
  public:
   // made = left right, `bias` (one for each column) added where it is wanted. Throws Error(config) when cuBLASLt has
   // no algorithm for it.
-  MatrixProduct(CudaDevice& device, const Factor& left, const Factor& right, bool with_bias);
+  MatrixProduct(CudaDevice& device, Number type, const Factor& left, const Factor& right, bool with_bias);
 
   std::size_t workspace_bytes() const { return workspace_; }
 
   struct Arrays {
-    const float *left, *right;
-    const float* bias;  // null without
-    float* made;
+    const void *left, *right;
+    const void* bias;  // null without
+    void* made;
   };
   void run(const Arrays& arrays, void* workspace, cudaStream_t stream);
 
@@ -35,7 +36,7 @@ class MatrixProduct {
   using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy<cublasLtMatrixLayoutDestroy>>;
   using Description = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy<cublasLtMatmulDescDestroy>>;
 
-  static Layout make_layout(std::int64_t rows, std::int64_t columns);
+  static Layout make_layout(Number type, std::int64_t rows, std::int64_t columns);
   void choose();
 
   CudaDevice& device_;

@@ -4,6 +4,7 @@
 
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
+#include "cuda/plugin/number.cuh"
 
 namespace fleetrun::cuda {
 namespace {
@@ -47,8 +48,8 @@ __device__ bool is_class(int label, std::int64_t row, int classes, BadLabel* bad
 }
 
 // One block for each row.
-__global__ void cross_entropy_row(const float* logits, const int* label, float* softmax, float* loss, int rows,
-                                  int classes, BadLabel* bad) {
+__global__ void cross_entropy_row(const float* logits, const int* label, float* softmax, float* loss,
+                                  int rows, int classes, BadLabel* bad) {
   __shared__ float floats[kThreads];
   __shared__ double doubles[kThreads];
   FLEETRUN_EACH_ROW(row, rows) {
@@ -123,21 +124,26 @@ __global__ void weighted_mean_of_all(const float* x, const float* weight, float*
   if (threadIdx.x == 0) *y = static_cast<float>(sum / static_cast<double>(count));
 }
 
-__global__ void add_bias(float* y, const float* bias, Channels sizes, std::int64_t count) {
-  FLEETRUN_EACH(i, count) y[i] += bias[i / sizes.inner % sizes.channels];
+template <typename T>
+__global__ void add_bias(T* y, const T* bias, Channels sizes, std::int64_t count) {
+  FLEETRUN_EACH(i, count)
+  y[i] =
+      static_cast<T>(static_cast<float>(y[i]) + static_cast<float>(bias[i / sizes.inner % sizes.channels]));
 }
 
 // One block for each channel.
-__global__ void sum_channel(const float* y, float* sums, Channels sizes) {
+template <typename T>
+__global__ void sum_channel(const T* y, T* sums, Channels sizes) {
   __shared__ double doubles[kThreads];
   FLEETRUN_EACH_ROW(channel, sizes.channels) {
     double sum = 0;
     for (std::int64_t i = threadIdx.x; i < sizes.outer * sizes.inner; i += kThreads) {
       const std::int64_t outer = i / sizes.inner, inner = i % sizes.inner;
-      sum += static_cast<double>(y[(outer * sizes.channels + channel) * sizes.inner + inner]);
+      const T value = y[(outer * sizes.channels + channel) * sizes.inner + inner];
+      sum += static_cast<double>(static_cast<float>(value));
     }
     sum = over_block(sum, doubles, Sum());
-    if (threadIdx.x == 0) sums[channel] = static_cast<float>(sum);
+    if (threadIdx.x == 0) sums[channel] = static_cast<T>(static_cast<float>(sum));
   }
 }
 
@@ -167,12 +173,18 @@ void weighted_mean(const float* x, const float* weight, float* y, std::int64_t c
   start_blocks(weighted_mean_of_all, 1, stream, x, weight, y, count);
 }
 
-void add_to_channels(float* y, const float* bias, const Channels& sizes, cudaStream_t stream) {
-  start_elements(add_bias, sizes.outer * sizes.channels * sizes.inner, stream, y, bias, sizes);
+void add_to_channels(Number type, void* y, const void* bias, const Channels& sizes, cudaStream_t stream) {
+  for_type(type, [&]<typename T>() {
+    start_elements(add_bias<T>, sizes.outer * sizes.channels * sizes.inner, stream, static_cast<T*>(y),
+                   static_cast<const T*>(bias), sizes);
+  });
 }
 
-void sum_of_channels(const float* y, float* sums, const Channels& sizes, cudaStream_t stream) {
-  start_blocks(sum_channel, sizes.channels, stream, y, sums, sizes);
+void sum_of_channels(Number type, const void* y, void* sums, const Channels& sizes, cudaStream_t stream) {
+  for_type(type, [&]<typename T>() {
+    start_blocks(sum_channel<T>, sizes.channels, stream, static_cast<const T*>(y), static_cast<T*>(sums),
+                 sizes);
+  });
 }
 
 }  // namespace fleetrun::cuda

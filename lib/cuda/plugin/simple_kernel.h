@@ -70,6 +70,20 @@ inline std::int64_t elements_of(const OpView& op, const Value& value) {
   return runtime::count_of(value.shape);
 }
 
+// The type of a value's elements. Fails when it is none of floating-point numbers.
+inline Number number_of(const OpView& op, const Value& value) {
+  switch (value.dtype) {
+    case DType::f32:
+      return Number::f32;
+    case DType::f16:
+      return Number::f16;
+    case DType::bf16:
+      return Number::bf16;
+    default:
+      op.fail(fmt::format("{} is {}, wanted f32, f16 or bf16 on CUDA", value.name, describe(value.dtype)));
+  }
+}
+
 // A size as the libraries take it.
 inline int narrow(const OpView& op, std::int64_t size) {
   if (size > std::numeric_limits<int>::max())

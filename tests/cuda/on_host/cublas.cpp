@@ -1,9 +1,10 @@
-// What the plug-in uses of cuBLASLt: products of f32 matrices, which it counts by columns.
+// What the plug-in uses of cuBLASLt: products of matrices of one type, which it counts by columns.
 #include <cublasLt.h>
 
 #include <cstring>
 #include <vector>
 
+#include "base/number/half.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;
@@ -16,11 +17,14 @@ constexpr std::size_t kWorkspace = 512;  // that the algorithm wants
 
 struct Matrix {
   std::int64_t rows, columns, step;
+  cudaDataType type;
+
+  std::size_t element_bytes() const { return type == CUDA_R_32F ? sizeof(float) : sizeof(std::uint16_t); }
 };
 struct Product {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
 };
 struct Preference {
   std::size_t workspace = 0;
@@ -57,14 +61,27 @@ struct Sizes {
   }
 };
 
+float element(const void* data, cudaDataType type, std::int64_t i) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(data)[i];
+  return type == CUDA_R_16F ? fleetrun::f16_to_f32(bits) : fleetrun::bf16_to_f32(bits);
+}
+
+void put(float value, void* data, cudaDataType type, std::int64_t i) {
+  if (type == CUDA_R_32F)
+    static_cast<float*>(data)[i] = value;
+  else
+    static_cast<std::uint16_t*>(data)[i] =
+        type == CUDA_R_16F ? fleetrun::f32_to_f16(value) : fleetrun::f32_to_bf16(value);
+}
+
 float at(const void* matrix, const Matrix& shape, bool transposed, std::int64_t row, std::int64_t column) {
-  const std::int64_t i = transposed ? row * shape.step + column : column * shape.step + row;
-  return static_cast<const float*>(matrix)[i];
+  return element(matrix, shape.type, transposed ? row * shape.step + column : column * shape.step + row);
 }
 
 void expect(const void* data, const Matrix& shape) {
-  on_host::expect_reachable(data, static_cast<std::size_t>(shape.step * shape.columns) * sizeof(float),
-                            "a product");
+  on_host::expect_reachable(
+      data, static_cast<std::size_t>(shape.step * shape.columns) * shape.element_bytes(), "a product");
 }
 
 }  // namespace
@@ -85,8 +102,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                           std::uint64_t rows, std::uint64_t columns, std::int64_t step) {
-  if (type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  return make<Matrix>(layout, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), step);
+  if (type != CUDA_R_32F && type != CUDA_R_16F && type != CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return make<Matrix>(layout, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), step,
+                      type);
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete layout;
@@ -163,16 +181,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   expect(a_data, a), expect(b_data, b), expect(made_data, made);
   const bool with_bias = how.epilogue == CUBLASLT_EPILOGUE_BIAS;
   if (with_bias)
-    on_host::expect_reachable(how.bias, static_cast<std::size_t>(sizes.m) * sizeof(float),
+    on_host::expect_reachable(how.bias, static_cast<std::size_t>(sizes.m) * made.element_bytes(),
                               "a product's bias");
   on_host::give(stream, [=] {
     for (std::int64_t column = 0; column < sizes.n; ++column)
       for (std::int64_t row = 0; row < sizes.m; ++row) {
-        double sum = with_bias ? static_cast<double>(how.bias[row]) : 0;
+        double sum = with_bias ? static_cast<double>(element(how.bias, made.type, row)) : 0;
         for (std::int64_t i = 0; i < sizes.k; ++i)
           sum += static_cast<double>(at(a_data, a, how.a == CUBLAS_OP_T, row, i)) *
                  static_cast<double>(at(b_data, b, how.b == CUBLAS_OP_T, i, column));
-        static_cast<float*>(made_data)[column * made.step + row] = static_cast<float>(sum);
+        put(static_cast<float>(sum), made_data, made.type, column * made.step + row);
       }
   });
   return CUBLAS_STATUS_SUCCESS;

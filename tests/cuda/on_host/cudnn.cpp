@@ -1,5 +1,4 @@
-// What the plug-in uses of cuDNN: convolutions and batch normalisation of four-dimensional f32 tensors, NCHW and NHWC, by
-// their definitions. Of two algorithms the faster one gives other bits each time, and a slower one wants a workspace.
+// What the plug-in uses of cuDNN's legacy interface: batch normalisation of four-dimensional f32 tensors by its definition.
 #include <cudnn.h>
 
 #include <array>
@@ -7,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "cuda/on_host/cudnn_handle.h"
 #include "cuda/on_host/stream.h"
 
 namespace on_host = fleetrun::cuda::on_host;
@@ -32,98 +32,14 @@ struct cudnnTensorStruct {
     on_host::expect_reachable(data, static_cast<std::size_t>(count()) * sizeof(float), who);
   }
 };
-struct cudnnFilterStruct : cudnnTensorStruct {};
-struct cudnnConvolutionStruct {
-  std::array<std::int64_t, 2> padding{}, strides{}, dilations{};
-  std::int64_t groups = 1;
-};
-struct cudnnContext {
-  cudaStream_t stream = nullptr;
-};
 
 namespace {
 
 using Tensor = cudnnTensorStruct;
 
-constexpr std::size_t kWorkspace = 1000;  // of algorithm 1
-
-struct Convolution {
-  Tensor x, w, y;
-  cudnnConvolutionStruct how;
-
-  Convolution(cudnnTensorDescriptor_t image, cudnnFilterDescriptor_t filter,
-              cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t made)
-      : x(*image), w(*filter), y(*made), how(*convolution) {
-    if (x.format != w.format || x.format != y.format) on_host::refuse("a convolution of mixed layouts");
-    if (y.sizes[0] != x.sizes[0] || y.sizes[1] != w.sizes[0] || w.sizes[1] * how.groups != x.sizes[1])
-      on_host::refuse("a convolution of sizes that do not fit");
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      const std::int64_t reach = how.dilations[axis] * (w.sizes[axis + 2] - 1) + 1;
-      const std::int64_t room = x.sizes[axis + 2] + 2 * how.padding[axis] - reach;
-      if (y.sizes[axis + 2] != room / how.strides[axis] + 1)
-        on_host::refuse("a convolution of sizes that do not fit");
-    }
-  }
-
-  // visit(place in x, place in w, place in y) for all products of the convolution.
-  template <typename Visit>
-  void each_product(const Visit& visit) const {
-    const std::int64_t per_group = y.sizes[1] / how.groups;
-    for (std::int64_t n = 0; n < y.sizes[0]; ++n)
-      for (std::int64_t k = 0; k < y.sizes[1]; ++k)
-        for (std::int64_t i = 0; i < y.sizes[2]; ++i)
-          for (std::int64_t j = 0; j < y.sizes[3]; ++j)
-            for (std::int64_t r = 0; r < w.sizes[2]; ++r)
-              for (std::int64_t s = 0; s < w.sizes[3]; ++s) {
-                const std::int64_t row = i * how.strides[0] - how.padding[0] + r * how.dilations[0];
-                const std::int64_t column = j * how.strides[1] - how.padding[1] + s * how.dilations[1];
-                if (row < 0 || row >= x.sizes[2] || column < 0 || column >= x.sizes[3]) continue;
-                const std::int64_t from = x.at(n, k / per_group * w.sizes[1], row, column);
-                const std::int64_t by = w.at(k, 0, r, s), to = y.at(n, k, i, j);
-                for (std::int64_t c = 0; c < w.sizes[1]; ++c)
-                  visit(from + c * x.steps[1], by + c * w.steps[1], to);
-              }
-  }
-};
-
-template <typename Offer, typename Number>
-cudnnStatus_t offer(int wanted, int* count, Offer* offers, Number first, Number second, Number third) {
-  const std::array<Offer, 3> all = {
-      Offer{.algo = second,
-            .status = CUDNN_STATUS_SUCCESS,
-            .memory = 0,
-            .determinism = CUDNN_NON_DETERMINISTIC},
-      Offer{.algo = third,
-            .status = CUDNN_STATUS_SUCCESS,
-            .memory = kWorkspace,
-            .determinism = CUDNN_DETERMINISTIC},
-      Offer{.algo = first, .status = CUDNN_STATUS_SUCCESS, .memory = 0, .determinism = CUDNN_DETERMINISTIC}};
-  *count = std::min(wanted, static_cast<int>(all.size()));
-  std::copy_n(all.begin(), *count, offers);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-// As the plug-in has to: one of those that were offered for good, with its workspace.
-void expect_algorithm(int number, int first, int third, const void* workspace, std::size_t bytes) {
-  if (number != first && number != third)
-    on_host::refuse("a convolution by an algorithm of other bits each time");
-  if (number != third) return;
-  if (bytes < kWorkspace) on_host::refuse("a convolution has not the workspace that it wants");
-  on_host::expect_reachable(workspace, bytes, "a convolution's workspace");
-  if (reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0) on_host::refuse("a workspace lies askew");
-}
-
 void expect_one_and_zero(const void* alpha, const void* beta) {
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0)
     on_host::refuse("a factor that nobody wants");
-}
-
-std::vector<double> zeros(const Tensor& tensor) {
-  return std::vector<double>(static_cast<std::size_t>(tensor.count()));
-}
-
-void put(const std::vector<double>& from, float* to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i]);
 }
 
 // visit(place in the image) for all pixels of a channel.
@@ -179,168 +95,6 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor, cud
   descriptor->set(format, n, c, h, w);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* made) {
-  *made = new cudnnFilterStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t descriptor, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->set(format, k, c, h, w);
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* made) {
-  *made = new cudnnConvolutionStruct;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t descriptor) {
-  delete descriptor;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descriptor, int pad_h, int pad_w,
-                                              int u, int v, int dilation_h, int dilation_w,
-                                              cudnnConvolutionMode_t mode, cudnnDataType_t type) {
-  if (mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->padding = {pad_h, pad_w};
-  descriptor->strides = {u, v};
-  descriptor->dilations = {dilation_h, dilation_w};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups) {
-  descriptor->groups = groups;
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t, cudnnMathType_t) {
-  return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorDescriptor_t x,
-                                                     cudnnFilterDescriptor_t w,
-                                                     cudnnConvolutionDescriptor_t how,
-                                                     cudnnTensorDescriptor_t y, int wanted, int* count,
-                                                     cudnnConvolutionFwdAlgoPerf_t* offers) {
-  const Convolution convolution(x, w, how, y);
-  return offer(wanted, count, offers, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-               CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
-}
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                                     const void* in, cudnnFilterDescriptor_t w,
-                                                     const void* by, cudnnConvolutionDescriptor_t how,
-                                                     cudnnTensorDescriptor_t y, void* out, int wanted,
-                                                     int* count, cudnnConvolutionFwdAlgoPerf_t* offers,
-                                                     void* workspace, std::size_t bytes) {
-  const std::lock_guard lock(on_host::machine());
-  x->expect(in, "a search"), w->expect(by, "a search"), y->expect(out, "a search");
-  on_host::expect_reachable(workspace, bytes, "a search");
-  return cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, how, y, wanted, count, offers);
-}
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t x,
-                                      const void* in, cudnnFilterDescriptor_t w, const void* by,
-                                      cudnnConvolutionDescriptor_t how, cudnnConvolutionFwdAlgo_t algorithm,
-                                      void* workspace, std::size_t bytes, const void* beta,
-                                      cudnnTensorDescriptor_t y, void* out) {
-  const std::lock_guard lock(on_host::machine());
-  expect_one_and_zero(alpha, beta);
-  expect_algorithm(algorithm, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, workspace, bytes);
-  x->expect(in, "a convolution"), w->expect(by, "a convolution"), y->expect(out, "a convolution");
-  on_host::give(handle->stream, [=, convolution = Convolution(x, w, how, y)] {
-    std::vector<double> sums = zeros(convolution.y);
-    const auto* const image = static_cast<const float*>(in);
-    const auto* const weight = static_cast<const float*>(by);
-    convolution.each_product([&](std::int64_t i, std::int64_t j, std::int64_t to) {
-      sums[static_cast<std::size_t>(to)] += static_cast<double>(image[i]) * static_cast<double>(weight[j]);
-    });
-    put(sums, static_cast<float*>(out));
-  });
-  return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t, cudnnFilterDescriptor_t w,
-                                                          cudnnTensorDescriptor_t dy,
-                                                          cudnnConvolutionDescriptor_t how,
-                                                          cudnnTensorDescriptor_t dx, int wanted, int* count,
-                                                          cudnnConvolutionBwdDataAlgoPerf_t* offers) {
-  const Convolution convolution(dx, w, how, dy);
-  return offer(wanted, count, offers, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
-               CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT);
-}
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
-    cudnnHandle_t handle, cudnnFilterDescriptor_t w, const void* by, cudnnTensorDescriptor_t dy,
-    const void* from, cudnnConvolutionDescriptor_t how, cudnnTensorDescriptor_t dx, void* to, int wanted,
-    int* count, cudnnConvolutionBwdDataAlgoPerf_t* offers, void* workspace, std::size_t bytes) {
-  const std::lock_guard lock(on_host::machine());
-  dy->expect(from, "a search"), w->expect(by, "a search"), dx->expect(to, "a search");
-  on_host::expect_reachable(workspace, bytes, "a search");
-  return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, w, dy, how, dx, wanted, count, offers);
-}
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha, cudnnFilterDescriptor_t w,
-                                           const void* by, cudnnTensorDescriptor_t dy, const void* from,
-                                           cudnnConvolutionDescriptor_t how,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace,
-                                           std::size_t bytes, const void* beta, cudnnTensorDescriptor_t dx,
-                                           void* to) {
-  const std::lock_guard lock(on_host::machine());
-  expect_one_and_zero(alpha, beta);
-  expect_algorithm(algorithm, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT,
-                   workspace, bytes);
-  dy->expect(from, "a convolution"), w->expect(by, "a convolution"), dx->expect(to, "a convolution");
-  on_host::give(handle->stream, [=, convolution = Convolution(dx, w, how, dy)] {
-    std::vector<double> sums = zeros(convolution.x);
-    const auto* const gradient = static_cast<const float*>(from);
-    const auto* const weight = static_cast<const float*>(by);
-    convolution.each_product([&](std::int64_t i, std::int64_t j, std::int64_t k) {
-      sums[static_cast<std::size_t>(i)] += static_cast<double>(gradient[k]) * static_cast<double>(weight[j]);
-    });
-    put(sums, static_cast<float*>(to));
-  });
-  return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t how,
-    cudnnFilterDescriptor_t dw, int wanted, int* count, cudnnConvolutionBwdFilterAlgoPerf_t* offers) {
-  const Convolution convolution(x, dw, how, dy);
-  return offer(wanted, count, offers, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
-               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT);
-}
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
-    cudnnHandle_t handle, cudnnTensorDescriptor_t x, const void* in, cudnnTensorDescriptor_t dy,
-    const void* from, cudnnConvolutionDescriptor_t how, cudnnFilterDescriptor_t dw, void* to, int wanted,
-    int* count, cudnnConvolutionBwdFilterAlgoPerf_t* offers, void* workspace, std::size_t bytes) {
-  const std::lock_guard lock(on_host::machine());
-  x->expect(in, "a search"), dy->expect(from, "a search"), dw->expect(to, "a search");
-  on_host::expect_reachable(workspace, bytes, "a search");
-  return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, dy, how, dw, wanted, count, offers);
-}
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
-                                             cudnnTensorDescriptor_t x, const void* in,
-                                             cudnnTensorDescriptor_t dy, const void* from,
-                                             cudnnConvolutionDescriptor_t how,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
-                                             std::size_t bytes, const void* beta, cudnnFilterDescriptor_t dw,
-                                             void* to) {
-  const std::lock_guard lock(on_host::machine());
-  expect_one_and_zero(alpha, beta);
-  expect_algorithm(algorithm, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT,
-                   workspace, bytes);
-  x->expect(in, "a convolution"), dy->expect(from, "a convolution"), dw->expect(to, "a convolution");
-  on_host::give(handle->stream, [=, convolution = Convolution(x, dw, how, dy)] {
-    std::vector<double> sums = zeros(convolution.w);
-    const auto* const image = static_cast<const float*>(in);
-    const auto* const gradient = static_cast<const float*>(from);
-    convolution.each_product([&](std::int64_t i, std::int64_t j, std::int64_t k) {
-      sums[static_cast<std::size_t>(j)] += static_cast<double>(image[i]) * static_cast<double>(gradient[k]);
-    });
-    put(sums, static_cast<float*>(to));
-  });
-  return CUDNN_STATUS_SUCCESS;
-}
-
 cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t,
                                                       const void* alpha, const void* beta,
                                                       cudnnTensorDescriptor_t x, const void* in,

@@ -40,14 +40,18 @@ std::string kernel_of_convolution(const PluginOptions& options) {
   return "none";
 }
 
-TEST_CASE("the first algorithm that gives the same bits each time is taken, if its workspace is allowed") {
-  CHECK(kernel_of_convolution({.workspace_limit = 1000}) ==
-        "cuDNN NCHW algorithm 1, 1000 bytes of workspace");
-  CHECK(kernel_of_convolution({.workspace_limit = 999}) == "cuDNN NCHW algorithm 0, 0 bytes of workspace");
+TEST_CASE("the first engine that gives the same bits each time is taken, if its workspace is allowed") {
+  CHECK(kernel_of_convolution({.workspace_limit = 1000}) == "cuDNN NCHW engine 2, 1000 bytes of workspace");
+  CHECK(kernel_of_convolution({.workspace_limit = 999}) == "cuDNN NCHW engine 3, 0 bytes of workspace");
   CHECK(kernel_of_convolution({.exhaustive_search = false, .workspace_limit = 1000}) ==
-        "cuDNN NCHW algorithm 1, 1000 bytes of workspace");
+        "cuDNN NCHW engine 2, 1000 bytes of workspace");
   CHECK(kernel_of_convolution({.workspace_limit = 1000, .channels_last = true}) ==
-        "cuDNN NHWC algorithm 1, 1000 bytes of workspace");
+        "cuDNN NHWC engine 2, 1000 bytes of workspace");
+}
+
+TEST_CASE("only with TF32 an engine may take matrix units that round f32") {
+  CHECK(kernel_of_convolution({.workspace_limit = 1000, .tf32 = true}) ==
+        "cuDNN NCHW engine 1, 0 bytes of workspace");
 }
 
 TEST_CASE("a product of matrices that no algorithm does within the workspace is refused") {

@@ -1,5 +1,7 @@
-// Batch normalisation of cuDNN. Its running variance would take sum (x - m)^2 / (n - 1), so the running statistics are
+// Batch normalisation: of f32 images with channels first by cuDNN, of others by our own kernels, which are faster there.
+// cuDNN's running variance would take sum (x - m)^2 / (n - 1), so the running statistics are
 // moved by a kernel of our own, from the mean and the inverse deviation that it saves.
+#include "cuda/plugin/kernels/own_batch_norm.h"
 #include "cuda/plugin/simple_kernel.h"
 
 namespace fleetrun::cuda {
@@ -141,12 +143,20 @@ class Gradient : public NormKernel {
 
 LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
 
+// As strategy.cudnn_batchnorm_spatial_persistent says.
+bool by_cudnn(const OpView& op) {
+  const Value& x = op.input("x");
+  return x.dtype == DType::f32 && !is_channels_last(x.layout);
+}
+
 std::unique_ptr<Kernel> make_batch_norm(const OpView& op, Device& device) {
+  if (!by_cudnn(op)) return make_own_batch_norm(op, device);
   if (op.flag("training")) return std::make_unique<Training>(op, device);
   return std::make_unique<Evaluation>(op, device);
 }
 
 std::unique_ptr<Kernel> make_batch_norm_grad(const OpView& op, Device& device) {
+  if (!by_cudnn(op)) return make_own_batch_norm_grad(op, device);
   return std::make_unique<Gradient>(op, device);
 }
 

@@ -1,13 +1,14 @@
-// Convolutions of cuDNN on plain images (NCHW) or such with their channels last (NHWC). Its algorithms are looked for once per distinct problem: timed with
-// strategy.cudnn_exhaustive_search, else as cuDNN expects them; only those that give the same bits every time, within
-// strategy.conv_workspace_size_limit. cuDNN pads both sides alike: for other paddings the image is put into a frame of
-// zeros first.
+// Convolutions of cuDNN on plain images (NCHW) or such with their channels last (NHWC). An engine is looked for once per distinct
+// problem: timed with strategy.cudnn_exhaustive_search, else the one that cuDNN expects to be the fastest; only of those that
+// give the same bits every time, within strategy.conv_workspace_size_limit. cuDNN pads both sides alike: for other
+// paddings the image is put into a frame of zeros first.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
-#include <fmt/ranges.h>
-
+#include "base/error/error.h"
+#include "cuda/plugin/convolution_plan.h"
 #include "cuda/plugin/simple_kernel.h"
 #include "runtime/ops/rules/window.h"
 
@@ -15,316 +16,209 @@ namespace fleetrun::cuda {
 namespace {
 
 using runtime::Device;
-using runtime::Shape;
-
-constexpr float kOne = 1, kZero = 0;
-constexpr int kMostAlgorithms = 16;  // more than cuDNN has of any kind
-
-using Filter = std::unique_ptr<cudnnFilterStruct, Destroy<cudnnDestroyFilterDescriptor>>;
-using Descriptor = std::unique_ptr<cudnnConvolutionStruct, Destroy<cudnnDestroyConvolutionDescriptor>>;
 
 std::size_t rounded(std::size_t bytes) {
   return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
 
-// The sizes of a convolution, as forward and both backward directions share them.
-struct Problem {
-  std::array<int, 4> x, w, y;  // x with its frame
-  cudnnTensorFormat_t format;
-  Channels made;  // of y
-  std::array<int, 2> padding, strides, dilations;
-  int groups;
-  bool framed;
-  Frame frame;  // where framed
+std::size_t bytes_of(const std::array<std::int64_t, 4>& sizes, std::size_t of_element) {
+  std::size_t bytes = of_element;
+  for (const std::int64_t size : sizes) bytes *= static_cast<std::size_t>(size);
+  return bytes;
+}
 
-  Problem(const OpView& op, const Value& image, const Value& weight, const Value& convolved)
-      : w(narrowed(op, weight)),
-        y(narrowed(op, convolved)),
-        format(format_of(image.layout)),
-        made(channels_of(convolved)),
-        groups(narrow(op, op.integer("groups"))) {
-    const runtime::ops::Window window = runtime::ops::read_window(op, weight.shape[2], weight.shape[3]);
-    framed = window.before != window.after;
-    x = narrowed(op, image);
-    const bool last = is_channels_last(image.layout);
-    frame.planes = last ? image.shape[0] : image.shape[0] * image.shape[1];
-    frame.lanes = last ? x[1] : 1;
-    for (std::size_t axis = 0; axis < 2; ++axis) {
-      strides[axis] = narrow(op, window.strides[axis]);
-      dilations[axis] = narrow(op, window.dilations[axis]);
-      padding[axis] = framed ? 0 : narrow(op, window.before[axis]);
-      frame.in[axis] = x[axis + 2];
-      frame.before[axis] = narrow(op, window.before[axis]);
-      if (framed) x[axis + 2] += narrow(op, window.before[axis] + window.after[axis]);
-      frame.out[axis] = x[axis + 2];
-    }
-  }
+std::array<std::int64_t, 4> sizes_of(const OpView& op, const Value& value) {
+  narrow(op, runtime::count_of(value.shape));
+  std::array<std::int64_t, 4> sizes{};
+  std::copy_n(value.shape.begin(), sizes.size(), sizes.begin());
+  return sizes;
+}
 
-  static std::array<int, 4> narrowed(const OpView& op, const Value& value) {
-    narrow(op, elements_of(op, value));
-    std::array<int, 4> sizes{};
-    std::transform(value.shape.begin(), value.shape.end(), sizes.begin(),
-                   [](std::int64_t size) { return static_cast<int>(size); });
-    return sizes;
-  }
-  static std::size_t bytes(const std::array<int, 4>& sizes) {
-    std::size_t count = sizeof(float);
-    for (const int size : sizes) count *= static_cast<std::size_t>(size);
-    return count;
-  }
-  std::size_t framed_bytes() const { return framed ? rounded(bytes(x)) : 0; }
-
-  std::string describe() const {
-    return fmt::format("{} x {} w {} y {} padding {} strides {} dilations {} groups {}",
-                       format == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw", x, w, y, padding, strides, dilations,
-                       groups);
-  }
+// The values of a convolution; which of them the op reads and which one it makes depends on the direction.
+struct Operands {
+  ValueId x, w, y;
+  ValueId bias;  // of the forward direction, or its gradient; may be absent
 };
 
-// The same as descriptors.
-struct Descriptors {
-  CudnnTensor x, y;
-  Filter w;
-  Descriptor convolution;
-
-  Descriptors(const Problem& problem, bool tf32)
-      : x(make_tensor(problem.x, problem.format)), y(make_tensor(problem.y, problem.format)) {
-    cudnnFilterDescriptor_t filter = nullptr;
-    check(cudnnCreateFilterDescriptor(&filter), "making a filter descriptor");
-    w.reset(filter);
-    check(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, problem.format, problem.w[0], problem.w[1],
-                                     problem.w[2], problem.w[3]),
-          "describing a filter");
-    cudnnConvolutionDescriptor_t descriptor = nullptr;
-    check(cudnnCreateConvolutionDescriptor(&descriptor), "making a convolution descriptor");
-    convolution.reset(descriptor);
-    check(cudnnSetConvolution2dDescriptor(descriptor, problem.padding[0], problem.padding[1],
-                                          problem.strides[0], problem.strides[1], problem.dilations[0],
-                                          problem.dilations[1], CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-          "describing a convolution");
-    check(cudnnSetConvolutionGroupCount(descriptor, problem.groups), "setting the groups of a convolution");
-    check(cudnnSetConvolutionMathType(descriptor, tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
-          "choosing a convolution's arithmetic");
+Operands operands_of(const OpView& op, Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+      return {op.input_id("x"), op.input_id("w"), op.output_id("y"), op.input_id("b")};
+    case Direction::grad_input:
+      return {op.output_id("dx"), op.input_id("w"), op.input_id("dy"), runtime::kNone};
+    case Direction::grad_weights:
+      break;
   }
-};
-
-template <typename Offer>
-std::vector<Candidate> candidates_of(const std::array<Offer, kMostAlgorithms>& offers, int count) {
-  std::vector<Candidate> candidates;
-  for (int i = 0; i < count; ++i) {
-    const Offer& offer = offers[static_cast<std::size_t>(i)];
-    candidates.push_back({{.number = static_cast<int>(offer.algo),
-                           .math = static_cast<int>(offer.mathType),
-                           .workspace = offer.memory},
-                          offer.status == CUDNN_STATUS_SUCCESS && offer.determinism == CUDNN_DETERMINISTIC});
-  }
-  return candidates;
+  return {op.input_id("x"), op.output_id("dw"), op.input_id("dy"), op.output_id("db")};
 }
 
 // Memory for a search: values of the problem's sizes and a workspace.
 struct Trial {
   std::unique_ptr<comm::Memory> x, w, y, workspace;
-  std::size_t workspace_bytes;
-
-  Trial(CudaDevice& device, const Problem& problem)
-      : x(device.allocate(Problem::bytes(problem.x))),
-        w(device.allocate(Problem::bytes(problem.w))),
-        y(device.allocate(Problem::bytes(problem.y))),
-        workspace_bytes(std::min(device.options().workspace_limit, device.free_bytes() / 2)) {
-    workspace = device.allocate(workspace_bytes);
-  }
 };
 
-// A tensor or filter of a convolution, and its memory while algorithms are timed.
-template <typename Descriptor>
-struct Operand {
-  Descriptor descriptor;
-  std::unique_ptr<comm::Memory> Trial::*memory;
-};
-
+template <Direction kDirection>
 class ConvolutionKernel : public Kernel {
  public:
-  ConvolutionKernel(const OpView& op, Device& device, Problem problem)
+  ConvolutionKernel(const OpView& op, Device& device)
       : device_(as_cuda(device)),
         doing_("running " + op.def().name),
-        problem_(problem),
-        descriptors_(problem_, device_.options().tf32) {}
+        ids_(operands_of(op, kDirection)),
+        made_(channels_of(op.program().value(ids_.y))) {
+    describe_problem(op);
+    choose(op);
+  }
 
   std::size_t scratch_bytes() const override {
-    return with_room_to_align(problem_.framed_bytes() + algorithm_.workspace);
+    return with_room_to_align(framed_bytes() + algorithm_.workspace);
   }
   std::string describe() const override {
-    return fmt::format("cuDNN {} algorithm {}, {} bytes of workspace",
-                       problem_.format == CUDNN_TENSOR_NHWC ? "NHWC" : "NCHW", algorithm_.number,
-                       algorithm_.workspace);
+    return fmt::format("cuDNN {} {}, {} bytes of workspace", problem_.channels_last ? "NHWC" : "NCHW",
+                       algorithm_.plan->name(), algorithm_.workspace);
   }
 
   void run(const RunContext& context) override {
     const std::lock_guard lock(device_.libraries());
-    convolve(context, device_.cudnn(), device_.stream(context.stream));
+    const cudaStream_t stream = device_.stream(context.stream);
+    std::byte* const scratch = align(context.scratch);
+    void* image = context.data[ids_.x];
+    void *const w = context.data[ids_.w], *const y = context.data[ids_.y];
+    void* const x = framed_ ? scratch : image;
+    if (framed_ && kDirection != Direction::grad_input) put_into_frame(element_, image, x, frame_, stream);
+    algorithm_.plan->run(device_.cudnn(), places_, x, w, y, scratch + framed_bytes());
+    if (framed_ && kDirection == Direction::grad_input) take_from_frame(element_, x, image, frame_, stream);
+    if (ids_.bias != runtime::kNone) {
+      void* const bias = context.data[ids_.bias];
+      if (kDirection == Direction::forward)
+        add_to_channels(problem_.type, y, bias, made_, stream);
+      else
+        sum_of_channels(problem_.type, y, bias, made_, stream);
+    }
     check(cudaGetLastError(), doing_);
   }
 
- protected:
-  Operand<cudnnTensorDescriptor_t> x() const { return {descriptors_.x.get(), &Trial::x}; }
-  Operand<cudnnFilterDescriptor_t> w() const { return {descriptors_.w.get(), &Trial::w}; }
-  Operand<cudnnTensorDescriptor_t> y() const { return {descriptors_.y.get(), &Trial::y}; }
-
-  // Called by the constructors of those below. They know the direction: which of cuDNN's functions times algorithms (`find`)
-  // or expects their speed (`get`), which two operands it reads and which one it makes.
-  template <typename Offer, typename Find, typename Get, typename A, typename B, typename Made>
-  void choose(const OpView& op, const Find& find, const Get& get, const A& a, const B& b, const Made& made) {
-    int count = 0;
-    std::array<Offer, kMostAlgorithms> offers{};
-    const cudnnConvolutionDescriptor_t convolution = descriptors_.convolution.get();
-    choose_among(
-        op,
-        [&](const Trial& trial) {
-          check(find(device_.cudnn(), a.descriptor, (trial.*a.memory)->data(), b.descriptor,
-                     (trial.*b.memory)->data(), convolution, made.descriptor, (trial.*made.memory)->data(),
-                     kMostAlgorithms, &count, offers.data(), trial.workspace->data(), trial.workspace_bytes),
-                "timing convolutions");
-          return candidates_of(offers, count);
-        },
-        [&] {
-          check(get(device_.cudnn(), a.descriptor, b.descriptor, convolution, made.descriptor,
-                    kMostAlgorithms, &count, offers.data()),
-                "choosing a convolution");
-          return candidates_of(offers, count);
-        });
-  }
-
-  virtual void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) = 0;
-
-  // The image with its frame, which lies first in the scratch memory.
-  const float* framed(const RunContext& context, const float* x, cudaStream_t stream) const {
-    if (!problem_.framed) return x;
-    auto* const with_frame = reinterpret_cast<float*>(align(context.scratch));
-    put_into_frame(x, with_frame, problem_.frame, stream);
-    return with_frame;
-  }
-  void* workspace(const RunContext& context) const {
-    return align(context.scratch) + problem_.framed_bytes();
-  }
-
-  CudaDevice& device_;
-  std::string doing_;
-  Problem problem_;
-  Descriptors descriptors_;
-  Algorithm algorithm_;
-
  private:
-  template <typename Time, typename Expect>
-  void choose_among(const OpView& op, const Time& time, const Expect& expect) {
+  void describe_problem(const OpView& op) {
+    const Value& image = op.program().value(ids_.x);
+    const Value& weight = op.program().value(ids_.w);
+    const Value& convolved = op.program().value(ids_.y);
+    const runtime::ops::Window window = runtime::ops::read_window(op, weight.shape[2], weight.shape[3]);
+    const bool last = is_channels_last(image.layout);
+    element_ = static_cast<int>(size_of(image.dtype));
+    framed_ = window.before != window.after;
+    problem_ = {.direction = kDirection,
+                .type = number_of(op, image),
+                .tf32 = device_.options().tf32,
+                .channels_last = last,
+                .x = sizes_of(op, image),
+                .w = sizes_of(op, weight),
+                .y = sizes_of(op, convolved)};
+    frame_.planes = last ? image.shape[0] : image.shape[0] * image.shape[1];
+    frame_.lanes = last ? narrow(op, image.shape[1]) : 1;
+    for (std::size_t axis = 0; axis < 2; ++axis) {
+      problem_.strides[axis] = window.strides[axis];
+      problem_.dilations[axis] = window.dilations[axis];
+      problem_.padding[axis] = framed_ ? 0 : window.before[axis];
+      frame_.in[axis] = narrow(op, image.shape[axis + 2]);
+      frame_.before[axis] = narrow(op, window.before[axis]);
+      if (framed_) problem_.x[axis + 2] += window.before[axis] + window.after[axis];
+      frame_.out[axis] = narrow(op, problem_.x[axis + 2]);
+    }
+  }
+
+  // The image with its frame lies first in the scratch memory.
+  std::size_t framed_bytes() const {
+    return framed_ ? rounded(bytes_of(problem_.x, static_cast<std::size_t>(element_))) : 0;
+  }
+
+  void choose(const OpView& op) {
     const runtime::PluginOptions& options = device_.options();
-    const std::string problem = fmt::format("{} {}", op.def().name, problem_.describe());
-    algorithm_ = device_.algorithms().get(problem, [&] {
-      const std::lock_guard lock(device_.libraries());
-      const std::vector<Candidate> candidates =
-          options.exhaustive_search ? time(Trial(device_, problem_)) : expect();
+    algorithm_ = device_.algorithms().get(problem_.describe(), [&] {
+      const std::vector<Candidate> candidates = options.exhaustive_search ? timed() : expected();
       if (const auto found = first_within(candidates, options.workspace_limit)) return *found;
       const auto least = least_workspace(candidates);
-      if (!least)
-        op.fail(fmt::format("cuDNN has no deterministic algorithm for {}{}", problem_.describe(),
-                            options.channels_last ? "; FLEETRUN_LAYOUT=nchw gives it another layout" : ""));
+      if (!least) op.fail(fmt::format("cuDNN has no deterministic engine for {}", problem_.describe()));
       op.fail(fmt::format(
           "cuDNN wants {} bytes of workspace or more, strategy.conv_workspace_size_limit allows {}", *least,
           options.workspace_limit));
     });
-    if (!options.tf32)
-      return;  // full f32 was asked for from the start, whatever the algorithm could do besides
-    check(cudnnSetConvolutionMathType(descriptors_.convolution.get(),
-                                      static_cast<cudnnMathType_t>(algorithm_.math)),
-          "choosing a convolution's arithmetic");
   }
+
+  static std::vector<Candidate> candidates_of(
+      const std::vector<std::shared_ptr<const ConvolutionPlan>>& plans) {
+    std::vector<Candidate> candidates;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      candidates.push_back({{static_cast<int>(i), plans[i]->workspace_bytes(), plans[i]}, true});
+    return candidates;
+  }
+
+  std::vector<Candidate> expected() {
+    const std::lock_guard lock(device_.libraries());
+    return candidates_of(ConvolutionPlan::all(device_.cudnn(), problem_, device_.options().workspace_limit));
+  }
+
+  // The fastest first; those that want too much workspace come last, untimed.
+  std::vector<Candidate> timed() {
+    const std::lock_guard lock(device_.libraries());
+    std::vector<Candidate> candidates = candidates_of(ConvolutionPlan::all(device_.cudnn(), problem_));
+    const auto element = static_cast<std::size_t>(element_);
+    const std::size_t limit = device_.options().workspace_limit;
+    std::size_t most = 0;
+    for (const Candidate& each : candidates)
+      if (each.algorithm.workspace <= limit) most = std::max(most, each.algorithm.workspace);
+    const Trial trial = {device_.allocate(bytes_of(problem_.x, element)),
+                         device_.allocate(bytes_of(problem_.w, element)),
+                         device_.allocate(bytes_of(problem_.y, element)), device_.allocate(most)};
+    std::vector<std::pair<float, Candidate>> by_time;
+    for (Candidate& each : candidates) by_time.emplace_back(time_of(each, trial, limit), std::move(each));
+    std::stable_sort(by_time.begin(), by_time.end(),
+                     [](const auto& one, const auto& other) { return one.first < other.first; });
+    for (std::size_t i = 0; i < by_time.size(); ++i) candidates[i] = std::move(by_time[i].second);
+    return candidates;
+  }
+
+  // An engine that fails is not usable.
+  float time_of(Candidate& candidate, const Trial& trial, std::size_t limit) {
+    constexpr float kNever = std::numeric_limits<float>::infinity();
+    if (candidate.algorithm.workspace > limit) return kNever;
+    ConvolutionPlan::Places places;
+    try {
+      return device_.time_of([&] {
+        candidate.algorithm.plan->run(device_.cudnn(), places, trial.x->data(), trial.w->data(),
+                                      trial.y->data(), trial.workspace->data());
+      });
+    } catch (const Error&) {
+      candidate.usable = false;
+      return kNever;
+    }
+  }
+
+  CudaDevice& device_;
+  std::string doing_;
+  Operands ids_;
+  Channels made_;  // of y
+  ConvolutionProblem problem_;
+  int element_;  // bytes
+  bool framed_;
+  Frame frame_;  // where framed
+  Algorithm algorithm_;
+  ConvolutionPlan::Places places_;
 };
 
-class Forward : public ConvolutionKernel {
- public:
-  Forward(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device, Problem(op, op.input("x"), op.input("w"), op.output("y"))),
-        x_(op.input_id("x")),
-        w_(op.input_id("w")),
-        b_(op.input_id("b")),
-        y_(op.output_id("y")) {
-    choose<cudnnConvolutionFwdAlgoPerf_t>(op, cudnnFindConvolutionForwardAlgorithmEx,
-                                          cudnnGetConvolutionForwardAlgorithm_v7, x(), w(), y());
-  }
-
- private:
-  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
-    const Descriptors& d = descriptors_;
-    check(cudnnConvolutionForward(
-              cudnn, &kOne, d.x.get(), framed(context, at(context, x_), stream), d.w.get(), context.data[w_],
-              d.convolution.get(), static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_.number),
-              workspace(context), algorithm_.workspace, &kZero, d.y.get(), context.data[y_]),
-          doing_);
-    if (b_ != runtime::kNone) add_to_channels(at(context, y_), at(context, b_), problem_.made, stream);
-  }
-  ValueId x_, w_, b_, y_;
-};
-
-class GradInput : public ConvolutionKernel {
- public:
-  GradInput(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device, Problem(op, op.output("dx"), op.input("w"), op.input("dy"))),
-        dy_(op.input_id("dy")),
-        w_(op.input_id("w")),
-        dx_(op.output_id("dx")) {
-    choose<cudnnConvolutionBwdDataAlgoPerf_t>(op, cudnnFindConvolutionBackwardDataAlgorithmEx,
-                                              cudnnGetConvolutionBackwardDataAlgorithm_v7, w(), y(), x());
-  }
-
- private:
-  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
-    const Descriptors& d = descriptors_;
-    void* const made = problem_.framed ? align(context.scratch) : context.data[dx_];
-    check(cudnnConvolutionBackwardData(cudnn, &kOne, d.w.get(), context.data[w_], d.y.get(),
-                                       context.data[dy_], d.convolution.get(),
-                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_.number),
-                                       workspace(context), algorithm_.workspace, &kZero, d.x.get(), made),
-          doing_);
-    if (problem_.framed) take_from_frame(static_cast<float*>(made), at(context, dx_), problem_.frame, stream);
-  }
-  ValueId dy_, w_, dx_;
-};
-
-class GradWeights : public ConvolutionKernel {
- public:
-  GradWeights(const OpView& op, Device& device)
-      : ConvolutionKernel(op, device, Problem(op, op.input("x"), op.output("dw"), op.input("dy"))),
-        x_(op.input_id("x")),
-        dy_(op.input_id("dy")),
-        dw_(op.output_id("dw")),
-        db_(op.output_id("db")) {
-    choose<cudnnConvolutionBwdFilterAlgoPerf_t>(op, cudnnFindConvolutionBackwardFilterAlgorithmEx,
-                                                cudnnGetConvolutionBackwardFilterAlgorithm_v7, x(), y(), w());
-  }
-
- private:
-  void convolve(const RunContext& context, cudnnHandle_t cudnn, cudaStream_t stream) override {
-    const Descriptors& d = descriptors_;
-    check(cudnnConvolutionBackwardFilter(
-              cudnn, &kOne, d.x.get(), framed(context, at(context, x_), stream), d.y.get(), context.data[dy_],
-              d.convolution.get(), static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_.number),
-              workspace(context), algorithm_.workspace, &kZero, d.w.get(), context.data[dw_]),
-          doing_);
-    if (db_ != runtime::kNone) sum_of_channels(at(context, dy_), at(context, db_), problem_.made, stream);
-  }
-  ValueId x_, dy_, dw_, db_;
-};
-
-template <typename T>
+template <Direction kDirection>
 std::unique_ptr<Kernel> make(const OpView& op, Device& device) {
-  return std::make_unique<T>(op, device);
+  return std::make_unique<ConvolutionKernel<kDirection>>(op, device);
+}
+
+template <Direction kDirection>
+KernelDef kernel() {
+  return {.choose_layouts = as_the_job_says, .make = make<kDirection>};
 }
 
 }  // namespace
 
-KernelDef conv2d_kernel() { return {.choose_layouts = as_the_job_says, .make = make<Forward>}; }
-KernelDef conv2d_grad_input_kernel() { return {.choose_layouts = as_the_job_says, .make = make<GradInput>}; }
-KernelDef conv2d_grad_weights_kernel() {
-  return {.choose_layouts = as_the_job_says, .make = make<GradWeights>};
-}
+KernelDef conv2d_kernel() { return kernel<Direction::forward>(); }
+KernelDef conv2d_grad_input_kernel() { return kernel<Direction::grad_input>(); }
+KernelDef conv2d_grad_weights_kernel() { return kernel<Direction::grad_weights>(); }
 
 }  // namespace fleetrun::cuda

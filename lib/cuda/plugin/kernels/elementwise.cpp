@@ -1,5 +1,6 @@
 // The ops that look at each element by itself, and those that move elements.
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -32,68 +33,44 @@ std::unique_ptr<Kernel> make_scale(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
       [x = op.input_id("x"), y = op.output_id("y"), factor = static_cast<float>(op.number("scale")),
-       bias = static_cast<float>(op.number("bias")),
-       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
-        scale(at(context, x), at(context, y), factor, bias, count, stream);
+       bias = static_cast<float>(op.number("bias")), type = number_of(op, op.input("x")),
+       count = runtime::count_of(op.input("x").shape)](const RunContext& context, cudaStream_t stream) {
+        scale(type, context.data[x], context.data[y], factor, bias, count, stream);
       });
 }
 
 std::unique_ptr<Kernel> make_add(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [x = op.input_id("x"), y = op.input_id("y"), sum = op.output_id("sum"),
-       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
-        add(at(context, x), at(context, y), at(context, sum), count, stream);
-      });
-}
-
-std::unique_ptr<Kernel> make_relu(const OpView& op, Device& device) {
   return simple_kernel(op, device,
-                       [x = op.input_id("x"), y = op.output_id("y"), count = elements_of(op, op.input("x"))](
+                       [x = op.input_id("x"), y = op.input_id("y"), sum = op.output_id("sum"),
+                        type = number_of(op, op.input("x")), count = runtime::count_of(op.input("x").shape)](
                            const RunContext& context, cudaStream_t stream) {
-                         relu(at(context, x), at(context, y), count, stream);
+                         add(type, context.data[x], context.data[y], context.data[sum], count, stream);
                        });
 }
 
-std::unique_ptr<Kernel> make_relu_grad(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"),
-       count = elements_of(op, op.input("y"))](const RunContext& context, cudaStream_t stream) {
-        relu_grad(at(context, y), at(context, dy), at(context, dx), count, stream);
-      });
+// relu is relu6 without an upper end.
+float highest_of(const OpView& op) {
+  if (!op.def().name.starts_with("relu6")) return std::numeric_limits<float>::infinity();
+  return static_cast<float>(op.number("threshold"));
 }
 
-std::unique_ptr<Kernel> make_relu6(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [x = op.input_id("x"), y = op.output_id("y"), threshold = static_cast<float>(op.number("threshold")),
-       count = elements_of(op, op.input("x"))](const RunContext& context, cudaStream_t stream) {
-        clamp(at(context, x), at(context, y), threshold, count, stream);
-      });
+std::unique_ptr<Kernel> make_clamp(const OpView& op, Device& device) {
+  return simple_kernel(op, device,
+                       [x = op.input_id("x"), y = op.output_id("y"), highest = highest_of(op),
+                        type = number_of(op, op.input("x")), count = runtime::count_of(op.input("x").shape)](
+                           const RunContext& context, cudaStream_t stream) {
+                         clamp(type, context.data[x], context.data[y], highest, count, stream);
+                       });
 }
 
-std::unique_ptr<Kernel> make_relu6_grad(const OpView& op, Device& device) {
+std::unique_ptr<Kernel> make_clamp_grad(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
-      [y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"),
-       threshold = static_cast<float>(op.number("threshold")),
-       count = elements_of(op, op.input("y"))](const RunContext& context, cudaStream_t stream) {
-        clamp_grad(at(context, y), at(context, dy), at(context, dx), threshold, count, stream);
+      [y = op.input_id("y"), dy = op.input_id("dy"), dx = op.output_id("dx"), highest = highest_of(op),
+       type = number_of(op, op.input("y")),
+       count = runtime::count_of(op.input("y").shape)](const RunContext& context, cudaStream_t stream) {
+        clamp_grad(type, context.data[y], context.data[dy], context.data[dx], highest, count, stream);
       });
-}
-
-Number number_of(const OpView& op, const Value& value) {
-  switch (value.dtype) {
-    case DType::f32:
-      return Number::f32;
-    case DType::f16:
-      return Number::f16;
-    case DType::bf16:
-      return Number::bf16;
-    default:
-      op.fail(fmt::format("{} is {}, wanted f32, f16 or bf16", value.name, describe(value.dtype)));
-  }
 }
 
 std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
@@ -105,16 +82,31 @@ std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
                        });
 }
 
+// The layout of a value for one of the same shape and another type.
+runtime::Layout layout_in(const Value& value, DType dtype) {
+  runtime::Layout layout = value.layout;
+  layout.bytes = layout.bytes / size_of(value.dtype) * size_of(dtype);
+  return layout;
+}
+
+// As x lies; where x is a parameter that nobody has laid out, as whoever waits for y wants that.
+LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
+  const Value &x = query.op.input("x"), &y = query.op.output("y");
+  if (query.input_free.front()) return {{layout_in(y, x.dtype)}, {y.layout}};
+  return {{x.layout}, {layout_in(x, y.dtype)}};
+}
+
 std::unique_ptr<Kernel> make_drop(const OpView& op, Device& device, const Value& from, ValueId x, ValueId y) {
   const double p = op.number("p");
   return simple_kernel(
       op, device,
       [x, y, key = static_cast<std::uint64_t>(op.integer("key")), below = runtime::ops::dropped_below(p),
-       factor = static_cast<float>(1.0 / (1.0 - p)),
-       count = elements_of(op, from)](const RunContext& context, cudaStream_t stream) {
+       factor = static_cast<float>(1.0 / (1.0 - p)), type = number_of(op, from),
+       count = runtime::count_of(from.shape)](const RunContext& context, cudaStream_t stream) {
         const runtime::ops::DropoutDraw draw = {context.seed, context.step, static_cast<std::uint32_t>(key),
                                                 below};
-        dropout(at(context, x), at(context, y), {draw.seed, draw.high(), below, factor}, count, stream);
+        dropout(type, context.data[x], context.data[y], {draw.seed, draw.high(), below, factor}, count,
+                stream);
       });
 }
 
@@ -126,10 +118,12 @@ std::unique_ptr<Kernel> make_dropout_grad(const OpView& op, Device& device) {
   return make_drop(op, device, op.input("dy"), op.input_id("dy"), op.output_id("dx"));
 }
 
+int bytes_of(const Value& value) { return static_cast<int>(size_of(value.dtype)); }  // of an element
+
 // How often a run of x and a run of y lie side by side in what is joined, along an axis [N, C, H, W] of the value
 // however it lies.
 Runs runs_of(const OpView& op, const Value& x, const Value& y) {
-  elements_of(op, x);
+  number_of(op, x);
   std::vector<std::int64_t> sizes = x.shape;
   std::int64_t axis = op.integer("axis");
   if (is_channels_last(x.layout)) {
@@ -146,20 +140,21 @@ LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_li
 LayoutChoice images_like_djoined(const LayoutQuery& query, Device&) { return images_like(query, "djoined"); }
 
 std::unique_ptr<Kernel> make_concat(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [x = op.input_id("x"), y = op.input_id("y"), joined = op.output_id("joined"),
-       runs = runs_of(op, op.input("x"), op.input("y"))](const RunContext& context, cudaStream_t stream) {
-        join(at(context, x), at(context, y), at(context, joined), runs, stream);
-      });
+  return simple_kernel(op, device,
+                       [bytes = bytes_of(op.input("x")), x = op.input_id("x"), y = op.input_id("y"),
+                        joined = op.output_id("joined"), runs = runs_of(op, op.input("x"), op.input("y"))](
+                           const RunContext& context, cudaStream_t stream) {
+                         join(bytes, context.data[x], context.data[y], context.data[joined], runs, stream);
+                       });
 }
 
 std::unique_ptr<Kernel> make_concat_grad(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
-      [dx = op.output_id("dx"), dy = op.output_id("dy"), djoined = op.input_id("djoined"),
+      [bytes = bytes_of(op.output("dx")), dx = op.output_id("dx"), dy = op.output_id("dy"),
+       djoined = op.input_id("djoined"),
        runs = runs_of(op, op.output("dx"), op.output("dy"))](const RunContext& context, cudaStream_t stream) {
-        part(at(context, djoined), at(context, dx), at(context, dy), runs, stream);
+        part(bytes, context.data[djoined], context.data[dx], context.data[dy], runs, stream);
       });
 }
 
@@ -180,9 +175,9 @@ std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
   const auto [images, channels, pixels] = pixels_of(x.shape);
   const Turn sizes = from_last ? Turn{images, pixels, channels} : Turn{images, channels, pixels};
   return simple_kernel(op, device,
-                       [sizes, from = op.input_id("x"), to = op.output_id("y")](const RunContext& context,
-                                                                                cudaStream_t stream) {
-                         turn(at(context, from), at(context, to), sizes, stream);
+                       [bytes = bytes_of(x), sizes, from = op.input_id("x"), to = op.output_id("y")](
+                           const RunContext& context, cudaStream_t stream) {
+                         turn(bytes, context.data[from], context.data[to], sizes, stream);
                        });
 }
 
@@ -191,11 +186,13 @@ std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
 KernelDef fill_kernel() { return {.make = make_fill}; }
 KernelDef scale_kernel() { return {.choose_layouts = like_x, .make = make_scale}; }
 KernelDef elementwise_add_kernel() { return {.choose_layouts = like_x_or_y, .make = make_add}; }
-KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_relu}; }
-KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_relu_grad}; }
-KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_relu6}; }
-KernelDef relu6_grad_kernel() { return {.choose_layouts = like_y, .make = make_relu6_grad}; }
-KernelDef cast_kernel() { return {.make = make_cast}; }
+KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_clamp}; }
+KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_clamp_grad}; }
+KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_clamp}; }
+KernelDef relu6_grad_kernel() { return {.choose_layouts = like_y, .make = make_clamp_grad}; }
+KernelDef cast_kernel() {
+  return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};
+}
 KernelDef dropout_kernel() { return {.make = make_dropout}; }
 KernelDef dropout_grad_kernel() { return {.make = make_dropout_grad}; }
 KernelDef concat_kernel() { return {.choose_layouts = images_like_x, .make = make_concat}; }

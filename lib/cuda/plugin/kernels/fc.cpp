@@ -10,7 +10,7 @@ using runtime::Device;
 // x as [rows, in] or its like.
 Factor matrix(const OpView& op, const Value& value, bool transposed = false) {
   const std::int64_t rows = value.shape[0];
-  return {rows, narrow(op, elements_of(op, value)) / rows, transposed};
+  return {rows, narrow(op, runtime::count_of(value.shape)) / rows, transposed};
 }
 
 class FcKernel : public Kernel {
@@ -18,7 +18,8 @@ class FcKernel : public Kernel {
   FcKernel(const OpView& op, Device& device, const Factor& left, const Factor& right, bool with_bias = false)
       : device_(as_cuda(device)),
         doing_("running " + op.def().name),
-        product_(device_, left, right, with_bias) {}
+        type_(number_of(op, op.program().value(op.op().inputs.front()))),
+        product_(device_, type_, left, right, with_bias) {}
 
   void run(const RunContext& context) override {
     const std::lock_guard lock(device_.libraries());
@@ -35,6 +36,7 @@ class FcKernel : public Kernel {
 
   CudaDevice& device_;
   std::string doing_;
+  Number type_;
   MatrixProduct product_;
 };
 
@@ -49,8 +51,8 @@ class Forward : public FcKernel {
 
  private:
   void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
-    const float* const bias = b_ == runtime::kNone ? nullptr : at(context, b_);
-    product_.run({at(context, x_), at(context, w_), bias, at(context, y_)}, workspace, stream);
+    const void* const bias = b_ == runtime::kNone ? nullptr : context.data[b_];
+    product_.run({context.data[x_], context.data[w_], bias, context.data[y_]}, workspace, stream);
   }
   ValueId x_, w_, b_, y_;
 };
@@ -65,7 +67,7 @@ class GradInput : public FcKernel {
 
  private:
   void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
-    product_.run({at(context, dy_), at(context, w_), nullptr, at(context, dx_)}, workspace, stream);
+    product_.run({context.data[dy_], context.data[w_], nullptr, context.data[dx_]}, workspace, stream);
   }
   ValueId dy_, w_, dx_;
 };
@@ -82,8 +84,8 @@ class GradWeights : public FcKernel {
 
  private:
   void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
-    product_.run({at(context, dy_), at(context, x_), nullptr, at(context, dw_)}, workspace, stream);
-    if (db_ != runtime::kNone) sum_of_channels(at(context, dy_), at(context, db_), made_, stream);
+    product_.run({context.data[dy_], context.data[x_], nullptr, context.data[dw_]}, workspace, stream);
+    if (db_ != runtime::kNone) sum_of_channels(type_, context.data[dy_], context.data[db_], made_, stream);
   }
   Channels made_;
   ValueId x_, dy_, dw_, db_;

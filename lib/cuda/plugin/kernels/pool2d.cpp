@@ -9,7 +9,7 @@ using runtime::Device;
 Pooling pooling_of(const OpView& op, const Value& x, const runtime::Shape& y) {
   const runtime::ops::Window window =
       runtime::ops::read_window(op, op.integers("kernel")[0], op.integers("kernel")[1]);
-  narrow(op, elements_of(op, x));
+  narrow(op, runtime::count_of(x.shape));
   const bool last = is_channels_last(x.layout);
   Pooling pooling = {.planes = last ? x.shape[0] : x.shape[0] * x.shape[1],
                      .lanes = last ? narrow(op, x.shape[1]) : 1,
@@ -28,26 +28,27 @@ LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_li
 
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device& device) {
   const auto pool = op.text("kind") == "max" ? max_pool : average_pool;
-  return simple_kernel(
-      op, device,
-      [pool, pooling = pooling_of(op, op.input("x"), op.output("y").shape), x = op.input_id("x"),
-       y = op.output_id("y")](const RunContext& context, cudaStream_t stream) {
-        pool(at(context, x), at(context, y), pooling, stream);
-      });
+  return simple_kernel(op, device,
+                       [pool, type = number_of(op, op.input("x")),
+                        pooling = pooling_of(op, op.input("x"), op.output("y").shape), x = op.input_id("x"),
+                        y = op.output_id("y")](const RunContext& context, cudaStream_t stream) {
+                         pool(type, context.data[x], context.data[y], pooling, stream);
+                       });
 }
 
 std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device& device) {
   const Pooling pooling = pooling_of(op, op.output("dx"), op.input("dy").shape);
+  const Number type = number_of(op, op.output("dx"));
   const ValueId dy = op.input_id("dy"), dx = op.output_id("dx");
   if (op.text("kind") != "max")
-    return simple_kernel(op, device, [pooling, dy, dx](const RunContext& context, cudaStream_t stream) {
-      average_pool_grad(at(context, dy), at(context, dx), pooling, stream);
+    return simple_kernel(op, device, [type, pooling, dy, dx](const RunContext& context, cudaStream_t stream) {
+      average_pool_grad(type, context.data[dy], context.data[dx], pooling, stream);
     });
   return simple_kernel(op, device,
-                       [pooling, dy, dx, x = op.input_id("x"), y = op.input_id("y")](
+                       [type, pooling, dy, dx, x = op.input_id("x"), y = op.input_id("y")](
                            const RunContext& context, cudaStream_t stream) {
-                         max_pool_grad(at(context, x), at(context, y), at(context, dy), at(context, dx),
-                                       pooling, stream);
+                         max_pool_grad(type, context.data[x], context.data[y], context.data[dy],
+                                       context.data[dx], pooling, stream);
                        });
 }
 

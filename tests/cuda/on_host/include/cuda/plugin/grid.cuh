@@ -33,7 +33,8 @@ extern Place block, thread, blocks;  // of the thread whose turn it is
 constexpr Place kBlockSize = {kThreads};
 
 void wait_for_block();  // of the thread whose turn it is
-void run_together(const std::function<void()>& thread_body);  // the threads of a block that wait for each other
+void run_together(
+    const std::function<void()>& thread_body);  // the threads of a block that wait for each other
 
 }  // namespace on_host
 

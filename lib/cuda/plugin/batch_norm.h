@@ -1,0 +1,56 @@
+// Our own kernels of batch normalisation, alone and fused with what follows it. What they compute is said in
+// lib/runtime/ops/batch_norm.cpp, batch_norm_act.cpp and batch_norm_add_act.cpp.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "cuda/logic/channels_last.h"
+#include "cuda/plugin/number.h"
+
+namespace fleetrun::cuda {
+
+// The images that are normalised.
+struct NormSizes {
+  Channels images;
+  Number type;
+  double epsilon;
+};
+
+// Scratch memory for sums of parts of the images, in bytes.
+std::size_t norm_scratch_bytes(const NormSizes& sizes);
+
+// Of each channel, in f32.
+struct NormChannels {
+  const float *scale, *bias, *mean, *variance;
+};
+
+struct NormStatistics {
+  float *batch_mean, *batch_variance;  // made
+  float *mean, *variance;              // the running ones, moved: by `keep` and `take`
+  float keep, take;
+};
+
+// Reads the images once. `scratch` has norm_scratch_bytes.
+void norm_statistics(const NormSizes& sizes, const void* x, const NormStatistics& statistics, void* scratch,
+                     cudaStream_t stream);
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias, then + z where there is one, then max(., 0) if `rectified`.
+// y may be x or z.
+void normalise(const NormSizes& sizes, const void* x, const void* z, void* y, bool rectified,
+               const NormChannels& channels, cudaStream_t stream);
+
+// What the gradient of y is made of.
+struct NormGradient {
+  const void *x, *dy;
+  const void* dy_too;  // added to dy; may be null. Only with y
+  const void* y;       // null: the rectifier, if any, is found out from x
+  bool rectified;
+  void* dz;  // the gradient before the addition; made where y is given, may be dy
+  void* dx;  // may be dy, or x where there is a dz
+  float *dscale, *dbias;
+};
+void norm_gradient(const NormSizes& sizes, const NormGradient& gradient, const NormChannels& channels,
+                   void* scratch, cudaStream_t stream);
+
+}  // namespace fleetrun::cuda

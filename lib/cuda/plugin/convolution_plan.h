@@ -1,0 +1,68 @@
+// A convolution in one of its three directions as cuDNN's graph interface runs it: one of the engines that cuDNN has for the problem,
+// ready to run.
+#pragma once
+#include <cudnn.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/plugin/check.h"
+#include "cuda/plugin/number.h"
+
+namespace fleetrun::cuda {
+
+enum class Direction { forward, grad_input, grad_weights };
+
+// The sizes [n, c, h, w] of an image, the filters [k, c / groups, h, w] and the convolved image.
+struct ConvolutionProblem {
+  Direction direction;
+  Number type;
+  bool tf32;  // f32 values may be rounded to 10 bits
+  bool channels_last;
+  std::array<std::int64_t, 4> x, w, y;
+  std::array<std::int64_t, 2> padding, strides, dilations;
+
+  std::string describe() const;  // all of it
+};
+
+class ConvolutionPlan {
+ public:
+  // Those that cuDNN has for the problem and that give the same bits every time, in the order of the speed that it expects.
+  // `first_within`: no more than are needed to find one with that workspace, in bytes.
+  static std::vector<std::shared_ptr<const ConvolutionPlan>> all(
+      cudnnHandle_t cudnn, const ConvolutionProblem& problem, std::optional<std::size_t> first_within = {});
+
+  std::size_t workspace_bytes() const { return workspace_; }
+  const std::string& name() const { return name_; }
+
+  // Where the values of a convolution lie, as cuDNN wants to be told: made again only when they move.
+  class Places {
+   public:
+    void* told(const void* x, const void* w, const void* y, void* workspace);
+
+   private:
+    std::array<const void*, 4> pointers_{};
+    std::unique_ptr<void, Destroy<cudnnBackendDestroyDescriptor>> told_;
+  };
+
+  // Works on the handle's stream. The one of x, w and y that the direction makes is written, the others are read.
+  void run(cudnnHandle_t cudnn, Places& places, const void* x, const void* w, const void* y,
+           void* workspace) const {
+    check(cudnnBackendExecute(cudnn, plan_.get(), places.told(x, w, y, workspace)), "running a convolution");
+  }
+
+ private:
+  using Node = std::unique_ptr<void, Destroy<cudnnBackendDestroyDescriptor>>;
+  ConvolutionPlan(Node config, Node plan, std::size_t workspace, std::string name)
+      : config_(std::move(config)), plan_(std::move(plan)), workspace_(workspace), name_(std::move(name)) {}
+
+  Node config_, plan_;
+  std::size_t workspace_;
+  std::string name_;
+};
+
+}  // namespace fleetrun::cuda

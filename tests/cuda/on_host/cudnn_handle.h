@@ -1,0 +1,7 @@
+// cuDNN's handle on the host.
+#pragma once
+#include <cudnn.h>
+
+struct cudnnContext {
+  cudaStream_t stream = nullptr;
+};
