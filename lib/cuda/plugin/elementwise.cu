@@ -197,35 +197,4 @@ void part(int bytes, const void* joined, void* x, void* y, const Runs& runs, cud
   });
 }
 
-void sgd(float* param, const float* grad, const float* rate, float decay, std::int64_t count,
-         cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { param[i] -= *rate * (grad[i] + decay * param[i]); });
-}
-
-void momentum(float* param, float* velocity, const float* grad, const float* rate, const Momentum& settings,
-              std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) {
-    const float g = grad[i] + settings.decay * param[i];
-    const float v = settings.mu * velocity[i] + g;
-    velocity[i] = v;
-    param[i] -= *rate * (settings.nesterov ? g + settings.mu * v : v);
-  });
-}
-
-void adam(const AdamArrays& arrays, const Adam& settings, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) {
-    const float g = arrays.grad[i] + settings.decay * arrays.param[i];
-    const float m1 = settings.beta1 * arrays.moment1[i] + (1 - settings.beta1) * g;
-    const float m2 = settings.beta2 * arrays.moment2[i] + (1 - settings.beta2) * g * g;
-    arrays.moment1[i] = m1;
-    arrays.moment2[i] = m2;
-    const float s = sqrtf(1 - *arrays.pow2);
-    arrays.param[i] -= *arrays.rate * s / (1 - *arrays.pow1) * m1 / (sqrtf(m2) + settings.epsilon * s);
-  });
-  run(1, stream, [=] __device__(std::int64_t) {
-    *arrays.pow1 *= settings.beta1;
-    *arrays.pow2 *= settings.beta2;
-  });
-}
-
 }  // namespace fleetrun::cuda

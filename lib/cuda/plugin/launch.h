@@ -40,25 +40,6 @@ struct Runs {
 void join(int bytes, const void* x, const void* y, void* joined, const Runs& runs, cudaStream_t stream);
 void part(int bytes, const void* joined, void* x, void* y, const Runs& runs, cudaStream_t stream);
 
-void sgd(float* param, const float* grad, const float* rate, float decay, std::int64_t count,
-         cudaStream_t stream);
-
-struct Momentum {
-  float mu, decay;
-  bool nesterov;
-};
-void momentum(float* param, float* velocity, const float* grad, const float* rate, const Momentum& settings,
-              std::int64_t count, cudaStream_t stream);
-
-struct Adam {
-  float beta1, beta2, epsilon, decay;
-};
-struct AdamArrays {
-  float *param, *moment1, *moment2, *pow1, *pow2;
-  const float *grad, *rate;
-};
-void adam(const AdamArrays& arrays, const Adam& settings, std::int64_t count, cudaStream_t stream);
-
 // rows.cu
 // The first label that is not a class, for the host to see: memory that both can reach.
 struct BadLabel {

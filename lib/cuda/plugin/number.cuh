@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/number.h"
 
 namespace fleetrun::cuda {

@@ -2,36 +2,14 @@
 // device, so that a run can be repeated bit by bit.
 #include <cmath>
 
-#include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
 #include "cuda/plugin/number.cuh"
+#include "cuda/plugin/over_block.cuh"
 
 namespace fleetrun::cuda {
 namespace {
 
 constexpr int kTop = 5;
-
-// Of all threads of a block, to all of them. `shared` has kThreads places.
-template <typename T, typename Combine>
-__device__ T over_block(T mine, T* shared, const Combine& combine) {
-  shared[threadIdx.x] = mine;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (static_cast<int>(threadIdx.x) < half)
-      shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
-    __syncthreads();
-  }
-  const T result = shared[0];
-  __syncthreads();
-  return result;
-}
-
-struct Sum {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
 
 struct Highest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }

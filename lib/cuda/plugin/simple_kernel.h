@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,22 +28,28 @@ using runtime::ValueId;
 template <typename Run>
 class SimpleKernel : public Kernel {
  public:
-  SimpleKernel(const OpView& op, CudaDevice& device, Run run)
-      : device_(device), doing_("starting " + op.def().name), run_(std::move(run)) {}
+  SimpleKernel(const OpView& op, CudaDevice& device, Run run, std::size_t scratch_bytes)
+      : device_(device),
+        doing_("starting " + op.def().name),
+        run_(std::move(run)),
+        scratch_bytes_(scratch_bytes) {}
   void run(const RunContext& context) override {
     run_(context, device_.stream(context.stream));
     check(cudaGetLastError(), doing_);
   }
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
   CudaDevice& device_;
   std::string doing_;
   Run run_;
+  std::size_t scratch_bytes_;
 };
 
 template <typename Run>
-std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device, Run run) {
-  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), std::move(run));
+std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device, Run run,
+                                      std::size_t scratch_bytes = 0) {
+  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), std::move(run), scratch_bytes);
 }
 
 template <typename T = float>

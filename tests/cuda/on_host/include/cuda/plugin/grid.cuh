@@ -14,9 +14,11 @@
 #undef __global__
 #undef __device__
 #undef __shared__
+#undef __grid_constant__
 #define __global__
 #define __device__
 #define __shared__ static
+#define __grid_constant__
 
 namespace fleetrun::cuda {
 
