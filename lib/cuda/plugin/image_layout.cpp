@@ -37,6 +37,12 @@ LayoutChoice choice(const LayoutQuery& query, bool channels_last) {
 
 bool is_channels_last(const Layout& layout) { return !layout.plain(); }
 
+Layout layout_in(const Value& value, DType dtype) {
+  Layout layout = value.layout;
+  layout.bytes = layout.bytes / size_of(value.dtype) * size_of(dtype);
+  return layout;
+}
+
 cudnnTensorFormat_t format_of(const Layout& layout) {
   return is_channels_last(layout) ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
 }

@@ -10,6 +10,8 @@
 namespace fleetrun::cuda {
 
 bool is_channels_last(const runtime::Layout& layout);
+// Of a value of another type that lies as this one.
+runtime::Layout layout_in(const runtime::Value& value, DType dtype);
 cudnnTensorFormat_t format_of(const runtime::Layout& layout);
 Pixels pixels_of(const runtime::Shape& shape);  // of four sizes
 

@@ -249,6 +249,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "ranks that average their weights now and then, or round gradients to f16, hold what the CPU's ranks hold") {
+  Training local = kLenet, adaptive = kLenet, narrow = kLenet;
+  local.strategy.localsgd = true;
+  local.strategy.localsgd_configs = {.k_steps = 3,
+                                     .begin_step = 2};  // so that the last step is one that averages
+  adaptive.strategy.adaptive_localsgd = true;
+  adaptive.strategy.adaptive_localsgd_configs = {.init_k_steps = 2, .begin_step = 2};
+  narrow.strategy.fp16_allreduce = true;
+  for (const Training& training : {local, adaptive, narrow}) {
+    const Trained device(training, 2, false), cpu(training, 2, true);
+    for (int rank = 0; rank < 2; ++rank) {
+      const double share = apart(device.file_of(rank), cpu.file_of(rank)).share();
+      MESSAGE("rank " << rank << ": " << share << " of the norm from the CPU's");
+      CHECK(share <= 1e-4);
+    }
+  }
+}
+
 TEST_CASE("other steps lead elsewhere, farther than the CPU's ranks are from those of another device") {
   for (const Training& training : {kLenet, kResnet20}) {
     Training other = training;

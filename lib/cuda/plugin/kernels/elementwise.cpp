@@ -82,13 +82,6 @@ std::unique_ptr<Kernel> make_cast(const OpView& op, Device& device) {
                        });
 }
 
-// The layout of a value for one of the same shape and another type.
-runtime::Layout layout_in(const Value& value, DType dtype) {
-  runtime::Layout layout = value.layout;
-  layout.bytes = layout.bytes / size_of(value.dtype) * size_of(dtype);
-  return layout;
-}
-
 // As x lies; where x is a parameter that nobody has laid out, as whoever waits for y wants that.
 LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
   const Value &x = query.op.input("x"), &y = query.op.output("y");

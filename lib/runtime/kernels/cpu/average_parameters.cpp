@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "base/error/error.h"
@@ -7,11 +5,12 @@
 #include "comm/collective/communicator.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/layout_choice.h"
+#include "runtime/ops/rules/average_schedule.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
 
-constexpr float kMostSteps = 16;  // PaddlePaddle's limit (localsgd_optimizer.py)
+using ops::AverageSchedule;
 
 FLEETRUN_VECTOR_LOOP void difference_range(const float* snapshot, const float* param, float* difference,
                                            std::int64_t count) {
@@ -27,27 +26,10 @@ FLEETRUN_VECTOR_LOOP void take_mean_range(const float* difference, float share, 
   }
 }
 
-// The op's input schedule.
-struct AverageSchedule {
-  float steps, since, first_rate, first_loss;
-
-  void follow(float loss, float rate, std::int64_t first_steps) {
-    since = 0;
-    if (first_loss == 0) {
-      first_loss = loss;
-      first_rate = rate;
-    }
-    const double ratio = static_cast<double>(first_rate) * loss / (static_cast<double>(rate) * first_loss);
-    const double wanted = std::ceil(std::sqrt(ratio * static_cast<double>(first_steps)));
-    steps = wanted <= kMostSteps ? std::max(1.0F, static_cast<float>(wanted)) : kMostSteps;  // NaN: the most
-  }
-};
-
 class AverageParameters : public Kernel {
  public:
   explicit AverageParameters(const OpView& op)
-      : begin_step_(op.integer("begin_step")),
-        k_steps_(op.integer("k_steps")),
+      : steps_{op.integer("begin_step"), op.integer("k_steps")},
         schedule_(op.input_id("schedule")),
         loss_(op.input_id("loss")),
         rate_(op.input_id("learning_rate")) {
@@ -67,7 +49,8 @@ class AverageParameters : public Kernel {
     if (context.communicator == nullptr)
       throw Error(ErrorKind::internal, "average_parameters runs without a communicator");
     auto* const schedule = schedule_ == kNone ? nullptr : at<AverageSchedule>(context, schedule_);
-    if (!is_due(static_cast<std::int64_t>(context.step) + 1, schedule)) return;
+    const std::int64_t step = static_cast<std::int64_t>(context.step) + 1;
+    if (!(schedule == nullptr ? is_average_due(step, steps_) : schedule->is_due(step, steps_))) return;
     auto* const message = static_cast<float*>(context.scratch);
     const float share = 1.0F / static_cast<float>(context.communicator->size());
     each(context, [&](const Piece& piece, float* param, float* snapshot) {
@@ -79,7 +62,7 @@ class AverageParameters : public Kernel {
     each(context, [&](const Piece& piece, float* param, float* snapshot) {
       vector_clones<take_mean_range>(message + piece.begin, share, snapshot, param, piece.count);
     });
-    if (schedule != nullptr) schedule->follow(message[elements_] * share, *at(context, rate_), k_steps_);
+    if (schedule != nullptr) schedule->follow(message[elements_] * share, *at(context, rate_), steps_);
   }
 
  private:
@@ -87,13 +70,6 @@ class AverageParameters : public Kernel {
     ValueId param, snapshot;
     std::int64_t begin, count;  // of its elements in the message
   };
-
-  bool is_due(std::int64_t step, AverageSchedule* schedule) const {
-    if (schedule == nullptr) return step <= begin_step_ || (step - begin_step_) % k_steps_ == 0;
-    schedule->since += 1;
-    const float wanted = schedule->steps == 0 ? static_cast<float>(k_steps_) : schedule->steps;
-    return step <= begin_step_ || schedule->since >= wanted;
-  }
 
   template <typename Body>
   void each(const RunContext& context, Body&& body) const {
@@ -104,7 +80,7 @@ class AverageParameters : public Kernel {
       });
   }
 
-  std::int64_t begin_step_, k_steps_;
+  ops::AverageSteps steps_;
   ValueId schedule_, loss_, rate_;
   std::vector<Piece> pieces_;
   std::int64_t elements_ = 0;
