@@ -21,6 +21,13 @@ Floats waves(double phase) {
   return values;
 }
 
+// The first output of an op on the test's device.
+Floats run_op(const std::string& type, const std::map<std::string, test::Given>& inputs,
+              const Attributes& attributes) {
+  const auto device = test::make_test_device();
+  return test::OpRun(type, inputs, attributes, *device).output(find_op(all_ops(), type).output_name(0));
+}
+
 Floats updated(const std::string& type, int team) {
   const auto device = test::make_test_device();
   device->enter_thread(team);
@@ -45,7 +52,7 @@ TEST_CASE("LARS and LAMB give the same bits with any number of threads") {
 
 TEST_CASE("gradients below the limit stay as they are; those above get its norm; NaN stays NaN") {
   const auto clip = [](const std::string& type, const Floats& grad) {
-    return test::run_op(type, {{"grad", {{static_cast<std::int64_t>(grad.size())}, grad}}}, {{"limit", 5.0}});
+    return run_op(type, {{"grad", {{static_cast<std::int64_t>(grad.size())}, grad}}}, {{"limit", 5.0}});
   };
   CHECK(clip("clip_by_norm", {3, -4}) == Floats{3, -4});
   CHECK(clip("clip_by_norm", {6, -8}) == Floats{3, -4});
@@ -57,25 +64,24 @@ TEST_CASE("gradients below the limit stay as they are; those above get its norm;
 
 TEST_CASE("a parameter or gradient of zeros has the plain learning rate in LARS, and the ratio 1 in LAMB") {
   const auto lars = [](float param, float grad) {
-    return test::run_op("lars",
-                        {{"param", {{1}, Floats{param}}},
-                         {"grad", {{1}, Floats{grad}}},
-                         {"velocity", {{1}, Floats{0}}},
-                         {"learning_rate", {{1}, Floats{0.5F}}}},
-                        {{"mu", 0.9}, {"lars_coeff", 0.001}, {"weight_decay", 0.25}, {"epsilon", 0.0}})[0];
+    return run_op("lars",
+                  {{"param", {{1}, Floats{param}}},
+                   {"grad", {{1}, Floats{grad}}},
+                   {"velocity", {{1}, Floats{0}}},
+                   {"learning_rate", {{1}, Floats{0.5F}}}},
+                  {{"mu", 0.9}, {"lars_coeff", 0.001}, {"weight_decay", 0.25}, {"epsilon", 0.0}})[0];
   };
   CHECK(lars(0, 2) == -1);
   CHECK(lars(2, 0) == 1.75F);
-  const Floats lamb =
-      test::run_op("lamb",
-                   {{"param", {{1}, Floats{0}}},
-                    {"grad", {{1}, Floats{2}}},
-                    {"moment1", {{1}, Floats{0}}},
-                    {"moment2", {{1}, Floats{0}}},
-                    {"beta1_pow", {{1}, Floats{0.5F}}},
-                    {"beta2_pow", {{1}, Floats{0.75F}}},
-                    {"learning_rate", {{1}, Floats{0.5F}}}},
-                   {{"beta1", 0.5}, {"beta2", 0.75}, {"epsilon", 2.0}, {"weight_decay", 0.25}});
+  const Floats lamb = run_op("lamb",
+                             {{"param", {{1}, Floats{0}}},
+                              {"grad", {{1}, Floats{2}}},
+                              {"moment1", {{1}, Floats{0}}},
+                              {"moment2", {{1}, Floats{0}}},
+                              {"beta1_pow", {{1}, Floats{0.5F}}},
+                              {"beta2_pow", {{1}, Floats{0.75F}}},
+                              {"learning_rate", {{1}, Floats{0.5F}}}},
+                             {{"beta1", 0.5}, {"beta2", 0.75}, {"epsilon", 2.0}, {"weight_decay", 0.25}});
   CHECK(lamb == Floats{-0.25F});  // 2 / (2 + 2), half of that
 }
 
