@@ -355,7 +355,7 @@ double values_of_a_channel(const Channels& images) {
 
 }  // namespace
 
-std::size_t norm_scratch_bytes(const NormSizes& sizes) {
+std::size_t batch_norm_scratch_bytes(const NormSizes& sizes) {
   std::size_t bytes = 0;
   for_images(sizes, [&]<typename T, int N, bool kLast>() {
     const Share share = share_out(sizes.images, N, kLast, kSummingBlocks);

@@ -18,7 +18,7 @@ struct NormSizes {
 };
 
 // Scratch memory for sums of parts of the images, in bytes.
-std::size_t norm_scratch_bytes(const NormSizes& sizes);
+std::size_t batch_norm_scratch_bytes(const NormSizes& sizes);
 
 // Of each channel, in f32.
 struct NormChannels {
@@ -31,7 +31,7 @@ struct NormStatistics {
   float keep, take;
 };
 
-// Reads the images once. `scratch` has norm_scratch_bytes.
+// Reads the images once. `scratch` has batch_norm_scratch_bytes.
 void norm_statistics(const NormSizes& sizes, const void* x, const NormStatistics& statistics, void* scratch,
                      cudaStream_t stream);
 

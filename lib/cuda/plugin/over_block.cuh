@@ -1,20 +1,21 @@
-// Sums and the like over the threads of a block, always in the same order.
+// Sums and the like over the threads of a block, in an order that is always the same.
 #pragma once
 #include "cuda/plugin/grid.cuh"
 
 namespace fleetrun::cuda {
 
-// Of all threads of a block, to all of them. `shared` has kThreads places.
-template <typename T, typename Combine>
+// Combines what the threads of a block have whose numbers differ by multiples of `lanes`, a power of two; each gets the
+// result of its lane. `shared` has kThreads places.
+template <int lanes = 1, typename T, typename Combine>
 __device__ T over_block(T mine, T* shared, const Combine& combine) {
   shared[threadIdx.x] = mine;
   __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
+  for (int half = kThreads / 2; half >= lanes; half /= 2) {
     if (static_cast<int>(threadIdx.x) < half)
       shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
     __syncthreads();
   }
-  const T result = shared[0];
+  const T result = shared[threadIdx.x % lanes];
   __syncthreads();
   return result;
 }

@@ -28,28 +28,30 @@ using runtime::ValueId;
 template <typename Run>
 class SimpleKernel : public Kernel {
  public:
-  SimpleKernel(const OpView& op, CudaDevice& device, Run run, std::size_t scratch_bytes)
-      : device_(device),
-        doing_("starting " + op.def().name),
-        run_(std::move(run)),
-        scratch_bytes_(scratch_bytes) {}
+  SimpleKernel(const OpView& op, CudaDevice& device, std::size_t scratch, Run run)
+      : device_(device), doing_("starting " + op.def().name), scratch_(scratch), run_(std::move(run)) {}
+  std::size_t scratch_bytes() const override { return scratch_; }
   void run(const RunContext& context) override {
     run_(context, device_.stream(context.stream));
     check(cudaGetLastError(), doing_);
   }
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
  private:
   CudaDevice& device_;
   std::string doing_;
+  std::size_t scratch_;
   Run run_;
-  std::size_t scratch_bytes_;
 };
 
 template <typename Run>
-std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device, Run run,
-                                      std::size_t scratch_bytes = 0) {
-  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), std::move(run), scratch_bytes);
+std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device, Run run) {
+  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), 0, std::move(run));
+}
+
+// The same with so many bytes of scratch memory.
+template <typename Run>
+std::unique_ptr<Kernel> scratch_kernel(const OpView& op, runtime::Device& device, std::size_t bytes, Run run) {
+  return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), bytes, std::move(run));
 }
 
 template <typename T = float>

@@ -18,25 +18,23 @@ std::unique_ptr<Kernel> make_clip_by_value(const OpView& op, Device& device) {
 std::unique_ptr<Kernel> make_clip_by_norm(const OpView& op, Device& device) {
   OpTensors<1> tensors(op, {"grad"});
   const std::size_t scratch = norm_scratch_bytes(tensors.size(), tensors.elements());
-  return simple_kernel(
-      op, device,
+  return scratch_kernel(
+      op, device, scratch,
       [tensors = std::move(tensors), limit = op.number("limit")](const RunContext& context,
                                                                  cudaStream_t stream) mutable {
         clip_by_norm(tensors.in(context), limit, context.scratch, stream);
-      },
-      scratch);
+      });
 }
 
 std::unique_ptr<Kernel> make_gradient_norms(const OpView& op, Device& device) {
   OpTensors<1> tensors(op, {"grad"});
   const std::size_t scratch = norm_scratch_bytes(tensors.size(), tensors.elements());
-  return simple_kernel(
-      op, device,
+  return scratch_kernel(
+      op, device, scratch,
       [tensors = std::move(tensors), norms = op.input_id("norms"), first = op.integer("first")](
           const RunContext& context, cudaStream_t stream) mutable {
         gradient_norms(tensors.in(context), at(context, norms) + first, context.scratch, stream);
-      },
-      scratch);
+      });
 }
 
 std::unique_ptr<Kernel> make_clip_by_global_norm(const OpView& op, Device& device) {

@@ -61,7 +61,7 @@ class Forward : public OwnNorm {
     of_batch_.mean = op.output_id("batch_mean");
     of_batch_.variance = op.output_id("batch_variance");
   }
-  std::size_t scratch_bytes() const override { return training_ ? norm_scratch_bytes(sizes_) : 0; }
+  std::size_t scratch_bytes() const override { return training_ ? batch_norm_scratch_bytes(sizes_) : 0; }
 
  private:
   void work(const RunContext& context, cudaStream_t stream) override {
@@ -100,7 +100,7 @@ class Gradient : public OwnNorm {
         dbias_(op.output_id("dbias")),
         channels_{op.input_id("scale"), rectified_ ? op.input_id("bias") : runtime::kNone,
                   op.input_id("batch_mean"), op.input_id("batch_variance")} {}
-  std::size_t scratch_bytes() const override { return norm_scratch_bytes(sizes_); }
+  std::size_t scratch_bytes() const override { return batch_norm_scratch_bytes(sizes_); }
 
  private:
   static void* given(const RunContext& context, ValueId id) {

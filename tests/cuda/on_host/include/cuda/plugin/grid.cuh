@@ -13,10 +13,12 @@
 
 #undef __global__
 #undef __device__
+#undef __host__
 #undef __shared__
 #undef __grid_constant__
 #define __global__
 #define __device__
+#define __host__
 #define __shared__ static
 #define __grid_constant__
 
@@ -62,6 +64,10 @@ void start_elements(void (*kernel)(Parameters...), std::int64_t count, cudaStrea
   });
 }
 
+template <typename T>
+T atomicAdd(T* where, T more) {
+  return std::exchange(*where, *where + more);
+}
 inline int atomicExch_system(int* where, int value) { return std::exchange(*where, value); }
 inline void __threadfence_system() {}
 
