@@ -50,7 +50,8 @@ std::unique_ptr<Kernel> simple_kernel(const OpView& op, runtime::Device& device,
 
 // The same with so many bytes of scratch memory.
 template <typename Run>
-std::unique_ptr<Kernel> scratch_kernel(const OpView& op, runtime::Device& device, std::size_t bytes, Run run) {
+std::unique_ptr<Kernel> scratch_kernel(const OpView& op, runtime::Device& device, std::size_t bytes,
+                                       Run run) {
   return std::make_unique<SimpleKernel<Run>>(op, as_cuda(device), bytes, std::move(run));
 }
 

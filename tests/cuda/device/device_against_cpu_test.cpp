@@ -4,66 +4,18 @@
 #include <cstring>
 
 #include "base/error/error.h"
-#include "runtime/tensor/philox.h"
-#include "support/gradient_check.h"
+#include "support/like_cpu.h"
 #include "support/run_op.h"
 #include "support/small_net.h"
-#include "support/test_device.h"
 
 namespace fleetrun::runtime::device_against_cpu_test {
 namespace {
 
+using test::check_like_cpu;
 using test::Floats;
+using test::numbers;
 using test::OpRun;
 using test::ProgramRun;
-
-constexpr double kApart = 1e-4;  // of a tensor's norm
-constexpr double kNothing =
-    1e-5;  // what rounding leaves of a tensor that is 0: of a bias in front of batch_norm
-
-Floats numbers(const std::string& name, std::size_t count) {
-  Floats values(count);
-  const std::uint64_t stream = std::hash<std::string>()(name);
-  for (std::size_t i = 0; i < count; ++i) values[i] = unit_float(philox(7, stream, i)[0]) - 0.5F;
-  return values;
-}
-
-bool is_given(const Value& value) {
-  return value.kind == ValueKind::feed || value.kind == ValueKind::parameter;
-}
-
-// Feeds and parameters by their names, then one run.
-void run_on(ProgramRun& run) {
-  for (std::size_t i = 0; i < run.program().values.size(); ++i) {
-    const Value& value = run.program().values[i];
-    const auto count = static_cast<std::size_t>(count_of(value.shape));
-    if (!is_given(value)) continue;
-    if (value.dtype == DType::i32)
-      run.set(static_cast<ValueId>(i), std::vector<std::int32_t>(count, 3));
-    else
-      run.set(static_cast<ValueId>(i), numbers(value.name, count));
-  }
-  run.run();
-}
-
-// Every value of the program itself, after a run on the test's device, is that of the CPU.
-void check_like_cpu(const Program& program) {
-  const auto device = test::make_test_device();
-  const auto cpu = make_cpu_device();
-  cpu->enter_thread(1);
-  ProgramRun ours(program, all_ops(), *device), theirs(program, all_ops(), *cpu);
-  run_on(ours);
-  run_on(theirs);
-  for (std::size_t i = 0; i < program.values.size(); ++i) {
-    const auto id = static_cast<ValueId>(i);
-    if (program.value(id).dtype != DType::f32) continue;
-    INFO(program.value(id).name);
-    const Floats wanted = theirs.get(id), got = ours.get(id);
-    Floats apart(wanted.size());
-    for (std::size_t j = 0; j < wanted.size(); ++j) apart[j] = got[j] - wanted[j];
-    CHECK(test::norm(apart) <= kApart * test::norm(wanted) + kNothing);
-  }
-}
 
 TEST_CASE("a step of a network with convolutions, pooling and batch_norm leaves what it leaves on the CPU") {
   check_like_cpu(test::small_net(3));

@@ -149,9 +149,10 @@ struct Training {
   job::ModelName model;
   double learning_rate;
   job::StrategySpec strategy = {};
+  int steps = kSteps;
 };
 
-// kSteps steps of a rank; its parameters go to the file.
+// The steps of a rank; its parameters go to the file.
 void train(comm::World& world, bool on_cpu, const Training& training, const std::string& path) {
   be_a_host_by_itself(world.env.rank);
   const auto device = on_cpu ? make_cpu_device() : test::make_test_device();
@@ -163,7 +164,7 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   job.data.batch_size = kGlobalBatch / world.env.world_size;
   Trainer trainer(job, kFacts, *device, communicators.all(), 1);
   trainer.share_parameters();
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < training.steps; ++step) {
     const GlobalBatch batch(step);
     const auto first = static_cast<std::size_t>(world.env.rank * job.data.batch_size);
     trainer.step({batch.images.data() + first * kPixels, batch.labels.data() + first},
@@ -266,6 +267,20 @@ TEST_CASE(
       CHECK(share <= 1e-4);
     }
   }
+}
+
+TEST_CASE(
+    "with sync_batch_norm two ranks train as one does with the whole batch, and without it they do not") {
+  Training apart_from_others = kResnet20;
+  apart_from_others.steps = 1;
+  apart_from_others.learning_rate = 0.05;
+  Training together = apart_from_others;
+  together.strategy.sync_batch_norm = true;
+  const Trained whole(apart_from_others, 1, false), halves(together, 2, false),
+      own(apart_from_others, 2, false);
+  CHECK(apart(halves.file_of(0), whole.file_of(0)).share() <= 1e-4);
+  CHECK(apart(halves.file_of(1), halves.file_of(0)).difference == 0);
+  CHECK(apart(own.file_of(0), whole.file_of(0)).share() > 1e-3);
 }
 
 TEST_CASE("other steps lead elsewhere, farther than the CPU's ranks are from those of another device") {

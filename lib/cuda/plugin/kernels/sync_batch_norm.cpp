@@ -1,6 +1,6 @@
+#include "cuda/plugin/sync_batch_norm.h"
 #include "cuda/plugin/number_of.h"
 #include "cuda/plugin/simple_kernel.h"
-#include "cuda/plugin/sync_batch_norm.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -64,17 +64,16 @@ std::unique_ptr<Kernel> make_norm(const OpView& op, Device& device) {
 
 std::unique_ptr<Kernel> make_norm_grad(const OpView& op, Device& device) {
   const NormImages images = images_of(op);
-  return scratch_kernel(
-      op, device, bytes_of_norm_factors(images),
-      [images, x = op.input_id("x"), dy = op.input_id("dy"), dx = op.output_id("dx"),
-       scale = op.input_id("scale"), mean = op.input_id("batch_mean"),
-       variance = op.input_id("batch_variance"), sums = op.input_id("sums"),
-       epsilon = op.number("epsilon")](const RunContext& context, cudaStream_t stream) {
-        const SyncNormGrad arrays = {context.data[x],   context.data[dy],  context.data[dx],
-                                     at(context, scale), at(context, mean), at(context, variance),
-                                     at(context, sums)};
-        sync_norm_grad(images, arrays, epsilon, context.scratch, stream);
-      });
+  return scratch_kernel(op, device, bytes_of_norm_factors(images),
+                        [images, x = op.input_id("x"), dy = op.input_id("dy"), dx = op.output_id("dx"),
+                         scale = op.input_id("scale"), mean = op.input_id("batch_mean"),
+                         variance = op.input_id("batch_variance"), sums = op.input_id("sums"),
+                         epsilon = op.number("epsilon")](const RunContext& context, cudaStream_t stream) {
+                          const SyncNormGrad arrays = {
+                              context.data[x],   context.data[dy],      context.data[dx], at(context, scale),
+                              at(context, mean), at(context, variance), at(context, sums)};
+                          sync_norm_grad(images, arrays, epsilon, context.scratch, stream);
+                        });
 }
 
 LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
