@@ -1,6 +1,8 @@
 // Ops that passes make, on the test's device beside the CPU: in both layouts, and in every type that they have kernels for.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include "runtime/graph/builder.h"
 #include "support/like_cpu.h"
 #include "support/small_net.h"
@@ -84,6 +86,68 @@ TEST_CASE("the parts of sync_batch_norm, with packs of pixels or channels and wi
       CAPTURE(shape[1]);
       check_like_cpu(synced_norm(shape, precision.dtype), synced_norm(shape, precision.on_cpu),
                      precision.far);
+    }
+}
+
+const std::vector<Shape> kFewShapes = {{3, 5, 7, 7}, {2, 12, 8, 10}};
+
+TEST_CASE("an addition with an activation, and its gradient") {
+  const auto made = [](const Shape& shape, const std::string& dtype, const std::string& of,
+                       const std::string& act) {
+    Program program;
+    Builder builder(program, all_ops());
+    const ValueId x = images(builder, "x", shape, dtype), y = images(builder, "y", shape, dtype),
+                  dy = images(builder, "dy", shape, dtype);
+    const Attributes how = {{"of", of}, {"act", act}, {"scale", -1.5}, {"bias", 0.25}};
+    const ValueId out = builder.op("out", "elementwise_add_act", {{"x", x}, {"y", y}}, how);
+    add_wide(builder, "out.wide", out, dtype);
+    add_wide(builder, "dx", builder.op("dx.made", "elementwise_add_act_grad", {{"y", x}, {"dy", dy}}), dtype);
+    const ValueId with_more =
+        builder.op("more.made", "elementwise_add_act_grad", {{"y", x}, {"dy", dy}, {"more", y}});
+    add_wide(builder, "more", with_more, dtype);
+    return program;
+  };
+  for (const Shape& shape : kFewShapes)
+    for (const Precision& precision : kPrecisions)
+      for (const std::string of : {"sum", "y"})
+        for (const std::string act : {"relu", "scale"}) {
+          INFO(precision.dtype << " " << of << " " << act);
+          check_like_cpu(made(shape, precision.dtype, of, act), made(shape, precision.on_cpu, of, act),
+                         precision.far);
+        }
+}
+
+TEST_CASE(
+    "groups of elementwise ops: every step, results that are read late, and more of them than a pack has places for") {
+  std::string many = "t0 = relu x0";
+  for (int i = 1; i < 12; ++i) many += fmt::format("; t{} = scale t{} -0.75 0.125", i, i - 1);
+  many += "; y0 = elementwise_add t0 t11";
+  std::string held =
+      "t0 = elementwise_add x0 x1; t1 = scale x0 2 0; t2 = scale x0 3 0; t3 = scale x0 4 0; t4 = relu x1; "
+      "t5 = scale x1 2 0; t6 = scale x1 3 0; t7 = relu6 x1 0.25; t8 = elementwise_add t0 t1; "
+      "t9 = elementwise_add t2 t3; t10 = elementwise_add t4 t5; t11 = elementwise_add t6 t7; "
+      "t12 = elementwise_add t8 t9; t13 = elementwise_add t10 t11; y0 = elementwise_add t12 t13";
+  const std::vector<std::string> codes = {
+      "t0 = elementwise_add x0 x1; y0 = relu t0; y1 = scale t0 0.5 0.25; y2 = relu6 y1 0.125",
+      "t0 = relu_grad x0 x1; t1 = relu6_grad x1 t0 0.25; y0 = elementwise_add t1 x2; y1 = elementwise_add y0 y0",
+      many, held};
+  for (const Shape& shape : kFewShapes)
+    for (const std::string& code : codes) {
+      INFO(code);
+      Program program;
+      Builder builder(program, all_ops());
+      Arguments inputs;
+      for (const std::string name : {"x0", "x1", "x2"})
+        if (code.find(name) != std::string::npos) inputs.emplace_back(name, images(builder, name, shape, ""));
+      std::vector<std::string> outputs;
+      for (const std::string name : {"y0", "y1", "y2"})
+        if (code.find(name) != std::string::npos) outputs.push_back(name);
+      builder.add({.type = "elementwise_group",
+                   .inputs = inputs,
+                   .attributes = {{"code", code}},
+                   .name = "group",
+                   .outputs = outputs});
+      check_like_cpu(program, program);
     }
 }
 

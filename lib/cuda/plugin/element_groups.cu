@@ -1,0 +1,117 @@
+// Several ops that look at each element by itself, in one look at the tensors. An element of b bytes costs 3 b bytes in
+// add_act, 3 b or 4 b in add_act_grad, and 4 bytes for each input and output of a group, which is f32.
+#include "cuda/plugin/element_groups.h"
+
+#include "cuda/plugin/elements.cuh"
+
+namespace fleetrun::cuda {
+namespace {
+
+// NaN stays NaN: every comparison with it is false.
+__device__ float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
+
+template <bool is_relu>
+__device__ float act(float x, const AddAct& how) {
+  return is_relu ? relu_of(x) : how.scale * x + how.bias;
+}
+
+template <int width, bool is_relu, typename T>
+void add_act_of(const T* x, const void* y_, void* out_, const AddAct& how, std::int64_t count,
+                cudaStream_t stream) {
+  const auto* const y = static_cast<const T*>(y_);
+  auto* const out = static_cast<T*>(out_);
+  run_each(count / width, stream, [=] __device__(std::int64_t i) {
+    const Wide<width> a = load<width>(x, i), b = load<width>(y, i);
+    Wide<width> made;
+    for (int k = 0; k < width; ++k)
+      made.of[k] = how.act_of_y ? a.of[k] + act<is_relu>(b.of[k], how) : act<is_relu>(a.of[k] + b.of[k], how);
+    store(out, i, made);
+  });
+}
+
+template <int width, typename T>
+void add_act_grad_of(const T* y, const void* dy_, const void* more_, void* dx_, std::int64_t count,
+                     cudaStream_t stream) {
+  const auto *const dy = static_cast<const T*>(dy_), *const more = static_cast<const T*>(more_);
+  auto* const dx = static_cast<T*>(dx_);
+  run_each(count / width, stream, [=] __device__(std::int64_t i) {
+    const Wide<width> made = load<width>(y, i);
+    Wide<width> gradient = load<width>(dy, i), second{};
+    if (more != nullptr) second = load<width>(more, i);
+    for (int k = 0; k < width; ++k)
+      gradient.of[k] = made.of[k] > 0.0F ? gradient.of[k] + second.of[k] : 0.0F;
+    store(dx, i, gradient);
+  });
+}
+
+__device__ float result_of(const GroupStep& step, float a, float b) {
+  switch (step.what) {
+    case GroupStep::Do::add:
+      return a + b;
+    case GroupStep::Do::relu:
+      return relu_of(a);
+    case GroupStep::Do::relu_grad:
+      return a > 0.0F ? b : 0.0F;
+    case GroupStep::Do::clamp:
+      return a < 0.0F ? 0.0F : a > step.first ? step.first : a;
+    case GroupStep::Do::clamp_grad:
+      return a > 0.0F && a < step.first ? b : 0.0F;
+    default:
+      return step.first * a + step.second;
+  }
+}
+
+// Each thread has its own places in shared memory: registers cannot be chosen by a number. What is written to memory waits
+// until everything is read, since an output may have the place of an input.
+template <int width, int places>
+__global__ void run_steps(GroupSteps group, GroupArrays arrays, std::int64_t count) {
+  __shared__ Wide<width> results[places][kThreads];
+  FLEETRUN_EACH(i, count) {
+    for (int s = 0; s < group.count; ++s) {
+      const GroupStep& step = group.steps[s];
+      const auto read = [&](int source) {
+        return source < kGroupArrays ? load<width>(arrays.in[source], i)
+                                     : results[source - kGroupArrays][threadIdx.x];
+      };
+      Wide<width> made = read(step.a);
+      const Wide<width> second = step.b == step.a ? made : read(step.b);
+      for (int k = 0; k < width; ++k) made.of[k] = result_of(step, made.of[k], second.of[k]);
+      results[step.result][threadIdx.x] = made;
+    }
+    for (int y = 0; y < group.outputs; ++y) store(arrays.out[y], i, results[group.kept[y]][threadIdx.x]);
+  }
+}
+
+}  // namespace
+
+void add_act(Number number, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
+             cudaStream_t stream) {
+  with_type_of(number, [&](auto zero) {
+    with_width(count % kPack == 0, [&](auto width) {
+      const auto* const first = static_cast<const decltype(zero)*>(x);
+      if (how.relu)
+        add_act_of<decltype(width)::value, true>(first, y, out, how, count, stream);
+      else
+        add_act_of<decltype(width)::value, false>(first, y, out, how, count, stream);
+    });
+  });
+}
+
+void add_act_grad(Number number, const void* y, const void* dy, const void* more, void* dx, std::int64_t count,
+                  cudaStream_t stream) {
+  with_type_of(number, [&](auto zero) {
+    with_width(count % kPack == 0, [&](auto width) {
+      add_act_grad_of<decltype(width)::value>(static_cast<const decltype(zero)*>(y), dy, more, dx, count, stream);
+    });
+  });
+}
+
+void run_group(const GroupSteps& steps, const GroupArrays& arrays, std::int64_t count, cudaStream_t stream) {
+  constexpr int kFewPlaces = 8;  // of packs: 32 KiB of shared memory
+  if (steps.places <= kFewPlaces && count % kPack == 0)
+    start_elements(run_steps<kPack, kFewPlaces>, count / kPack, stream, steps, arrays);
+  else
+    start_elements(run_steps<1, kMostGroupSteps>, count, stream, steps, arrays);
+}
+
+}  // namespace fleetrun::cuda
