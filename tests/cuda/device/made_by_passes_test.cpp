@@ -151,5 +151,90 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("depthwise convolutions of a rectified image, and their gradients") {
+  struct Case {
+    Shape x, kernel;
+    Attributes settings;
+  };
+  const std::vector<Case> cases = {
+      {{2, 12, 9, 10},
+       {3, 3},
+       {{"strides", Shape{1, 1}}, {"paddings", Shape{1, 1}}, {"dilations", Shape{1, 1}}}},
+      {{3, 5, 11, 9},
+       {5, 2},
+       {{"strides", Shape{2, 3}}, {"paddings", Shape{0, 2, 1, 0}}, {"dilations", Shape{1, 2}}}}};
+  for (const Case& one : cases) {
+    Program program;
+    Builder builder(program, all_ops());
+    const std::int64_t channels = one.x[1];
+    Attributes settings = one.settings;
+    settings["groups"] = channels;
+    const Shape weights = {channels, 1, one.kernel[0], one.kernel[1]};
+    const ValueId x = images(builder, "x", one.x, ""), w = builder.parameter("w", weights, {});
+    const ValueId y = builder.op(
+        "y", "relu_depthwise", {{"x", x}, {"w", w}, {"b", builder.parameter("b", {channels}, {})}}, settings);
+    const ValueId dy = images(builder, "dy", program.value(y).shape, "");
+    settings["input_shape"] = one.x;
+    settings["weight_shape"] = weights;
+    builder.op("dx", "relu_depthwise_grad_input", {{"dy", dy}, {"w", w}, {"x", x}}, settings);
+    builder.op("grad", "relu_depthwise_grad_weights", {{"x", x}, {"dy", dy}}, settings);
+    check_like_cpu(program, program);
+  }
+}
+
+TEST_CASE("dgc sends what the CPU sends, where many elements are as far from 0 as the last one, too") {
+  for (const bool nesterov : {false, true})
+    for (const double limit : {0.0, 0.25})
+      for (const std::int64_t kept : {1, 700, 5000, 12'345}) {
+        CAPTURE(kept);
+        Program program;
+        Builder builder(program, all_ops());
+        const Shape shape = {61, 211};
+        const Attributes settings = {{"mu", 0.9},
+                                     {"use_nesterov", nesterov},
+                                     {"weight_decay", limit == 0 ? 0.0 : 1e-3},
+                                     {"limit", limit},
+                                     {"ranks", std::int64_t{1}},
+                                     {"rampup_begin_step", std::int64_t{0}},
+                                     {"rampup_step", std::int64_t{1}},
+                                     {"kept", Shape{kept}}};
+        // A third of it is 0.125, half of it 0.
+        const ValueId grad =
+            builder.op("grad", "relu6", {{"x", builder.feed("spread", shape)}}, {{"threshold", 0.125}});
+        const auto made = builder.add({.type = "dgc_select",
+                                       .inputs = {{"grad", grad},
+                                                  {"param", builder.parameter("param", shape, {})},
+                                                  {"velocity", builder.state("velocity", shape, {}, kNone)},
+                                                  {"residual", builder.state("residual", shape, {}, kNone)}},
+                                       .attributes = settings,
+                                       .name = "message"});
+        builder.add({.type = "dgc_scatter",
+                     .inputs = {{"grad", grad}, {"gathered", made.front()}},
+                     .attributes = settings,
+                     .name = "sum"});
+        check_like_cpu(program, program);
+      }
+}
+
+TEST_CASE("dgc_momentum is momentum before the ramp-up and SGD from then on") {
+  for (const std::int64_t begin : {0, 1}) {
+    CAPTURE(begin);
+    Program program;
+    Builder builder(program, all_ops());
+    const Shape shape = {13, 7};
+    builder.add({.type = "dgc_momentum",
+                 .inputs = {{"param", builder.parameter("param", shape, {})},
+                            {"grad", builder.feed("grad", shape)},
+                            {"velocity", builder.parameter("velocity", shape, {})},
+                            {"learning_rate", builder.feed("rate", {1})}},
+                 .attributes = {{"mu", 0.9},
+                                {"use_nesterov", false},
+                                {"weight_decay", 1e-2},
+                                {"rampup_begin_step", begin}},
+                 .name = "update"});
+    check_like_cpu(program, program);
+  }
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::made_by_passes_test
