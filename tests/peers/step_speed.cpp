@@ -1,11 +1,15 @@
 // step_speed JOB.json BATCH STEPS [KEY.PATH=VALUE ...]
 //
+// With FLEETRUN_STEP_OPS=1 in the environment also how long the ops of each type take by themselves, in all and each.
+//
 // How long training steps of a job take on the device that FLEETRUN_TEST_DEVICE names (cpu, cuda:0), with a batch of images
 // of noise that is there already: no loader, no copy. Warms up with STEPS steps, then prints the images per second of STEPS more.
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstring>
 #include <iostream>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -39,6 +43,27 @@ double seconds_of(Executor& executor, int steps) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+DType narrow_type(const job::JobSpec& job, const Device& device) {
+  const job::AmpType asked = job.strategy.amp_configs.dtype;
+  if (asked != job::AmpType::automatic) return asked == job::AmpType::fp16 ? DType::f16 : DType::bf16;
+  return device.narrow_types().empty() ? DType::bf16 : device.narrow_types().front();
+}
+
+void print_ops(Executor& executor) {
+  std::map<std::string, std::vector<OpTime>> by_type;
+  for (OpTime& op : executor.time_alone(5)) by_type[op.type].push_back(std::move(op));
+  for (auto& [type, ops] : by_type) {
+    double all = 0;
+    for (const OpTime& op : ops) all += op.seconds;
+    fmt::print("{:8.3f} ms {:3} {}:", 1000 * all, ops.size(), type);
+    std::sort(ops.begin(), ops.end(),
+              [](const OpTime& one, const OpTime& other) { return one.seconds > other.seconds; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(ops.size(), 8); ++i)
+      fmt::print(" {} {:.3f}", ops[i].name, 1000 * ops[i].seconds);
+    fmt::print("\n");
+  }
+}
+
 void measure(job::JobSpec job, int batch, int steps) {
   job.data.batch_size = batch;
   const ModelFacts facts = {.input_shape = job.data.train.shape, .classes = job.data.train.classes};
@@ -51,7 +76,8 @@ void measure(job::JobSpec job, int batch, int steps) {
                                    .share_in_place = job.strategy.build_strategy.enable_inplace};
   device->enter_thread(options.team);
   const OpNames device_ops = ops_of(device->kernels());
-  Program program = build_training_program(job, facts, all_ops(), {.device_ops = &device_ops});
+  Program program = build_training_program(job, facts, all_ops(),
+                                           {.device_ops = &device_ops, .narrow = narrow_type(job, *device)});
   propagate_layouts(program, all_ops(), *device, {});
   Storage storage(program, *device, communicator);
   storage.initialise(static_cast<std::uint64_t>(job.train.seed));
@@ -69,6 +95,7 @@ void measure(job::JobSpec job, int batch, int steps) {
   const double seconds = seconds_of(executor, steps);
   fmt::print("{}: batch {}, {} steps: {:.1f} images/s, {:.3f} ms per step\n", device->version(), batch, steps,
              steps * batch / seconds, 1000 * seconds / steps);
+  if (Environment::of_this_process().get_or("FLEETRUN_STEP_OPS", "") == "1") print_ops(executor);
 }
 
 }  // namespace

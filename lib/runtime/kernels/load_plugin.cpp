@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kMemoryFraction = "FLAGS_fraction_of_gpu_memory_to_use";  // PaddlePaddle's name
 constexpr const char* kTf32 = "FLEETRUN_TF32";
+constexpr const char* kTf32Override = "NVIDIA_TF32_OVERRIDE";  // 0 forbids it to all of NVIDIA's libraries
 constexpr const char* kLayout = "FLEETRUN_LAYOUT";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
@@ -35,11 +36,12 @@ bool read_tf32(const Environment& environment) {
   const std::string text = environment.get_or(kTf32, "0");
   if (text != "0" && text != "1")
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", kTf32, text));
-  return text == "1";
+  return text == "1" && environment.get_or(kTf32Override, "1") != "0";
 }
 
-bool read_channels_last(const Environment& environment) {
-  const std::string text = environment.get_or(kLayout, "nchw");
+// Matrix units want the channels of a pixel beside each other; the usual units are faster with planes.
+bool read_channels_last(const Environment& environment, bool matrix_units) {
+  const std::string text = environment.get_or(kLayout, matrix_units ? "nhwc" : "nchw");
   if (text != "nchw" && text != "nhwc")
     throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be nchw or nhwc", kLayout, text));
   return text == "nhwc";
@@ -81,14 +83,15 @@ const Plugin& load_plugin(const std::string& path) {
 PluginOptions plugin_options(const std::string& device, const job::StrategySpec& strategy,
                              const Environment& environment) {
   constexpr std::size_t kMegabyte = 1024 * 1024;
+  const bool tf32 = read_tf32(environment);
   return {.index = read_index(device),
           .memory_fraction = read_memory_fraction(environment),
           .exhaustive_search = strategy.cudnn_exhaustive_search,
           .workspace_limit = static_cast<std::size_t>(strategy.conv_workspace_size_limit) * kMegabyte,
           .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
           .wait_for_collectives = strategy.sync_nccl_allreduce,
-          .tf32 = read_tf32(environment),
-          .channels_last = read_channels_last(environment)};
+          .tf32 = tf32,
+          .channels_last = read_channels_last(environment, tf32 || strategy.amp)};
 }
 
 }  // namespace fleetrun::runtime

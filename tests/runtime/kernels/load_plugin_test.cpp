@@ -75,6 +75,29 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK(more.channels_last);
 }
 
+TEST_CASE(
+    "images have their channels last where matrix units compute, unless the environment says how they lie") {
+  job::StrategySpec amp;
+  amp.amp = true;
+  Environment environment;
+  CHECK(plugin_options("cuda:0", amp, environment).channels_last);
+  environment.set("FLEETRUN_TF32", "1");
+  CHECK(plugin_options("cuda:0", {}, environment).channels_last);
+  environment.set("FLEETRUN_LAYOUT", "nchw");
+  CHECK_FALSE(plugin_options("cuda:0", {}, environment).channels_last);
+  CHECK_FALSE(plugin_options("cuda:0", amp, environment).channels_last);
+}
+
+TEST_CASE("NVIDIA_TF32_OVERRIDE=0 forbids TF32 whatever else is said") {
+  Environment environment;
+  environment.set("FLEETRUN_TF32", "1");
+  environment.set("NVIDIA_TF32_OVERRIDE", "1");
+  CHECK(plugin_options("cuda:0", {}, environment).tf32);
+  environment.set("NVIDIA_TF32_OVERRIDE", "0");
+  CHECK_FALSE(plugin_options("cuda:0", {}, environment).tf32);
+  CHECK_FALSE(plugin_options("cuda:0", {}, environment).channels_last);
+}
+
 TEST_CASE("a fraction of memory or a switch out of its range is refused by its name") {
   const auto refused = [](const std::string& name, const std::string& value) {
     Environment environment;

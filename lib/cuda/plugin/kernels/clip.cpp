@@ -18,12 +18,11 @@ std::unique_ptr<Kernel> make_clip_by_value(const OpView& op, Device& device) {
 std::unique_ptr<Kernel> make_clip_by_norm(const OpView& op, Device& device) {
   OpTensors<1> tensors(op, {"grad"});
   const std::size_t scratch = norm_scratch_bytes(tensors.size(), tensors.elements());
-  return scratch_kernel(
-      op, device, scratch,
-      [tensors = std::move(tensors), limit = op.number("limit")](const RunContext& context,
-                                                                 cudaStream_t stream) mutable {
-        clip_by_norm(tensors.in(context), limit, context.scratch, stream);
-      });
+  return scratch_kernel(op, device, scratch,
+                        [tensors = std::move(tensors), limit = op.number("limit")](
+                            const RunContext& context, cudaStream_t stream) mutable {
+                          clip_by_norm(tensors.in(context), limit, context.scratch, stream);
+                        });
 }
 
 std::unique_ptr<Kernel> make_gradient_norms(const OpView& op, Device& device) {
@@ -38,15 +37,13 @@ std::unique_ptr<Kernel> make_gradient_norms(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_clip_by_global_norm(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [tensors = OpTensors<1>(op, {"grad"}), norms = op.input_id("norms"),
-       count = elements_of(op, op.input("norms")),
-       limit = op.number("limit")](const RunContext& context, cudaStream_t stream) mutable {
-        clip_by_global_norm(tensors.in(context), {at(context, norms), count, limit},
-                            static_cast<float*>(context.scratch), stream);
-      },
-      sizeof(float));
+  return scratch_kernel(op, device, sizeof(float),
+                        [tensors = OpTensors<1>(op, {"grad"}), norms = op.input_id("norms"),
+                         count = elements_of(op, op.input("norms")),
+                         limit = op.number("limit")](const RunContext& context, cudaStream_t stream) mutable {
+                          clip_by_global_norm(tensors.in(context), {at(context, norms), count, limit},
+                                              static_cast<float*>(context.scratch), stream);
+                        });
 }
 
 }  // namespace

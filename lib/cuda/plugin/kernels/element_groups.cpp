@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error/error.h"
-#include "cuda/plugin/number_of.h"
 #include "cuda/plugin/simple_kernel.h"
 #include "runtime/ops/rules/elementwise_code.h"
 

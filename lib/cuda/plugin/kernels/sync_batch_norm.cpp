@@ -1,5 +1,4 @@
 #include "cuda/plugin/sync_batch_norm.h"
-#include "cuda/plugin/number_of.h"
 #include "cuda/plugin/simple_kernel.h"
 
 namespace fleetrun::cuda {

@@ -56,12 +56,11 @@ std::unique_ptr<Kernel> make_lars(const OpView& op, Device& device) {
                          .mu = number(op, "mu")};
   OpTensors<3> tensors(op, {"param", "velocity", "grad"});
   const std::size_t scratch = norm_scratch_bytes(tensors.size(), tensors.elements());
-  return scratch_kernel(
-      op, device, scratch,
-      [settings, tensors = std::move(tensors), rate = op.input_id("learning_rate")](
-          const RunContext& context, cudaStream_t stream) mutable {
-        lars(tensors.in(context), at(context, rate), settings, context.scratch, stream);
-      });
+  return scratch_kernel(op, device, scratch,
+                        [settings, tensors = std::move(tensors), rate = op.input_id("learning_rate")](
+                            const RunContext& context, cudaStream_t stream) mutable {
+                          lars(tensors.in(context), at(context, rate), settings, context.scratch, stream);
+                        });
 }
 
 std::unique_ptr<Kernel> make_lamb(const OpView& op, Device& device) {
@@ -73,12 +72,11 @@ std::unique_ptr<Kernel> make_lamb(const OpView& op, Device& device) {
                          .decay = number(op, "weight_decay")};
   OpTensors<6> tensors = with_moments(op);
   const std::size_t scratch = norm_scratch_bytes(tensors.size(), tensors.elements());
-  return scratch_kernel(
-      op, device, scratch,
-      [settings, tensors = std::move(tensors), rate = op.input_id("learning_rate")](
-          const RunContext& context, cudaStream_t stream) mutable {
-        lamb(tensors.in(context), at(context, rate), settings, context.scratch, stream);
-      });
+  return scratch_kernel(op, device, scratch,
+                        [settings, tensors = std::move(tensors), rate = op.input_id("learning_rate")](
+                            const RunContext& context, cudaStream_t stream) mutable {
+                          lamb(tensors.in(context), at(context, rate), settings, context.scratch, stream);
+                        });
 }
 
 std::unique_ptr<Kernel> make_average(const OpView& op, Device& device) {
