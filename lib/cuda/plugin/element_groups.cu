@@ -62,9 +62,11 @@ __device__ float result_of(const GroupStep& step, float a, float b) {
 }
 
 // Each thread has its own places in shared memory: registers cannot be chosen by a number. What is written to memory waits
-// until everything is read, since an output may have the place of an input.
+// until everything is read, since an output may have the place of an input. The parameters that are chosen from by a number
+// stay where the launch puts them.
 template <int width, int places>
-__global__ void run_steps(GroupSteps group, GroupArrays arrays, std::int64_t count) {
+__global__ void run_steps(const __grid_constant__ GroupSteps group, const __grid_constant__ GroupArrays arrays,
+                          std::int64_t count) {
   __shared__ Wide<width> results[places][kThreads];
   FLEETRUN_EACH(i, count) {
     for (int s = 0; s < group.count; ++s) {
