@@ -250,6 +250,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("with dgc two ranks send what the CPU's ranks send") {
+  Training sparse = kLenet;
+  sparse.strategy.dgc = true;
+  sparse.strategy.dgc_configs = {.rampup_begin_step = 2, .rampup_step = 4, .sparsity = {0.75, 0.9}};
+  sparse.steps = 8;
+  const Trained device(sparse, 2, false), cpu(sparse, 2, true);
+  CHECK(apart(device.file_of(0), cpu.file_of(0)).share() <= 1e-4);
+  CHECK(apart(device.file_of(1), device.file_of(0)).difference == 0);
+  Training whole = sparse;
+  whole.strategy.dgc = false;
+  CHECK(apart(Trained(whole, 2, true).file_of(0), cpu.file_of(0)).share() > 1e-3);
+}
+
 TEST_CASE(
     "ranks that average their weights now and then, or round gradients to f16, hold what the CPU's ranks hold") {
   Training local = kLenet, adaptive = kLenet, narrow = kLenet;
