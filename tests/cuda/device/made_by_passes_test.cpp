@@ -1,9 +1,13 @@
 // Ops that passes make, on the test's device beside the CPU: in both layouts, and in every type that they have kernels for.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include <fmt/format.h>
 
+#include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
+#include "runtime/passes/passes.h"
 #include "support/like_cpu.h"
 #include "support/small_net.h"
 
@@ -234,6 +238,45 @@ TEST_CASE("dgc_momentum is momentum before the ramp-up and SGD from then on") {
                  .name = "update"});
     check_like_cpu(program, program);
   }
+}
+
+// Two depthwise convolutions of rectified images, and sums with what follows them.
+Program unfused_net() {
+  Program program;
+  Builder builder(program, all_ops());
+  const ValueId image = builder.feed("image", {2, 3, 8, 8});
+  const auto relu = [&](const std::string& name, ValueId x) { return builder.op(name, "relu", {{"x", x}}); };
+  const auto add = [&](const std::string& name, ValueId x, ValueId y) {
+    return builder.op(name, "elementwise_add", {{"x", x}, {"y", y}});
+  };
+  ValueId x = test::convolve(builder, "conv", image, 12, 3);
+  Attributes settings = test::convolution(1, 1);
+  settings["groups"] = std::int64_t{12};
+  const ValueId w = builder.parameter("depthwise.w", {12, 1, 3, 3}, {});
+  x = builder.op("depthwise", "conv2d", {{"x", relu("first", x)}, {"w", w}}, settings);
+  x = relu("rectified", add("sum", x, test::convolve(builder, "beside", image, 12, 1)));
+  x = add("next", test::convolve(builder, "last", x, 12, 1), x);
+  x = builder.op("bounded", "relu6",
+                 {{"x", builder.op("scaled", "scale", {{"x", x}}, {{"scale", 2.0}, {"bias", 0.25}})}},
+                 {{"threshold", 1.0}});
+  append_backward(builder, builder.op("loss", "mean", {{"x", x}}));
+  return program;
+}
+
+TEST_CASE("a step of a network whose ops passes have fused is that of the CPU") {
+  Program program = unfused_net();
+  const auto device = test::make_test_device();
+  const OpNames ops = ops_of(device->kernels());
+  const job::StrategySpec strategy;
+  const PassContext context = {.ops = all_ops(), .strategy = strategy, .device_ops = &ops};
+  for (const auto pass : {fuse_relu_depthwise_conv, fuse_elewise_add_act, auto_fusion})
+    pass(program, context);
+  std::set<std::string> types;
+  for (const Op& op : program.ops) types.insert(op.type);
+  for (const char* type : {"relu_depthwise", "relu_depthwise_grad_input", "relu_depthwise_grad_weights",
+                           "elementwise_add_act", "elementwise_add_act_grad", "elementwise_group"})
+    CHECK_MESSAGE(types.count(type) == 1, type);
+  check_like_cpu(program, program);
 }
 
 }  // namespace
