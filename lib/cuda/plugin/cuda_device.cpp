@@ -83,6 +83,20 @@ class CudaEvent : public runtime::Event {
   std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> event_;
 };
 
+class CudaGraph : public runtime::Recording {
+ public:
+  CudaGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    cudaGraphExec_t made = nullptr;
+    check(cudaGraphInstantiate(&made, graph, 0), "preparing a CUDA graph");
+    graph_.reset(made);
+  }
+  void replay() override { check(cudaGraphLaunch(graph_.get(), stream_), "starting a CUDA graph"); }
+
+ private:
+  cudaStream_t stream_;
+  std::unique_ptr<CUgraphExec_st, Destroy<cudaGraphExecDestroy>> graph_;
+};
+
 std::unique_ptr<CUevent_st, Destroy<cudaEventDestroy>> make_timer() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "making an event");
@@ -252,6 +266,20 @@ void CudaDevice::download(const void* data, void* host, std::size_t bytes) {
 void CudaDevice::synchronise() {
   for (const auto& each : streams_) wait_for(each.get());
   check_labels();
+}
+
+// Relaxed: other threads, and the copies of the next batch, go on meanwhile.
+void CudaDevice::begin_recording() {
+  check(cudaStreamBeginCapture(stream(runtime::kComputeStream), cudaStreamCaptureModeRelaxed),
+        "beginning a CUDA graph");
+}
+
+std::unique_ptr<runtime::Recording> CudaDevice::end_recording() {
+  const cudaStream_t compute = stream(runtime::kComputeStream);
+  cudaGraph_t made = nullptr;
+  check(cudaStreamEndCapture(compute, &made), "ending a CUDA graph");
+  const std::unique_ptr<CUgraph_st, Destroy<cudaGraphDestroy>> graph(made);
+  return std::make_unique<CudaGraph>(graph.get(), compute);
 }
 
 void CudaDevice::wait_for(cudaStream_t stream) {

@@ -67,6 +67,9 @@ class CudaDevice : public runtime::Device, private runtime::Streams {
   void upload(const void* staging, void* data, std::size_t bytes, int stream) override;
   void download(const void* data, void* host, std::size_t bytes) override;
   void synchronise() override;
+  bool can_record() const override { return options_.record_steps; }
+  void begin_recording() override;
+  std::unique_ptr<runtime::Recording> end_recording() override;
 
   void take_share(double fraction);
   template <typename State>

@@ -166,8 +166,10 @@ void Executor::look_up_addresses() {
 void Executor::drop_activations() {
   const std::int64_t start = monotonic_ns();
   if (Streams* streams = device_.streams()) streams->synchronise();
+  const void* const before = places_.arena->data();
   places_.arena.reset();
   place_activations();
+  if (on_streams_.recorded && places_.arena->data() != before) on_streams_.recorded->forget();
   look_up_addresses();
   ++measured_.drops;
   if (options_.timeline != nullptr) options_.timeline->note(measured_.drop_label, start, monotonic_ns());
@@ -178,6 +180,22 @@ void Executor::use_streams(Streams& streams) {
   on_streams_.feeds = std::make_unique<Feeds>(program_, device_);
   for (const ValueId id : program_.fetches)
     on_streams_.fetched[id] = streams.allocate_staging(program_.value(id).bytes());
+  on_streams_.feed_ids = program_.of_kind(ValueKind::feed);
+  on_streams_.feed_places.resize(on_streams_.feed_ids.size());
+  if (streams.can_record())
+    on_streams_.recorded = std::make_unique<RecordedRuns>(streams, why_not_recorded());
+}
+
+// A recording repeats what the host gave to the device: nothing may depend on the number of the step, and nobody waits in between.
+std::string Executor::why_not_recorded() const {
+  if (options_.timeline != nullptr || options_.measure_ops) return "the ops are measured";
+  for (std::size_t i = 0; i < program_.ops.size(); ++i) {
+    if (schedule_.graph.lane[i] != TaskGraph::kNoLane) return "the ranks work together in collectives";
+    if (schedule_.every[i] != 1) return "some ops run in some steps only";
+    const KernelDef& kernel = device_.kernels().find(program_.ops[i].type)->second;
+    if (kernel.decided_each_run != nullptr) return kernel.decided_each_run;
+  }
+  return "";
 }
 
 void Executor::bind(const std::string& name, const void* data) {
@@ -208,8 +226,23 @@ void Executor::end_run() {
 
 void Executor::run() {
   begin_run();
-  runner_->run();
+  if (on_streams_.recorded)
+    on_streams_.recorded->run(places_of_feeds(), [this] { give_ops(); });
+  else
+    runner_->run();
   end_run();
+}
+
+// In the order of the program, which is one of the graph. Where nothing may be recorded, by the runner as ever.
+void Executor::give_ops() {
+  if (!on_streams_.recorded->why_not().empty()) return runner_->run();
+  for (std::size_t i = 0; i < program_.ops.size(); ++i) run_op(static_cast<OpId>(i));
+}
+
+const std::vector<void*>& Executor::places_of_feeds() {
+  for (std::size_t i = 0; i < on_streams_.feed_ids.size(); ++i)
+    on_streams_.feed_places[i] = places_.by_id[static_cast<std::size_t>(on_streams_.feed_ids[i])];
+  return on_streams_.feed_places;
 }
 
 std::vector<OpTime> Executor::time_alone(int repeats) {

@@ -12,6 +12,7 @@
 #include "runtime/exec/exposure.h"
 #include "runtime/exec/feeds.h"
 #include "runtime/exec/graph_runner.h"
+#include "runtime/exec/recorded_runs.h"
 #include "runtime/exec/schedule.h"
 #include "runtime/exec/storage.h"
 #include "runtime/exec/stream_order.h"
@@ -38,6 +39,7 @@ struct ExecutorOptions {
   int drop_every = 0;            // runs after which activation memory is given back and made anew; 0: never
   bool keep_addresses = true;    // false: where values lie is looked up by their names before each run
   Timeline* timeline = nullptr;  // gets a span of each op; it outlives the executor
+  bool measure_ops = false;      // op_ns() is wanted of every run
 };
 
 // Where the values of a program lie.
@@ -63,6 +65,9 @@ struct OnStreams {
   std::unique_ptr<StreamOrder> order;
   std::unique_ptr<Feeds> feeds;
   std::map<ValueId, std::unique_ptr<comm::Memory>> fetched;
+  std::unique_ptr<RecordedRuns> recorded;
+  std::vector<ValueId> feed_ids;
+  std::vector<void*> feed_places;  // of them, in the run that begins
 };
 
 // One more than ten members, because they are made one after the other, each from those before it.
@@ -102,6 +107,8 @@ class Executor {
   std::int64_t name_lookups() const { return measured_.lookups; }  // so far
   // In which the runs so far did nothing but communicate. With streams 0: the host does not see when the device works.
   std::int64_t communication_ns() const { return measured_.exposure.nanoseconds(); }
+  // Runs that the device repeated from a recording so far, and why it does not; null where there is nothing to record.
+  const RecordedRuns* recorded() const { return on_streams_.recorded.get(); }
   // By its communicators so far; see Communicator.
   std::uint64_t sent_bytes() const;
   // How long the runs so far were in each op, by OpId. With streams the host's side of it.
@@ -122,6 +129,9 @@ class Executor {
   void label_spans();
   void run_op(OpId id);
   double seconds_alone(std::size_t id, int repeats);
+  std::string why_not_recorded() const;
+  void give_ops();
+  const std::vector<void*>& places_of_feeds();
   void begin_run();
   void end_run();
 

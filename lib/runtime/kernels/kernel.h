@@ -65,6 +65,8 @@ struct KernelDef {
   // scratch memory and rounding. Both functions above obey the attribute. The host times them, so a device with streams
   // has none here. Null: there is nothing to choose.
   std::vector<std::string> (*algorithms)(const OpView&, Device&) = nullptr;
+  // Why a run cannot be repeated from a recording: what the host decides anew each time. Null: it can.
+  const char* decided_each_run = nullptr;
   bool waits_for_reader =
       false;  // of a parameter: it is laid out, and made, as the first reader of its output wants that
 };

@@ -16,6 +16,7 @@ constexpr const char* kMemoryFraction = "FLAGS_fraction_of_gpu_memory_to_use";  
 constexpr const char* kTf32 = "FLEETRUN_TF32";
 constexpr const char* kTf32Override = "NVIDIA_TF32_OVERRIDE";  // 0 forbids it to all of NVIDIA's libraries
 constexpr const char* kLayout = "FLEETRUN_LAYOUT";
+constexpr const char* kGraphs = "FLEETRUN_CUDA_GRAPHS";
 constexpr const char* kCpuHint = "choose --device=cpu";
 
 Error refuse(const std::string& message) { return Error(ErrorKind::config, message, kCpuHint); }
@@ -32,11 +33,15 @@ double read_memory_fraction(const Environment& environment) {
   return fraction;
 }
 
-bool read_tf32(const Environment& environment) {
-  const std::string text = environment.get_or(kTf32, "0");
+bool read_switch(const Environment& environment, const char* name, const char* usual) {
+  const std::string text = environment.get_or(name, usual);
   if (text != "0" && text != "1")
-    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", kTf32, text));
-  return text == "1" && environment.get_or(kTf32Override, "1") != "0";
+    throw Error(ErrorKind::usage, fmt::format("{} is \"{}\", must be 0 or 1", name, text));
+  return text == "1";
+}
+
+bool read_tf32(const Environment& environment) {
+  return read_switch(environment, kTf32, "0") && environment.get_or(kTf32Override, "1") != "0";
 }
 
 // Matrix units want the channels of a pixel beside each other; the usual units are faster with planes.
@@ -91,7 +96,8 @@ PluginOptions plugin_options(const std::string& device, const job::StrategySpec&
           .persistent_batch_norm = strategy.cudnn_batchnorm_spatial_persistent,
           .wait_for_collectives = strategy.sync_nccl_allreduce,
           .tf32 = tf32,
-          .channels_last = read_channels_last(environment, tf32 || strategy.amp)};
+          .channels_last = read_channels_last(environment, tf32 || strategy.amp),
+          .record_steps = read_switch(environment, kGraphs, "1")};
 }
 
 }  // namespace fleetrun::runtime

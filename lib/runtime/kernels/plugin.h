@@ -8,7 +8,7 @@
 namespace fleetrun::runtime {
 
 // Goes up with every change to what a plug-in sees of us: Device, Streams, Kernel, Communicator, this file.
-constexpr int kPluginAbi = 7;
+constexpr int kPluginAbi = 8;
 
 // What a job says about the device.
 struct PluginOptions {
@@ -21,6 +21,7 @@ struct PluginOptions {
       true;                    // a collective returns when it is done, not when it is given to its stream
   bool tf32 = false;           // matrix units may round inputs of convolutions and fc to 10 bits
   bool channels_last = false;  // images lie as [N, H, W, C] between convolutions
+  bool record_steps = true;  // a step is given to the device as one recording (a CUDA graph), where it can be
 };
 
 struct Plugin {

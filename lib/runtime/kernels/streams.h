@@ -22,6 +22,13 @@ class Event {
   virtual void wait() = 0;                 // until the device has reached the mark
 };
 
+// Work that was recorded while it was given to the compute stream.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;  // gives all of it to the compute stream again
+};
+
 class Streams {
  public:
   virtual ~Streams() = default;
@@ -39,6 +46,12 @@ class Streams {
 
   // Returns when the work of all streams is done; throws what went wrong in it.
   virtual void synchronise() = 0;
+
+  // Between the two, what the compute stream is given is recorded and not done. Nobody waits for the device meanwhile.
+  // `end_recording` throws what the device could not record, and is called after a failure, too.
+  virtual bool can_record() const { return false; }
+  virtual void begin_recording() {}
+  virtual std::unique_ptr<Recording> end_recording() { return nullptr; }
 };
 
 }  // namespace fleetrun::runtime

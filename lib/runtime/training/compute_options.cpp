@@ -26,7 +26,8 @@ ExecutorOptions executor_options(const job::JobSpec& job, int replica, int threa
           .seed = seed_of_replica(job, replica),
           .share_in_place = job.strategy.build_strategy.enable_inplace,
           .drop_every = job.strategy.execution_strategy.num_iteration_per_drop_scope,
-          .keep_addresses = job.strategy.build_strategy.cache_runtime_context};
+          .keep_addresses = job.strategy.build_strategy.cache_runtime_context,
+          .measure_ops = job.train.profile > 0};
 }
 
 SearchOptions search_options(const job::StrategySpec& strategy, int team) {

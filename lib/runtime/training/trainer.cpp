@@ -101,6 +101,15 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   options.timeline = timeline;
   training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
                                          communicators.gradients, options);
+  tell_recording();
+}
+
+void Trainer::tell_recording() {
+  const RecordedRuns* const recorded = training_->recorded();
+  if (recorded == nullptr) return;
+  pass_messages_.push_back(recorded->why_not().empty()
+                               ? "CUDA graphs: the device repeats each step from a recording"
+                               : "CUDA graphs: not used, since " + recorded->why_not());
 }
 
 // Rank 0 alone reads model.pretrained and share_parameters brings it to the others: one read instead of one per rank,

@@ -120,6 +120,7 @@ class Trainer {
   const Executor& evaluation_executor() const { return *evaluation_; }
 
  private:
+  void tell_recording();
   void start_weights(const job::JobSpec& job);
   void share_statistics();
   void average_weights();

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,8 +16,14 @@
 
 namespace on_host = fleetrun::cuda::on_host;
 
+struct CUgraph_st {
+  std::vector<std::function<bool()>> work;
+};
+struct CUgraphExec_st : CUgraph_st {};
+
 struct CUstream_st {
   std::deque<std::function<bool()>> work;
+  std::unique_ptr<CUgraph_st> recorded;  // while work is recorded and not done
   std::size_t given = 0, done = 0;
 
   // One piece of work, as far as it goes now.
@@ -125,6 +132,10 @@ void expect_reachable(const void* data, std::size_t bytes, const char* who) {
 void give_until_done(cudaStream_t stream, std::function<bool()> work) {
   const std::lock_guard lock(machine());
   if (stream == nullptr) refuse("work is given to the default stream");
+  if (stream->recorded) {
+    stream->recorded->work.push_back(std::move(work));
+    return;
+  }
   stream->work.push_back(std::move(work));
   ++stream->given;
 }
@@ -190,9 +201,38 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
+  if (stream->recorded) on_host::refuse("somebody waits for a stream whose work is recorded");
   if (stream->done == stream->given) return cudaSuccess;
   stream->go_on();
   return cudaErrorNotReady;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock(cuda().mutex);
+  if (stream->recorded) return cudaErrorIllegalState;
+  stream->recorded = std::make_unique<CUgraph_st>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(cuda().mutex);
+  if (!stream->recorded) return cudaErrorIllegalState;
+  *graph = stream->recorded.release();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  *made = new CUgraphExec_st{*graph};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  for (const std::function<bool()>& work : graph->work) on_host::give_until_done(stream, work);
+  return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);

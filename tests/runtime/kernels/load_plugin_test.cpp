@@ -65,14 +65,17 @@ TEST_CASE("device, strategy and environment become the options of the plug-in") 
   CHECK_FALSE(plain.exhaustive_search);
   CHECK(plain.memory_fraction == 0);
   CHECK_FALSE(plain.tf32);
+  CHECK(plain.record_steps);
   CHECK_FALSE(plain.channels_last);
   environment.set("FLAGS_fraction_of_gpu_memory_to_use", "0.92");
   environment.set("FLEETRUN_TF32", "1");
   environment.set("FLEETRUN_LAYOUT", "nhwc");
+  environment.set("FLEETRUN_CUDA_GRAPHS", "0");
   const PluginOptions more = plugin_options("cuda:0", strategy, environment);
   CHECK(more.memory_fraction == doctest::Approx(0.92));
   CHECK(more.tf32);
   CHECK(more.channels_last);
+  CHECK_FALSE(more.record_steps);
 }
 
 TEST_CASE(

@@ -129,7 +129,9 @@ std::unique_ptr<Kernel> make_average(const OpView& op, runtime::Device& device) 
 }  // namespace
 
 KernelDef average_parameters_kernel() {
-  return {.choose_layouts = runtime::as_they_lie, .make = make_average};
+  return {.choose_layouts = runtime::as_they_lie,
+          .make = make_average,
+          .decided_each_run = "ranks average their parameters in some steps only"};
 }
 
 }  // namespace fleetrun::cuda

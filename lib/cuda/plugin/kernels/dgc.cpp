@@ -94,12 +94,18 @@ std::unique_ptr<Kernel> make_dgc_momentum(const OpView& op, Device& device) {
 
 LayoutChoice like_param(const LayoutQuery& query, Device&) { return runtime::like_input(query, "param"); }
 
+constexpr const char* kSchedule = "dgc sends fewer elements from step to step";
+
 }  // namespace
 
-KernelDef dgc_select_kernel() { return {.choose_layouts = like_param, .make = make_select}; }
-KernelDef dgc_scatter_kernel() { return {.choose_layouts = runtime::as_they_lie, .make = make_scatter}; }
+KernelDef dgc_select_kernel() {
+  return {.choose_layouts = like_param, .make = make_select, .decided_each_run = kSchedule};
+}
+KernelDef dgc_scatter_kernel() {
+  return {.choose_layouts = runtime::as_they_lie, .make = make_scatter, .decided_each_run = kSchedule};
+}
 KernelDef dgc_momentum_kernel() {
-  return {.choose_layouts = runtime::as_they_lie, .make = make_dgc_momentum};
+  return {.choose_layouts = runtime::as_they_lie, .make = make_dgc_momentum, .decided_each_run = kSchedule};
 }
 
 }  // namespace fleetrun::cuda

@@ -89,6 +89,8 @@ LayoutChoice choose_cast(const LayoutQuery& query, Device&) {
   return {{x.layout}, {layout_in(x, y.dtype)}};
 }
 
+constexpr const char* kDraws = "dropout draws by the number of the step";
+
 std::unique_ptr<Kernel> make_drop(const OpView& op, Device& device, const Value& from, ValueId x, ValueId y) {
   const double p = op.number("p");
   return simple_kernel(
@@ -186,8 +188,8 @@ KernelDef relu6_grad_kernel() { return {.choose_layouts = like_y, .make = make_c
 KernelDef cast_kernel() {
   return {.choose_layouts = choose_cast, .make = make_cast, .waits_for_reader = true};
 }
-KernelDef dropout_kernel() { return {.make = make_dropout}; }
-KernelDef dropout_grad_kernel() { return {.make = make_dropout_grad}; }
+KernelDef dropout_kernel() { return {.make = make_dropout, .decided_each_run = kDraws}; }
+KernelDef dropout_grad_kernel() { return {.make = make_dropout_grad, .decided_each_run = kDraws}; }
 KernelDef concat_kernel() { return {.choose_layouts = images_like_x, .make = make_concat}; }
 KernelDef concat_grad_kernel() { return {.choose_layouts = images_like_djoined, .make = make_concat_grad}; }
 KernelDef reorder_kernel() { return {.make = make_reorder}; }

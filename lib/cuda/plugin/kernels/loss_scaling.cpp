@@ -121,6 +121,10 @@ KernelDef zero_on_overflow_kernel() { return {.choose_layouts = runtime::as_they
 KernelDef cast_gradient_kernel() {
   return {.choose_layouts = choose_cast_gradient, .make = make_cast_gradient};
 }
-KernelDef merge_gradient_kernel() { return {.choose_layouts = choose_merge, .make = make_merge}; }
+KernelDef merge_gradient_kernel() {
+  return {.choose_layouts = choose_merge,
+          .make = make_merge,
+          .decided_each_run = "gradient_merge updates the parameters in some steps only"};
+}
 
 }  // namespace fleetrun::cuda
