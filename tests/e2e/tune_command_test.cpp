@@ -33,7 +33,8 @@ TEST_CASE("tune finds settings for two ranks, keeps them, and a second start tim
   CHECK(found["timed_steps"] > 0);
   CHECK(found["ranks"] == 2);
   CHECK(found["tried"].size() > 0);
-  CHECK(found["seconds"] < 30);  // under the sanitizers of a busy machine, too
+  CHECK(found["seconds"] > 0);
+  CHECK(found["seconds"] <= first.seconds);
 
   const ChildResult second = launch.run(words);
   REQUIRE_MESSAGE(second.code == 0, second.err);

@@ -2,8 +2,11 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#define LEAVE_OUT(reason)              \
-  do {                                 \
-    MESSAGE("left out: " << (reason)); \
-    return;                            \
+#include <string>
+
+// doctest prints a `const char*` as a pointer, so the reason becomes a string.
+#define LEAVE_OUT(reason)                         \
+  do {                                            \
+    MESSAGE("left out: " << std::string(reason)); \
+    return;                                       \
   } while (false)

@@ -34,8 +34,7 @@ std::string behind(const std::vector<Progress>& ranks, Phase phase) {
 
 // "3:20", "1:03:20", "2 d 3 h".
 std::string describe_left(Clock::duration left) {
-  using namespace std::chrono;
-  const auto seconds = duration_cast<std::chrono::seconds>(left).count();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left).count();
   constexpr int kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
   if (seconds >= kDay) return fmt::format("{} d {} h", seconds / kDay, seconds % kDay / kHour);
   if (seconds >= kHour)
