@@ -76,7 +76,7 @@ void check_refused(const Launch& launch, const BadJob& bad) {
   const ChildResult result = launch.run_words({"--nproc_per_node=2", "job.json"});
   CHECK(result.code == bad.code);
   CHECK_MESSAGE(contains(result.err, bad.words), result.err);
-  CHECK(result.seconds < kPromised_s * testing::kSlowdown);
+  CHECK(result.seconds < kPromised_s * testing::slowness());
   CHECK_FALSE(launch.folder.has("log"));
   CHECK_FALSE(launch.folder.has("output"));
   CHECK(result.out.empty());

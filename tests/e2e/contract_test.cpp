@@ -252,7 +252,7 @@ TEST_CASE("starting eight programs and seeing them end takes a moment") {
   const Launch launch;
   double best = 10;
   for (int i = 0; i < 5; ++i) best = std::min(best, launch.run({"--nproc_per_node=8"}, {}).seconds);
-  CHECK(best < 0.5 * testing::kSlowdown);  // a tenth of it on an idle machine
+  CHECK(best < 0.5 * testing::slowness());  // a tenth of it on an idle machine
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ TEST_CASE("SIGKILL of one rank in mid-training ends the run with 137 within a se
   const auto start = std::chrono::steady_clock::now();
   ::kill(victim, SIGKILL);
   const ChildResult result = process.wait();
-  CHECK(std::chrono::steady_clock::now() - start < 1s);
+  CHECK(std::chrono::steady_clock::now() - start < 1s * testing::slowness());
   CHECK(result.code == 137);
   CHECK(contains(result.err, "rank 1 was killed by SIGKILL (9), not by fleetrun"));
   CHECK(workers_in(launch.folder).empty());

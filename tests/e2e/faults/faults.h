@@ -14,11 +14,9 @@
 
 namespace fleetrun {
 
-// Bounds that the user is promised; FLEETRUN_TEST_SLOWNESS makes them longer on a slow machine.
+// Bounds that the user is promised, on this machine.
 inline std::chrono::milliseconds within(std::chrono::milliseconds time) {
-  const char* slowness = std::getenv("FLEETRUN_TEST_SLOWNESS");
-  const double factor = testing::kSlowdown * (slowness == nullptr ? 1 : std::atof(slowness));
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time * factor);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time * testing::slowness());
 }
 inline double seconds_within(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(within(time)).count();
