@@ -35,7 +35,7 @@ JsonValue answer_link(const JsonValue& question) {
 
 JsonValue answer_cpu() {
   const CpuSpeed speed = measure_cpu(kCpuTime);
-  return JsonValue::object({{"gflops", speed.gflops}, {"share", speed.share}});
+  return JsonValue::object({{"gflops", speed.gflops}, {"share", speed.share}, {"others", speed.others}});
 }
 
 JsonValue answer_clock() {

@@ -3,7 +3,7 @@
 //   {"probe": "facts"}                        what read_own_facts() found
 //   {"probe": "reach", "to": [ENDPOINT...]}   {"problems": [...]}, as try_to_connect() has them
 //   {"probe": "link", "to": ENDPOINT}         what measure_link() found
-//   {"probe": "cpu"}                          {"gflops", "share"}
+//   {"probe": "cpu"}                          {"gflops", "share", "others"}
 //   {"probe": "clock"}                        {"now"}: ns since 1970
 //   {"probe": "end", "code", "lines"}         {}: the examination is over
 #pragma once

@@ -120,7 +120,9 @@ JsonValue node_value(const NodeExamination& node) {
     value.add("clock",
               JsonValue::object({{"offset_seconds", node.clock->seconds}, {"error", node.clock->error}}));
   if (node.speed)
-    value.add("cpu", JsonValue::object({{"gflops", node.speed->gflops}, {"share", node.speed->share}}));
+    value.add("cpu", JsonValue::object({{"gflops", node.speed->gflops},
+                                        {"share", node.speed->share},
+                                        {"others", node.speed->others}}));
   return value;
 }
 

@@ -80,6 +80,7 @@ struct ClockOffset {
 struct CpuSpeed {
   double gflops = 0;  // of one thread, in wall time
   double share = 1;   // of a core that the thread got
+  double others = 0;  // share of all cores that other programs, or other machines of the host, used meanwhile
   std::optional<double> beside =
       std::nullopt;  // GFLOP/s of a usual node, measured right afterwards; none: measured once
 };

@@ -16,7 +16,7 @@ constexpr auto kProbePatience = std::chrono::milliseconds(3000);  // more than a
 constexpr int kMostRounds = 7;                                    // of the tournament: 5 s
 constexpr int kCpuTurns = 8;     // nodes measure their CPUs in so many turns, 0.25 s each
 constexpr int kClockTries = 5;   // round trips; the fastest counts
-constexpr int kCpuRepeats = 3;   // before a node is called slow
+constexpr int kCpuRepeats = 4;   // before a node is called slow
 constexpr int kLinkRepeats = 3;  // before the bandwidth of a node is called low
 constexpr double kNanoseconds = 1e9;
 
@@ -160,24 +160,26 @@ std::map<int, CpuSpeed> ask_speed(Examiner& examiner, const std::vector<int>& no
   Questions questions;
   for (const int node : nodes) questions[node] = question("cpu");
   for (const auto& [node, answer] : examiner.ask(questions)) {
-    const JsonMember *gflops = answer.find("gflops"), *share = answer.find("share");
-    if (gflops == nullptr || share == nullptr) continue;
-    speeds[node] = {.gflops = gflops->value.number, .share = share->value.number, .beside = {}};
+    const JsonMember *gflops = answer.find("gflops"), *share = answer.find("share"),
+                     *others = answer.find("others");
+    if (gflops == nullptr || share == nullptr || others == nullptr) continue;
+    speeds[node] = {.gflops = gflops->value.number,
+                    .share = share->value.number,
+                    .others = others->value.number,
+                    .beside = {}};
   }
   return speeds;
 }
 
-// Measures a slow node and, right afterwards, a usual one: all nodes may share a machine whose speed changes with time.
+// Measures a slow node before and after a usual one: all nodes may share a machine whose speed changes with time.
 void repeat_slow_node(Examiner& examiner, int node, Examination& examination) {
   const std::optional<int> usual = usual_node(examination, node);
   if (!usual) return;
-  auto here = ask_speed(examiner, {node});
-  const auto there = ask_speed(examiner, {*usual});
-  if (here.empty() || there.empty()) return;
-  NodeExamination other = examination.nodes[static_cast<std::size_t>(*usual)];
-  other.speed = there.begin()->second;
-  here.begin()->second.beside = judged_speed(other);
-  examination.nodes[static_cast<std::size_t>(node)].speed = here.begin()->second;
+  const auto before = ask_speed(examiner, {node}), there = ask_speed(examiner, {*usual}),
+             after = ask_speed(examiner, {node});
+  if (before.empty() || there.empty() || after.empty()) return;
+  take_confirmation({.before = before.at(node), .usual = there.at(*usual), .after = after.at(node)}, node,
+                    *usual, examination);
 }
 
 // One node at a time, because nodes may share a machine; more at a time only if there are many.

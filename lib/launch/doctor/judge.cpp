@@ -20,6 +20,7 @@ constexpr std::int64_t kLeastMemoryPerRank = std::int64_t{256} << 20;  // a smal
 constexpr std::int64_t kLeastFiles = 1024;                             // besides those of the ranks
 constexpr std::int64_t kFilesPerRank = 16;
 constexpr double kMostClockOffset = 0.5;  // seconds; NTP keeps clocks within some milliseconds
+constexpr double kMostOthers = 0.1;       // of all cores, used by other programs while a CPU is measured
 constexpr std::size_t kMostTerms = 20;    // differences that are named
 
 std::vector<int> examined(const Examination& examination) {
@@ -153,7 +154,14 @@ double usual_speed(const Examination& examination) {
 }
 
 // Programs beside us also slow the caches and the other thread of a core, so a speed beside them proves nothing.
-bool is_disturbed(const NodeExamination& node) { return node.speed->share < kSlowShare && !is_limited(node); }
+bool is_disturbed(const NodeExamination& node) {
+  return !is_limited(node) && (node.speed->share < kSlowShare || node.speed->others > kMostOthers);
+}
+
+std::string describe_disturbance(const CpuSpeed& speed) {
+  return speed.share < kSlowShare ? fmt::format("one thread got only {:.0f} % of a core", 100 * speed.share)
+                                  : fmt::format("{:.0f} % of all its cores", 100 * speed.others);
+}
 
 // What a node should reach.
 double wanted_speed(const Examination& examination, const NodeExamination& node) {
@@ -284,6 +292,17 @@ std::optional<int> usual_node(const Examination& examination, int except) {
   return nearest;
 }
 
+void take_confirmation(const Confirmation& speeds, int node, int usual, Examination& examination) {
+  NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
+  NodeExamination other = examination.nodes[static_cast<std::size_t>(usual)];
+  other.speed = speeds.usual;
+  NodeExamination first = one, second = one;
+  first.speed = speeds.before;
+  second.speed = speeds.after;
+  one.speed = judged_speed(first) < judged_speed(second) ? speeds.after : speeds.before;
+  one.speed->beside = judged_speed(other);
+}
+
 std::vector<DoctorFinding> judge_speeds(const Examination& examination) {
   Findings found(examination);
   for (const int node : slow_nodes(examination)) {
@@ -296,10 +315,7 @@ std::vector<DoctorFinding> judge_speeds(const Examination& examination) {
   for (int node = 0; node < std::ssize(examination.nodes); ++node) {
     const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
     if (one.speed && is_disturbed(one))
-      found.add(node, "busy",
-                fmt::format("other programs use its CPUs: one thread got only {:.0f} % of a core",
-                            100 * one.speed->share),
-                false);
+      found.add(node, "busy", "other programs use its CPUs: " + describe_disturbance(*one.speed), false);
   }
   return found.take();
 }

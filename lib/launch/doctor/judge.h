@@ -38,6 +38,12 @@ std::vector<int> slow_nodes(const Examination& examination);
 // The other node whose speed is nearest to the median. Nothing if no other node has a speed.
 std::optional<int> usual_node(const Examination& examination, int except);
 double judged_speed(const NodeExamination& node);  // in GFLOP/s; the node has a speed
+// A slow node, measured before and after a usual one.
+struct Confirmation {
+  CpuSpeed before, usual, after;
+};
+// Nothing makes a CPU too fast, so the faster one of the two measurements becomes the speed of the node.
+void take_confirmation(const Confirmation& speeds, int node, int usual, Examination& examination);
 // Whether a second measurement must confirm the loss or the stall of this link.
 bool is_suspicious(const LinkFacts& link);
 // Of each node with a low bandwidth, its fastest link (from, to), which other measurements must confirm.

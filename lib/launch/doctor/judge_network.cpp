@@ -141,7 +141,8 @@ double share_of_core(const Examination& examination, int node) {
   constexpr double kLeastShare = 0.01;
   const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
   const bool is_limited = one.facts && one.facts->cpu_limit > 0;
-  return one.speed && !is_limited ? std::clamp(one.speed->share, kLeastShare, 1.0) : 1;
+  if (!one.speed || is_limited) return 1;
+  return std::clamp(std::min(one.speed->share, 1 - one.speed->others), kLeastShare, 1.0);
 }
 
 void judge_bandwidth(const Examination& examination, std::vector<DoctorFinding>& found) {

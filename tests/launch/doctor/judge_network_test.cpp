@@ -99,6 +99,8 @@ TEST_CASE("a node whose cores other programs use needs no full bandwidth") {
   CHECK(judge_links(examination).empty());
   examination.nodes[3].speed->share = 0.5;
   CHECK(judge_links(examination).size() == 1);
+  examination.nodes[3].speed->others = 0.9;
+  CHECK(judge_links(examination).empty());
 }
 
 TEST_CASE("the fastest link of a node with a low bandwidth is measured again, and no other link") {

@@ -112,6 +112,31 @@ TEST_CASE("a CPU that other programs use is not called slow, however slow it is 
   CHECK(slow_nodes(examination).empty());
 }
 
+TEST_CASE(
+    "a CPU beside whose thread other programs use the other cores is not called slow, and that is a remark") {
+  Examination examination = healthy(3);
+  examination.nodes[1].speed = CpuSpeed{.gflops = 15, .share = 1, .others = 0.4};
+  CHECK(slow_nodes(examination).empty());
+  const auto findings = judge(examination);
+  CHECK(texts_of(findings) ==
+        Texts{"busy: node 1 (10.0.0.2, host1): other programs use its CPUs: 40 % of all its cores"});
+  CHECK_FALSE(findings[0].serious);
+  examination.nodes[1].speed->others = 0.05;
+  CHECK(slow_nodes(examination) == std::vector<int>{1});
+}
+
+TEST_CASE("a slow CPU is measured before and after a usual one, and the faster measurement counts") {
+  Examination examination = healthy(3);
+  const auto confirm = [&](double before, double usual, double after) {
+    take_confirmation({.before = {.gflops = before}, .usual = {.gflops = usual}, .after = {.gflops = after}},
+                      1, 2, examination);
+    return slow_nodes(examination);
+  };
+  CHECK(confirm(15, 20, 16) == std::vector<int>{1});
+  CHECK(confirm(15, 20, 19).empty());  // the machine of both becomes faster
+  CHECK(confirm(19, 20, 15).empty());  // or slower
+}
+
 TEST_CASE("time that a cgroup takes makes a node slow, and time that other programs take is a remark") {
   Examination examination = healthy(2);
   examination.nodes[1].speed = CpuSpeed{.gflops = 10, .share = 0.5, .beside = {}};
