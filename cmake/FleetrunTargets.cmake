@@ -117,15 +117,21 @@ endfunction()
 
 # fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
 # A subfolder with a CMakeLists.txt of its own makes its own test. The cases of the files after SECOND_RUN run in a second process, beside
-# those of the others, and those of the files after THIRD_RUN in a third one.
+# those of the others, those of the files after THIRD_RUN in a third one, and so on. The files after NOT_SANITIZED are no part of a build with
+# sanitizers: they start the same programs as others do and look at numbers, places or networks, not at other code.
 function(fleetrun_test name)
-  cmake_parse_arguments(ARG "" "" "SECOND_RUN;THIRD_RUN" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SECOND_RUN;THIRD_RUN;FOURTH_RUN;NOT_SANITIZED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
   file(GLOB own_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt")
   foreach(own_test IN LISTS own_tests)
     cmake_path(GET own_test PARENT_PATH folder)
     list(FILTER sources EXCLUDE REGEX "^${folder}/")
   endforeach()
+  if(FLEETRUN_SANITIZE)
+    foreach(file IN LISTS ARG_NOT_SANITIZED)
+      list(REMOVE_ITEM sources "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+    endforeach()
+  endif()
   fleetrun_compile_together(${sources})
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
@@ -138,7 +144,7 @@ function(fleetrun_test name)
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
   endif()
   set(runs ${name})
-  foreach(run SECOND THIRD)
+  foreach(run SECOND THIRD FOURTH)
     if(ARG_${run}_RUN)
       list(TRANSFORM ARG_${run}_RUN PREPEND "*/")
       list(APPEND elsewhere ${ARG_${run}_RUN})
