@@ -104,6 +104,7 @@ TEST_CASE(
   const Launch launch;
   launch.folder.write("train.py", std::string("import os, sys\n"
                                               "if os.environ['RANK'] == '0':\n"
+                                              "    open('pid', 'w').write(str(os.getpid()))\n"
                                               "    try: input('first? ')\n"
                                               "    except KeyboardInterrupt: print('still here')\n"
                                               "    input('second? ')\n") +
@@ -112,9 +113,14 @@ TEST_CASE(
                     launch.folder.path());
   REQUIRE(waits_for_file(launch, "up.1"));
   REQUIRE(run.shows("first? ", kStart));
+  const pid_t rank = pid_in(launch.folder, "pid", kStart);
+  // Python, which a signal between the prompt and the read does not wake, is reading.
+  const auto reads = [&] { return comes_true([&] { return state_of(rank) == 'S'; }, within(10s)); };
+  REQUIRE(reads());
   run.press(kCtrlC);
   REQUIRE(run.shows("second? ", within(10s)));
   CHECK_FALSE(launch.folder.has("saved.1"));
+  REQUIRE(reads());
   run.press(kCtrlC);
   CHECK_MESSAGE(run.wait(within(15s)) == 130, run.screen());
   CHECK(launch.folder.has("saved.1"));
