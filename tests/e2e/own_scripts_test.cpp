@@ -114,7 +114,7 @@ TEST_CASE(
   REQUIRE(waits_for_file(launch, "up.1"));
   REQUIRE(run.shows("first? ", kStart));
   const pid_t rank = pid_in(launch.folder, "pid", kStart);
-  // Python, which a signal between the prompt and the read does not wake, is reading.
+  // A signal that comes between Python's prompt and its read does not interrupt the read.
   const auto reads = [&] { return comes_true([&] { return state_of(rank) == 'S'; }, within(10s)); };
   REQUIRE(reads());
   run.press(kCtrlC);
