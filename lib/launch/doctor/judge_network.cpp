@@ -136,12 +136,12 @@ Bandwidths bandwidths_of(const Examination& examination) {
   return all;
 }
 
-// The share of a core that other programs leave to the node: a link cannot carry more than the node has time for.
+// The share of a core that other programs and its cgroup leave to the node: a link cannot carry more than the node has time for. A cgroup
+// that leaves too little is a finding about the CPU.
 double share_of_core(const Examination& examination, int node) {
   constexpr double kLeastShare = 0.01;
   const NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
-  const bool is_limited = one.facts && one.facts->cpu_limit > 0;
-  if (!one.speed || is_limited) return 1;
+  if (!one.speed) return 1;
   return std::clamp(std::min(one.speed->share, 1 - one.speed->others), kLeastShare, 1.0);
 }
 

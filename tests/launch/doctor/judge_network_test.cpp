@@ -103,6 +103,17 @@ TEST_CASE("a node whose cores other programs use needs no full bandwidth") {
   CHECK(judge_links(examination).empty());
 }
 
+TEST_CASE("a node whose cgroup leaves it half a core is named for its CPU, not for its bandwidth, too") {
+  Examination examination = healthy(4);
+  for (LinkFacts& link : examination.links)
+    if (link.from == 3 || link.to == 3) link.bytes_per_s = 2e8;
+  examination.nodes[3].speed = CpuSpeed{.gflops = 10, .share = 0.5};
+  examination.nodes[3].facts->cpu_limit = 0.5;
+  const auto findings = judge(examination);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].topic == "cpu");
+}
+
 TEST_CASE("the fastest link of a node with a low bandwidth is measured again, and no other link") {
   Examination examination = healthy(4);
   CHECK(narrow_links(examination).empty());
