@@ -48,18 +48,21 @@ TEST_CASE(
                       {"ready", "up.%r", "lines", std::to_string(lines), "ready", "done.%r", "sleep", "100"}),
       launch.options());
   const pid_t middle = parent_of(launch.pid_in("up.0"));
+  const auto start = std::chrono::steady_clock::now();
   const Use before = use_of(middle);
   for (int rank = 0; rank < 8; ++rank)
     REQUIRE(comes_true([&] { return launch.folder.has("done." + std::to_string(rank)); },
                        within(10s + 4s * seconds)));
   const Use after = use_of(middle);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   process.send(SIGTERM);
   CHECK(process.wait().code == 143);
   for (int rank = 0; rank < 8; ++rank)
     CHECK(std::filesystem::file_size(launch.folder / "log/workerlog." + std::to_string(rank)) ==
           static_cast<std::size_t>(lines) * 100);
-  CHECK(after.cpu_seconds - before.cpu_seconds <= 0.05 * seconds);
-  CHECK(after.peak_kib - before.peak_kib < 1024);
+  CHECK(after.cpu_seconds - before.cpu_seconds <= 0.05 * took.count() * testing::kSlowdown);
+  // The address sanitizer keeps what was freed. The ranks write 16 MB in 2 s.
+  CHECK(after.peak_kib - before.peak_kib < 1024 * testing::kSlowdown);
 }
 
 // FLEETRUN_TEST_LINE_BYTES=1000000000 for the gigabyte that was promised.
