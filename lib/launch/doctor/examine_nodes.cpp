@@ -14,10 +14,11 @@ namespace {
 
 constexpr auto kProbePatience = std::chrono::milliseconds(3000);  // more than any probe takes
 constexpr int kMostRounds = 7;                                    // of the tournament: 5 s
-constexpr int kCpuTurns = 8;     // nodes measure their CPUs in so many turns, 0.25 s each
-constexpr int kClockTries = 5;   // round trips; the fastest counts
-constexpr int kCpuRepeats = 4;   // before a node is called slow
-constexpr int kLinkRepeats = 3;  // before the bandwidth of a node is called low
+constexpr int kCpuTurns = 8;         // nodes measure their CPUs in so many turns, 0.25 s each
+constexpr int kClockTries = 5;       // round trips; the fastest counts
+constexpr int kLeastCpuRepeats = 2;  // also when the time is up: one measurement alone proves nothing
+constexpr int kCpuRepeats = 4;       // before a node is called slow
+constexpr int kLinkRepeats = 3;      // before the bandwidth of a node is called low
 constexpr double kNanoseconds = 1e9;
 
 using Questions = std::map<int, JsonValue>;  // by node
@@ -191,9 +192,9 @@ void ask_speeds(Examiner& examiner, TimePoint deadline, Examination& examination
              examiner, {nodes.begin() + static_cast<std::ptrdiff_t>(i),
                         nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), i + together))}))
       examination.nodes[static_cast<std::size_t>(node)].speed = speed;
-  for (int i = 0; i < kCpuRepeats && Clock::now() < deadline; ++i)
+  for (int i = 0; i < kCpuRepeats; ++i)
     for (const int node : slow_nodes(examination))
-      if (Clock::now() < deadline) repeat_slow_node(examiner, node, examination);
+      if (i < kLeastCpuRepeats || Clock::now() < deadline) repeat_slow_node(examiner, node, examination);
 }
 
 double seconds_of_day() {
