@@ -296,6 +296,7 @@ void take_confirmation(const Confirmation& speeds, int node, int usual, Examinat
   NodeExamination& one = examination.nodes[static_cast<std::size_t>(node)];
   NodeExamination other = examination.nodes[static_cast<std::size_t>(usual)];
   other.speed = speeds.usual;
+  if (is_limited(one) && is_disturbed(other)) return;  // it would make the limit look harmless
   NodeExamination first = one, second = one;
   first.speed = speeds.before;
   second.speed = speeds.after;

@@ -135,6 +135,13 @@ TEST_CASE("a slow CPU is measured before and after a usual one, and the faster m
   CHECK(confirm(15, 20, 16) == std::vector<int>{1});
   CHECK(confirm(15, 20, 19).empty());  // the machine of both becomes faster
   CHECK(confirm(19, 20, 15).empty());  // or slower
+  examination.nodes[1] = healthy(3).nodes[1];
+  examination.nodes[1].facts->cpu_limit = 0.5;
+  examination.nodes[1].speed->gflops = 10;
+  take_confirmation(
+      {.before = {.gflops = 10}, .usual = {.gflops = 10, .others = 0.5}, .after = {.gflops = 10}}, 1, 2,
+      examination);
+  CHECK(slow_nodes(examination) == std::vector<int>{1});  // other programs beside the usual one
 }
 
 TEST_CASE("time that a cgroup takes makes a node slow, and time that other programs take is a remark") {
