@@ -1,0 +1,137 @@
+// Trainings in the narrow types of the test's device beside the same in f32, and steps that it repeats from a recording.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "comm/rendezvous/memory_store.h"
+#include "runtime/tensor/philox.h"
+#include "runtime/training/trainer.h"
+#include "support/run_world.h"
+#include "support/test_device.h"
+
+namespace fleetrun::runtime::narrow_training_test {
+namespace {
+
+constexpr int kBatch = 8, kSide = 12;
+constexpr ModelFacts kFacts = {.input_shape = {3, kSide, kSide}, .classes = 10};
+constexpr std::size_t kPixels = std::size_t{3} * kSide * kSide;
+
+// Noise around a bright column whose place is the label.
+struct Samples {
+  std::vector<float> images = std::vector<float>(kBatch * kPixels);
+  std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);
+
+  explicit Samples(int step) {
+    const auto stream = static_cast<std::uint64_t>(step);
+    for (std::size_t i = 0; i < images.size(); ++i) images[i] = unit_float(philox(1, stream, i)[0]) - 0.5F;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] = static_cast<std::int32_t>(philox(2, stream, i)[0] % 10);
+      for (std::size_t row = 0; row < kSide; ++row)
+        images[i * kPixels + row * kSide + static_cast<std::size_t>(labels[i])] += 1.0F;
+    }
+  }
+  BatchView view() const { return {images.data(), labels.data()}; }
+};
+
+job::JobSpec job_of(job::ModelName model, std::optional<DType> narrow) {
+  job::JobSpec job;
+  job.model.name = model;
+  job.data.batch_size = kBatch;
+  job.strategy.amp = narrow.has_value();
+  if (narrow)
+    job.strategy.amp_configs.dtype = *narrow == DType::f16 ? job::AmpType::fp16 : job::AmpType::bf16;
+  job.strategy.build_strategy.fuse_bn_act_ops = true;
+  job.strategy.build_strategy.fuse_all_optimizer_ops = true;
+  return job;
+}
+
+void with_trainer(const job::JobSpec& job, const std::function<void(Trainer&)>& use) {
+  testing::run_world(1, [&](comm::Communicator& of_host) {
+    const auto device = test::named_device(job.strategy);
+    comm::MemoryStore store;
+    const auto of_device = device->make_communicator({store, 0, 1}, 0);
+    Trainer trainer(job, kFacts, *device, of_device ? *of_device : of_host, 1);
+    use(trainer);
+  });
+}
+
+std::vector<DType> narrow_types() { return test::make_test_device()->narrow_types(); }
+
+double last_losses(const job::JobSpec& job, int steps) {
+  double sum = 0;
+  with_trainer(job, [&](Trainer& trainer) {
+    for (int step = 0; step < steps; ++step) {
+      trainer.step(Samples(step).view(), 0.05);
+      if (step >= steps - 5) sum += trainer.score().loss;
+    }
+  });
+  return sum / 5;
+}
+
+void check_near_f32(job::ModelName model, int steps) {
+  const double wide = last_losses(job_of(model, std::nullopt), steps);
+  CHECK(wide < 1.8);  // it learned something: log(10) is 2.3
+  for (const DType type : narrow_types()) {
+    CAPTURE(describe(type));
+    const double narrow = last_losses(job_of(model, type), steps);
+    CAPTURE(wide);
+    CHECK(std::abs(narrow - wide) < 0.1);
+  }
+}
+
+TEST_CASE("lenet trains in the narrow types as in f32") { check_near_f32(job::ModelName::lenet, 40); }
+
+TEST_CASE("resnet20 trains in the narrow types as in f32") { check_near_f32(job::ModelName::resnet20, 60); }
+
+TEST_CASE("an overflow in a narrow type lowers the loss scale and leaves the weights finite") {
+  for (const DType type : narrow_types()) {
+    CAPTURE(describe(type));
+    job::JobSpec job = job_of(job::ModelName::lenet, type);
+    job.strategy.amp_configs.decr_every_n_nan_or_inf = 1;
+    with_trainer(job, [&](Trainer& trainer) {
+      for (int step = 0; step < 6; ++step) {
+        Samples samples(step);
+        if (step == 3) samples.images[17] = std::numeric_limits<float>::infinity();
+        const float before = trainer.loss_scale().value_or(0);
+        trainer.step(samples.view(), 0.05);
+        CHECK((trainer.loss_scale().value_or(0) < before) == (step == 3));
+      }
+      const Program& program = trainer.whole_program();
+      for (const ValueId id : program.of_kind(ValueKind::parameter))
+        for (const float value : trainer.storage().read(program.value(id).name)) CHECK(std::isfinite(value));
+    });
+  }
+}
+
+std::uint64_t weights_after(const job::JobSpec& job, const char* recorded) {
+  std::uint64_t weights = 0;
+  ::setenv("FLEETRUN_CUDA_GRAPHS", recorded, 1);
+  with_trainer(job, [&](Trainer& trainer) {
+    for (int step = 0; step < 9; ++step) trainer.step(Samples(step).view(), 0.05);
+    weights = trainer.storage().fingerprint();
+    const RecordedRuns* const runs = trainer.executor().recorded();
+    if (runs == nullptr) return;  // the device records nothing
+    CHECK(runs->why_not() == "");
+    CHECK(runs->replays() == 7);  // each of the two places of the feeds has a first run
+  });
+  ::unsetenv("FLEETRUN_CUDA_GRAPHS");
+  return weights;
+}
+
+TEST_CASE(
+    "steps that the device repeats from a recording leave the same bits as steps that it is given op by op") {
+  std::vector<std::optional<DType>> types = {std::nullopt};
+  for (const DType type : narrow_types()) types.push_back(type);
+  for (const auto& type : types) {
+    job::JobSpec job = job_of(job::ModelName::lenet, type);
+    job.strategy.cudnn_exhaustive_search = false;  // two searches could choose two engines
+    CHECK(weights_after(job, "1") == weights_after(job, "0"));
+  }
+}
+
+}  // namespace
+}  // namespace fleetrun::runtime::narrow_training_test
