@@ -1,6 +1,8 @@
 // Kernels on images: pooling, frames of zeros, turning to channels last and back, and the running statistics of
 // batch_norm. Gradients are gathered, each
 // element of dx by one thread, so that their sums have one order.
+#include <limits>
+
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
 #include "cuda/plugin/number.cuh"
@@ -69,32 +71,64 @@ __global__ void max_windows(const T* x, T* y, Pooling p, std::int64_t count) {
   }
 }
 
-// dx of the elements whose maxima these are: the first of a window that is its maximum takes its gradient.
-template <typename T, int N>
-__global__ void max_grad_elements(const T* x, const T* y, const T* dy, T* dx, Pooling p, std::int64_t count) {
+// For each of N windows side by side: which of its elements, in the order of rows, is its first maximum.
+template <typename Index, int N>
+struct alignas(sizeof(Index) * N <= kPackBytes ? sizeof(Index) * N : kPackBytes) Maxima {
+  static constexpr Index kNone = std::numeric_limits<Index>::max();  // NaN, which nothing equals
+  Index index[N];
+};
+
+template <typename T, typename Index, int N>
+__global__ void find_maxima(const T* x, Maxima<Index, N>* maxima, Pooling p, std::int64_t count) {
+  FLEETRUN_EACH(i, count) {
+    const Place at = place(i, p.out, p.lanes, N);
+    const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
+    const int top = at.row * p.strides[0] - p.before[0], left = at.column * p.strides[1] - p.before[1];
+    Pack<T, N> highest;
+    Maxima<Index, N> found;
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      highest.set(e, 0.0F);
+      found.index[e] = Maxima<Index, N>::kNone;
+    }
+    for (int row = rows.begin; row < rows.end; ++row)
+      for (int column = columns.begin; column < columns.end; ++column) {
+        const bool first = row == rows.begin && column == columns.begin;
+        const auto index = static_cast<Index>((row - top) * p.kernel[1] + column - left);
+        const auto values = Pack<T, N>::read(x + offset(at, row, column, p.in, p.lanes));
+#pragma unroll
+        for (int e = 0; e < N; ++e) {
+          const float value = values[e];
+          if (!first && !(value > highest[e]) && value == value) continue;
+          highest.set(e, value);
+          found.index[e] = index;
+        }
+      }
+#pragma unroll
+    for (int e = 0; e < N; ++e)
+      if (highest[e] != highest[e]) found.index[e] = Maxima<Index, N>::kNone;
+    maxima[i] = found;
+  }
+}
+
+// dx: each element sums the gradients of the windows whose maximum it is.
+template <typename T, typename Index, int N>
+__global__ void max_grad_elements(const Maxima<Index, N>* maxima, const T* dy, T* dx, Pooling p,
+                                  std::int64_t count) {
   FLEETRUN_EACH(i, count) {
     const Place at = place(i, p.in, p.lanes, N);
     const Span rows = windows(p, 0, at.row), columns = windows(p, 1, at.column);
-    const auto mine = Pack<T, N>::read(x + i * N);
     float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
       for (int column = columns.begin; column < columns.end; ++column) {
         const std::int64_t window = offset(at, row, column, p.out, p.lanes);
-        const auto highest = Pack<T, N>::read(y + window);
-        unsigned first = 0;  // a bit for each element that is the first maximum
-#pragma unroll
-        for (int e = 0; e < N; ++e) first |= mine[e] == highest[e] ? 1U << e : 0U;
-        const Span seen = span(p, 0, row), across = span(p, 1, column);
-        for (int above = seen.begin; first != 0 && above <= at.row; ++above)
-          for (int left = across.begin; left < (above == at.row ? at.column : across.end); ++left) {
-            const auto before = Pack<T, N>::read(x + offset(at, above, left, p.in, p.lanes));
-#pragma unroll
-            for (int e = 0; e < N; ++e) first &= before[e] == highest[e] ? ~(1U << e) : ~0U;
-          }
-        if (first == 0) continue;
+        const int below = at.row + p.before[0] - row * p.strides[0];
+        const int across = at.column + p.before[1] - column * p.strides[1];
+        const auto mine = static_cast<Index>(below * p.kernel[1] + across);
+        const Maxima<Index, N> found = maxima[window / N];
         const auto gradient = Pack<T, N>::read(dy + window);
 #pragma unroll
-        for (int e = 0; e < N; ++e) sums[e] += (first >> e & 1U) != 0 ? gradient[e] : 0.0F;
+        for (int e = 0; e < N; ++e) sums[e] += found.index[e] == mine ? gradient[e] : 0.0F;
       }
     Pack<T, N> made;
 #pragma unroll
@@ -191,6 +225,11 @@ std::int64_t elements(const Sizes& sizes, const int (&size)[2]) {
   return sizes.planes * sizes.lanes * size[0] * size[1];
 }
 
+// Whether a byte says which element of a window it is, and that it is none.
+bool has_small_windows(const Pooling& p) {
+  return p.kernel[0] * p.kernel[1] <= std::numeric_limits<std::uint8_t>::max();
+}
+
 }  // namespace
 
 // Calls body.operator()<T, N>() with the elements that a thread takes at once.
@@ -209,11 +248,23 @@ void max_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_
   });
 }
 
-void max_pool_grad(Number type, const void* x, const void* y, const void* dy, void* dx, const Pooling& p,
+std::size_t max_pool_grad_scratch(const Pooling& p) {
+  const auto windows = static_cast<std::size_t>(elements(p, p.out));
+  return windows * (has_small_windows(p) ? sizeof(std::uint8_t) : sizeof(std::uint32_t));
+}
+
+void max_pool_grad(Number type, const void* x, const void* dy, void* dx, void* scratch, const Pooling& p,
                    cudaStream_t stream) {
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
-    start_elements(max_grad_elements<T, N>, elements(p, p.in) / N, stream, static_cast<const T*>(x),
-                   static_cast<const T*>(y), static_cast<const T*>(dy), static_cast<T*>(dx), p);
+    const auto run = [&]<typename Index>(Maxima<Index, N>* maxima) {
+      start_elements(find_maxima<T, Index, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
+                     maxima, p);
+      start_elements(max_grad_elements<T, Index, N>, elements(p, p.in) / N, stream,
+                     static_cast<const Maxima<Index, N>*>(maxima), static_cast<const T*>(dy),
+                     static_cast<T*>(dx), p);
+    };
+    if (has_small_windows(p)) return run(static_cast<Maxima<std::uint8_t, N>*>(scratch));
+    run(static_cast<Maxima<std::uint32_t, N>*>(scratch));
   });
 }
 

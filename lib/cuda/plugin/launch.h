@@ -3,6 +3,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/logic/channels_last.h"
@@ -50,8 +51,9 @@ void cross_entropy(const float* logits, const int* label, float* softmax, float*
                    BadLabel* bad, cudaStream_t stream);
 void cross_entropy_grad(const float* softmax, const int* label, const float* dloss, float* dlogits, int rows,
                         int classes, BadLabel* bad, cudaStream_t stream);
-void accuracy(const float* scores, const int* label, float* hits, int rows, int classes, BadLabel* bad,
-              cudaStream_t stream);
+// `ahead`: scratch memory for `rows` numbers.
+void accuracy(const float* scores, const int* label, float* hits, int* ahead, int rows, int classes,
+              BadLabel* bad, cudaStream_t stream);
 void weighted_mean(const float* x, const float* weight, float* y, std::int64_t count, cudaStream_t stream);
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream);
 // y and bias, and y and sums, have one type.
@@ -67,7 +69,9 @@ struct Pooling {
   bool exclusive;
 };
 void max_pool(Number type, const void* x, void* y, const Pooling& pooling, cudaStream_t stream);
-void max_pool_grad(Number type, const void* x, const void* y, const void* dy, void* dx,
+// Scratch memory in bytes: which element of each window is its maximum.
+std::size_t max_pool_grad_scratch(const Pooling& pooling);
+void max_pool_grad(Number type, const void* x, const void* dy, void* dx, void* scratch,
                    const Pooling& pooling, cudaStream_t stream);
 void average_pool(Number type, const void* x, void* y, const Pooling& pooling, cudaStream_t stream);
 void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& pooling, cudaStream_t stream);

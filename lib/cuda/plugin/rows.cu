@@ -10,6 +10,7 @@ namespace fleetrun::cuda {
 namespace {
 
 constexpr int kTop = 5;
+constexpr int kNoClass = -1;  // instead of a count: the label is no class
 
 struct Highest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -64,25 +65,42 @@ __global__ void cross_entropy_grad_element(const float* softmax, const int* labe
   }
 }
 
-// One block: of each row in turn it counts the classes that are ahead of the label.
-__global__ void count_hits(const float* scores, const int* label, float* hits, int rows, int classes,
-                           BadLabel* bad) {
+// One block for each row: counts the classes that are ahead of the label.
+__global__ void count_ahead(const float* scores, const int* label, int* ahead, int rows, int classes,
+                            BadLabel* bad) {
   __shared__ int counts[kThreads];
-  float top1 = 0, top5 = 0, counted = 0;
-  for (int row = 0; row < rows; ++row) {
+  FLEETRUN_EACH_ROW(row, rows) {
     const int wanted = label[row];
-    if (!is_class(wanted, row, classes, bad)) continue;
-    const float* const x = scores + std::int64_t{row} * classes;
-    const float mine = x[wanted];
-    int ahead = 0;  // against NaN everything is ahead
-    for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads)
-      ahead += c < wanted ? !(x[c] < mine) : !(x[c] <= mine);
-    ahead = over_block(ahead, counts, Sum());
-    top1 += ahead < 1 ? 1.0F : 0.0F;
-    top5 += ahead < kTop ? 1.0F : 0.0F;
-    counted += 1.0F;
+    int mine = 0;  // against NaN everything is ahead
+    const bool known = is_class(wanted, row, classes, bad);
+    if (known) {
+      const float* const x = scores + row * classes;
+      const float score = x[wanted];
+      for (int c = static_cast<int>(threadIdx.x); c < classes; c += kThreads)
+        mine += c < wanted ? !(x[c] < score) : !(x[c] <= score);
+    }
+    mine = over_block(mine, counts, Sum());
+    if (threadIdx.x == 0) ahead[row] = known ? mine : kNoClass;
   }
-  if (threadIdx.x == 0) hits[0] = top1, hits[1] = top5, hits[2] = counted;
+}
+
+// One block.
+__global__ void count_hits(const int* ahead, float* hits, int rows) {
+  __shared__ int counts[kThreads];
+  int top1 = 0, top5 = 0, counted = 0;
+  for (int row = static_cast<int>(threadIdx.x); row < rows; row += kThreads) {
+    if (ahead[row] == kNoClass) continue;
+    top1 += ahead[row] < 1 ? 1 : 0;
+    top5 += ahead[row] < kTop ? 1 : 0;
+    ++counted;
+  }
+  top1 = over_block(top1, counts, Sum());
+  top5 = over_block(top5, counts, Sum());
+  counted = over_block(counted, counts, Sum());
+  if (threadIdx.x != 0) return;
+  hits[0] = static_cast<float>(top1);
+  hits[1] = static_cast<float>(top5);
+  hits[2] = static_cast<float>(counted);
 }
 
 __global__ void mean_of_all(const float* x, float* y, std::int64_t count) {
@@ -138,9 +156,10 @@ void cross_entropy_grad(const float* softmax, const int* label, const float* dlo
                  dlogits, classes, bad);
 }
 
-void accuracy(const float* scores, const int* label, float* hits, int rows, int classes, BadLabel* bad,
-              cudaStream_t stream) {
-  start_blocks(count_hits, 1, stream, scores, label, hits, rows, classes, bad);
+void accuracy(const float* scores, const int* label, float* hits, int* ahead, int rows, int classes,
+              BadLabel* bad, cudaStream_t stream) {
+  start_blocks(count_ahead, rows, stream, scores, label, ahead, rows, classes, bad);
+  start_blocks(count_hits, 1, stream, ahead, hits, rows);
 }
 
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream) {

@@ -44,12 +44,12 @@ std::unique_ptr<Kernel> make_pool2d_grad(const OpView& op, Device& device) {
     return simple_kernel(op, device, [type, pooling, dy, dx](const RunContext& context, cudaStream_t stream) {
       average_pool_grad(type, context.data[dy], context.data[dx], pooling, stream);
     });
-  return simple_kernel(op, device,
-                       [type, pooling, dy, dx, x = op.input_id("x"), y = op.input_id("y")](
-                           const RunContext& context, cudaStream_t stream) {
-                         max_pool_grad(type, context.data[x], context.data[y], context.data[dy],
-                                       context.data[dx], pooling, stream);
-                       });
+  return scratch_kernel(
+      op, device, max_pool_grad_scratch(pooling),
+      [type, pooling, dy, dx, x = op.input_id("x")](const RunContext& context, cudaStream_t stream) {
+        max_pool_grad(type, context.data[x], context.data[dy], context.data[dx], context.scratch, pooling,
+                      stream);
+      });
 }
 
 }  // namespace

@@ -41,13 +41,14 @@ std::unique_ptr<Kernel> make_loss_grad(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_accuracy(const OpView& op, Device& device) {
-  return simple_kernel(
-      op, device,
-      [table = Table(op, device, op.input("x")), x = op.input_id("x"), label = op.input_id("label"),
-       hits = op.output_id("hits")](const RunContext& context, cudaStream_t stream) {
-        accuracy(at(context, x), at<int>(context, label), at(context, hits), table.rows, table.classes,
-                 table.bad, stream);
-      });
+  const Table table(op, device, op.input("x"));
+  return scratch_kernel(op, device, static_cast<std::size_t>(table.rows) * sizeof(int),
+                        [table, x = op.input_id("x"), label = op.input_id("label"),
+                         hits = op.output_id("hits")](const RunContext& context, cudaStream_t stream) {
+                          accuracy(at(context, x), at<int>(context, label), at(context, hits),
+                                   static_cast<int*>(context.scratch), table.rows, table.classes, table.bad,
+                                   stream);
+                        });
 }
 
 std::unique_ptr<Kernel> make_mean(const OpView& op, Device& device) {
