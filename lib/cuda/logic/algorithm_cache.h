@@ -1,6 +1,7 @@
 // Which of a library's algorithms a convolution problem uses: chosen once for each distinct problem, then remembered.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@ struct Algorithm {
   int number = 0;             // in the library's order
   std::size_t workspace = 0;  // bytes
   std::shared_ptr<const ConvolutionPlan> plan = nullptr;
+  std::int64_t channels = 0;  // of the filters that it takes
   bool operator==(const Algorithm&) const = default;
 };
 

@@ -177,21 +177,31 @@ __global__ void average_grad_elements(const T* dy, T* dx, Pooling p, std::int64_
   }
 }
 
-template <typename T>
-__global__ void frame_elements(const T* x, T* framed, Frame f, std::int64_t count) {
+// N elements that are written at once, at an address divisible by their bytes.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Elements {
+  T at[N];
+};
+
+template <typename T, int N>
+__global__ void frame_elements(const T* x, Elements<T, N>* framed, Frame f, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.out, f.lanes, 1);
+    const Place at = place(i, f.out, f.lanes_out, N);
     const int row = at.row - f.before[0], column = at.column - f.before[1];
     const bool inside = row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1];
-    framed[i] = inside ? x[offset(at, row, column, f.in, f.lanes)] : T{};
+    const T* const from = x + offset(at, row, column, f.in, f.lanes_in);
+    Elements<T, N> made;
+#pragma unroll
+    for (int e = 0; e < N; ++e) made.at[e] = inside && at.lane + e < f.lanes_in ? from[e] : T{};
+    framed[i] = made;
   }
 }
 
 template <typename T>
 __global__ void inner_elements(const T* framed, T* x, Frame f, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.in, f.lanes, 1);
-    x[i] = framed[offset(at, at.row + f.before[0], at.column + f.before[1], f.out, f.lanes)];
+    const Place at = place(i, f.in, f.lanes_in, 1);
+    x[i] = framed[offset(at, at.row + f.before[0], at.column + f.before[1], f.out, f.lanes_out)];
   }
 }
 
@@ -220,10 +230,10 @@ __global__ void invert_channels(const float* variance, float* inverse, double ep
   inverse[c] = static_cast<float>(1.0 / sqrt(static_cast<double>(variance[c]) + epsilon));
 }
 
-template <typename Sizes>
-std::int64_t elements(const Sizes& sizes, const int (&size)[2]) {
-  return sizes.planes * sizes.lanes * size[0] * size[1];
+std::int64_t elements(std::int64_t planes, int lanes, const int (&size)[2]) {
+  return planes * lanes * size[0] * size[1];
 }
+std::int64_t elements(const Pooling& p, const int (&size)[2]) { return elements(p.planes, p.lanes, size); }
 
 // Whether a byte says which element of a window it is, and that it is none.
 bool has_small_windows(const Pooling& p) {
@@ -282,17 +292,25 @@ void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& p, 
   });
 }
 
+template <typename T, int N>
+void start_frame(const void* x, void* framed, const Frame& f, cudaStream_t stream) {
+  start_elements(frame_elements<T, N>, elements(f.planes, f.lanes_out, f.out) / N, stream,
+                 static_cast<const T*>(x), static_cast<Elements<T, N>*>(framed), f);
+}
+
 void put_into_frame(int bytes, const void* x, void* framed, const Frame& f, cudaStream_t stream) {
+  constexpr int kFew = 4;
   for_bytes(bytes, [&]<typename T>() {
-    start_elements(frame_elements<T>, elements(f, f.out), stream, static_cast<const T*>(x),
-                   static_cast<T*>(framed), f);
+    if (f.lanes_out % kPack<T> == 0) return start_frame<T, kPack<T>>(x, framed, f, stream);
+    if (f.lanes_out % kFew == 0) return start_frame<T, kFew>(x, framed, f, stream);
+    start_frame<T, 1>(x, framed, f, stream);
   });
 }
 
 void take_from_frame(int bytes, const void* framed, void* x, const Frame& f, cudaStream_t stream) {
   for_bytes(bytes, [&]<typename T>() {
-    start_elements(inner_elements<T>, elements(f, f.in), stream, static_cast<const T*>(framed),
-                   static_cast<T*>(x), f);
+    start_elements(inner_elements<T>, elements(f.planes, f.lanes_in, f.in), stream,
+                   static_cast<const T*>(framed), static_cast<T*>(x), f);
   });
 }
 

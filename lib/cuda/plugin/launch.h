@@ -76,12 +76,12 @@ void max_pool_grad(Number type, const void* x, const void* dy, void* dx, void* s
 void average_pool(Number type, const void* x, void* y, const Pooling& pooling, cudaStream_t stream);
 void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& pooling, cudaStream_t stream);
 
-// An image inside a larger one whose rest is 0.
+// An image inside one with more rows and columns, or more channels at each pixel; the rest of that is 0.
 struct Frame {
   std::int64_t planes;
-  int lanes;          // as in Pooling
-  int in[2], out[2];  // rows, columns: of the image, and with its frame
-  int before[2];      // above, on the left
+  int lanes_in, lanes_out;  // as in Pooling: of the image, and with its frame
+  int in[2], out[2];        // rows, columns: of the same
+  int before[2];            // above, on the left
 };
 void put_into_frame(int bytes, const void* x, void* framed, const Frame& frame, cudaStream_t stream);
 void take_from_frame(int bytes, const void* framed, void* x, const Frame& frame, cudaStream_t stream);

@@ -25,16 +25,22 @@ std::string message_of(const std::function<void()>& work) {
   return "no error";
 }
 
-Program one_convolution() {
+Program one_convolution(std::int64_t channels, const std::string& dtype) {
   Program program;
   Builder builder(program, all_ops());
-  test::convolve(builder, "conv", builder.feed("image", {2, 3, 8, 8}), 4, 3);
+  const auto cast = [&](const std::string& name, ValueId x) {
+    return builder.op(name, "cast", {{"x", x}}, {{"dtype", dtype}});
+  };
+  const ValueId x = cast("x", builder.feed("image", {2, channels, 8, 8}));
+  const ValueId w = cast("w", builder.parameter("filters", {4, channels, 3, 3}, {}));
+  builder.op("conv", "conv2d", {{"x", x}, {"w", w}}, test::convolution(1, 1));
   return program;
 }
 
-std::string kernel_of_convolution(const PluginOptions& options) {
+std::string kernel_of_convolution(const PluginOptions& options, std::int64_t channels = 3,
+                                  const std::string& dtype = "f32") {
   const auto device = device_with(options);
-  const ProgramRun run(one_convolution(), all_ops(), *device);
+  const ProgramRun run(one_convolution(channels, dtype), all_ops(), *device);
   for (std::size_t i = 0; i < run.program().ops.size(); ++i)
     if (run.program().ops[i].type == "conv2d") return run.kernel(i).describe();
   return "none";
@@ -52,6 +58,29 @@ TEST_CASE("the first engine that gives the same bits each time is taken, if its 
 TEST_CASE("only with TF32 an engine may take matrix units that round f32") {
   CHECK(kernel_of_convolution({.workspace_limit = 1000, .tf32 = true}) ==
         "cuDNN NCHW engine 1, 0 bytes of workspace");
+}
+
+TEST_CASE("for matrix units channels of zeros are added: where nothing is faster, as few as possible") {
+  const std::size_t least =
+      2 * 8 * 8 * 4 * 2 + 512;  // bytes: copies of the image and, rounded up, the filters
+  PluginOptions options = {.workspace_limit = 10'000, .channels_last = true};
+  CHECK(kernel_of_convolution(options, 3, "bf16") ==
+        "cuDNN NHWC engine 1, 4 channels, 1536 bytes of workspace");
+  CHECK(kernel_of_convolution(options, 5, "f16") ==
+        "cuDNN NHWC engine 1, 8 channels, 2816 bytes of workspace");
+  CHECK(kernel_of_convolution(options, 8, "f16") == "cuDNN NHWC engine 1, 0 bytes of workspace");
+  options.exhaustive_search = false;
+  CHECK(kernel_of_convolution(options, 3, "bf16") ==
+        "cuDNN NHWC engine 1, 8 channels, 2816 bytes of workspace");
+  options.workspace_limit = least;
+  CHECK(kernel_of_convolution(options, 3, "bf16") ==
+        "cuDNN NHWC engine 1, 4 channels, 1536 bytes of workspace");
+  options.workspace_limit = least - 1;
+  CHECK(kernel_of_convolution(options, 3, "bf16") == "cuDNN NHWC engine 1, 0 bytes of workspace");
+  options = {.workspace_limit = 10'000, .tf32 = true, .channels_last = true};
+  CHECK(kernel_of_convolution(options) == "cuDNN NHWC engine 1, 4 channels, 2816 bytes of workspace");
+  options.channels_last = false;
+  CHECK(kernel_of_convolution(options) == "cuDNN NCHW engine 1, 0 bytes of workspace");
 }
 
 TEST_CASE("a product of matrices that no algorithm does within the workspace is refused") {

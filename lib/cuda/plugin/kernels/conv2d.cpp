@@ -1,10 +1,13 @@
 // Convolutions of cuDNN on plain images (NCHW) or such with their channels last (NHWC). An engine is looked for once per distinct
 // problem: timed with strategy.cudnn_exhaustive_search, else the one that cuDNN expects to be the fastest; only of those that
 // give the same bits every time, within strategy.conv_workspace_size_limit. cuDNN pads both sides alike: for other
-// paddings the image is put into a frame of zeros first.
+// paddings the image is put into a frame of zeros first. Matrix units want whole groups of channels: images with fewer,
+// and their filters, get channels of zeros, where that pays.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error/error.h"
@@ -19,12 +22,6 @@ using runtime::Device;
 
 std::size_t rounded(std::size_t bytes) {
   return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-}
-
-std::size_t bytes_of(const std::array<std::int64_t, 4>& sizes, std::size_t of_element) {
-  std::size_t bytes = of_element;
-  for (const std::int64_t size : sizes) bytes *= static_cast<std::size_t>(size);
-  return bytes;
 }
 
 std::array<std::int64_t, 4> sizes_of(const OpView& op, const Value& value) {
@@ -52,9 +49,47 @@ Operands operands_of(const OpView& op, Direction direction) {
   return {op.input_id("x"), op.output_id("dw"), op.input_id("dy"), op.output_id("db")};
 }
 
-// Memory for a search: values of the problem's sizes and a workspace.
-struct Trial {
-  std::unique_ptr<comm::Memory> x, w, y, workspace;
+// What a convolution reads and writes.
+struct Arrays {
+  void *image, *w, *y;
+  std::byte* scratch;
+};
+
+std::size_t bytes_of(std::int64_t planes, int lanes, const int (&size)[2], int element) {
+  return static_cast<std::size_t>(planes) * static_cast<std::size_t>(lanes) *
+         static_cast<std::size_t>(size[0]) * static_cast<std::size_t>(size[1]) *
+         static_cast<std::size_t>(element);
+}
+
+// A tensor, and the copy of it that cuDNN gets instead where it needs a frame or more channels.
+struct Copied {
+  Frame frame{};
+  int element = 0;  // bytes
+
+  bool is_needed() const {
+    return frame.lanes_in != frame.lanes_out || frame.in[0] != frame.out[0] || frame.in[1] != frame.out[1];
+  }
+  std::size_t bytes() const {  // of the copy
+    return is_needed() ? rounded(bytes_of(frame.planes, frame.lanes_out, frame.out, element)) : 0;
+  }
+  std::size_t original_bytes() const { return bytes_of(frame.planes, frame.lanes_in, frame.in, element); }
+  bool fits() const {  // libraries and kernels count elements in 32 bits
+    return bytes() / static_cast<std::size_t>(element) <= std::numeric_limits<int>::max();
+  }
+  void copy(const void* original, void* copied, cudaStream_t stream) const {
+    if (is_needed()) put_into_frame(element, original, copied, frame, stream);
+  }
+  void copy_back(const void* copied, void* original, cudaStream_t stream) const {
+    if (is_needed()) take_from_frame(element, copied, original, frame, stream);
+  }
+};
+
+// Image and filters with so many channels. The copies lie first in the scratch memory.
+struct Padding {
+  std::int64_t channels;  // of the filters
+  Copied image, filters;
+
+  std::size_t bytes() const { return image.bytes() + filters.bytes(); }
 };
 
 template <Direction kDirection>
@@ -69,24 +104,20 @@ class ConvolutionKernel : public Kernel {
     choose(op);
   }
 
-  std::size_t scratch_bytes() const override {
-    return with_room_to_align(framed_bytes() + algorithm_.workspace);
-  }
+  std::size_t scratch_bytes() const override { return with_room_to_align(bytes_for(algorithm_)); }
   std::string describe() const override {
-    return fmt::format("cuDNN {} {}, {} bytes of workspace", problem_.channels_last ? "NHWC" : "NCHW",
-                       algorithm_.plan->name(), algorithm_.workspace);
+    std::string padded;
+    if (algorithm_.channels != problem_.w[1]) padded = fmt::format(", {} channels", algorithm_.channels);
+    return fmt::format("cuDNN {} {}{}, {} bytes of workspace", problem_.channels_last ? "NHWC" : "NCHW",
+                       algorithm_.plan->name(), padded, algorithm_.workspace);
   }
 
   void run(const RunContext& context) override {
     const std::lock_guard lock(device_.libraries());
     const cudaStream_t stream = device_.stream(context.stream);
-    std::byte* const scratch = align(context.scratch);
-    void* image = context.data[ids_.x];
-    void *const w = context.data[ids_.w], *const y = context.data[ids_.y];
-    void* const x = framed_ ? scratch : image;
-    if (framed_ && kDirection != Direction::grad_input) put_into_frame(element_, image, x, frame_, stream);
-    algorithm_.plan->run(device_.cudnn(), places_, x, w, y, scratch + framed_bytes());
-    if (framed_ && kDirection == Direction::grad_input) take_from_frame(element_, x, image, frame_, stream);
+    void* const y = context.data[ids_.y];
+    convolve(algorithm_, told_, {context.data[ids_.x], context.data[ids_.w], y, align(context.scratch)},
+             stream);
     if (ids_.bias != runtime::kNone) {
       void* const bias = context.data[ids_.bias];
       if (kDirection == Direction::forward)
@@ -105,7 +136,7 @@ class ConvolutionKernel : public Kernel {
     const runtime::ops::Window window = runtime::ops::read_window(op, weight.shape[2], weight.shape[3]);
     const bool last = is_channels_last(image.layout);
     element_ = static_cast<int>(size_of(image.dtype));
-    framed_ = window.before != window.after;
+    const bool framed = window.before != window.after;
     problem_ = {.direction = kDirection,
                 .type = number_of(op, image),
                 .tf32 = device_.options().tf32,
@@ -113,22 +144,64 @@ class ConvolutionKernel : public Kernel {
                 .x = sizes_of(op, image),
                 .w = sizes_of(op, weight),
                 .y = sizes_of(op, convolved)};
-    frame_.planes = last ? image.shape[0] : image.shape[0] * image.shape[1];
-    frame_.lanes = last ? narrow(op, image.shape[1]) : 1;
+    image_.element = filters_.element = element_;
+    Frame &around = image_.frame, &filters = filters_.frame;
+    around.planes = last ? image.shape[0] : image.shape[0] * image.shape[1];
+    around.lanes_in = around.lanes_out = last ? narrow(op, image.shape[1]) : 1;
+    filters.planes = weight.shape[0];
+    filters.lanes_in = filters.lanes_out = narrow(op, weight.shape[1]);
     for (std::size_t axis = 0; axis < 2; ++axis) {
       problem_.strides[axis] = window.strides[axis];
       problem_.dilations[axis] = window.dilations[axis];
-      problem_.padding[axis] = framed_ ? 0 : window.before[axis];
-      frame_.in[axis] = narrow(op, image.shape[axis + 2]);
-      frame_.before[axis] = narrow(op, window.before[axis]);
-      if (framed_) problem_.x[axis + 2] += window.before[axis] + window.after[axis];
-      frame_.out[axis] = narrow(op, problem_.x[axis + 2]);
+      problem_.padding[axis] = framed ? 0 : window.before[axis];
+      if (framed) problem_.x[axis + 2] += window.before[axis] + window.after[axis];
+      around.in[axis] = narrow(op, image.shape[axis + 2]);
+      around.out[axis] = narrow(op, problem_.x[axis + 2]);
+      around.before[axis] = framed ? narrow(op, window.before[axis]) : 0;
+      filters.in[axis] = filters.out[axis] = narrow(op, weight.shape[axis + 2]);
     }
   }
 
-  // The image with its frame lies first in the scratch memory.
-  std::size_t framed_bytes() const {
-    return framed_ ? rounded(bytes_of(problem_.x, static_cast<std::size_t>(element_))) : 0;
+  Padding padding_to(std::int64_t channels) const {
+    Padding padding = {channels, image_, filters_};
+    const auto more = static_cast<int>(channels - problem_.w[1]);
+    if (more != 0) padding.image.frame.lanes_out += more, padding.filters.frame.lanes_out += more;
+    return padding;
+  }
+
+  // To groups of channels that matrix units take at once: 16 bytes, or 8 of narrow types. The least comes first.
+  std::vector<Padding> paddings() const {
+    constexpr int kMostBytes = 16;
+    std::vector<Padding> all;
+    const std::int64_t channels = problem_.w[1];
+    const bool one_group = problem_.x[1] == channels;
+    const bool matrix_units = problem_.channels_last && (problem_.type != Number::f32 || problem_.tf32);
+    if (!one_group || !matrix_units) return all;
+    for (const int group : {4, 8}) {
+      const std::int64_t padded = (channels + group - 1) / group * group;
+      if (group * element_ > kMostBytes || padded == channels) continue;
+      if (!all.empty() && all.back().channels == padded) continue;
+      const Padding padding = padding_to(padded);
+      const bool fits = padding.image.fits() && padding.filters.fits();
+      if (fits && padding.bytes() <= device_.options().workspace_limit) all.push_back(padding);
+    }
+    return all;
+  }
+
+  std::size_t bytes_for(const Algorithm& algorithm) const {
+    return padding_to(algorithm.channels).bytes() + algorithm.plan->workspace_bytes();
+  }
+
+  void convolve(const Algorithm& algorithm, ConvolutionPlan::Places& told, const Arrays& at,
+                cudaStream_t stream) {
+    const auto [channels, image, filters] = padding_to(algorithm.channels);
+    void* const x = image.is_needed() ? at.scratch : at.image;
+    void* const w = filters.is_needed() ? at.scratch + image.bytes() : at.w;
+    if (kDirection != Direction::grad_input) image.copy(at.image, x, stream);
+    if (kDirection != Direction::grad_weights) filters.copy(at.w, w, stream);
+    algorithm.plan->run(device_.cudnn(), told, x, w, at.y, at.scratch + image.bytes() + filters.bytes());
+    if (kDirection == Direction::grad_input) image.copy_back(x, at.image, stream);
+    if (kDirection == Direction::grad_weights) filters.copy_back(w, at.w, stream);
   }
 
   void choose(const OpView& op) {
@@ -144,31 +217,47 @@ class ConvolutionKernel : public Kernel {
     });
   }
 
-  static std::vector<Candidate> candidates_of(
-      const std::vector<std::shared_ptr<const ConvolutionPlan>>& plans) {
-    std::vector<Candidate> candidates;
+  // Memory for channels that were added counts as workspace.
+  void add_candidates(std::vector<Candidate>& candidates, const Padding& padding,
+                      std::optional<std::size_t> first_within = {}) {
+    ConvolutionProblem problem = problem_;
+    const std::int64_t more = padding.channels - problem_.w[1];
+    problem.x[1] += more, problem.w[1] += more;
+    const std::size_t copies = more == 0 ? 0 : padding.bytes();
+    if (first_within) *first_within -= copies;
+    const auto plans = ConvolutionPlan::all(device_.cudnn(), problem, first_within);
     for (std::size_t i = 0; i < plans.size(); ++i)
-      candidates.push_back({{static_cast<int>(i), plans[i]->workspace_bytes(), plans[i]}, true});
-    return candidates;
+      candidates.push_back(
+          {{static_cast<int>(i), plans[i]->workspace_bytes() + copies, plans[i], padding.channels}, true});
   }
 
+  // With whole groups of channels where that is possible.
   std::vector<Candidate> expected() {
     const std::lock_guard lock(device_.libraries());
-    return candidates_of(ConvolutionPlan::all(device_.cudnn(), problem_, device_.options().workspace_limit));
+    const std::size_t limit = device_.options().workspace_limit;
+    std::vector<Candidate> candidates;
+    const std::vector<Padding> padded = paddings();
+    if (!padded.empty()) add_candidates(candidates, padded.back(), limit);
+    if (!first_within(candidates, limit)) add_candidates(candidates, padding_to(problem_.w[1]), limit);
+    return candidates;
   }
 
   // The fastest first; those that want too much workspace come last, untimed.
   std::vector<Candidate> timed() {
     const std::lock_guard lock(device_.libraries());
-    std::vector<Candidate> candidates = candidates_of(ConvolutionPlan::all(device_.cudnn(), problem_));
-    const auto element = static_cast<std::size_t>(element_);
+    std::vector<Candidate> candidates;
+    for (const Padding& padding : paddings()) add_candidates(candidates, padding);
+    add_candidates(candidates, padding_to(problem_.w[1]));
     const std::size_t limit = device_.options().workspace_limit;
     std::size_t most = 0;
     for (const Candidate& each : candidates)
-      if (each.algorithm.workspace <= limit) most = std::max(most, each.algorithm.workspace);
-    const Trial trial = {device_.allocate(bytes_of(problem_.x, element)),
-                         device_.allocate(bytes_of(problem_.w, element)),
-                         device_.allocate(bytes_of(problem_.y, element)), device_.allocate(most)};
+      if (each.algorithm.workspace <= limit) most = std::max(most, bytes_for(each.algorithm));
+    std::size_t y_bytes = static_cast<std::size_t>(element_);
+    for (const std::int64_t size : problem_.y) y_bytes *= static_cast<std::size_t>(size);
+    const auto image = device_.allocate(image_.original_bytes()),
+               w = device_.allocate(filters_.original_bytes()), y = device_.allocate(y_bytes),
+               scratch = device_.allocate(most);
+    const Arrays trial = {image->data(), w->data(), y->data(), static_cast<std::byte*>(scratch->data())};
     std::vector<std::pair<float, Candidate>> by_time;
     for (Candidate& each : candidates) by_time.emplace_back(time_of(each, trial, limit), std::move(each));
     std::stable_sort(by_time.begin(), by_time.end(),
@@ -177,16 +266,14 @@ class ConvolutionKernel : public Kernel {
     return candidates;
   }
 
-  // An engine that fails is not usable.
-  float time_of(Candidate& candidate, const Trial& trial, std::size_t limit) {
+  // With its copies. An engine that fails is not usable.
+  float time_of(Candidate& candidate, const Arrays& trial, std::size_t limit) {
     constexpr float kNever = std::numeric_limits<float>::infinity();
     if (candidate.algorithm.workspace > limit) return kNever;
-    ConvolutionPlan::Places places;
+    ConvolutionPlan::Places told;
+    const cudaStream_t stream = device_.stream(runtime::kComputeStream);
     try {
-      return device_.time_of([&] {
-        candidate.algorithm.plan->run(device_.cudnn(), places, trial.x->data(), trial.w->data(),
-                                      trial.y->data(), trial.workspace->data());
-      });
+      return device_.time_of([&] { convolve(candidate.algorithm, told, trial, stream); });
     } catch (const Error&) {
       candidate.usable = false;
       return kNever;
@@ -198,11 +285,10 @@ class ConvolutionKernel : public Kernel {
   Operands ids_;
   Channels made_;  // of y
   ConvolutionProblem problem_;
-  int element_;  // bytes
-  bool framed_;
-  Frame frame_;  // where framed
+  int element_;             // bytes
+  Copied image_, filters_;  // without channels that are added
   Algorithm algorithm_;
-  ConvolutionPlan::Places places_;
+  ConvolutionPlan::Places told_;
 };
 
 template <Direction kDirection>
