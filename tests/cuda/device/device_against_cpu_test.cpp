@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "base/error/error.h"
 #include "support/like_cpu.h"
@@ -13,6 +14,7 @@ namespace {
 
 using test::check_like_cpu;
 using test::Floats;
+using test::HowFar;
 using test::numbers;
 using test::OpRun;
 using test::ProgramRun;
@@ -54,6 +56,52 @@ TEST_CASE(
     append_backward(builder, builder.op("loss", "mean", {{"x", x}}));
     check_like_cpu(program);
   }
+}
+
+// The maximum over windows of an image with many equal elements. The convolution is one product for each element: the same
+// bits on every device.
+Program maxima(std::int64_t channels, const Shape& kernel, const std::string& dtype) {
+  Program program;
+  Builder builder(program, all_ops());
+  const auto cast = [&](const std::string& name, ValueId x, const std::string& to) {
+    return builder.op(name, "cast", {{"x", x}}, {{"dtype", to}});
+  };
+  const ValueId image = builder.feed("image", {2, 1, 21, 19});
+  const ValueId w = builder.parameter("conv.w", {channels, 1, 1, 1}, {});
+  ValueId x = builder.op("conv", "conv2d", {{"x", image}, {"w", w}}, test::convolution(1, 0));
+  x = builder.op("relu6", "relu6", {{"x", x}}, {{"threshold", 0.0625}});
+  Attributes windows = test::pooling("max");
+  windows["kernel"] = kernel;
+  windows["paddings"] = Shape{1, 0, 0, 1};
+  const ValueId y = builder.op("max", "pool2d", {{"x", cast("narrow", x, dtype)}}, windows);
+  const ValueId weights = cast("weights", builder.feed("dy", program.value(y).shape), dtype);
+  const ValueId dx = builder.op("dx.narrow", "pool2d_grad",
+                                {{"x", program.find("narrow")}, {"y", y}, {"dy", weights}}, windows);
+  cast("y", y, "f32");
+  cast("dx", dx, "f32");
+  return program;
+}
+
+TEST_CASE("the first maximum of each window takes its gradient, in small and large windows") {
+  for (const std::int64_t channels : {5, 16})
+    for (const Shape& kernel : {Shape{3, 3}, Shape{2, 5}, Shape{17, 16}})
+      for (const char* dtype : {"f32", "bf16"}) {
+        CAPTURE(channels);
+        CAPTURE(kernel[0]);
+        CAPTURE(dtype);
+        const HowFar rounding = {std::string(dtype) == "f32" ? 1e-6 : 1e-2, 0};
+        check_like_cpu(maxima(channels, kernel, dtype), maxima(channels, kernel, dtype), rounding);
+      }
+}
+
+TEST_CASE("a window with a NaN gives no gradient") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::map<std::string, test::Given> inputs = {{"x", {{1, 1, 2, 4}, Floats{1, nan, 3, 2, 5, 4, 3, 1}}},
+                                                     {"y", {{1, 1, 1, 2}, Floats{nan, 3}}},
+                                                     {"dy", {{1, 1, 1, 2}, Floats{7, 8}}}};
+  const auto device = test::make_test_device();
+  CHECK(OpRun("pool2d_grad", inputs, test::pooling("max"), *device).output("dx") ==
+        Floats{0, 0, 8, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("dropout keeps what it keeps on the CPU, bit by bit") {
