@@ -3,12 +3,30 @@
 // element of dx by one thread, so that their sums have one order.
 #include <limits>
 
+#include "cuda/plugin/divisor.cuh"
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/launch.h"
 #include "cuda/plugin/number.cuh"
 
 namespace fleetrun::cuda {
 namespace {
+
+// How packs of elements lie in an image.
+struct Packs {
+  Divisor per_pixel, columns, rows;
+
+  Packs(int lanes, int per_pack, const int (&size)[2])
+      : per_pixel(lanes / per_pack), columns(size[1]), rows(size[0]) {}
+};
+
+// With what a kernel divides by whose threads take packs of x or y.
+struct Pool : Pooling {
+  Packs packs;
+  Divisor by_stride[2];
+
+  Pool(const Pooling& pooling, int per_pack, const int (&size)[2])
+      : Pooling(pooling), packs(lanes, per_pack, size), by_stride{Divisor(strides[0]), Divisor(strides[1])} {}
+};
 
 struct Span {
   int begin, end;
@@ -21,10 +39,13 @@ __device__ Span span(const Pooling& p, int axis, int index) {
 }
 
 // The windows along an axis that see the element `at` of x.
-__device__ Span windows(const Pooling& p, int axis, int at) {
+__device__ Span windows(const Pool& p, int axis, int at) {
+  const auto divided = [&](int number) {
+    return static_cast<int>(p.by_stride[axis].divide(static_cast<std::uint32_t>(number)).quotient);
+  };
   const int from = at + p.before[axis] - p.kernel[axis] + 1;
-  const int first = from > 0 ? (from + p.strides[axis] - 1) / p.strides[axis] : 0;
-  return {first, min((at + p.before[axis]) / p.strides[axis] + 1, p.out[axis])};
+  const int first = from > 0 ? divided(from + p.strides[axis] - 1) : 0;
+  return {first, min(divided(at + p.before[axis]) + 1, p.out[axis])};
 }
 
 __device__ float share(const Pooling& p, Span rows, Span columns) {
@@ -39,13 +60,11 @@ struct Place {
   int row, column, lane;
 };
 // Sizes fit into 32 bits: see narrow() of simple_kernel.h.
-__device__ Place place(std::int64_t pack, const int (&size)[2], int lanes, int per_pack) {
-  const auto packs = static_cast<std::uint32_t>(lanes / per_pack), i = static_cast<std::uint32_t>(pack);
-  const std::uint32_t pixel = i / packs, row = pixel / static_cast<std::uint32_t>(size[1]);
-  const auto rows = static_cast<std::uint32_t>(size[0]);
-  return {row / rows, static_cast<int>(row % rows),
-          static_cast<int>(pixel % static_cast<std::uint32_t>(size[1])),
-          static_cast<int>(i % packs) * per_pack};
+__device__ Place place(std::int64_t pack, const Packs& packs, int per_pack) {
+  const auto [pixel, beside] = packs.per_pixel.divide(static_cast<std::uint32_t>(pack));
+  const auto [line, column] = packs.columns.divide(pixel);
+  const auto [plane, row] = packs.rows.divide(line);
+  return {plane, static_cast<int>(row), static_cast<int>(column), static_cast<int>(beside) * per_pack};
 }
 
 __device__ std::int64_t offset(const Place& at, int row, int column, const int (&size)[2], int lanes) {
@@ -53,9 +72,9 @@ __device__ std::int64_t offset(const Place& at, int row, int column, const int (
 }
 
 template <typename T, int N>
-__global__ void max_windows(const T* x, T* y, Pooling p, std::int64_t count) {
+__global__ void max_windows(const T* x, T* y, Pool p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.out, p.lanes, N);
+    const Place at = place(i, p.packs, N);
     const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
     auto highest = Pack<T, N>::read(x + offset(at, rows.begin, columns.begin, p.in, p.lanes));
     for (int row = rows.begin; row < rows.end; ++row)
@@ -79,18 +98,15 @@ struct alignas(sizeof(Index) * N <= kPackBytes ? sizeof(Index) * N : kPackBytes)
 };
 
 template <typename T, typename Index, int N>
-__global__ void find_maxima(const T* x, Maxima<Index, N>* maxima, Pooling p, std::int64_t count) {
+__global__ void find_maxima(const T* x, Maxima<Index, N>* maxima, Pool p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.out, p.lanes, N);
+    const Place at = place(i, p.packs, N);
     const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
     const int top = at.row * p.strides[0] - p.before[0], left = at.column * p.strides[1] - p.before[1];
-    Pack<T, N> highest;
+    float highest[N] = {};
     Maxima<Index, N> found;
 #pragma unroll
-    for (int e = 0; e < N; ++e) {
-      highest.set(e, 0.0F);
-      found.index[e] = Maxima<Index, N>::kNone;
-    }
+    for (int e = 0; e < N; ++e) found.index[e] = Maxima<Index, N>::kNone;
     for (int row = rows.begin; row < rows.end; ++row)
       for (int column = columns.begin; column < columns.end; ++column) {
         const bool first = row == rows.begin && column == columns.begin;
@@ -100,7 +116,7 @@ __global__ void find_maxima(const T* x, Maxima<Index, N>* maxima, Pooling p, std
         for (int e = 0; e < N; ++e) {
           const float value = values[e];
           if (!first && !(value > highest[e]) && value == value) continue;
-          highest.set(e, value);
+          highest[e] = value;
           found.index[e] = index;
         }
       }
@@ -113,10 +129,10 @@ __global__ void find_maxima(const T* x, Maxima<Index, N>* maxima, Pooling p, std
 
 // dx: each element sums the gradients of the windows whose maximum it is.
 template <typename T, typename Index, int N>
-__global__ void max_grad_elements(const Maxima<Index, N>* maxima, const T* dy, T* dx, Pooling p,
+__global__ void max_grad_elements(const Maxima<Index, N>* maxima, const T* dy, T* dx, Pool p,
                                   std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.in, p.lanes, N);
+    const Place at = place(i, p.packs, N);
     const Span rows = windows(p, 0, at.row), columns = windows(p, 1, at.column);
     float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
@@ -138,9 +154,9 @@ __global__ void max_grad_elements(const Maxima<Index, N>* maxima, const T* dy, T
 }
 
 template <typename T, int N>
-__global__ void average_windows(const T* x, T* y, Pooling p, std::int64_t count) {
+__global__ void average_windows(const T* x, T* y, Pool p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.out, p.lanes, N);
+    const Place at = place(i, p.packs, N);
     const Span rows = span(p, 0, at.row), columns = span(p, 1, at.column);
     float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
@@ -158,9 +174,9 @@ __global__ void average_windows(const T* x, T* y, Pooling p, std::int64_t count)
 }
 
 template <typename T, int N>
-__global__ void average_grad_elements(const T* dy, T* dx, Pooling p, std::int64_t count) {
+__global__ void average_grad_elements(const T* dy, T* dx, Pool p, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, p.in, p.lanes, N);
+    const Place at = place(i, p.packs, N);
     const Span rows = windows(p, 0, at.row), columns = windows(p, 1, at.column);
     float sums[N] = {};
     for (int row = rows.begin; row < rows.end; ++row)
@@ -184,9 +200,9 @@ struct alignas(sizeof(T) * N) Elements {
 };
 
 template <typename T, int N>
-__global__ void frame_elements(const T* x, Elements<T, N>* framed, Frame f, std::int64_t count) {
+__global__ void frame_elements(const T* x, Elements<T, N>* framed, Frame f, Packs packs, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.out, f.lanes_out, N);
+    const Place at = place(i, packs, N);
     const int row = at.row - f.before[0], column = at.column - f.before[1];
     const bool inside = row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1];
     const T* const from = x + offset(at, row, column, f.in, f.lanes_in);
@@ -198,9 +214,9 @@ __global__ void frame_elements(const T* x, Elements<T, N>* framed, Frame f, std:
 }
 
 template <typename T>
-__global__ void inner_elements(const T* framed, T* x, Frame f, std::int64_t count) {
+__global__ void inner_elements(const T* framed, T* x, Frame f, Packs packs, std::int64_t count) {
   FLEETRUN_EACH(i, count) {
-    const Place at = place(i, f.in, f.lanes_in, 1);
+    const Place at = place(i, packs, 1);
     x[i] = framed[offset(at, at.row + f.before[0], at.column + f.before[1], f.out, f.lanes_out)];
   }
 }
@@ -254,7 +270,7 @@ void for_lanes(Number type, int lanes, const Body& body) {
 void max_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_t stream) {
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
     start_elements(max_windows<T, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
-                   static_cast<T*>(y), p);
+                   static_cast<T*>(y), Pool(p, N, p.out));
   });
 }
 
@@ -268,10 +284,10 @@ void max_pool_grad(Number type, const void* x, const void* dy, void* dx, void* s
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
     const auto run = [&]<typename Index>(Maxima<Index, N>* maxima) {
       start_elements(find_maxima<T, Index, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
-                     maxima, p);
+                     maxima, Pool(p, N, p.out));
       start_elements(max_grad_elements<T, Index, N>, elements(p, p.in) / N, stream,
                      static_cast<const Maxima<Index, N>*>(maxima), static_cast<const T*>(dy),
-                     static_cast<T*>(dx), p);
+                     static_cast<T*>(dx), Pool(p, N, p.in));
     };
     if (has_small_windows(p)) return run(static_cast<Maxima<std::uint8_t, N>*>(scratch));
     run(static_cast<Maxima<std::uint32_t, N>*>(scratch));
@@ -281,21 +297,22 @@ void max_pool_grad(Number type, const void* x, const void* dy, void* dx, void* s
 void average_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_t stream) {
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
     start_elements(average_windows<T, N>, elements(p, p.out) / N, stream, static_cast<const T*>(x),
-                   static_cast<T*>(y), p);
+                   static_cast<T*>(y), Pool(p, N, p.out));
   });
 }
 
 void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& p, cudaStream_t stream) {
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
     start_elements(average_grad_elements<T, N>, elements(p, p.in) / N, stream, static_cast<const T*>(dy),
-                   static_cast<T*>(dx), p);
+                   static_cast<T*>(dx), Pool(p, N, p.in));
   });
 }
 
 template <typename T, int N>
 void start_frame(const void* x, void* framed, const Frame& f, cudaStream_t stream) {
   start_elements(frame_elements<T, N>, elements(f.planes, f.lanes_out, f.out) / N, stream,
-                 static_cast<const T*>(x), static_cast<Elements<T, N>*>(framed), f);
+                 static_cast<const T*>(x), static_cast<Elements<T, N>*>(framed), f,
+                 Packs(f.lanes_out, N, f.out));
 }
 
 void put_into_frame(int bytes, const void* x, void* framed, const Frame& f, cudaStream_t stream) {
@@ -310,7 +327,7 @@ void put_into_frame(int bytes, const void* x, void* framed, const Frame& f, cuda
 void take_from_frame(int bytes, const void* framed, void* x, const Frame& f, cudaStream_t stream) {
   for_bytes(bytes, [&]<typename T>() {
     start_elements(inner_elements<T>, elements(f.planes, f.lanes_in, f.in), stream,
-                   static_cast<const T*>(framed), static_cast<T*>(x), f);
+                   static_cast<const T*>(framed), static_cast<T*>(x), f, Packs(f.lanes_in, 1, f.in));
   });
 }
 
