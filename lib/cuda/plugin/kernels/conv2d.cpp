@@ -259,6 +259,7 @@ class ConvolutionKernel : public Kernel {
                scratch = device_.allocate(most);
     const Arrays trial = {image->data(), w->data(), y->data(), static_cast<std::byte*>(scratch->data())};
     std::vector<std::pair<float, Candidate>> by_time;
+    by_time.reserve(candidates.size());
     for (Candidate& each : candidates) by_time.emplace_back(time_of(each, trial, limit), std::move(each));
     std::stable_sort(by_time.begin(), by_time.end(),
                      [](const auto& one, const auto& other) { return one.first < other.first; });
