@@ -23,7 +23,7 @@ for name in fleetrun-worker device_test ranks_test plugin_test step_probe; do
 done
 program "$build/bin/step_speed" "echo \"batch \$2: 123.4 images/s\""
 program "$build/bin/fleetrun" 'for i in $(seq 20); do echo "[Epoch 0, batch $i] loss: 1.50000, acc1: 0.1, acc5: 0.5"; done
-echo $$ >>"$WORKERS"; sleep 0.5'
+echo $$ >>"$WORKERS"; case "$*" in *long.json*) sleep 0.5 ;; esac'
 mkdir -p "$build/lib"
 cp "$(command -v bash)" "$build/lib/libfleetrun_cuda.so" # for ldd
 tools=$work/tools
@@ -35,7 +35,11 @@ program "$tools/nvidia-smi" 'case "$*" in
   *memory.total*) echo 10000 ;;
   *) echo "Stand-in, 1.0" ;;
 esac'
-program "$tools/python3" 'echo "python3: $*" | head -n 1'
+program "$tools/python3" 'echo "python3: $*" | head -n 1
+case $* in
+  *torch_step_gpu*eager*) echo "PyTorch: batch 1: 99.5 images/s, 1.000 ms per step" ;;
+  *torch_step_gpu*) echo "PyTorch: batch 1: 101.5 images/s, 1.000 ms per step" ;;
+esac'
 export PATH=$tools:$PATH
 
 "$source/scripts/gpu_check" "$build" "$work/result.md" >"$work/out.txt" 2>&1
@@ -44,7 +48,9 @@ check "everything passes" test "$status" = 0
 check "the sum is said" grep -q '^[0-9]* passed, 0 failed, [0-9]* skipped; written: ' "$work/out.txt"
 for line in 'device_test on cuda:0 as nhwc' 'ranks_test on cuda:0 as nchw' 'batch 128: 123.4 images/s' \
   'wanted 0.5 of 9000 MiB; taken at most: 4600 MiB' '20 1.50000 1.50000 0' 'resnet50 --device cuda:0' \
-  'skipped: this machine has 1' '`env FLEETRUN_TEST_DEVICE=cuda:0 FLEETRUN_LAYOUT=nhwc FLEETRUN_TF32=1 BUILD/bin/step_speed'; do
+  'skipped: this machine has 1' 'FLEETRUN_TF32=1 FLEETRUN_STEP_OPS=0 BUILD/bin/step_speed WORK/resnet50.json 64 50' \
+  'FLEETRUN_TF32=0 FLEETRUN_STEP_OPS=1 BUILD/bin/step_speed WORK/resnet50.json 256 50' 'amp_configs.dtype=fp16`' \
+  'torch_step_gpu.py 256 bf16 compiled 50' 'lenet, bf16, 20 steps' '| bf16 | 256 | 123.4 | 101.5 | compiled | 1.216 | 3.0 |'; do
   check "the result has: $line" grep -qF -- "$line" "$work/result.md"
 done
 
@@ -63,8 +69,22 @@ check "a dry run ends well" test $? = 0
 check "and says what would be run" grep -q 'FLEETRUN_LAYOUT=nhwc BUILD/bin/ranks_test' "$work/out.txt"
 check "and writes nothing" test ! -e "$work/dry.md"
 
+"$source/scripts/gpu_check" --only memory,ranks "$build" "$work/part.md" >"$work/out.txt" 2>&1
+check "parts run alone" test "$(grep -c '^== ' "$work/out.txt")" = 3
+check "and only they are written" test "$(grep -c '^## ' "$work/part.md")" = 3
+"$source/scripts/gpu_check" --dry_run --quick --only speed "$build" >"$work/out.txt" 2>&1
+check "quick: two batches" test \
+  "$(sed -n 's/^.*step_speed [^ ]* \([0-9]*\) 20 .*$/\1/p' "$work/out.txt" | sort -un | tr '\n' ' ')" = "32 256 "
+check "quick: PyTorch compiles for narrow types only" test "$(grep -c 'torch_step_gpu.*compiled 20' "$work/out.txt")" = 4
+"$source/scripts/gpu_check" --only speeds "$build" >"$work/out.txt" 2>&1
+check "a section that does not exist is an error" test $? = 2
+check "with its name" grep -q 'unknown section speeds' "$work/out.txt"
+
+touch "$build/lib/libfake_nvml.so" # of the tests
 "$source/scripts/gpu_check" --pack "$work/packed" "$build" >"$work/out.txt" 2>&1
 check "packing ends well" test $? = 0
+check "and says how much it is" grep -q ' MiB compressed; there, run ' "$work/out.txt"
+check "and leaves out the libraries of tests" test ! -e "$work/packed/lib/libfake_nvml.so"
 rm "$build"/bin/* "$build"/lib/*
 program "$work/packed/programs/ranks_test" 'ls "$FLEETRUN_TEST_SOURCE/tests/runtime/ops/vectors/fc.safetensors"'
 program "$work/packed/programs/device_test" 'echo "libraries: $LD_LIBRARY_PATH"'
