@@ -218,10 +218,9 @@ void check_like_cpu(const Training& training) {
   }
 }
 
-const Training kLenet = {job::ModelName::lenet, 0.05};
-
-// Rounding makes a relu go the other way now and then: in a network as deep as this that grows from step to step, and
-// stays small only when the steps are.
+// Rounding makes a relu, or a maximum, go the other way now and then. The deeper a network, the more that grows from step to
+// step; it stays small only when the steps are.
+const Training kLenet = {job::ModelName::lenet, 0.02};
 const Training kResnet20 = {job::ModelName::resnet20, 0.0005};
 
 TEST_CASE("lenet: after 20 steps 2 and 4 ranks hold the same parameters, and those of the CPU's ranks") {
