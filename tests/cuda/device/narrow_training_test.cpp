@@ -61,34 +61,34 @@ void with_trainer(const job::JobSpec& job, const std::function<void(Trainer&)>& 
 
 std::vector<DType> narrow_types() { return test::make_test_device()->narrow_types(); }
 
-// Rounding that larger steps would magnify stays small with this.
-constexpr double kRate = 0.01;
-
-double last_losses(const job::JobSpec& job, int steps) {
+double last_losses(const job::JobSpec& job, int steps, double rate) {
   double sum = 0;
   with_trainer(job, [&](Trainer& trainer) {
     for (int step = 0; step < steps; ++step) {
-      trainer.step(Samples(step).view(), kRate);
+      trainer.step(Samples(step).view(), rate);
       if (step >= steps - 5) sum += trainer.score().loss;
     }
   });
   return sum / 5;
 }
 
-void check_near_f32(job::ModelName model, int steps) {
-  const double wide = last_losses(job_of(model, std::nullopt), steps);
+void check_near_f32(job::ModelName model, int steps, double rate) {
+  const double wide = last_losses(job_of(model, std::nullopt), steps, rate);
   CHECK(wide < 1.8);  // it learned something: log(10) is 2.3
   for (const DType type : narrow_types()) {
     CAPTURE(describe(type));
-    const double narrow = last_losses(job_of(model, type), steps);
+    const double narrow = last_losses(job_of(model, type), steps, rate);
     CAPTURE(wide);
     CHECK(std::abs(narrow - wide) < 0.1);
   }
 }
 
-TEST_CASE("lenet trains in the narrow types as in f32") { check_near_f32(job::ModelName::lenet, 40); }
+TEST_CASE("lenet trains in the narrow types as in f32") { check_near_f32(job::ModelName::lenet, 40, 0.05); }
 
-TEST_CASE("resnet20 trains in the narrow types as in f32") { check_near_f32(job::ModelName::resnet20, 60); }
+// A deeper network magnifies rounding, unless its steps are small.
+TEST_CASE("resnet20 trains in the narrow types as in f32") {
+  check_near_f32(job::ModelName::resnet20, 60, 0.01);
+}
 
 TEST_CASE("an overflow in a narrow type lowers the loss scale and leaves the weights finite") {
   for (const DType type : narrow_types()) {
