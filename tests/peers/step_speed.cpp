@@ -93,8 +93,9 @@ void measure(job::JobSpec job, int batch, int steps) {
   executor.bind("learning_rate", &learning_rate);
   seconds_of(executor, steps);
   const double seconds = seconds_of(executor, steps);
-  fmt::print("{}: batch {}, {} steps: {:.1f} images/s, {:.3f} ms per step\n", device->version(), batch, steps,
-             steps * batch / seconds, 1000 * seconds / steps);
+  fmt::print("{}{}: batch {}, {} steps: {:.1f} images/s, {:.3f} ms per step\n", device->version(),
+             job.strategy.amp ? fmt::format(", amp {}", describe(narrow_type(job, *device))) : "", batch,
+             steps, steps * batch / seconds, 1000 * seconds / steps);
   if (Environment::of_this_process().get_or("FLEETRUN_STEP_OPS", "") == "1") print_ops(executor);
 }
 

@@ -60,6 +60,11 @@ check "a step that fails fails the check" test $? = 1
 check "and its output is kept" grep -q 'rank 1 differs' "$work/failed.md"
 check "and it is counted, once for each layout" grep -q ' 2 failed' "$work/out.txt"
 
+export RESULT=$work/early.md
+program "$build/bin/ranks_test" 'cp "$RESULT" "$RESULT.seen"'
+"$source/scripts/gpu_check" --only tests "$build" "$RESULT" >"$work/out.txt" 2>&1
+check "results are written as they come" grep -q 'device_test on cuda:0' "$RESULT.seen"
+
 program "$tools/python3" 'exit 1'
 "$source/scripts/gpu_check" "$build" "$work/without.md" >"$work/out.txt" 2>&1
 check "without PyTorch its steps are skipped" grep -q 'skipped: python3 has no torch and torchvision with CUDA' "$work/without.md"

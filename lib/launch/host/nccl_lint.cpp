@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNcclPrefix = "NCCL_";
 
-// NVIDIA's documentation of NCCL 2.27, and what its plug-ins and tests read.
+// NVIDIA's documentation of NCCL 2.27, what its plug-ins and tests read, and NCCL_VERSION, which NVIDIA's container images set.
 const std::vector<std::string>& known_variables() {
   static const std::vector<std::string> names = {"NCCL_ALGO",
                                                  "NCCL_ALLOC_P2P_NET_LL_BUFFERS",
@@ -154,6 +154,7 @@ const std::vector<std::string>& known_variables() {
                                                  "NCCL_TUNER_PLUGIN",
                                                  "NCCL_UID_STAGGER_RATE",
                                                  "NCCL_UID_STAGGER_THRESHOLD",
+                                                 "NCCL_VERSION",
                                                  "NCCL_WARN_ENABLE_DEBUG_INFO",
                                                  "NCCL_WIN_ENABLE",
                                                  "NCCL_WORK_ARGS_BYTES",

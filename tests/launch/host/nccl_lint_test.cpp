@@ -26,6 +26,10 @@ TEST_CASE("known variables with sound values are fine, and others are none of NC
   CHECK(lint("PATH", "x").empty());
 }
 
+TEST_CASE("what NVIDIA's container images set beside NCCL's own variables is no mistake of a user") {
+  CHECK(lint("NCCL_VERSION", "2.28.9-1").empty());
+}
+
 TEST_CASE("an unknown variable is reported with the one that was probably meant") {
   CHECK(
       lint("NCCL_SOKET_IFNAME", "eth0") ==
