@@ -14,9 +14,9 @@
 
 namespace fleetrun::cuda {
 
-constexpr int kLanes = kThreads < 256 ? 8 : 32;   // channels side by side that a block takes
-constexpr int kRowsAtOnce = kThreads / kLanes;    // of these
-constexpr std::int64_t kBlocksOfSums = 1024;      // enough for every device
+constexpr int kLanes = kThreads < 256 ? 8 : 32;  // channels side by side that a block takes
+constexpr int kRowsAtOnce = kThreads / kLanes;   // of these
+constexpr std::int64_t kBlocksOfSums = 1024;     // enough for every device
 
 struct Pieces {
   std::int64_t count, length;  // length: elements, or rows where channels lie side by side
@@ -105,8 +105,7 @@ __global__ void finish_sums(const OneSum* sums, Sink sink, std::int64_t pieces, 
       for (std::int64_t piece = first; piece < pieces; piece += kRowsAtOnce)
         sum = sum + sums[piece * all + channel];
     sum = over_block<kLanes>(sum, shared, Sum());
-    if (first == 0 && channel < all)
-      sink(static_cast<int>(channel / channels), channel % channels, sum);
+    if (first == 0 && channel < all) sink(static_cast<int>(channel / channels), channel % channels, sum);
   }
 }
 
@@ -124,10 +123,12 @@ void sum_channels(const Source& source, const Sink& sink, const Channels& sizes,
   const std::int64_t all = source.count() * sizes.channels;
   const PieceSums<OneSum> kept = {static_cast<OneSum*>(scratch), all};
   if (sizes.inner == 1)
-    start_blocks(sum_lanes<Source>, tiles_of(sizes.channels) * pieces.count, stream, source, sizes, pieces, kept);
+    start_blocks(sum_lanes<Source>, tiles_of(sizes.channels) * pieces.count, stream, source, sizes, pieces,
+                 kept);
   else
     start_blocks(sum_pixels<Source>, sizes.channels * pieces.count, stream, source, sizes, pieces, kept);
-  start_blocks(finish_sums<OneSum, Sink>, tiles_of(all), stream, kept.sums, sink, pieces.count, sizes.channels, all);
+  start_blocks(finish_sums<OneSum, Sink>, tiles_of(all), stream, kept.sums, sink, pieces.count,
+               sizes.channels, all);
 }
 
 }  // namespace fleetrun::cuda

@@ -4,6 +4,7 @@
 #include "cuda/plugin/depthwise.h"
 
 #include "cuda/plugin/channel_sums.cuh"
+#include "cuda/plugin/divisor.cuh"
 #include "cuda/plugin/elements.cuh"
 
 namespace fleetrun::cuda {
@@ -49,15 +50,15 @@ class Grid {
 
  private:
   // The rest of a division; `number` becomes the quotient.
-  __device__ static int take(std::uint32_t& number, const Divider& by) {
-    std::uint32_t rest = number;
-    number = by.divide(rest);
+  __device__ static int take(std::uint32_t& number, const Divisor& by) {
+    const auto [quotient, rest] = by.divide(number);
+    number = quotient;
     return static_cast<int>(rest);
   }
 
   int channels_, rows_, columns_;
   bool last_;
-  Divider of_channels_, of_rows_, of_columns_;
+  Divisor of_channels_, of_rows_, of_columns_;
 };
 
 Grid grid_of_x(const Depthwise& of) { return {of, of.rows.in, of.columns.in}; }
@@ -69,9 +70,7 @@ Channels channels_of_y(const Depthwise& of) {
   return {of.images, of.channels, pixels};
 }
 
-std::int64_t count_of_x(const Depthwise& of) {
-  return of.images * of.channels * of.rows.in * of.columns.in;
-}
+std::int64_t count_of_x(const Depthwise& of) { return of.images * of.channels * of.rows.in * of.columns.in; }
 std::int64_t count_of_y(const Depthwise& of) {
   return of.images * of.channels * of.rows.out * of.columns.out;
 }
@@ -164,14 +163,15 @@ void relu_depthwise(const Depthwise& of, const float* x, const float* w, const f
       if (!is_inside(row, of.rows.in)) continue;
       for (int c = 0; c < of.columns.kernel; ++c)
         if (const int column = seen(of.columns, place.column, c); is_inside(column, of.columns.in))
-          sum += weights.at(place.channel, r * of.columns.kernel + c) * relu_of(image[in.offset(row, column)]);
+          sum +=
+              weights.at(place.channel, r * of.columns.kernel + c) * relu_of(image[in.offset(row, column)]);
     }
     y[i] = sum;
   });
 }
 
-void relu_depthwise_grad_input(const Depthwise& of, const float* dy, const float* w, const float* x, float* dx,
-                               void* scratch, cudaStream_t stream) {
+void relu_depthwise_grad_input(const Depthwise& of, const float* dy, const float* w, const float* x,
+                               float* dx, void* scratch, cudaStream_t stream) {
   const Grid in = grid_of_x(of), out = grid_of_y(of);
   const Weights weights = weights_for(of, w, scratch, stream);
   run_each(count_of_x(of), stream, [=] __device__(std::int64_t i) {

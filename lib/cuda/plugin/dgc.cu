@@ -15,7 +15,7 @@ namespace fleetrun::cuda {
 namespace {
 
 constexpr int kBins = 2048;
-constexpr int kInRow = 16;                                     // elements side by side that a thread looks at
+constexpr int kInRow = 16;  // elements side by side that a thread looks at
 constexpr std::int64_t kChunk = std::int64_t{kThreads} * kInRow;  // elements of a block
 
 // Bits of a number, of which those above are known.
@@ -229,8 +229,8 @@ std::size_t bytes_of_dgc(std::int64_t elements) {
          static_cast<std::size_t>(chunks_of(elements)) * sizeof(Counts) + sizeof(Search);
 }
 
-void dgc_select(const DgcArrays& arrays, const DgcSettings& settings, std::int64_t kept, std::int64_t elements,
-                void* scratch, cudaStream_t stream) {
+void dgc_select(const DgcArrays& arrays, const DgcSettings& settings, std::int64_t kept,
+                std::int64_t elements, void* scratch, cudaStream_t stream) {
   constexpr std::int64_t kMostBlocksOfBins = 1024;  // each empties and adds up its own
   const Rooms rooms(scratch, elements);
   const std::int64_t chunks = chunks_of(elements);
@@ -250,8 +250,8 @@ void dgc_select(const DgcArrays& arrays, const DgcSettings& settings, std::int64
   start_blocks(take_elements, chunks, stream, arrays, rooms.search, rooms.chunks, kept, elements);
 }
 
-void dgc_scatter(float* grad, const std::int32_t* gathered, int ranks, std::int64_t kept, std::int64_t elements,
-                 cudaStream_t stream) {
+void dgc_scatter(float* grad, const std::int32_t* gathered, int ranks, std::int64_t kept,
+                 std::int64_t elements, cudaStream_t stream) {
   const float share = 1.0F / static_cast<float>(ranks);
   run_each(elements, stream, [=] __device__(std::int64_t i) { grad[i] = 0; });
   // One rank after the other: no message has an element twice.

@@ -18,6 +18,8 @@ class Divisor {
     second_ = std::max(bits - 1, 0);
   }
 
+  Divisor() : Divisor(1) {}
+
   struct Result {
     std::uint32_t quotient, rest;
   };

@@ -38,8 +38,7 @@ void add_act_grad_of(const T* y, const void* dy_, const void* more_, void* dx_, 
     const Wide<width> made = load<width>(y, i);
     Wide<width> gradient = load<width>(dy, i), second{};
     if (more != nullptr) second = load<width>(more, i);
-    for (int k = 0; k < width; ++k)
-      gradient.of[k] = made.of[k] > 0.0F ? gradient.of[k] + second.of[k] : 0.0F;
+    for (int k = 0; k < width; ++k) gradient.of[k] = made.of[k] > 0.0F ? gradient.of[k] + second.of[k] : 0.0F;
     store(dx, i, gradient);
   });
 }
@@ -65,8 +64,8 @@ __device__ float result_of(const GroupStep& step, float a, float b) {
 // until everything is read, since an output may have the place of an input. The parameters that are chosen from by a number
 // stay where the launch puts them.
 template <int width, int places>
-__global__ void run_steps(const __grid_constant__ GroupSteps group, const __grid_constant__ GroupArrays arrays,
-                          std::int64_t count) {
+__global__ void run_steps(const __grid_constant__ GroupSteps group,
+                          const __grid_constant__ GroupArrays arrays, std::int64_t count) {
   __shared__ Wide<width> results[places][kThreads];
   FLEETRUN_EACH(i, count) {
     for (int s = 0; s < group.count; ++s) {
@@ -88,9 +87,9 @@ __global__ void run_steps(const __grid_constant__ GroupSteps group, const __grid
 
 void add_act(Number number, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
              cudaStream_t stream) {
-  with_type_of(number, [&](auto zero) {
-    with_width(count % kPack == 0, [&](auto width) {
-      const auto* const first = static_cast<const decltype(zero)*>(x);
+  for_type(number, [&]<typename T>() {
+    with_width(count % kWide == 0, [&](auto width) {
+      const auto* const first = static_cast<const T*>(x);
       if (how.relu)
         add_act_of<decltype(width)::value, true>(first, y, out, how, count, stream);
       else
@@ -99,19 +98,19 @@ void add_act(Number number, const void* x, const void* y, void* out, const AddAc
   });
 }
 
-void add_act_grad(Number number, const void* y, const void* dy, const void* more, void* dx, std::int64_t count,
-                  cudaStream_t stream) {
-  with_type_of(number, [&](auto zero) {
-    with_width(count % kPack == 0, [&](auto width) {
-      add_act_grad_of<decltype(width)::value>(static_cast<const decltype(zero)*>(y), dy, more, dx, count, stream);
+void add_act_grad(Number number, const void* y, const void* dy, const void* more, void* dx,
+                  std::int64_t count, cudaStream_t stream) {
+  for_type(number, [&]<typename T>() {
+    with_width(count % kWide == 0, [&](auto width) {
+      add_act_grad_of<decltype(width)::value>(static_cast<const T*>(y), dy, more, dx, count, stream);
     });
   });
 }
 
 void run_group(const GroupSteps& steps, const GroupArrays& arrays, std::int64_t count, cudaStream_t stream) {
   constexpr int kFewPlaces = 8;  // of packs: 32 KiB of shared memory
-  if (steps.places <= kFewPlaces && count % kPack == 0)
-    start_elements(run_steps<kPack, kFewPlaces>, count / kPack, stream, steps, arrays);
+  if (steps.places <= kFewPlaces && count % kWide == 0)
+    start_elements(run_steps<kWide, kFewPlaces>, count / kWide, stream, steps, arrays);
   else
     start_elements(run_steps<1, kMostGroupSteps>, count, stream, steps, arrays);
 }

@@ -3,6 +3,7 @@
 #include "cuda/plugin/sync_batch_norm.h"
 
 #include "cuda/plugin/channel_sums.cuh"
+#include "cuda/plugin/divisor.cuh"
 #include "cuda/plugin/elements.cuh"
 
 namespace fleetrun::cuda {
@@ -24,8 +25,7 @@ struct Moments {
 
   __host__ __device__ static int count() { return 1; }
   __device__ void add(int, std::int64_t at, std::int64_t channel, TwoSums& sums) const {
-    const double apart =
-        static_cast<double>(static_cast<float>(x[at])) - static_cast<double>(mean[channel]);
+    const double apart = static_cast<double>(static_cast<float>(x[at])) - static_cast<double>(mean[channel]);
     sums.first += apart;
     sums.second += apart * apart;
   }
@@ -85,20 +85,22 @@ SumsOfRank sums_of_rank(const NormImages& images, float* sums) {
 class ChannelOf {
  public:
   explicit ChannelOf(const Channels& sizes)
-      : inner_(sizes.inner), channels_(sizes.channels), step_(sizes.inner == 1 ? 1 : 0) {}
+      : inner_(static_cast<int>(sizes.inner)),
+        channels_(static_cast<int>(sizes.channels)),
+        step_(sizes.inner == 1 ? 1 : 0) {}
   __device__ std::uint32_t operator()(std::int64_t element) const {
-    return channels_.rest(inner_.quotient(static_cast<std::uint32_t>(element)));
+    return channels_.divide(inner_.divide(static_cast<std::uint32_t>(element)).quotient).rest;
   }
   __device__ std::uint32_t step() const { return step_; }
 
  private:
-  Divider inner_, channels_;
+  Divisor inner_, channels_;
   std::uint32_t step_;
 };
 
 // Whether packs end where channels do.
 bool in_packs(const Channels& sizes) {
-  return (sizes.inner == 1 ? sizes.channels : sizes.inner) % kPack == 0;
+  return (sizes.inner == 1 ? sizes.channels : sizes.inner) % kWide == 0;
 }
 
 // From the sums of all ranks: the statistics, and `factor` of each channel.
@@ -137,7 +139,7 @@ __global__ void take_gradient_sums(SyncNormGrad norm, double epsilon, GradientFa
 }
 
 template <int width, typename T>
-void normalise(const NormImages& images, const SyncNorm& norm, const float* factor, T*, cudaStream_t stream) {
+void normalise(const NormImages& images, const SyncNorm& norm, const float* factor, cudaStream_t stream) {
   const ChannelOf channel_of(images.sizes);
   const auto* const x = static_cast<const T*>(norm.x);
   auto* const y = static_cast<T*>(norm.y);
@@ -152,7 +154,7 @@ void normalise(const NormImages& images, const SyncNorm& norm, const float* fact
 }
 
 template <int width, typename T>
-void gradient(const NormImages& images, const SyncNormGrad& norm, const GradientFactors& factors, T*,
+void gradient(const NormImages& images, const SyncNormGrad& norm, const GradientFactors& factors,
               cudaStream_t stream) {
   const ChannelOf channel_of(images.sizes);
   const auto *const x = static_cast<const T*>(norm.x), *const dy = static_cast<const T*>(norm.dy);
@@ -163,8 +165,8 @@ void gradient(const NormImages& images, const SyncNormGrad& norm, const Gradient
     Wide<width> made = load<width>(dy, i);
     std::uint32_t channel = channel_of(i * width);
     for (int k = 0; k < width; ++k, channel += channel_of.step())
-      made.of[k] = factor[channel] *
-                   (made.of[k] - shift[channel] - (values.of[k] - mean[channel]) * slope[channel]);
+      made.of[k] =
+          factor[channel] * (made.of[k] - shift[channel] - (values.of[k] - mean[channel]) * slope[channel]);
     store(dx, i, made);
   });
 }
@@ -182,18 +184,16 @@ std::size_t bytes_of_norm_factors(const NormImages& images) {
 
 void sync_norm_sums(const NormImages& images, const void* x, const float* mean, float* sums, void* scratch,
                     cudaStream_t stream) {
-  with_type_of(images.number, [&](auto zero) {
-    using T = decltype(zero);
-    sum_channels(Moments<T>{static_cast<const T*>(x), mean}, sums_of_rank(images, sums), images.sizes, scratch,
-                 stream);
+  for_type(images.number, [&]<typename T>() {
+    sum_channels(Moments<T>{static_cast<const T*>(x), mean}, sums_of_rank(images, sums), images.sizes,
+                 scratch, stream);
   });
 }
 
 void sync_norm_grad_sums(const NormImages& images, const NormGradSums& arrays, double epsilon, void* scratch,
                          cudaStream_t stream) {
   const GradientSumsOfRank sink = {sums_of_rank(images, arrays.sums), arrays, epsilon};
-  with_type_of(images.number, [&](auto zero) {
-    using T = decltype(zero);
+  for_type(images.number, [&]<typename T>() {
     const GradientMoments<T> source = {static_cast<const T*>(arrays.x), static_cast<const T*>(arrays.dy),
                                        arrays.mean};
     sum_channels(source, sink, images.sizes, scratch, stream);
@@ -204,9 +204,9 @@ void sync_norm(const NormImages& images, const SyncNorm& arrays, const NormSetti
                cudaStream_t stream) {
   auto* const factor = static_cast<float*>(scratch);
   start_elements(take_statistics, images.sizes.channels, stream, arrays, settings, factor);
-  with_type_of(images.number, [&](auto zero) {
+  for_type(images.number, [&]<typename T>() {
     with_width(in_packs(images.sizes),
-               [&](auto width) { normalise<decltype(width)::value>(images, arrays, factor, &zero, stream); });
+               [&](auto width) { normalise<decltype(width)::value, T>(images, arrays, factor, stream); });
   });
 }
 
@@ -216,9 +216,9 @@ void sync_norm_grad(const NormImages& images, const SyncNormGrad& arrays, double
   const GradientFactors factors = {factor, factor + images.sizes.channels,
                                    factor + 2 * images.sizes.channels};
   start_elements(take_gradient_sums, images.sizes.channels, stream, arrays, epsilon, factors);
-  with_type_of(images.number, [&](auto zero) {
+  for_type(images.number, [&]<typename T>() {
     with_width(in_packs(images.sizes),
-               [&](auto width) { gradient<decltype(width)::value>(images, arrays, factors, &zero, stream); });
+               [&](auto width) { gradient<decltype(width)::value, T>(images, arrays, factors, stream); });
   });
 }
 

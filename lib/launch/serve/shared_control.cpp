@@ -17,8 +17,9 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
-constexpr auto kFollowerPause = std::chrono::seconds(1);  // who has not asked for so long has left
-constexpr auto kLastPieces = std::chrono::seconds(4);     // for followers to get the ends of logs
+constexpr auto kFollowerPause =
+    std::chrono::seconds(2);  // who has not asked for so long has left; they ask 4 times a second
+constexpr auto kLastPieces = std::chrono::seconds(4);  // for followers to get the ends of logs
 
 std::string text_in(const JsonValue& object, const char* key) {
   const JsonValue* const value = object.find(key, Kind::text);
