@@ -312,6 +312,7 @@ void CudaDevice::wait_until_done(const State& state) {
   for (int looks = 0;; ++looks) {
     const cudaError_t now = state();
     if (now != cudaErrorNotReady) return check(now, "running on the device");
+    cudaGetLastError();  // some versions of CUDA keep "not ready" as the last error
     for (DeviceCommunicator* communicator : communicators_) communicator->poll();
     if (looks < kLooksWithoutPause)
       std::this_thread::yield();

@@ -188,7 +188,7 @@ void Executor::use_streams(Streams& streams) {
 
 // A recording repeats what the host gave to the device: nothing may depend on the number of the step, and nobody waits in between.
 std::string Executor::why_not_recorded() const {
-  if (options_.timeline != nullptr || options_.measure_ops) return "the ops are measured";
+  if (options_.timeline != nullptr) return "the ops are traced";
   for (std::size_t i = 0; i < program_.ops.size(); ++i) {
     if (schedule_.graph.lane[i] != TaskGraph::kNoLane) return "the ranks work together in collectives";
     if (schedule_.every[i] != 1) return "some ops run in some steps only";
@@ -226,7 +226,7 @@ void Executor::end_run() {
 
 void Executor::run() {
   begin_run();
-  if (on_streams_.recorded)
+  if (on_streams_.recorded && !options_.measure_ops)
     on_streams_.recorded->run(places_of_feeds(), [this] { give_ops(); });
   else
     runner_->run();

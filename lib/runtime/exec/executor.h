@@ -39,7 +39,7 @@ struct ExecutorOptions {
   int drop_every = 0;            // runs after which activation memory is given back and made anew; 0: never
   bool keep_addresses = true;    // false: where values lie is looked up by their names before each run
   Timeline* timeline = nullptr;  // gets a span of each op; it outlives the executor
-  bool measure_ops = false;      // op_ns() is wanted of every run
+  bool measure_ops = false;      // op_ns() is wanted of every run, until stop_measuring_ops()
 };
 
 // Where the values of a program lie.
@@ -111,6 +111,7 @@ class Executor {
   const RecordedRuns* recorded() const { return on_streams_.recorded.get(); }
   // By its communicators so far; see Communicator.
   std::uint64_t sent_bytes() const;
+  void stop_measuring_ops() { options_.measure_ops = false; }
   // How long the runs so far were in each op, by OpId. With streams the host's side of it.
   const std::vector<std::int64_t>& op_ns() const { return measured_.op_ns; }
 

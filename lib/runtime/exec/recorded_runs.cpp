@@ -1,6 +1,11 @@
 #include "runtime/exec/recorded_runs.h"
 
+#include <exception>
+
+#include <fmt/format.h>
+
 #include "base/error/error.h"
+#include "base/error/log.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -26,19 +31,20 @@ void RecordedRuns::run(const std::vector<void*>& feeds, const std::function<void
 
 // What cannot be recorded is done the ordinary way from now on. If it cannot be done at all, that run says so.
 void RecordedRuns::record(std::unique_ptr<Recording>& recording, const std::function<void()>& give) {
-  streams_.begin_recording();
   try {
+    streams_.begin_recording();
     give();
     recording = streams_.end_recording();
-  } catch (const Error& error) {
-    why_not_ = "the device cannot record a step: " + error.message();
+    return;
+  } catch (const std::exception& error) {
+    why_not_ = fmt::format("the device cannot record a step: {}", error.what());
   }
-  if (why_not_.empty()) return;
+  log_line("fleetrun", fmt::format("warning: CUDA graphs are not used, since {}", why_not_));
   try {
     streams_.end_recording();  // where `give` failed
-  } catch (const Error&) {     // it has ended already
+  } catch (const Error&) {
+    return;  // it has ended already
   }
-  recording = nullptr;
 }
 
 }  // namespace fleetrun::runtime

@@ -14,6 +14,7 @@ bool wants_profile(const Run& run) { return run.job.train.profile > 0 && run.is_
 // The first step of a process is like no other: it touches memory for the first time.
 void profile_step(Run& run) {
   const std::int64_t after_first = run.progress.state.steps - run.progress.first_step - 1;
+  if (after_first >= run.job.train.profile) run.trainer.stop_measuring_ops();
   if (!wants_profile(run) || after_first > run.job.train.profile) return;
   ProfiledSteps& profile = run.observers.profile;
   profile.end = {.time_ns = monotonic_ns(),

@@ -108,7 +108,7 @@ void Trainer::tell_recording() {
   const RecordedRuns* const recorded = training_->recorded();
   if (recorded == nullptr) return;
   pass_messages_.push_back(recorded->why_not().empty()
-                               ? "CUDA graphs: the device repeats each step from a recording"
+                               ? "CUDA graphs: the device is to repeat each step from a recording"
                                : "CUDA graphs: not used, since " + recorded->why_not());
 }
 

@@ -117,6 +117,7 @@ class Trainer {
   const Storage& storage() const { return *storage_; }
   Storage& storage() { return *storage_; }
   const Executor& executor() const { return *training_; }
+  void stop_measuring_ops() { training_->stop_measuring_ops(); }
   const Executor& evaluation_executor() const { return *evaluation_; }
 
  private:

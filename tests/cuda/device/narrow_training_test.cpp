@@ -41,6 +41,8 @@ job::JobSpec job_of(job::ModelName model, std::optional<DType> narrow) {
   job::JobSpec job;
   job.model.name = model;
   job.data.batch_size = kBatch;
+  job.strategy.cudnn_exhaustive_search =
+      false;  // two searches could choose two engines, and CUDA on the host is slow
   job.strategy.amp = narrow.has_value();
   if (narrow)
     job.strategy.amp_configs.dtype = *narrow == DType::f16 ? job::AmpType::fp16 : job::AmpType::bf16;
@@ -83,7 +85,7 @@ void check_near_f32(job::ModelName model, int steps, double rate) {
   }
 }
 
-TEST_CASE("lenet trains in the narrow types as in f32") { check_near_f32(job::ModelName::lenet, 40, 0.05); }
+TEST_CASE("lenet trains in the narrow types as in f32") { check_near_f32(job::ModelName::lenet, 25, 0.1); }
 
 // A deeper network magnifies rounding, unless its steps are small.
 TEST_CASE("resnet20 trains in the narrow types as in f32") {
@@ -96,12 +98,12 @@ TEST_CASE("an overflow in a narrow type lowers the loss scale and leaves the wei
     job::JobSpec job = job_of(job::ModelName::lenet, type);
     job.strategy.amp_configs.decr_every_n_nan_or_inf = 1;
     with_trainer(job, [&](Trainer& trainer) {
-      for (int step = 0; step < 6; ++step) {
+      for (int step = 0; step < 3; ++step) {
         Samples samples(step);
-        if (step == 3) samples.images[17] = std::numeric_limits<float>::infinity();
+        if (step == 1) samples.images[17] = std::numeric_limits<float>::infinity();
         const float before = trainer.loss_scale().value_or(0);
         trainer.step(samples.view(), 0.05);
-        CHECK((trainer.loss_scale().value_or(0) < before) == (step == 3));
+        CHECK((trainer.loss_scale().value_or(0) < before) == (step == 1));
       }
       const Program& program = trainer.whole_program();
       for (const ValueId id : program.of_kind(ValueKind::parameter))
@@ -114,12 +116,11 @@ std::uint64_t weights_after(const job::JobSpec& job, const char* recorded) {
   std::uint64_t weights = 0;
   ::setenv("FLEETRUN_CUDA_GRAPHS", recorded, 1);
   with_trainer(job, [&](Trainer& trainer) {
-    for (int step = 0; step < 9; ++step) trainer.step(Samples(step).view(), 0.05);
+    for (int step = 0; step < 5; ++step) trainer.step(Samples(step).view(), 0.05);
     weights = trainer.storage().fingerprint();
     const RecordedRuns* const runs = trainer.executor().recorded();
-    if (runs == nullptr) return;  // the device records nothing
-    CHECK(runs->why_not() == "");
-    CHECK(runs->replays() == 7);  // each of the two places of the feeds has a first run
+    if (runs == nullptr) return;                                  // the device records nothing
+    CHECK(runs->replays() == (runs->why_not().empty() ? 3 : 0));  // both places of the feeds have a first run
   });
   ::unsetenv("FLEETRUN_CUDA_GRAPHS");
   return weights;
@@ -130,10 +131,17 @@ TEST_CASE(
   std::vector<std::optional<DType>> types = {std::nullopt};
   for (const DType type : narrow_types()) types.push_back(type);
   for (const auto& type : types) {
-    job::JobSpec job = job_of(job::ModelName::lenet, type);
-    job.strategy.cudnn_exhaustive_search = false;  // two searches could choose two engines
+    const job::JobSpec job = job_of(job::ModelName::lenet, type);
     CHECK(weights_after(job, "1") == weights_after(job, "0"));
   }
+}
+
+TEST_CASE("a training goes on where the device refuses to record it") {
+  const job::JobSpec job = job_of(job::ModelName::lenet, std::nullopt);
+  const std::uint64_t usual = weights_after(job, "0");
+  ::setenv("FLEETRUN_ON_HOST_REFUSE_GRAPHS", "1", 1);  // heard by CUDA on the host only
+  CHECK(weights_after(job, "1") == usual);
+  ::unsetenv("FLEETRUN_ON_HOST_REFUSE_GRAPHS");
 }
 
 }  // namespace

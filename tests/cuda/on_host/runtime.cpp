@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,9 +81,23 @@ Machine& cuda() {
   return machine;
 }
 
+// The last error stays until somebody asks for it.
+cudaError_t& last_error() {
+  static cudaError_t error = cudaSuccess;
+  return error;
+}
+
+cudaError_t fail(cudaError_t error) { return last_error() = error; }
+
+// As an engine of cuDNN may do that cannot be recorded.
+bool refuses_graphs() {
+  const char* const text = std::getenv("FLEETRUN_ON_HOST_REFUSE_GRAPHS");
+  return text != nullptr && std::string(text) == "1";
+}
+
 cudaError_t make_piece(void** data, std::size_t bytes, bool of_device) {
   const std::lock_guard lock(cuda().mutex);
-  if (of_device && bytes > kMemory - cuda().taken) return cudaErrorMemoryAllocation;
+  if (of_device && bytes > kMemory - cuda().taken) return fail(cudaErrorMemoryAllocation);
   constexpr std::size_t kAlignment = 256;
   const std::size_t whole = (bytes + kGuard + kAlignment - 1) / kAlignment * kAlignment;
   auto* const made = static_cast<std::byte*>(std::aligned_alloc(kAlignment, whole));
@@ -146,7 +162,7 @@ void give_until_done(cudaStream_t stream, std::function<bool()> work) {
 extern "C" {
 
 const char* cudaGetErrorString(cudaError_t) { return "an error"; }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
@@ -208,15 +224,17 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(cuda().mutex);
-  if (stream->recorded) return cudaErrorIllegalState;
+  if (stream->recorded) return fail(cudaErrorIllegalState);
   stream->recorded = std::make_unique<CUgraph_st>();
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock(cuda().mutex);
-  if (!stream->recorded) return cudaErrorIllegalState;
+  if (!stream->recorded) return fail(cudaErrorIllegalState);
   *graph = stream->recorded.release();
-  return cudaSuccess;
+  if (!refuses_graphs()) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return fail(cudaErrorStreamCaptureInvalidated);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
   *made = new CUgraphExec_st{*graph};

@@ -160,6 +160,7 @@ class ConvolutionKernel : public Kernel {
       around.before[axis] = framed ? narrow(op, window.before[axis]) : 0;
       filters.in[axis] = filters.out[axis] = narrow(op, weight.shape[axis + 2]);
     }
+    narrow(op, problem_.x[0] * problem_.x[1] * problem_.x[2] * problem_.x[3]);  // with its frame
   }
 
   Padding padding_to(std::int64_t channels) const {
@@ -217,13 +218,13 @@ class ConvolutionKernel : public Kernel {
     });
   }
 
-  // Memory for channels that were added counts as workspace.
+  // Memory for channels that were added counts as workspace; that of a frame, which has to be, does not.
   void add_candidates(std::vector<Candidate>& candidates, const Padding& padding,
                       std::optional<std::size_t> first_within = {}) {
     ConvolutionProblem problem = problem_;
     const std::int64_t more = padding.channels - problem_.w[1];
     problem.x[1] += more, problem.w[1] += more;
-    const std::size_t copies = more == 0 ? 0 : padding.bytes();
+    const std::size_t copies = padding.bytes() - padding_to(problem_.w[1]).bytes();
     if (first_within) *first_within -= copies;
     const auto plans = ConvolutionPlan::all(device_.cudnn(), problem, first_within);
     for (std::size_t i = 0; i < plans.size(); ++i)
@@ -237,7 +238,8 @@ class ConvolutionKernel : public Kernel {
     const std::size_t limit = device_.options().workspace_limit;
     std::vector<Candidate> candidates;
     const std::vector<Padding> padded = paddings();
-    if (!padded.empty()) add_candidates(candidates, padded.back(), limit);
+    constexpr std::int64_t kFewChannels = 16;  // for which padding surely pays
+    if (!padded.empty() && problem_.w[1] < kFewChannels) add_candidates(candidates, padded.back(), limit);
     if (!first_within(candidates, limit)) add_candidates(candidates, padding_to(problem_.w[1]), limit);
     return candidates;
   }
