@@ -21,11 +21,12 @@ void add_act_of(const T* x, const void* y_, void* out_, const AddAct& how, std::
   const auto* const y = static_cast<const T*>(y_);
   auto* const out = static_cast<T*>(out_);
   run_each(count / width, stream, [=] __device__(std::int64_t i) {
-    const Wide<width> a = load<width>(x, i), b = load<width>(y, i);
-    Wide<width> made;
+    float a[width], b[width];
+    load<T>(x, i * width, a);
+    load<T>(y, i * width, b);
     for (int k = 0; k < width; ++k)
-      made.of[k] = how.act_of_y ? a.of[k] + act<is_relu>(b.of[k], how) : act<is_relu>(a.of[k] + b.of[k], how);
-    store(out, i, made);
+      a[k] = how.act_of_y ? a[k] + act<is_relu>(b[k], how) : act<is_relu>(a[k] + b[k], how);
+    store<T>(out, i * width, a);
   });
 }
 
@@ -35,11 +36,12 @@ void add_act_grad_of(const T* y, const void* dy_, const void* more_, void* dx_, 
   const auto *const dy = static_cast<const T*>(dy_), *const more = static_cast<const T*>(more_);
   auto* const dx = static_cast<T*>(dx_);
   run_each(count / width, stream, [=] __device__(std::int64_t i) {
-    const Wide<width> made = load<width>(y, i);
-    Wide<width> gradient = load<width>(dy, i), second{};
-    if (more != nullptr) second = load<width>(more, i);
-    for (int k = 0; k < width; ++k) gradient.of[k] = made.of[k] > 0.0F ? gradient.of[k] + second.of[k] : 0.0F;
-    store(dx, i, gradient);
+    float made[width], gradient[width], second[width] = {};
+    load<T>(y, i * width, made);
+    load<T>(dy, i * width, gradient);
+    if (more != nullptr) load<T>(more, i * width, second);
+    for (int k = 0; k < width; ++k) gradient[k] = made[k] > 0.0F ? gradient[k] + second[k] : 0.0F;
+    store<T>(dx, i * width, gradient);
   });
 }
 
@@ -66,20 +68,21 @@ __device__ float result_of(const GroupStep& step, float a, float b) {
 template <int width, int places>
 __global__ void run_steps(const __grid_constant__ GroupSteps group,
                           const __grid_constant__ GroupArrays arrays, std::int64_t count) {
-  __shared__ Wide<width> results[places][kThreads];
+  __shared__ SideBySide<float, width> results[places][kThreads];
   FLEETRUN_EACH(i, count) {
     for (int s = 0; s < group.count; ++s) {
       const GroupStep& step = group.steps[s];
       const auto read = [&](int source) {
-        return source < kGroupArrays ? load<width>(arrays.in[source], i)
+        return source < kGroupArrays ? reinterpret_cast<const SideBySide<float, width>*>(arrays.in[source])[i]
                                      : results[source - kGroupArrays][threadIdx.x];
       };
-      Wide<width> made = read(step.a);
-      const Wide<width> second = step.b == step.a ? made : read(step.b);
+      SideBySide<float, width> made = read(step.a);
+      const SideBySide<float, width> second = step.b == step.a ? made : read(step.b);
       for (int k = 0; k < width; ++k) made.of[k] = result_of(step, made.of[k], second.of[k]);
       results[step.result][threadIdx.x] = made;
     }
-    for (int y = 0; y < group.outputs; ++y) store(arrays.out[y], i, results[group.kept[y]][threadIdx.x]);
+    for (int y = 0; y < group.outputs; ++y)
+      reinterpret_cast<SideBySide<float, width>*>(arrays.out[y])[i] = results[group.kept[y]][threadIdx.x];
   }
 }
 

@@ -1,5 +1,4 @@
-// What kernels need that look at each element by itself, several at a time. Their number is the same for all types, so that arrays of unlike
-// types go together; Pack of number.cuh always takes 16 bytes.
+// What kernels share that look at each element by itself, one or kWide at a time.
 #pragma once
 #include <utility>
 
@@ -18,35 +17,6 @@ __global__ void each_index(Body body, std::int64_t count) {
 template <typename Body>
 void run_each(std::int64_t count, cudaStream_t stream, const Body& body) {
   start_elements(each_index<Body>, count, stream, body);
-}
-
-constexpr int kWide = 4;  // elements that a thread loads at once
-
-// Elements side by side, in f32 while a kernel works on them.
-template <int width>
-struct Wide {
-  float of[width];
-};
-
-template <typename T, int width>
-struct alignas(sizeof(T) * width) SideBySide {
-  T of[width];
-};
-
-// The i-th `width` elements of an array.
-template <int width, typename T>
-__device__ Wide<width> load(const T* from, std::int64_t i) {
-  const auto raw = reinterpret_cast<const SideBySide<T, width>*>(from)[i];
-  Wide<width> wide;
-  for (int k = 0; k < width; ++k) wide.of[k] = static_cast<float>(raw.of[k]);
-  return wide;
-}
-
-template <int width, typename T>
-__device__ void store(T* to, std::int64_t i, const Wide<width>& wide) {
-  SideBySide<T, width> raw;
-  for (int k = 0; k < width; ++k) raw.of[k] = static_cast<T>(wide.of[k]);
-  reinterpret_cast<SideBySide<T, width>*>(to)[i] = raw;
 }
 
 // Calls work(std::integral_constant) with the number of elements that a thread takes at once.

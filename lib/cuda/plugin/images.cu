@@ -193,22 +193,17 @@ __global__ void average_grad_elements(const T* dy, T* dx, Pool p, std::int64_t c
   }
 }
 
-// N elements that are written at once, at an address divisible by their bytes.
 template <typename T, int N>
-struct alignas(sizeof(T) * N) Elements {
-  T at[N];
-};
-
-template <typename T, int N>
-__global__ void frame_elements(const T* x, Elements<T, N>* framed, Frame f, Packs packs, std::int64_t count) {
+__global__ void frame_elements(const T* x, SideBySide<T, N>* framed, Frame f, Packs packs,
+                               std::int64_t count) {
   FLEETRUN_EACH(i, count) {
     const Place at = place(i, packs, N);
     const int row = at.row - f.before[0], column = at.column - f.before[1];
     const bool inside = row >= 0 && row < f.in[0] && column >= 0 && column < f.in[1];
     const T* const from = x + offset(at, row, column, f.in, f.lanes_in);
-    Elements<T, N> made;
+    SideBySide<T, N> made;
 #pragma unroll
-    for (int e = 0; e < N; ++e) made.at[e] = inside && at.lane + e < f.lanes_in ? from[e] : T{};
+    for (int e = 0; e < N; ++e) made.of[e] = inside && at.lane + e < f.lanes_in ? from[e] : T{};
     framed[i] = made;
   }
 }
@@ -311,7 +306,7 @@ void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& p, 
 template <typename T, int N>
 void start_frame(const void* x, void* framed, const Frame& f, cudaStream_t stream) {
   start_elements(frame_elements<T, N>, elements(f.planes, f.lanes_out, f.out) / N, stream,
-                 static_cast<const T*>(x), static_cast<Elements<T, N>*>(framed), f,
+                 static_cast<const T*>(x), static_cast<SideBySide<T, N>*>(framed), f,
                  Packs(f.lanes_out, N, f.out));
 }
 

@@ -9,11 +9,11 @@
 #include <type_traits>
 
 #include "cuda/plugin/multi_tensor.h"
+#include "cuda/plugin/number.cuh"
 #include "cuda/plugin/over_block.cuh"
 
 namespace fleetrun::cuda {
 
-constexpr int kWide = 4;                      // elements that a thread takes at once: 16 bytes of f32
 constexpr int kChunk = kThreads * kWide * 4;  // elements
 
 inline std::int64_t chunks_of(std::int64_t count) { return (count + kChunk - 1) / kChunk; }
@@ -61,27 +61,6 @@ __device__ Chunk<Tables::kArrays> find_chunk(const Tables& table, int number) {
   chunk.end = min(chunk.begin + kChunk, table.counts[tensor]);
   chunk.tensor = table.tensors_before + tensor;
   return chunk;
-}
-
-// n elements that lie side by side, at an address that is a multiple of their size.
-template <typename T, int n>
-struct alignas(n * sizeof(T)) Few {
-  T of[n];
-};
-
-template <typename T, int n>
-__device__ void load(const void* data, std::int64_t at, float (&values)[n]) {
-  const Few<T, n> few = *reinterpret_cast<const Few<T, n>*>(static_cast<const T*>(data) + at);
-#pragma unroll
-  for (int i = 0; i < n; ++i) values[i] = static_cast<float>(few.of[i]);
-}
-
-template <typename T, int n>
-__device__ void store(void* data, std::int64_t at, const float (&values)[n]) {
-  Few<T, n> few;
-#pragma unroll
-  for (int i = 0; i < n; ++i) few.of[i] = static_cast<T>(values[i]);
-  *reinterpret_cast<Few<T, n>*>(static_cast<T*>(data) + at) = few;
 }
 
 // Body::run<n>(data, at, ...) for all elements of the chunk, kWide at once where all arrays lie so. The first

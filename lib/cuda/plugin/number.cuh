@@ -52,4 +52,29 @@ struct Pack {
   }  // rounds to nearest
 };
 
+// Elements that a thread takes at once where arrays of unlike types go together: 16 bytes of f32.
+constexpr int kWide = 4;
+
+// N elements at an address that is a multiple of their size.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) SideBySide {
+  T of[N];
+};
+
+// Loads the N elements of type T from `at` on, a multiple of N, as f32.
+template <typename T, int N>
+__device__ void load(const void* data, std::int64_t at, float (&values)[N]) {
+  const auto raw = *reinterpret_cast<const SideBySide<T, N>*>(static_cast<const T*>(data) + at);
+#pragma unroll
+  for (int i = 0; i < N; ++i) values[i] = static_cast<float>(raw.of[i]);
+}
+
+template <typename T, int N>
+__device__ void store(void* data, std::int64_t at, const float (&values)[N]) {
+  SideBySide<T, N> raw;
+#pragma unroll
+  for (int i = 0; i < N; ++i) raw.of[i] = static_cast<T>(values[i]);
+  *reinterpret_cast<SideBySide<T, N>*>(static_cast<T*>(data) + at) = raw;
+}
+
 }  // namespace fleetrun::cuda

@@ -145,11 +145,12 @@ void normalise(const NormImages& images, const SyncNorm& norm, const float* fact
   auto* const y = static_cast<T*>(norm.y);
   const float *mean = norm.batch_mean, *bias = norm.bias;
   run_each(images.count() / width, stream, [=] __device__(std::int64_t i) {
-    Wide<width> values = load<width>(x, i);
+    float values[width];
+    load<T>(x, i * width, values);
     std::uint32_t channel = channel_of(i * width);
     for (int k = 0; k < width; ++k, channel += channel_of.step())
-      values.of[k] = (values.of[k] - mean[channel]) * factor[channel] + bias[channel];
-    store(y, i, values);
+      values[k] = (values[k] - mean[channel]) * factor[channel] + bias[channel];
+    store<T>(y, i * width, values);
   });
 }
 
@@ -161,13 +162,13 @@ void gradient(const NormImages& images, const SyncNormGrad& norm, const Gradient
   auto* const dx = static_cast<T*>(norm.dx);
   const float *mean = norm.mean, *factor = factors.factor, *shift = factors.shift, *slope = factors.slope;
   run_each(images.count() / width, stream, [=] __device__(std::int64_t i) {
-    const Wide<width> values = load<width>(x, i);
-    Wide<width> made = load<width>(dy, i);
+    float values[width], made[width];
+    load<T>(x, i * width, values);
+    load<T>(dy, i * width, made);
     std::uint32_t channel = channel_of(i * width);
     for (int k = 0; k < width; ++k, channel += channel_of.step())
-      made.of[k] =
-          factor[channel] * (made.of[k] - shift[channel] - (values.of[k] - mean[channel]) * slope[channel]);
-    store(dx, i, made);
+      made[k] = factor[channel] * (made[k] - shift[channel] - (values[k] - mean[channel]) * slope[channel]);
+    store<T>(dx, i * width, made);
   });
 }
 
