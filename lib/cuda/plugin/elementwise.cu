@@ -1,20 +1,8 @@
 // Kernels that look at each element by itself.
-#include "cuda/plugin/grid.cuh"
-#include "cuda/plugin/launch.h"
-#include "cuda/plugin/number.cuh"
+#include "cuda/plugin/elements.cuh"
 
 namespace fleetrun::cuda {
 namespace {
-
-template <typename Body>
-__global__ void each_element(Body body, std::int64_t count) {
-  FLEETRUN_EACH(i, count) body(i);
-}
-
-template <typename Body>
-void run(std::int64_t count, cudaStream_t stream, const Body& body) {
-  start_elements(each_element<Body>, count, stream, body);
-}
 
 // y = body(x), or body(x, other): one pack for each thread.
 template <typename T, typename Body>
@@ -77,13 +65,21 @@ struct ClampGradient {
   __device__ float operator()(float y, float dy) const { return y > 0.0F && y < highest ? dy : 0.0F; }
 };
 
+// kWide elements for each thread.
 template <typename From, typename To>
-__global__ void cast_packs(const From* x, To* y, std::int64_t elements, std::int64_t packs) {
-  constexpr int kCount = kPack<From> < kPack<To> ? kPack<From> : kPack<To>;  // both read and written whole
-  FLEETRUN_EACH(pack, packs) {
-    const std::int64_t first = pack * kCount;
-    const std::int64_t end = first + kCount < elements ? first + kCount : elements;
-    for (std::int64_t i = first; i < end; ++i) y[i] = static_cast<To>(static_cast<float>(x[i]));
+__global__ void cast_groups(const From* x, To* y, std::int64_t elements, std::int64_t groups) {
+  const auto use = [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
+    float values[N];
+    load<From>(x, at, values);
+    store<To>(y, at, values);
+  };
+  FLEETRUN_EACH(group, groups) {
+    const std::int64_t first = group * kWide;
+    if (first + kWide <= elements) {
+      use(first, std::integral_constant<int, kWide>());
+      continue;
+    }
+    for (std::int64_t at = first; at < elements; ++at) use(at, std::integral_constant<int, 1>());
   }
 }
 
@@ -136,11 +132,11 @@ __global__ void part_runs(const T* joined, T* x, T* y, Runs runs, std::int64_t c
 }  // namespace
 
 void fill(float* y, float value, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { y[i] = value; });
+  run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = value; });
 }
 
 void fill_from(float* y, const float* value, float divisor, std::int64_t count, cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { y[i] = *value / divisor; });
+  run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = *value / divisor; });
 }
 
 void scale(Number type, const void* x, void* y, float factor, float bias, std::int64_t count,
@@ -150,7 +146,7 @@ void scale(Number type, const void* x, void* y, float factor, float bias, std::i
 
 void scale_from(const float* x, const float* factor, float divisor, float* y, std::int64_t count,
                 cudaStream_t stream) {
-  run(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] * (*factor / divisor); });
+  run_each(count, stream, [=] __device__(std::int64_t i) { y[i] = x[i] * (*factor / divisor); });
 }
 
 void add(Number type, const void* x, const void* y, void* sum, std::int64_t count, cudaStream_t stream) {
@@ -169,8 +165,7 @@ void clamp_grad(Number type, const void* y, const void* dy, void* dx, float high
 void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream) {
   for_type(from, [&]<typename From>() {
     for_type(to, [&]<typename To>() {
-      constexpr int kCount = kPack<From> < kPack<To> ? kPack<From> : kPack<To>;
-      start_elements(cast_packs<From, To>, (count + kCount - 1) / kCount, stream, static_cast<const From*>(x),
+      start_elements(cast_groups<From, To>, (count + kWide - 1) / kWide, stream, static_cast<const From*>(x),
                      static_cast<To*>(y), count);
     });
   });
