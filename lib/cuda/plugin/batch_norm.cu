@@ -6,6 +6,7 @@
 
 #include "cuda/plugin/grid.cuh"
 #include "cuda/plugin/number.cuh"
+#include "cuda/plugin/over_block.cuh"
 
 namespace fleetrun::cuda {
 namespace {
@@ -138,36 +139,18 @@ __global__ void sum_values(const T* x, float* partial, int channels, Share share
   }
 }
 
-// Of one channel all that the blocks left, in the lane 0 of its threads.
-struct Total {
-  double first, second;
-};
-
-__device__ Total total_of(const float* partial, std::int64_t channel, int channels, int chunks) {
-  __shared__ double first[kThreads];
-  __shared__ double second[kThreads];
-  constexpr int kLanes = kThreads / kFinished;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread / kFinished;
-  double a = 0, b = 0;
+// The sums of one channel over all chunks.
+__device__ TwoSums total_of(const float* partial, std::int64_t channel, int channels, int chunks) {
+  __shared__ TwoSums shared[kThreads];
+  TwoSums mine = {0, 0};
   if (channel < channels)
-    for (int chunk = lane; chunk < chunks; chunk += kLanes) {
+    for (int chunk = static_cast<int>(threadIdx.x) / kFinished; chunk < chunks;
+         chunk += kThreads / kFinished) {
       const float* const from = partial + std::int64_t{chunk} * 2 * channels + channel;
-      a += static_cast<double>(from[0]);
-      b += static_cast<double>(from[channels]);
+      mine.first += static_cast<double>(from[0]);
+      mine.second += static_cast<double>(from[channels]);
     }
-  first[thread] = a;
-  second[thread] = b;
-  __syncthreads();
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) {
-      first[thread] += first[thread + half * kFinished];
-      second[thread] += second[thread + half * kFinished];
-    }
-    __syncthreads();
-  }
-  const Total total = {first[thread % kFinished], second[thread % kFinished]};
-  __syncthreads();
-  return total;
+  return over_block<kFinished>(mine, shared, Sum());
 }
 
 template <typename T>
@@ -175,7 +158,7 @@ __global__ void finish_statistics(const T* x, const float* partial, NormStatisti
                                   int chunks, std::int64_t pitch, double count, std::int64_t groups) {
   FLEETRUN_EACH_ROW(group, groups) {
     const std::int64_t channel = group * kFinished + threadIdx.x % kFinished;
-    const Total total = total_of(partial, channel, channels, chunks);
+    const TwoSums total = total_of(partial, channel, channels, chunks);
     if (threadIdx.x >= kFinished || channel >= channels) continue;
     const double moved = total.first / count;
     const double mean = moved + static_cast<double>(static_cast<float>(x[channel * pitch]));
@@ -285,7 +268,7 @@ __global__ void finish_gradients(const float* partial, const float* variance, fl
                                  float* dbias, int channels, int chunks, std::int64_t groups) {
   FLEETRUN_EACH_ROW(group, groups) {
     const std::int64_t channel = group * kFinished + threadIdx.x % kFinished;
-    const Total total = total_of(partial, channel, channels, chunks);
+    const TwoSums total = total_of(partial, channel, channels, chunks);
     if (threadIdx.x >= kFinished || channel >= channels) continue;
     const float inverse = 1.0F / sqrtf(variance[channel] + epsilon);
     dscale[channel] = static_cast<float>(total.second * static_cast<double>(inverse));

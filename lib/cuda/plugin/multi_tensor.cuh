@@ -93,14 +93,6 @@ __global__ void update_chunks(const __grid_constant__ Tables table, const Body b
   }
 }
 
-struct TwoSums {
-  double first, second;
-};
-
-__device__ inline TwoSums operator+(const TwoSums& a, const TwoSums& b) {
-  return {a.first + b.first, a.second + b.second};
-}
-
 // The same, of a body that also adds to two sums. Each chunk has a place in `sums`.
 template <typename Body, typename Tables>
 __global__ void sum_chunks(const __grid_constant__ Tables table, const Body body, TwoSums* sums, int chunks) {

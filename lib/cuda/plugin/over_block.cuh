@@ -27,4 +27,12 @@ struct Sum {
   }
 };
 
+struct TwoSums {
+  double first, second;
+};
+
+__device__ inline TwoSums operator+(const TwoSums& a, const TwoSums& b) {
+  return {a.first + b.first, a.second + b.second};
+}
+
 }  // namespace fleetrun::cuda

@@ -9,13 +9,6 @@
 namespace fleetrun::cuda {
 namespace {
 
-struct TwoSums {
-  double first, second;
-};
-__device__ TwoSums operator+(const TwoSums& a, const TwoSums& b) {
-  return {a.first + b.first, a.second + b.second};
-}
-
 // Of x - mean, and of its square.
 template <typename T>
 struct Moments {
