@@ -1,12 +1,10 @@
 // Kernels of strategy.amp's loss scaling, and of gradient_merge. Whether a step overflowed stays on the device: kernels that
 // depend on it look there.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cfloat>
 #include <cmath>
 
 #include "cuda/plugin/multi_tensor.cuh"
+#include "cuda/plugin/number.cuh"
 #include "cuda/plugin/updates.h"
 
 namespace fleetrun::cuda {
@@ -36,7 +34,7 @@ struct CheckBody {
       x[i] *= step.inverse;
     }
     store<float>(data[1], at, x);
-    if (!numbers) *found = 1.0F;  // whoever says so says the same
+    if (!numbers) *found = 1.0F;  // all threads write the same value
   }
 };
 
@@ -116,9 +114,7 @@ void scale_loss(const float* x, const float* scale, float* y, cudaStream_t strea
 
 void check_finite_and_unscale(TensorList<2> tensors, Number of_x, const float* scale, float* found,
                               cudaStream_t stream) {
-  if (of_x == Number::f16) return start_update(tensors, CheckBody<__half>{scale, found}, stream);
-  if (of_x == Number::bf16) return start_update(tensors, CheckBody<__nv_bfloat16>{scale, found}, stream);
-  start_update(tensors, CheckBody<float>{scale, found}, stream);
+  for_type(of_x, [&]<typename T>() { start_update(tensors, CheckBody<T>{scale, found}, stream); });
 }
 
 void update_loss_scaling(const LossScale& state, const LossScaling& settings, cudaStream_t stream) {
@@ -130,9 +126,7 @@ void zero_on_overflow(TensorList<1> tensors, const float* found, cudaStream_t st
 }
 
 void merge_gradient(TensorList<3> tensors, Number of_grad, const Merge& merge, cudaStream_t stream) {
-  if (of_grad == Number::f16) return start_update(tensors, MergeBody<__half>{merge}, stream);
-  if (of_grad == Number::bf16) return start_update(tensors, MergeBody<__nv_bfloat16>{merge}, stream);
-  start_update(tensors, MergeBody<float>{merge}, stream);
+  for_type(of_grad, [&]<typename T>() { start_update(tensors, MergeBody<T>{merge}, stream); });
 }
 
 }  // namespace fleetrun::cuda
