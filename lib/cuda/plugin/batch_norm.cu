@@ -175,10 +175,10 @@ template <int kOwn>
 struct Line {
   float inverse[kOwn], factor[kOwn], offset[kOwn];
 
-  __device__ Line(const NormChannels& c, int channel, float epsilon, bool with_bias) {
+  __device__ Line(const NormChannels& c, int channel, bool with_bias) {
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
-      inverse[i] = 1.0F / sqrtf(c.variance[channel + i] + epsilon);
+      inverse[i] = 1.0F / sqrtf(c.variance[channel + i] + c.epsilon);
       factor[i] = c.scale[channel + i] * inverse[i];
       offset[i] = with_bias ? c.bias[channel + i] - c.mean[channel + i] * factor[i] : 0.0F;
     }
@@ -187,12 +187,11 @@ struct Line {
 
 // Reads x, and z where there is one, and writes y: 2 or 3 times the bytes of an image.
 template <typename T, int N, bool kLast, bool kAdd>
-__global__ void normalise_values(const T* x, const T* z, T* y, bool rectified, NormChannels c, float epsilon,
-                                 Share share) {
+__global__ void normalise_values(const T* x, const T* z, T* y, bool rectified, NormChannels c, Share share) {
   FLEETRUN_EACH_ROW(block, share.blocks()) {
     const Walk<N, kLast> walk(share, block);
     if (!walk.works()) continue;
-    const Line<Walk<N, kLast>::kOwn> line(c, walk.channel(), epsilon, true);
+    const Line<Walk<N, kLast>::kOwn> line(c, walk.channel(), true);
     Pack<T, N> packs[kAtOnce] = {}, added[kAtOnce] = {};
     walk_along(
         walk,
@@ -219,13 +218,13 @@ enum class Mask { none, of_x, of_y };
 // Sums of g and g * (x - mean). Reads x and dy, with Mask::of_y also y (and dy_too) and writes dz.
 template <typename T, int N, bool kLast, Mask kMask>
 __global__ void sum_gradients(const T* x, const T* dy, const T* dy_too, const T* y, T* dz, NormChannels c,
-                              float epsilon, float* partial, int channels, Share share) {
+                              float* partial, int channels, Share share) {
   FLEETRUN_EACH_ROW(block, share.blocks()) {
     using W = Walk<N, kLast>;
     const W walk(share, block);
     Sums<W::kOwn> sums = {};
     if (walk.works()) {
-      const Line<W::kOwn> line(c, walk.channel(), epsilon, kMask == Mask::of_x);
+      const Line<W::kOwn> line(c, walk.channel(), kMask == Mask::of_x);
       float mean[W::kOwn];
 #pragma unroll
       for (int i = 0; i < W::kOwn; ++i) mean[i] = c.mean[walk.channel() + i];
@@ -264,13 +263,13 @@ __global__ void sum_gradients(const T* x, const T* dy, const T* dy_too, const T*
   }
 }
 
-__global__ void finish_gradients(const float* partial, const float* variance, float epsilon, float* dscale,
-                                 float* dbias, int channels, int chunks, std::int64_t groups) {
+__global__ void finish_gradients(const float* partial, NormChannels c, float* dscale, float* dbias,
+                                 int channels, int chunks, std::int64_t groups) {
   FLEETRUN_EACH_ROW(group, groups) {
     const std::int64_t channel = group * kFinished + threadIdx.x % kFinished;
     const TwoSums total = total_of(partial, channel, channels, chunks);
     if (threadIdx.x >= kFinished || channel >= channels) continue;
-    const float inverse = 1.0F / sqrtf(variance[channel] + epsilon);
+    const float inverse = 1.0F / sqrtf(c.variance[channel] + c.epsilon);
     dscale[channel] = static_cast<float>(total.second * static_cast<double>(inverse));
     dbias[channel] = static_cast<float>(total.first);
   }
@@ -278,13 +277,13 @@ __global__ void finish_gradients(const float* partial, const float* variance, fl
 
 // dx from g and x: reads both, writes dx.
 template <typename T, int N, bool kLast, bool kOfX>
-__global__ void spread_gradients(const T* x, const T* g, T* dx, NormChannels c, float epsilon,
-                                 const float* dscale, const float* dbias, float count, Share share) {
+__global__ void spread_gradients(const T* x, const T* g, T* dx, NormChannels c, const float* dscale,
+                                 const float* dbias, float count, Share share) {
   FLEETRUN_EACH_ROW(block, share.blocks()) {
     using W = Walk<N, kLast>;
     const W walk(share, block);
     if (!walk.works()) continue;
-    const Line<W::kOwn> line(c, walk.channel(), epsilon, kOfX);
+    const Line<W::kOwn> line(c, walk.channel(), kOfX);
     float mean[W::kOwn], by_x[W::kOwn], shift[W::kOwn];
 #pragma unroll
     for (int i = 0; i < W::kOwn; ++i) {
@@ -319,10 +318,10 @@ __global__ void spread_gradients(const T* x, const T* g, T* dx, NormChannels c, 
 
 // Calls body.operator()<T, N, kLast>() with how the kernels take such images.
 template <typename Body>
-void for_images(const NormSizes& sizes, const Body& body) {
-  for_type(sizes.type, [&]<typename T>() {
-    const bool last = sizes.images.inner == 1;
-    const bool whole = (last ? sizes.images.channels : sizes.images.inner) % kPack<T> == 0;
+void for_images(const NormImages& images, const Body& body) {
+  for_type(images.type, [&]<typename T>() {
+    const bool last = images.sizes.inner == 1;
+    const bool whole = (last ? images.sizes.channels : images.sizes.inner) % kPack<T> == 0;
     if (last && whole) return body.template operator()<T, kPack<T>, true>();
     if (last) return body.template operator()<T, 1, true>();
     if (whole) return body.template operator()<T, kPack<T>, false>();
@@ -338,46 +337,45 @@ double values_of_a_channel(const Channels& images) {
 
 }  // namespace
 
-std::size_t batch_norm_scratch_bytes(const NormSizes& sizes) {
+std::size_t batch_norm_scratch_bytes(const NormImages& images) {
   std::size_t bytes = 0;
-  for_images(sizes, [&]<typename T, int N, bool kLast>() {
-    const Share share = share_out(sizes.images, N, kLast, kSummingBlocks);
-    bytes = static_cast<std::size_t>(share.chunks * 2 * sizes.images.channels) * sizeof(float);
+  for_images(images, [&]<typename T, int N, bool kLast>() {
+    const Share share = share_out(images.sizes, N, kLast, kSummingBlocks);
+    bytes = static_cast<std::size_t>(share.chunks * 2 * images.sizes.channels) * sizeof(float);
   });
   return bytes;
 }
 
-void norm_statistics(const NormSizes& sizes, const void* x, const NormStatistics& statistics, void* scratch,
+void norm_statistics(const NormImages& images, const void* x, const NormStatistics& statistics, void* scratch,
                      cudaStream_t stream) {
-  for_images(sizes, [&]<typename T, int N, bool kLast>() {
-    const Share share = share_out(sizes.images, N, kLast, kSummingBlocks);
+  for_images(images, [&]<typename T, int N, bool kLast>() {
+    const Share share = share_out(images.sizes, N, kLast, kSummingBlocks);
     const auto* const values = static_cast<const T*>(x);
     auto* const partial = static_cast<float*>(scratch);
-    const auto channels = static_cast<int>(sizes.images.channels);
+    const auto channels = static_cast<int>(images.sizes.channels);
     start_blocks(sum_values<T, N, kLast>, share.blocks(), stream, values, partial, channels, share);
     const std::int64_t groups = groups_of(channels);
     start_blocks(finish_statistics<T>, groups, stream, values, partial, statistics, channels, share.chunks,
-                 sizes.images.inner, values_of_a_channel(sizes.images), groups);
+                 images.sizes.inner, values_of_a_channel(images.sizes), groups);
   });
 }
 
-void normalise(const NormSizes& sizes, const void* x, const void* z, void* y, bool rectified,
+void normalise(const NormImages& images, const void* x, const void* z, void* y, bool rectified,
                const NormChannels& channels, cudaStream_t stream) {
-  for_images(sizes, [&]<typename T, int N, bool kLast>() {
-    const Share share = share_out(sizes.images, N, kLast, kMappingBlocks);
+  for_images(images, [&]<typename T, int N, bool kLast>() {
+    const Share share = share_out(images.sizes, N, kLast, kMappingBlocks);
     start_blocks(z != nullptr ? normalise_values<T, N, kLast, true> : normalise_values<T, N, kLast, false>,
                  share.blocks(), stream, static_cast<const T*>(x), static_cast<const T*>(z),
-                 static_cast<T*>(y), rectified, channels, static_cast<float>(sizes.epsilon), share);
+                 static_cast<T*>(y), rectified, channels, share);
   });
 }
 
-void norm_gradient(const NormSizes& sizes, const NormGradient& gradient, const NormChannels& channels,
+void norm_gradient(const NormImages& images, const NormGradient& gradient, const NormChannels& channels,
                    void* scratch, cudaStream_t stream) {
-  for_images(sizes, [&]<typename T, int N, bool kLast>() {
-    const Share summing = share_out(sizes.images, N, kLast, kSummingBlocks);
-    const Share mapping = share_out(sizes.images, N, kLast, kMappingBlocks);
-    const auto count = static_cast<int>(sizes.images.channels);
-    const auto epsilon = static_cast<float>(sizes.epsilon);
+  for_images(images, [&]<typename T, int N, bool kLast>() {
+    const Share summing = share_out(images.sizes, N, kLast, kSummingBlocks);
+    const Share mapping = share_out(images.sizes, N, kLast, kMappingBlocks);
+    const auto count = static_cast<int>(images.sizes.channels);
     const auto* const x = static_cast<const T*>(gradient.x);
     const auto* const dy = static_cast<const T*>(gradient.dy);
     auto* const dz = static_cast<T*>(gradient.dz);
@@ -387,15 +385,15 @@ void norm_gradient(const NormSizes& sizes, const NormGradient& gradient, const N
                  : of_x ? sum_gradients<T, N, kLast, Mask::of_x>
                         : sum_gradients<T, N, kLast, Mask::none>,
                  summing.blocks(), stream, x, dy, static_cast<const T*>(gradient.dy_too),
-                 static_cast<const T*>(gradient.y), dz, channels, epsilon, partial, count, summing);
+                 static_cast<const T*>(gradient.y), dz, channels, partial, count, summing);
     const std::int64_t groups = groups_of(count);
-    start_blocks(finish_gradients, groups, stream, static_cast<const float*>(partial), channels.variance,
-                 epsilon, gradient.dscale, gradient.dbias, count, summing.chunks, groups);
+    start_blocks(finish_gradients, groups, stream, static_cast<const float*>(partial), channels,
+                 gradient.dscale, gradient.dbias, count, summing.chunks, groups);
     start_blocks(of_x ? spread_gradients<T, N, kLast, true> : spread_gradients<T, N, kLast, false>,
                  mapping.blocks(), stream, x, of_y ? static_cast<const T*>(dz) : dy,
-                 static_cast<T*>(gradient.dx), channels, epsilon, static_cast<const float*>(gradient.dscale),
+                 static_cast<T*>(gradient.dx), channels, static_cast<const float*>(gradient.dscale),
                  static_cast<const float*>(gradient.dbias),
-                 static_cast<float>(values_of_a_channel(sizes.images)), mapping);
+                 static_cast<float>(values_of_a_channel(images.sizes)), mapping);
   });
 }
 

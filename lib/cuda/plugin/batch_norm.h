@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "cuda/logic/channels_last.h"
 #include "cuda/plugin/number.h"
@@ -11,18 +12,20 @@
 namespace fleetrun::cuda {
 
 // The images that are normalised.
-struct NormSizes {
-  Channels images;
+struct NormImages {
+  Channels sizes;
   Number type;
-  double epsilon;
+
+  std::int64_t count() const { return sizes.outer * sizes.channels * sizes.inner; }
 };
 
 // Scratch memory for sums of parts of the images, in bytes.
-std::size_t batch_norm_scratch_bytes(const NormSizes& sizes);
+std::size_t batch_norm_scratch_bytes(const NormImages& images);
 
 // Of each channel, in f32.
 struct NormChannels {
   const float *scale, *bias, *mean, *variance;
+  float epsilon;
 };
 
 struct NormStatistics {
@@ -32,12 +35,12 @@ struct NormStatistics {
 };
 
 // Reads the images once. `scratch` has batch_norm_scratch_bytes.
-void norm_statistics(const NormSizes& sizes, const void* x, const NormStatistics& statistics, void* scratch,
+void norm_statistics(const NormImages& images, const void* x, const NormStatistics& statistics, void* scratch,
                      cudaStream_t stream);
 
 // y = (x - mean) / sqrt(variance + epsilon) * scale + bias, then + z where there is one, then max(., 0) if `rectified`.
 // y may be x or z.
-void normalise(const NormSizes& sizes, const void* x, const void* z, void* y, bool rectified,
+void normalise(const NormImages& images, const void* x, const void* z, void* y, bool rectified,
                const NormChannels& channels, cudaStream_t stream);
 
 // What the gradient of y is made of.
@@ -50,7 +53,7 @@ struct NormGradient {
   void* dx;  // may be dy, or x where there is a dz
   float *dscale, *dbias;
 };
-void norm_gradient(const NormSizes& sizes, const NormGradient& gradient, const NormChannels& channels,
+void norm_gradient(const NormImages& images, const NormGradient& gradient, const NormChannels& channels,
                    void* scratch, cudaStream_t stream);
 
 }  // namespace fleetrun::cuda

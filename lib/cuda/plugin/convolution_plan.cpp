@@ -39,8 +39,8 @@ void set(const Node& node, cudnnBackendAttributeName_t name, const std::array<st
 
 void finish(const Node& node) { check(cudnnBackendFinalize(node.get()), "describing a convolution"); }
 
-cudnnDataType_t type_of(Number number) {
-  switch (number) {
+cudnnDataType_t type_of(Number type) {
+  switch (type) {
     case Number::f16:
       return CUDNN_DATA_HALF;
     case Number::bf16:
@@ -51,12 +51,12 @@ cudnnDataType_t type_of(Number number) {
   return CUDNN_DATA_FLOAT;
 }
 
-Node tensor(std::int64_t id, Number number, const Sizes& sizes, bool channels_last) {
+Node tensor(std::int64_t id, Number type, const Sizes& sizes, bool channels_last) {
   const auto [n, c, h, w] = sizes;
   const Sizes steps = channels_last ? Sizes{c * h * w, 1, c * w, c} : Sizes{c * h * w, h * w, w, 1};
   Node node = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const cudnnDataType_t type = type_of(number);
-  set(node, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &type);
+  const cudnnDataType_t of_cudnn = type_of(type);
+  set(node, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &of_cudnn);
   set(node, CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
   set(node, CUDNN_ATTR_TENSOR_STRIDES, steps);
   set(node, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &id);

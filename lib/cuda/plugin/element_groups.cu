@@ -88,9 +88,9 @@ __global__ void run_steps(const __grid_constant__ GroupSteps group,
 
 }  // namespace
 
-void add_act(Number number, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
+void add_act(Number type, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
              cudaStream_t stream) {
-  for_type(number, [&]<typename T>() {
+  for_type(type, [&]<typename T>() {
     with_width(count % kWide == 0, [&](auto width) {
       const auto* const first = static_cast<const T*>(x);
       if (how.relu)
@@ -101,9 +101,9 @@ void add_act(Number number, const void* x, const void* y, void* out, const AddAc
   });
 }
 
-void add_act_grad(Number number, const void* y, const void* dy, const void* more, void* dx,
-                  std::int64_t count, cudaStream_t stream) {
-  for_type(number, [&]<typename T>() {
+void add_act_grad(Number type, const void* y, const void* dy, const void* more, void* dx, std::int64_t count,
+                  cudaStream_t stream) {
+  for_type(type, [&]<typename T>() {
     with_width(count % kWide == 0, [&](auto width) {
       add_act_grad_of<decltype(width)::value>(static_cast<const T*>(y), dy, more, dx, count, stream);
     });

@@ -9,11 +9,11 @@ struct AddAct {
   bool relu, act_of_y;
   float scale, bias;
 };
-void add_act(Number number, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
+void add_act(Number type, const void* x, const void* y, void* out, const AddAct& how, std::int64_t count,
              cudaStream_t stream);
 // dx = dy + more where y > 0, else 0. `more` may be null.
-void add_act_grad(Number number, const void* y, const void* dy, const void* more, void* dx,
-                  std::int64_t count, cudaStream_t stream);
+void add_act_grad(Number type, const void* y, const void* dy, const void* more, void* dx, std::int64_t count,
+                  cudaStream_t stream);
 
 // The steps of an elementwise_group, in f32. A source below kGroupArrays is an input, others are places of results, from
 // kGroupArrays on.

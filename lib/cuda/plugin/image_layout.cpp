@@ -1,6 +1,7 @@
 #include "cuda/plugin/image_layout.h"
 
 #include "cuda/plugin/cuda_device.h"
+#include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -63,6 +64,16 @@ LayoutChoice as_the_job_says(const LayoutQuery& query, runtime::Device& device) 
 
 LayoutChoice images_like(const LayoutQuery& query, std::string_view leader) {
   return choice(query, is_channels_last(query.op.input(leader).layout));
+}
+
+LayoutChoice images_like_x(const LayoutQuery& query, runtime::Device&) { return images_like(query, "x"); }
+
+LayoutChoice like_one_that_is_not_plain(const LayoutQuery& query, runtime::Device&) {
+  const std::vector<ValueId>& inputs = query.op.op().inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] != runtime::kNone && !query.op.program().value(inputs[i]).layout.plain())
+      return runtime::like_input(query, query.op.def().input_name(i));
+  return runtime::like_input(query, query.op.def().input_name(0));
 }
 
 }  // namespace fleetrun::cuda

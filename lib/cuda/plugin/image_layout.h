@@ -22,5 +22,9 @@ runtime::LayoutChoice as_the_job_says(const runtime::LayoutQuery& query, runtime
 
 // Images as the input `leader` lies, the rest plain.
 runtime::LayoutChoice images_like(const runtime::LayoutQuery& query, std::string_view leader);
+runtime::LayoutChoice images_like_x(const runtime::LayoutQuery& query, runtime::Device& device);
+
+// All values of one shape as the first input lies that is not plain.
+runtime::LayoutChoice like_one_that_is_not_plain(const runtime::LayoutQuery& query, runtime::Device& device);
 
 }  // namespace fleetrun::cuda

@@ -31,8 +31,8 @@ void prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttri
         "choosing a matrix product");
 }
 
-cudaDataType_t type_of(Number number) {
-  switch (number) {
+cudaDataType_t type_of(Number type) {
+  switch (type) {
     case Number::f16:
       return CUDA_R_16F;
     case Number::bf16:

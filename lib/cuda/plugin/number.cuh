@@ -13,8 +13,8 @@ namespace fleetrun::cuda {
 
 // Calls body.operator()<T>() with the type that stores such elements.
 template <typename Body>
-void for_type(Number number, const Body& body) {
-  switch (number) {
+void for_type(Number type, const Body& body) {
+  switch (type) {
     case Number::f16:
       return body.template operator()<__half>();
     case Number::bf16:

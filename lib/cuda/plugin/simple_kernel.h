@@ -60,6 +60,12 @@ T* at(const RunContext& context, ValueId id) {
   return static_cast<T*>(context.data[id]);
 }
 
+// Null where the op has no such value.
+template <typename T = float>
+T* at_or_null(const RunContext& context, ValueId id) {
+  return id == runtime::kNone ? nullptr : at<T>(context, id);
+}
+
 // The libraries want their workspace at such addresses; scratch memory promises 64.
 constexpr std::size_t kWorkspaceAlignment = 256;  // bytes
 

@@ -178,7 +178,7 @@ std::size_t bytes_of_norm_factors(const NormImages& images) {
 
 void sync_norm_sums(const NormImages& images, const void* x, const float* mean, float* sums, void* scratch,
                     cudaStream_t stream) {
-  for_type(images.number, [&]<typename T>() {
+  for_type(images.type, [&]<typename T>() {
     sum_channels(Moments<T>{static_cast<const T*>(x), mean}, sums_of_rank(images, sums), images.sizes,
                  scratch, stream);
   });
@@ -187,7 +187,7 @@ void sync_norm_sums(const NormImages& images, const void* x, const float* mean, 
 void sync_norm_grad_sums(const NormImages& images, const NormGradSums& arrays, double epsilon, void* scratch,
                          cudaStream_t stream) {
   const GradientSumsOfRank sink = {sums_of_rank(images, arrays.sums), arrays, epsilon};
-  for_type(images.number, [&]<typename T>() {
+  for_type(images.type, [&]<typename T>() {
     const GradientMoments<T> source = {static_cast<const T*>(arrays.x), static_cast<const T*>(arrays.dy),
                                        arrays.mean};
     sum_channels(source, sink, images.sizes, scratch, stream);
@@ -198,7 +198,7 @@ void sync_norm(const NormImages& images, const SyncNorm& arrays, const NormSetti
                cudaStream_t stream) {
   auto* const factor = static_cast<float*>(scratch);
   start_elements(take_statistics, images.sizes.channels, stream, arrays, settings, factor);
-  for_type(images.number, [&]<typename T>() {
+  for_type(images.type, [&]<typename T>() {
     with_width(in_packs(images.sizes),
                [&](auto width) { normalise<decltype(width)::value, T>(images, arrays, factor, stream); });
   });
@@ -210,7 +210,7 @@ void sync_norm_grad(const NormImages& images, const SyncNormGrad& arrays, double
   const GradientFactors factors = {factor, factor + images.sizes.channels,
                                    factor + 2 * images.sizes.channels};
   start_elements(take_gradient_sums, images.sizes.channels, stream, arrays, epsilon, factors);
-  for_type(images.number, [&]<typename T>() {
+  for_type(images.type, [&]<typename T>() {
     with_width(in_packs(images.sizes),
                [&](auto width) { gradient<decltype(width)::value, T>(images, arrays, factors, stream); });
   });

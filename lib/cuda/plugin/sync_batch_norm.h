@@ -3,16 +3,9 @@
 #pragma once
 #include <cstddef>
 
-#include "cuda/plugin/launch.h"
+#include "cuda/plugin/batch_norm.h"
 
 namespace fleetrun::cuda {
-
-struct NormImages {
-  Number number;
-  Channels sizes;
-
-  std::int64_t count() const { return sizes.outer * sizes.channels * sizes.inner; }
-};
 
 std::size_t bytes_of_norm_sums(const NormImages& images);     // scratch memory of the two below
 std::size_t bytes_of_norm_factors(const NormImages& images);  // and of the other two

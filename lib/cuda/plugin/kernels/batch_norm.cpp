@@ -141,8 +141,6 @@ class Gradient : public NormKernel {
   ValueId x_, dy_, scale_, mean_, variance_, dx_, dscale_, dbias_;
 };
 
-LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
-
 // As strategy.cudnn_batchnorm_spatial_persistent says.
 bool by_cudnn(const OpView& op) {
   const Value& x = op.input("x");

@@ -27,17 +27,12 @@ Depthwise depthwise_of(const OpView& op, const Value& x, const Value& y, const S
           .columns = axis(1)};
 }
 
-// Null where there is none.
-float* if_there(const RunContext& context, ValueId id) {
-  return id == runtime::kNone ? nullptr : at(context, id);
-}
-
 std::unique_ptr<Kernel> make_forward(const OpView& op, Device& device) {
   const Depthwise sizes = depthwise_of(op, op.input("x"), op.output("y"), op.input("w").shape);
   return scratch_kernel(op, device, bytes_of_taps(sizes),
                         [sizes, x = op.input_id("x"), w = op.input_id("w"), b = op.input_id("b"),
                          y = op.output_id("y")](const RunContext& context, cudaStream_t stream) {
-                          relu_depthwise(sizes, at(context, x), at(context, w), if_there(context, b),
+                          relu_depthwise(sizes, at(context, x), at(context, w), at_or_null(context, b),
                                          at(context, y), context.scratch, stream);
                         });
 }
@@ -58,7 +53,7 @@ std::unique_ptr<Kernel> make_grad_weights(const OpView& op, Device& device) {
                         [sizes, x = op.input_id("x"), dy = op.input_id("dy"), dw = op.output_id("dw"),
                          db = op.output_id("db")](const RunContext& context, cudaStream_t stream) {
                           relu_depthwise_grad_weights(sizes, at(context, x), at(context, dy), at(context, dw),
-                                                      if_there(context, db), context.scratch, stream);
+                                                      at_or_null(context, db), context.scratch, stream);
                         });
 }
 

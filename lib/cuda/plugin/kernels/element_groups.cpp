@@ -20,15 +20,6 @@ using runtime::ElementwiseStep;
 static_assert(kGroupArrays == runtime::kGroupInputs && kGroupResults == runtime::kGroupOutputs &&
               kMostGroupSteps == runtime::kGroupSteps);
 
-// As the first input lies that is not plain.
-LayoutChoice like_one_that_is_not_plain(const LayoutQuery& query, Device&) {
-  const std::vector<ValueId>& inputs = query.op.op().inputs;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i] != runtime::kNone && !query.op.program().value(inputs[i]).layout.plain())
-      return runtime::like_input(query, query.op.def().input_name(i));
-  return runtime::like_input(query, query.op.def().input_name(0));
-}
-
 std::unique_ptr<Kernel> make_add_act(const OpView& op, Device& device) {
   AddAct how = {.relu = op.text("act") == "relu", .act_of_y = op.text("of") == "y", .scale = 1, .bias = 0};
   if (!how.relu) {
@@ -37,10 +28,10 @@ std::unique_ptr<Kernel> make_add_act(const OpView& op, Device& device) {
   }
   return simple_kernel(
       op, device,
-      [how, number = number_of(op, op.input("x")), x = op.input_id("x"), y = op.input_id("y"),
+      [how, type = number_of(op, op.input("x")), x = op.input_id("x"), y = op.input_id("y"),
        out = op.output_id("out"),
        count = runtime::count_of(op.input("x").shape)](const RunContext& context, cudaStream_t stream) {
-        add_act(number, context.data[x], context.data[y], context.data[out], how, count, stream);
+        add_act(type, context.data[x], context.data[y], context.data[out], how, count, stream);
       });
 }
 
@@ -48,11 +39,11 @@ std::unique_ptr<Kernel> make_add_act_grad(const OpView& op, Device& device) {
   const ValueId more = op.has_input("more") ? op.input_id("more") : runtime::kNone;
   return simple_kernel(
       op, device,
-      [more, number = number_of(op, op.input("y")), y = op.input_id("y"), dy = op.input_id("dy"),
+      [more, type = number_of(op, op.input("y")), y = op.input_id("y"), dy = op.input_id("dy"),
        dx = op.output_id("dx"),
        count = runtime::count_of(op.input("y").shape)](const RunContext& context, cudaStream_t stream) {
-        add_act_grad(number, context.data[y], context.data[dy],
-                     more == runtime::kNone ? nullptr : context.data[more], context.data[dx], count, stream);
+        add_act_grad(type, context.data[y], context.data[dy], at_or_null<void>(context, more),
+                     context.data[dx], count, stream);
       });
 }
 
@@ -137,7 +128,7 @@ std::unique_ptr<Kernel> make_group(const OpView& op, Device& device) {
                            const RunContext& context, cudaStream_t stream) {
                          GroupArrays arrays = {};
                          for (std::size_t i = 0; i < inputs.size(); ++i)
-                           if (inputs[i] != runtime::kNone) arrays.in[i] = at(context, inputs[i]);
+                           arrays.in[i] = at_or_null(context, inputs[i]);
                          for (std::size_t i = 0; i < outputs.size(); ++i)
                            arrays.out[i] = at(context, outputs[i]);
                          run_group(steps, arrays, count, stream);

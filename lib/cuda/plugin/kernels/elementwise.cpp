@@ -15,11 +15,6 @@ using runtime::Device;
 LayoutChoice like_x(const LayoutQuery& query, Device&) { return runtime::like_input(query, "x"); }
 LayoutChoice like_y(const LayoutQuery& query, Device&) { return runtime::like_input(query, "y"); }
 
-// As one of the two lies that is not plain.
-LayoutChoice like_x_or_y(const LayoutQuery& query, Device&) {
-  return runtime::like_input(query, query.op.input("x").layout.plain() ? "y" : "x");
-}
-
 std::unique_ptr<Kernel> make_fill(const OpView& op, Device& device) {
   return simple_kernel(
       op, device,
@@ -131,7 +126,6 @@ Runs runs_of(const OpView& op, const Value& x, const Value& y) {
   return {rows, runtime::count_of(x.shape) / rows, runtime::count_of(y.shape) / rows};
 }
 
-LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
 LayoutChoice images_like_djoined(const LayoutQuery& query, Device&) { return images_like(query, "djoined"); }
 
 std::unique_ptr<Kernel> make_concat(const OpView& op, Device& device) {
@@ -180,7 +174,9 @@ std::unique_ptr<Kernel> make_reorder(const OpView& op, Device& device) {
 
 KernelDef fill_kernel() { return {.make = make_fill}; }
 KernelDef scale_kernel() { return {.choose_layouts = like_x, .make = make_scale}; }
-KernelDef elementwise_add_kernel() { return {.choose_layouts = like_x_or_y, .make = make_add}; }
+KernelDef elementwise_add_kernel() {
+  return {.choose_layouts = like_one_that_is_not_plain, .make = make_add};
+}
 KernelDef relu_kernel() { return {.choose_layouts = like_x, .make = make_clamp}; }
 KernelDef relu_grad_kernel() { return {.choose_layouts = like_y, .make = make_clamp_grad}; }
 KernelDef relu6_kernel() { return {.choose_layouts = like_x, .make = make_clamp}; }

@@ -51,8 +51,8 @@ class Forward : public FcKernel {
 
  private:
   void multiply(const RunContext& context, void* workspace, cudaStream_t stream) override {
-    const void* const bias = b_ == runtime::kNone ? nullptr : context.data[b_];
-    product_.run({context.data[x_], context.data[w_], bias, context.data[y_]}, workspace, stream);
+    product_.run({context.data[x_], context.data[w_], at_or_null<void>(context, b_), context.data[y_]},
+                 workspace, stream);
   }
   ValueId x_, w_, b_, y_;
 };

@@ -24,8 +24,6 @@ Pooling pooling_of(const OpView& op, const Value& x, const runtime::Shape& y) {
   return pooling;
 }
 
-LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
-
 std::unique_ptr<Kernel> make_pool2d(const OpView& op, Device& device) {
   const auto pool = op.text("kind") == "max" ? max_pool : average_pool;
   return simple_kernel(op, device,

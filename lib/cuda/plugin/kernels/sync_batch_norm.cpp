@@ -1,19 +1,14 @@
 #include "cuda/plugin/sync_batch_norm.h"
-#include "cuda/plugin/simple_kernel.h"
+
+#include "cuda/plugin/kernels/own_batch_norm.h"
 
 namespace fleetrun::cuda {
 namespace {
 
 using runtime::Device;
 
-NormImages images_of(const OpView& op) {
-  const Value& x = op.input("x");
-  narrow(op, runtime::count_of(x.shape));
-  return {number_of(op, x), channels_of(x)};
-}
-
 std::unique_ptr<Kernel> make_sums(const OpView& op, Device& device) {
-  const NormImages images = images_of(op);
+  const NormImages images = norm_images_of(op);
   return scratch_kernel(op, device, bytes_of_norm_sums(images),
                         [images, x = op.input_id("x"), mean = op.input_id("mean"),
                          sums = op.output_id("sums")](const RunContext& context, cudaStream_t stream) {
@@ -23,7 +18,7 @@ std::unique_ptr<Kernel> make_sums(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_grad_sums(const OpView& op, Device& device) {
-  const NormImages images = images_of(op);
+  const NormImages images = norm_images_of(op);
   return scratch_kernel(
       op, device, bytes_of_norm_sums(images),
       [images, x = op.input_id("x"), dy = op.input_id("dy"), mean = op.input_id("batch_mean"),
@@ -38,7 +33,7 @@ std::unique_ptr<Kernel> make_grad_sums(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_norm(const OpView& op, Device& device) {
-  const NormImages images = images_of(op);
+  const NormImages images = norm_images_of(op);
   const NormSettings settings = {.epsilon = op.number("epsilon"),
                                  .keep = static_cast<float>(op.number("momentum")),
                                  .take = static_cast<float>(1.0 - op.number("momentum"))};
@@ -62,7 +57,7 @@ std::unique_ptr<Kernel> make_norm(const OpView& op, Device& device) {
 }
 
 std::unique_ptr<Kernel> make_norm_grad(const OpView& op, Device& device) {
-  const NormImages images = images_of(op);
+  const NormImages images = norm_images_of(op);
   return scratch_kernel(op, device, bytes_of_norm_factors(images),
                         [images, x = op.input_id("x"), dy = op.input_id("dy"), dx = op.output_id("dx"),
                          scale = op.input_id("scale"), mean = op.input_id("batch_mean"),
@@ -74,8 +69,6 @@ std::unique_ptr<Kernel> make_norm_grad(const OpView& op, Device& device) {
                           sync_norm_grad(images, arrays, epsilon, context.scratch, stream);
                         });
 }
-
-LayoutChoice images_like_x(const LayoutQuery& query, Device&) { return images_like(query, "x"); }
 
 }  // namespace
 
