@@ -1,5 +1,5 @@
-// Depthwise convolutions of a rectified image: a thread makes one element of y or dx, neighbours of it those beside it, so
-// that each element of the image comes from memory about once. An element costs 4 bytes of each tensor: of x and y
+// Depthwise convolutions of a rectified image. A thread makes one element of y or dx, and neighbouring threads make
+// neighbouring elements, so that each element of the image comes from memory about once. An element costs 4 bytes of each tensor: of x and y
 // forward, of dy, x and dx for dx, of x and dy for dw.
 #include "cuda/plugin/depthwise.h"
 
@@ -9,8 +9,6 @@
 
 namespace fleetrun::cuda {
 namespace {
-
-__device__ float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
 
 // A pixel of an image and a channel of it.
 struct Place {

@@ -7,9 +7,6 @@
 namespace fleetrun::cuda {
 namespace {
 
-// NaN stays NaN: every comparison with it is false.
-__device__ float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
-
 template <bool is_relu>
 __device__ float act(float x, const AddAct& how) {
   return is_relu ? relu_of(x) : how.scale * x + how.bias;
@@ -63,8 +60,8 @@ __device__ float result_of(const GroupStep& step, float a, float b) {
 }
 
 // Each thread has its own places in shared memory: registers cannot be chosen by a number. What is written to memory waits
-// until everything is read, since an output may have the place of an input. The parameters that are chosen from by a number
-// stay where the launch puts them.
+// until everything is read, since an output may have the place of an input. The kernel indexes its parameters with
+// run-time numbers; __grid_constant__ keeps them from being copied to the stack.
 template <int width, int places>
 __global__ void run_steps(const __grid_constant__ GroupSteps group,
                           const __grid_constant__ GroupArrays arrays, std::int64_t count) {

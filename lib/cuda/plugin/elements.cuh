@@ -19,6 +19,9 @@ void run_each(std::int64_t count, cudaStream_t stream, const Body& body) {
   start_elements(each_index<Body>, count, stream, body);
 }
 
+// NaN stays NaN: every comparison with it is false.
+__device__ inline float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
+
 // Calls work(std::integral_constant) with the number of elements that a thread takes at once.
 template <typename Work>
 void with_width(bool in_wide, const Work& work) {

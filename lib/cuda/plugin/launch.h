@@ -56,7 +56,7 @@ void accuracy(const float* scores, const int* label, float* hits, int* ahead, in
               BadLabel* bad, cudaStream_t stream);
 void weighted_mean(const float* x, const float* weight, float* y, std::int64_t count, cudaStream_t stream);
 void mean(const float* x, float* y, std::int64_t count, cudaStream_t stream);
-// y and bias, and y and sums, have one type.
+// y and bias, and y and sums, have one type. y has fewer than 2^31 elements.
 void add_to_channels(Number type, void* y, const void* bias, const Channels& channels, cudaStream_t stream);
 void sum_of_channels(Number type, const void* y, void* sums, const Channels& channels, cudaStream_t stream);
 

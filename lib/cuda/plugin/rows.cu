@@ -2,6 +2,7 @@
 // device, so that a run can be repeated bit by bit.
 #include <cmath>
 
+#include "cuda/plugin/divisor.cuh"
 #include "cuda/plugin/launch.h"
 #include "cuda/plugin/number.cuh"
 #include "cuda/plugin/over_block.cuh"
@@ -121,10 +122,11 @@ __global__ void weighted_mean_of_all(const float* x, const float* weight, float*
 }
 
 template <typename T>
-__global__ void add_bias(T* y, const T* bias, Channels sizes, std::int64_t count) {
-  FLEETRUN_EACH(i, count)
-  y[i] =
-      static_cast<T>(static_cast<float>(y[i]) + static_cast<float>(bias[i / sizes.inner % sizes.channels]));
+__global__ void add_bias(T* y, const T* bias, Divisor inner, Divisor channels, std::int64_t count) {
+  FLEETRUN_EACH(i, count) {
+    const auto channel = channels.divide(inner.divide(static_cast<std::uint32_t>(i)).quotient).rest;
+    y[i] = static_cast<T>(static_cast<float>(y[i]) + static_cast<float>(bias[channel]));
+  }
 }
 
 // One block for each channel.
@@ -173,7 +175,8 @@ void weighted_mean(const float* x, const float* weight, float* y, std::int64_t c
 void add_to_channels(Number type, void* y, const void* bias, const Channels& sizes, cudaStream_t stream) {
   for_type(type, [&]<typename T>() {
     start_elements(add_bias<T>, sizes.outer * sizes.channels * sizes.inner, stream, static_cast<T*>(y),
-                   static_cast<const T*>(bias), sizes);
+                   static_cast<const T*>(bias), Divisor(static_cast<int>(sizes.inner)),
+                   Divisor(static_cast<int>(sizes.channels)));
   });
 }
 
