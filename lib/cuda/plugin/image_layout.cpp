@@ -44,10 +44,6 @@ Layout layout_in(const Value& value, DType dtype) {
   return layout;
 }
 
-cudnnTensorFormat_t format_of(const Layout& layout) {
-  return is_channels_last(layout) ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-}
-
 Pixels pixels_of(const runtime::Shape& shape) {
   return {shape.at(0), shape.at(1), shape.at(2) * shape.at(3)};
 }

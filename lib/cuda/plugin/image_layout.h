@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "cuda/logic/channels_last.h"
-#include "cuda/plugin/check.h"
 #include "runtime/kernels/device.h"
 
 namespace fleetrun::cuda {
@@ -12,7 +11,6 @@ namespace fleetrun::cuda {
 bool is_channels_last(const runtime::Layout& layout);
 // Of a value of another type that lies as this one.
 runtime::Layout layout_in(const runtime::Value& value, DType dtype);
-cudnnTensorFormat_t format_of(const runtime::Layout& layout);
 Pixels pixels_of(const runtime::Shape& shape);  // of four sizes
 
 Channels channels_of(const runtime::Value& image);

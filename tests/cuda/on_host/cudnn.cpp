@@ -11,21 +11,12 @@
 
 namespace on_host = fleetrun::cuda::on_host;
 
-// Sizes as n, c, h, w (filters: k, c, r, s), with the step from one to the next of each.
 struct cudnnTensorStruct {
-  std::array<std::int64_t, 4> sizes{}, steps{};
-  cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
+  std::array<std::int64_t, 4> sizes{};  // n, c, h, w
 
-  void set(cudnnTensorFormat_t layout, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-    format = layout;
-    sizes = {n, c, h, w};
-    if (layout == CUDNN_TENSOR_NCHW)
-      steps = {c * h * w, h * w, w, 1};
-    else
-      steps = {h * w * c, 1, w * c, c};
-  }
+  // Row-major.
   std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return n * steps[0] + c * steps[1] + h * steps[2] + w * steps[3];
+    return ((n * sizes[1] + c) * sizes[2] + h) * sizes[3] + w;
   }
   std::int64_t count() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
   void expect(const void* data, const char* who) const {
@@ -55,8 +46,7 @@ double pixels_of(const Tensor& image) {
 }
 
 void expect_norm(const Tensor& image, const Tensor& other, const Tensor& channels) {
-  if (other.sizes != image.sizes || other.steps != image.steps)
-    on_host::refuse("batch norm of mixed layouts");
+  if (other.sizes != image.sizes) on_host::refuse("batch norm of mixed sizes");
   if (channels.sizes != std::array<std::int64_t, 4>{1, image.sizes[1], 1, 1})
     on_host::refuse("batch norm of sizes that do not fit");
 }
@@ -91,8 +81,8 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor) {
 }
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor, cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c, int h, int w) {
-  if (type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
-  descriptor->set(format, n, c, h, w);
+  if (type != CUDNN_DATA_FLOAT || format != CUDNN_TENSOR_NCHW) return CUDNN_STATUS_NOT_SUPPORTED;
+  descriptor->sizes = {n, c, h, w};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t,

@@ -26,8 +26,8 @@ struct Norm {
     narrow(op, elements_of(op, x));
     image = make_tensor(
         {static_cast<int>(x.shape[0]), count, static_cast<int>(x.shape[2]), static_cast<int>(x.shape[3])},
-        format_of(x.layout));
-    channels = make_tensor({1, count, 1, 1}, format_of(x.layout));
+        CUDNN_TENSOR_NCHW);
+    channels = make_tensor({1, count, 1, 1}, CUDNN_TENSOR_NCHW);
   }
   std::size_t bytes_of_channels() const { return static_cast<std::size_t>(count) * sizeof(float); }
 };
