@@ -1,10 +1,11 @@
 // Batch normalisation in two passes over the images: sums for the statistics, then the result. Sums are taken in one order
-// whatever the device, so that a run can be repeated bit by bit.
+// whatever the device, so that a run can be repeated bit by bit. They are not those of channel_sums.cuh, where a thread
+// reads one element of one channel at a time: here it reads whole packs, of several channels where these are last.
 #include "cuda/plugin/batch_norm.h"
 
 #include <algorithm>
 
-#include "cuda/plugin/grid.cuh"
+#include "cuda/plugin/elements.cuh"
 #include "cuda/plugin/number.cuh"
 #include "cuda/plugin/over_block.cuh"
 
@@ -212,7 +213,7 @@ __global__ void normalise_values(const T* x, const T* z, T* y, bool rectified, N
   }
 }
 
-// What a gradient kernel knows of an element: dy where the rectifier let it pass.
+// How a gradient kernel finds the elements that the rectifier let pass.
 enum class Mask { none, of_x, of_y };
 
 // Sums of g and g * (x - mean). Reads x and dy, with Mask::of_y also y (and dy_too) and writes dz.
@@ -394,6 +395,24 @@ void norm_gradient(const NormImages& images, const NormGradient& gradient, const
                  static_cast<T*>(gradient.dx), channels, static_cast<const float*>(gradient.dscale),
                  static_cast<const float*>(gradient.dbias),
                  static_cast<float>(values_of_a_channel(images.sizes)), mapping);
+  });
+}
+
+void move_statistics(const Statistics& s, double epsilon, float keep, float take, int channels,
+                     cudaStream_t stream) {
+  run_each(channels, stream, [=] __device__(std::int64_t c) {
+    const auto inverse = static_cast<double>(s.inverse[c]);
+    const auto variance = static_cast<float>(fmax(1.0 / (inverse * inverse) - epsilon, 0.0));
+    s.batch_variance[c] = variance;
+    s.mean[c] = s.mean[c] * keep + s.batch_mean[c] * take;
+    s.variance[c] = s.variance[c] * keep + variance * take;
+  });
+}
+
+void inverse_deviation(const float* variance, float* inverse, double epsilon, int channels,
+                       cudaStream_t stream) {
+  run_each(channels, stream, [=] __device__(std::int64_t c) {
+    inverse[c] = static_cast<float>(1.0 / sqrt(static_cast<double>(variance[c]) + epsilon));
   });
 }
 

@@ -1,4 +1,4 @@
-// Our own kernels of batch normalisation, alone and fused with what follows it. What they compute is said in
+// Our own kernels of batch normalisation, alone and fused with what follows it, and those that cuDNN's needs beside it. What they compute is said in
 // lib/runtime/ops/batch_norm.cpp, batch_norm_act.cpp and batch_norm_add_act.cpp.
 #pragma once
 #include <cuda_runtime_api.h>
@@ -55,5 +55,16 @@ struct NormGradient {
 };
 void norm_gradient(const NormImages& images, const NormGradient& gradient, const NormChannels& channels,
                    void* scratch, cudaStream_t stream);
+
+// What cuDNN's batch normalisation leaves to us. From the mean and 1 / sqrt(variance + epsilon) of a batch: its variance,
+// and the running statistics moved.
+struct Statistics {
+  const float *batch_mean, *inverse;
+  float *batch_variance, *mean, *variance;
+};
+void move_statistics(const Statistics& statistics, double epsilon, float keep, float take, int channels,
+                     cudaStream_t stream);
+void inverse_deviation(const float* variance, float* inverse, double epsilon, int channels,
+                       cudaStream_t stream);
 
 }  // namespace fleetrun::cuda

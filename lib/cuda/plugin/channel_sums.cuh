@@ -14,9 +14,10 @@
 
 namespace fleetrun::cuda {
 
-constexpr int kLanes = kThreads < 256 ? 8 : 32;  // channels side by side that a block takes
-constexpr int kRowsAtOnce = kThreads / kLanes;   // of these
-constexpr std::int64_t kBlocksOfSums = 1024;     // enough for every device
+// Channels side by side that a block takes. Blocks have fewer threads only in the tests that run kernels on the host.
+constexpr int kLanes = kThreads < 256 ? 8 : 32;
+constexpr int kRowsAtOnce = kThreads / kLanes;  // of these
+constexpr std::int64_t kBlocksOfSums = 1024;    // enough for every device
 
 struct Pieces {
   std::int64_t count, length;  // length: elements, or rows where channels lie side by side

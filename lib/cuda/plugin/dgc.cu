@@ -30,7 +30,7 @@ struct Search {
   std::uint32_t wanted;  // how many elements are sent that begin with these bits
 };
 
-// Elements that are sent for sure, and those like the last one, of which the first are sent.
+// larger: elements that are all sent. equal: elements as large as the smallest one sent; only the first of them are sent.
 struct Counts {
   std::uint32_t larger, equal;
 };

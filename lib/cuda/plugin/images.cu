@@ -1,6 +1,5 @@
-// Kernels on images: pooling, frames of zeros, turning to channels last and back, and the running statistics of
-// batch_norm. Gradients are gathered, each
-// element of dx by one thread, so that their sums have one order.
+// Kernels on images: pooling, frames of zeros, turning to channels last and back. Gradients are gathered, each element of
+// dx by one thread, so that their sums have one order.
 #include <limits>
 
 #include "cuda/plugin/divisor.cuh"
@@ -225,22 +224,6 @@ __global__ void turn_elements(const T* x, T* y, Turn sizes, std::int64_t count) 
   }
 }
 
-__global__ void move_channels(Statistics s, double epsilon, float keep, float take, std::int64_t channels) {
-  FLEETRUN_EACH(c, channels) {
-    const auto inverse = static_cast<double>(s.inverse[c]);
-    const auto variance = static_cast<float>(fmax(1.0 / (inverse * inverse) - epsilon, 0.0));
-    s.batch_variance[c] = variance;
-    s.mean[c] = s.mean[c] * keep + s.batch_mean[c] * take;
-    s.variance[c] = s.variance[c] * keep + variance * take;
-  }
-}
-
-__global__ void invert_channels(const float* variance, float* inverse, double epsilon,
-                                std::int64_t channels) {
-  FLEETRUN_EACH(c, channels)
-  inverse[c] = static_cast<float>(1.0 / sqrt(static_cast<double>(variance[c]) + epsilon));
-}
-
 std::int64_t elements(std::int64_t planes, int lanes, const int (&size)[2]) {
   return planes * lanes * size[0] * size[1];
 }
@@ -251,8 +234,6 @@ bool has_small_windows(const Pooling& p) {
   return p.kernel[0] * p.kernel[1] <= std::numeric_limits<std::uint8_t>::max();
 }
 
-}  // namespace
-
 // Calls body.operator()<T, N>() with the elements that a thread takes at once.
 template <typename Body>
 void for_lanes(Number type, int lanes, const Body& body) {
@@ -261,6 +242,15 @@ void for_lanes(Number type, int lanes, const Body& body) {
     body.template operator()<T, 1>();
   });
 }
+
+template <typename T, int N>
+void start_frame(const void* x, void* framed, const Frame& f, cudaStream_t stream) {
+  start_elements(frame_elements<T, N>, elements(f.planes, f.lanes_out, f.out) / N, stream,
+                 static_cast<const T*>(x), static_cast<SideBySide<T, N>*>(framed), f,
+                 Packs(f.lanes_out, N, f.out));
+}
+
+}  // namespace
 
 void max_pool(Number type, const void* x, void* y, const Pooling& p, cudaStream_t stream) {
   for_lanes(type, p.lanes, [&]<typename T, int N>() {
@@ -303,13 +293,6 @@ void average_pool_grad(Number type, const void* dy, void* dx, const Pooling& p, 
   });
 }
 
-template <typename T, int N>
-void start_frame(const void* x, void* framed, const Frame& f, cudaStream_t stream) {
-  start_elements(frame_elements<T, N>, elements(f.planes, f.lanes_out, f.out) / N, stream,
-                 static_cast<const T*>(x), static_cast<SideBySide<T, N>*>(framed), f,
-                 Packs(f.lanes_out, N, f.out));
-}
-
 void put_into_frame(int bytes, const void* x, void* framed, const Frame& f, cudaStream_t stream) {
   constexpr int kFew = 4;
   for_bytes(bytes, [&]<typename T>() {
@@ -331,16 +314,6 @@ void turn(int bytes, const void* x, void* y, const Turn& sizes, cudaStream_t str
     start_elements(turn_elements<T>, sizes.images * sizes.rows * sizes.columns, stream,
                    static_cast<const T*>(x), static_cast<T*>(y), sizes);
   });
-}
-
-void move_statistics(const Statistics& s, double epsilon, float keep, float take, int channels,
-                     cudaStream_t stream) {
-  start_elements(move_channels, channels, stream, s, epsilon, keep, take);
-}
-
-void inverse_deviation(const float* variance, float* inverse, double epsilon, int channels,
-                       cudaStream_t stream) {
-  start_elements(invert_channels, channels, stream, variance, inverse, epsilon);
 }
 
 }  // namespace fleetrun::cuda

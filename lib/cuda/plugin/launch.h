@@ -92,14 +92,4 @@ struct Turn {
 };
 void turn(int bytes, const void* x, void* y, const Turn& sizes, cudaStream_t stream);
 
-// From the mean and 1 / sqrt(variance + epsilon) of a batch: its variance, and the running statistics moved.
-struct Statistics {
-  const float *batch_mean, *inverse;
-  float *batch_variance, *mean, *variance;
-};
-void move_statistics(const Statistics& statistics, double epsilon, float keep, float take, int channels,
-                     cudaStream_t stream);
-void inverse_deviation(const float* variance, float* inverse, double epsilon, int channels,
-                       cudaStream_t stream);
-
 }  // namespace fleetrun::cuda

@@ -1,5 +1,5 @@
-// Products of two row-major matrices of one type by cuBLASLt, summed in f32, prepared once: its heuristics choose among the algorithms that keep
-// to the workspace.
+// Products of two row-major matrices of one type by cuBLASLt, summed in f32, prepared once: its heuristics choose among the
+// algorithms that keep to the workspace.
 #pragma once
 #include <cublasLt.h>
 

@@ -124,9 +124,9 @@ __global__ void use_sums(const __grid_constant__ Tables table, const TwoSums* su
   }
 }
 
-// What fits into a launch's parameters beside a body; since CUDA 13 the driver takes 32764 bytes.
+// What fits into a launch's parameters beside a body: since CUDA 12.1 32764 bytes, on devices of compute capability 7.0.
 constexpr std::size_t kBodyBytes = 128;
-#if CUDART_VERSION >= 13000
+#if CUDART_VERSION >= 12010
 constexpr std::size_t kParameterBytes = 32764, kFewParameterBytes = 12 << 10U;
 #else
 constexpr std::size_t kParameterBytes = 4096, kFewParameterBytes = 4096;

@@ -7,7 +7,7 @@
 
 namespace fleetrun::cuda {
 
-// The arrays that belong together, element by element, and what else the kernel reads of this tensor.
+// The arrays that belong together, element by element, and other values of the tensor, such as Adam's powers.
 template <int arrays>
 struct TensorArrays {
   std::array<void*, arrays> data;

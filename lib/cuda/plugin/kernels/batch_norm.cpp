@@ -1,6 +1,6 @@
 // Batch normalisation: of f32 images with channels first by cuDNN, of others by our own kernels, which are faster there.
-// cuDNN's running variance would take sum (x - m)^2 / (n - 1), so the running statistics are
-// moved by a kernel of our own, from the mean and the inverse deviation that it saves.
+// cuDNN's running variance would take sum (x - m)^2 / (n - 1), so the running statistics are moved by a kernel of our
+// own, from the mean and the inverse deviation that it saves.
 #include "cuda/plugin/kernels/own_batch_norm.h"
 #include "cuda/plugin/simple_kernel.h"
 
@@ -141,7 +141,7 @@ class Gradient : public NormKernel {
   ValueId x_, dy_, scale_, mean_, variance_, dx_, dscale_, dbias_;
 };
 
-// As strategy.cudnn_batchnorm_spatial_persistent says.
+// Whether cuDNN runs the op; else our own kernels do.
 bool by_cudnn(const OpView& op) {
   const Value& x = op.input("x");
   return x.dtype == DType::f32 && !is_channels_last(x.layout);
