@@ -4,12 +4,26 @@
 namespace fleetrun::cuda {
 namespace {
 
+// Calls use(at, std::integral_constant) for the packs of N elements that this thread takes, and for each element of the last
+// pack if that is not full.
+template <int N, typename Use>
+__device__ void each_pack(std::int64_t elements, std::int64_t packs, const Use& use) {
+  FLEETRUN_EACH(pack, packs) {
+    const std::int64_t first = pack * N;
+    if (first + N <= elements) {
+      use(first, std::integral_constant<int, N>());
+      continue;
+    }
+    for (std::int64_t at = first; at < elements; ++at) use(at, std::integral_constant<int, 1>());
+  }
+}
+
 // y = body(x), or body(x, other): one pack for each thread.
 template <typename T, typename Body>
 __global__ void map_packs(const T* x, const T* other, T* y, Body body, std::int64_t elements,
                           std::int64_t packs) {
   constexpr bool kTwo = Body::kInputs == 2;
-  const auto use = [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
+  each_pack<kPack<T>>(elements, packs, [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
     const auto from = Pack<T, N>::read(x + at);
     Pack<T, N> too{}, made{};
     if constexpr (kTwo) too = Pack<T, N>::read(other + at);
@@ -21,15 +35,7 @@ __global__ void map_packs(const T* x, const T* other, T* y, Body body, std::int6
         made.set(i, body(from[i]));
     }
     made.write(y + at);
-  };
-  FLEETRUN_EACH(pack, packs) {
-    const std::int64_t first = pack * kPack<T>;
-    if (first + kPack<T> <= elements) {
-      use(first, std::integral_constant<int, kPack<T>>());
-      continue;
-    }
-    for (std::int64_t at = first; at < elements; ++at) use(at, std::integral_constant<int, 1>());
-  }
+  });
 }
 
 template <typename Body>
@@ -65,22 +71,13 @@ struct ClampGradient {
   __device__ float operator()(float y, float dy) const { return y > 0.0F && y < highest ? dy : 0.0F; }
 };
 
-// kWide elements for each thread.
 template <typename From, typename To>
-__global__ void cast_groups(const From* x, To* y, std::int64_t elements, std::int64_t groups) {
-  const auto use = [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
+__global__ void cast_packs(const From* x, To* y, std::int64_t elements, std::int64_t packs) {
+  each_pack<kWide>(elements, packs, [&]<int N>(std::int64_t at, std::integral_constant<int, N>) {
     float values[N];
     load<From>(x, at, values);
     store<To>(y, at, values);
-  };
-  FLEETRUN_EACH(group, groups) {
-    const std::int64_t first = group * kWide;
-    if (first + kWide <= elements) {
-      use(first, std::integral_constant<int, kWide>());
-      continue;
-    }
-    for (std::int64_t at = first; at < elements; ++at) use(at, std::integral_constant<int, 1>());
-  }
+  });
 }
 
 // Philox4x32-10 as in lib/runtime/tensor/philox.cpp.
@@ -165,7 +162,7 @@ void clamp_grad(Number type, const void* y, const void* dy, void* dx, float high
 void cast(const void* x, Number from, void* y, Number to, std::int64_t count, cudaStream_t stream) {
   for_type(from, [&]<typename From>() {
     for_type(to, [&]<typename To>() {
-      start_elements(cast_groups<From, To>, (count + kWide - 1) / kWide, stream, static_cast<const From*>(x),
+      start_elements(cast_packs<From, To>, (count + kWide - 1) / kWide, stream, static_cast<const From*>(x),
                      static_cast<To*>(y), count);
     });
   });

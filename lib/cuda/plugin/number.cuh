@@ -1,4 +1,5 @@
-// Elements as kernels see them: stored as f32, f16 or bf16, computed in f32, read and written 16 bytes at a time.
+// Elements as kernels see them: stored as f32, f16 or bf16, computed in f32, read and written 16 bytes or kWide elements at a
+// time.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
