@@ -70,8 +70,10 @@ __global__ void run_steps(const __grid_constant__ GroupSteps group,
     for (int s = 0; s < group.count; ++s) {
       const GroupStep& step = group.steps[s];
       const auto read = [&](int source) {
-        return source < kGroupArrays ? reinterpret_cast<const SideBySide<float, width>*>(arrays.in[source])[i]
-                                     : results[source - kGroupArrays][threadIdx.x];
+        if (source >= kGroupArrays) return results[source - kGroupArrays][threadIdx.x];
+        SideBySide<float, width> values;
+        load<float>(arrays.in[source], i * width, values.of);
+        return values;
       };
       SideBySide<float, width> made = read(step.a);
       const SideBySide<float, width> second = step.b == step.a ? made : read(step.b);
@@ -79,7 +81,7 @@ __global__ void run_steps(const __grid_constant__ GroupSteps group,
       results[step.result][threadIdx.x] = made;
     }
     for (int y = 0; y < group.outputs; ++y)
-      reinterpret_cast<SideBySide<float, width>*>(arrays.out[y])[i] = results[group.kept[y]][threadIdx.x];
+      store<float>(arrays.out[y], i * width, results[group.kept[y]][threadIdx.x].of);
   }
 }
 
