@@ -15,7 +15,6 @@ namespace fleetrun::cuda {
 class ConvolutionPlan;
 
 struct Algorithm {
-  int number = 0;             // in the library's order
   std::size_t workspace = 0;  // bytes
   std::shared_ptr<const ConvolutionPlan> plan = nullptr;
   std::int64_t channels = 0;  // of the filters that it takes

@@ -26,12 +26,12 @@ void check(cublasStatus_t code, std::string_view doing) {
                                                cublasLtGetStatusString(code), static_cast<int>(code)));
 }
 
-CudnnTensor make_tensor(const std::array<int, 4>& sizes, cudnnTensorFormat_t format) {
+CudnnTensor make_tensor(const std::array<int, 4>& sizes) {
   cudnnTensorDescriptor_t descriptor = nullptr;
   check(cudnnCreateTensorDescriptor(&descriptor), "making a tensor descriptor");
   CudnnTensor tensor(descriptor);
-  check(cudnnSetTensor4dDescriptor(descriptor, format, CUDNN_DATA_FLOAT, sizes[0], sizes[1], sizes[2],
-                                   sizes[3]),
+  check(cudnnSetTensor4dDescriptor(descriptor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, sizes[0], sizes[1],
+                                   sizes[2], sizes[3]),
         fmt::format("describing a tensor {}", sizes));
   return tensor;
 }

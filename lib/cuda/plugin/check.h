@@ -26,7 +26,7 @@ struct Destroy {
 
 using CudnnTensor = std::unique_ptr<cudnnTensorStruct, Destroy<cudnnDestroyTensorDescriptor>>;
 
-// [n, c, h, w] f32, row-major or with the channels last.
-CudnnTensor make_tensor(const std::array<int, 4>& sizes, cudnnTensorFormat_t format);
+// [n, c, h, w] f32, row-major.
+CudnnTensor make_tensor(const std::array<int, 4>& sizes);
 
 }  // namespace fleetrun::cuda

@@ -25,9 +25,8 @@ struct Norm {
     const Value& x = op.input("x");
     narrow(op, elements_of(op, x));
     image = make_tensor(
-        {static_cast<int>(x.shape[0]), count, static_cast<int>(x.shape[2]), static_cast<int>(x.shape[3])},
-        CUDNN_TENSOR_NCHW);
-    channels = make_tensor({1, count, 1, 1}, CUDNN_TENSOR_NCHW);
+        {static_cast<int>(x.shape[0]), count, static_cast<int>(x.shape[2]), static_cast<int>(x.shape[3])});
+    channels = make_tensor({1, count, 1, 1});
   }
   std::size_t bytes_of_channels() const { return static_cast<std::size_t>(count) * sizeof(float); }
 };

@@ -227,9 +227,8 @@ class ConvolutionKernel : public Kernel {
     const std::size_t copies = padding.bytes() - padding_to(problem_.w[1]).bytes();
     if (first_within) *first_within -= copies;
     const auto plans = ConvolutionPlan::all(device_.cudnn(), problem, first_within);
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      candidates.push_back(
-          {{static_cast<int>(i), plans[i]->workspace_bytes() + copies, plans[i], padding.channels}, true});
+    for (const auto& plan : plans)
+      candidates.push_back({{plan->workspace_bytes() + copies, plan, padding.channels}, true});
   }
 
   // With whole groups of channels where that is possible.
