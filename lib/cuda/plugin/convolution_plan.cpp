@@ -251,15 +251,15 @@ std::vector<std::shared_ptr<const ConvolutionPlan>> ConvolutionPlan::all(
   return plans;
 }
 
-void* ConvolutionPlan::Places::told(const void* x, const void* w, const void* y, void* workspace) {
-  const std::array<const void*, 4> now = {x, w, y, workspace};
-  if (told_ && pointers_ == now) return told_.get();
+void* ConvolutionPlan::Places::told(const Arrays& arrays) {
+  if (told_ && arrays == arrays_) return told_.get();
   Node pack = make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  const std::array<const void*, 3> pointers = {arrays.x, arrays.w, arrays.y};
   set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::array<std::int64_t, 3>{kX, kW, kY});
-  set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, now.data(), 3);
-  set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &workspace);
+  set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers.data(), 3);
+  set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &arrays.workspace);
   finish(pack);
-  pointers_ = now;
+  arrays_ = arrays;
   told_ = std::move(pack);
   return told_.get();
 }

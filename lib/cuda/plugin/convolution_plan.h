@@ -39,20 +39,26 @@ class ConvolutionPlan {
   std::size_t workspace_bytes() const { return workspace_; }
   const std::string& name() const { return name_; }
 
+  // The one of x, w and y that the direction makes is written, the others are read.
+  struct Arrays {
+    const void *x, *w, *y;
+    void* workspace;
+    bool operator==(const Arrays&) const = default;
+  };
+
   // Where the values of a convolution lie, as cuDNN wants to be told: made again only when they move.
   class Places {
    public:
-    void* told(const void* x, const void* w, const void* y, void* workspace);
+    void* told(const Arrays& arrays);
 
    private:
-    std::array<const void*, 4> pointers_{};
+    Arrays arrays_{};
     std::unique_ptr<void, Destroy<cudnnBackendDestroyDescriptor>> told_;
   };
 
-  // Works on the handle's stream. The one of x, w and y that the direction makes is written, the others are read.
-  void run(cudnnHandle_t cudnn, Places& places, const void* x, const void* w, const void* y,
-           void* workspace) const {
-    check(cudnnBackendExecute(cudnn, plan_.get(), places.told(x, w, y, workspace)), "running a convolution");
+  // Works on the handle's stream.
+  void run(cudnnHandle_t cudnn, Places& places, const Arrays& arrays) const {
+    check(cudnnBackendExecute(cudnn, plan_.get(), places.told(arrays)), "running a convolution");
   }
 
  private:

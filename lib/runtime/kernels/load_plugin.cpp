@@ -75,7 +75,8 @@ const Plugin& load_plugin(const std::string& path) {
   if (!std::filesystem::exists(path))
     throw refuse(fmt::format("this installation has no CUDA plug-in ({})", path));
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw refuse(fmt::format("the plug-in cannot be loaded: {}", ::dlerror()));
+  if (library == nullptr)  // NOLINTNEXTLINE(concurrency-mt-unsafe): each thread has its own message
+    throw refuse(fmt::format("the plug-in cannot be loaded: {}", ::dlerror()));
   const auto entry = reinterpret_cast<PluginEntry>(::dlsym(library, kPluginEntry));
   if (entry == nullptr)
     throw refuse(fmt::format("{} is not a plug-in: it has no function {}", path, kPluginEntry));

@@ -200,7 +200,7 @@ class ConvolutionKernel : public Kernel {
     void* const w = filters.is_needed() ? at.scratch + image.bytes() : at.w;
     if (kDirection != Direction::grad_input) image.copy(at.image, x, stream);
     if (kDirection != Direction::grad_weights) filters.copy(at.w, w, stream);
-    algorithm.plan->run(device_.cudnn(), told, x, w, at.y, at.scratch + image.bytes() + filters.bytes());
+    algorithm.plan->run(device_.cudnn(), told, {x, w, at.y, at.scratch + image.bytes() + filters.bytes()});
     if (kDirection == Direction::grad_input) image.copy_back(x, at.image, stream);
     if (kDirection == Direction::grad_weights) filters.copy_back(w, at.w, stream);
   }
