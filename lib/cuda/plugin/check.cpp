@@ -8,7 +8,7 @@ namespace fleetrun::cuda {
 
 void check(cudaError_t code, std::string_view doing) {
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // it is told here: whoever catches it and goes on must not find it again
+  cudaGetLastError();  // clears it: a caller that catches this Error must not get the same error from its next call
   const ErrorKind kind = code == cudaErrorMemoryAllocation ? ErrorKind::os : ErrorKind::internal;
   throw Error(kind,
               fmt::format("{}: CUDA says {} ({})", doing, cudaGetErrorString(code), static_cast<int>(code)));

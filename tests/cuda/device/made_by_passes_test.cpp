@@ -29,7 +29,7 @@ std::vector<Precision> precisions() {
   return all;
 }
 
-// Images [images, channels, rows, columns] as they leave a convolution, in whose layout they are, then in `dtype`.
+// The output of a convolution, cast to `dtype`. It keeps the layout of the convolution.
 ValueId images(Builder& builder, const std::string& name, const Shape& shape, const std::string& dtype) {
   const ValueId fed = builder.feed(name, {shape[0], 2, shape[2], shape[3]});
   const ValueId w = builder.parameter(name + ".w", {shape[1], 2, 1, 1}, {});
@@ -267,7 +267,7 @@ Program unfused_net() {
   return program;
 }
 
-TEST_CASE("a step of a network whose ops passes have fused is that of the CPU") {
+TEST_CASE("after passes have fused its ops, a network makes the same step as on the CPU") {
   Program program = unfused_net();
   const auto device = test::make_test_device();
   const OpNames ops = ops_of(device->kernels());

@@ -20,7 +20,7 @@ constexpr int kBatch = 8, kSide = 12;
 constexpr ModelFacts kFacts = {.input_shape = {3, kSide, kSide}, .classes = 10};
 constexpr std::size_t kPixels = std::size_t{3} * kSide * kSide;
 
-// Noise around a bright column whose place is the label.
+// Noise with one bright column. The label is the number of that column.
 struct Samples {
   std::vector<float> images = std::vector<float>(kBatch * kPixels);
   std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);

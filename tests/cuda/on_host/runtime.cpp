@@ -217,7 +217,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
-  if (stream->recorded) on_host::refuse("somebody waits for a stream whose work is recorded");
+  if (stream->recorded) on_host::refuse("the host waits for a stream while it records the stream");
   if (stream->done == stream->given) return cudaSuccess;
   stream->go_on();
   return cudaErrorNotReady;

@@ -103,7 +103,7 @@ TEST_CASE("a node whose cores other programs use needs no full bandwidth") {
   CHECK(judge_links(examination).empty());
 }
 
-TEST_CASE("a node whose cgroup leaves it half a core is named for its CPU, not for its bandwidth, too") {
+TEST_CASE("a cgroup limits a node to half a core: the doctor reports its CPU and not its bandwidth") {
   Examination examination = healthy(4);
   for (LinkFacts& link : examination.links)
     if (link.from == 3 || link.to == 3) link.bytes_per_s = 2e8;

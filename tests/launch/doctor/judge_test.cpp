@@ -113,7 +113,7 @@ TEST_CASE("a CPU that other programs use is not called slow, however slow it is 
 }
 
 TEST_CASE(
-    "a CPU beside whose thread other programs use the other cores is not called slow, and that is a remark") {
+    "while other programs use the other cores, the doctor does not call a CPU slow, and says so in a remark") {
   Examination examination = healthy(3);
   examination.nodes[1].speed = CpuSpeed{.gflops = 15, .share = 1, .others = 0.4};
   CHECK(slow_nodes(examination).empty());
