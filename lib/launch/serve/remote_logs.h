@@ -15,31 +15,31 @@ class RemoteLogs {
 
   RemoteLogs(std::string folder, Show show);
 
-  void add(int node, RemoteLog log) { nodes_[node].push_back(std::move(log)); }
+  void add(int node, RemoteLog log) { nodes_[node].logs.push_back(std::move(log)); }
   bool empty() const { return nodes_.empty(); }
 
   // Shows the next piece of each log. False: there was nothing new. Prints a warning the first time that a node does
   // not answer. Throws Error(usage) when the run refuses, Error(missing|io) when the run does not answer.
   bool look();
-  void look_to_present_ends();               // shows everything written so far
-  bool is_over() const { return over_; }     // the run has ended, and waits for our last look()
-  bool has_all() const { return has_all_; }  // the run is over, and its last piece was shown
-  void finish();                             // shows last lines that have no line end
+  void look_to_present_ends();            // shows everything written so far
+  bool is_over() const { return over_; }  // the run has ended, and waits for our last look()
+  bool has_all() const;                   // the run is over, and its last piece was shown
+  void finish();                          // shows last lines that have no line end
 
  private:
-  struct Found {
-    bool news = false;  // there may be more
-    bool over = false;  // the run is over
+  struct Node {
+    std::vector<RemoteLog> logs;
+    bool complete = false;  // the run is over, and had nothing new: it may be gone at the next request
   };
 
-  Found look(std::vector<RemoteLog>& logs);
-  Found take(const JsonValue& answer, std::vector<RemoteLog>& logs);
+  bool look(Node& node);
+  bool take(const JsonValue& answer, Node& node);
 
   std::string folder_;
   std::string follower_;  // our name in requests
   Show show_;
-  std::map<int, std::vector<RemoteLog>> nodes_;  // the logs of each node
-  bool over_ = false, has_all_ = false;
+  std::map<int, Node> nodes_;  // by rank
+  bool over_ = false;
   bool said_silent_ = false;
 };
 

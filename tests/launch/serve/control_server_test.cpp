@@ -2,10 +2,7 @@
 
 #include <sys/socket.h>
 
-#include <atomic>
-#include <functional>
 #include <future>
-#include <memory>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -13,6 +10,7 @@
 #include "base/error/error.h"
 #include "launch/logs/control_address.h"
 #include "launch/serve/control_client.h"
+#include "launch/serve/while_answered.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::control_server_test {
@@ -26,32 +24,16 @@ const std::string kLater = "later";  // has its answer after a while
 template <typename Work>
 auto with_server(const TemporaryFolder& folder, std::size_t times, Work work, Clock::duration patience = 5s) {
   EventLoop loop;
-  const LogFolder logs(folder.path());
-  ControlServer server(
-      loop, logs,
-      [times, &loop](const std::string& request, const std::string&, const ControlServer::Reply& reply) {
-        std::string answer;
-        for (std::size_t i = 0; i < times; ++i) answer += request;
-        if (request == kLater)
-          loop.call_at(Clock::now() + 50ms, [reply, answer] { reply(answer); });
-        else
-          reply(answer);
-      },
-      patience);
-  REQUIRE(server.listens());
-  std::atomic<bool> done = false;
-  auto result = std::async(std::launch::async, [&] {
-    const std::shared_ptr<void> at_end(nullptr, [&](void*) { done = true; });  // also when it throws
-    return work();
-  });
-  const std::function<void()> look = [&] {
-    if (done) return loop.stop();
-    loop.call_at(Clock::now() + 10ms, look);
+  const auto answer = [times, &loop](const std::string& request, const std::string&,
+                                     const ControlServer::Reply& reply) {
+    std::string text;
+    for (std::size_t i = 0; i < times; ++i) text += request;
+    if (request == kLater)
+      loop.call_at(Clock::now() + 50ms, [reply, text] { reply(text); });
+    else
+      reply(text);
   };
-  look();
-  loop.run();
-  server.close();
-  return result.get();
+  return while_answered(loop, folder, answer, work, patience);
 }
 
 UniqueFd connect_to(const TemporaryFolder& folder) {
