@@ -2,7 +2,7 @@
 
 #include "commands.h"
 #include "launch/cli/command_line.h"
-#include "launch/launch.h"
+#include "launch/examine.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/settle_nodes.h"
 #include "words_of_run.h"

@@ -6,7 +6,6 @@
 
 #include "base/system/environment.h"
 #include "launch/cli/launch_options.h"
-#include "launch/doctor/doctor.h"
 #include "launch/schedulers/allocation.h"
 
 namespace fleetrun::launch {
@@ -16,12 +15,6 @@ namespace fleetrun::launch {
 int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation = std::nullopt,
            const std::vector<std::string>& words = {});
-
-// `fleetrun doctor`: examines the nodes on which launch() would start the run. `options.program` may be empty. `words` start the doctor on the
-// other nodes. Returns what run_doctor() returns.
-int examine(LaunchOptions options, const Environment& environment,
-            const std::optional<Allocation>& allocation, const std::vector<std::string>& words,
-            DoctorOutput output);
 
 // The same as launch() for `fleetrun bench`: each rank runs our own worker program with these arguments, in the environment that ranks of a job file
 // get. Prints no banner. `options` name the log folder.

@@ -102,7 +102,7 @@ RunLoop::RunLoop(const RunPlan& plan, const RunWorld& world, const LogFolder& lo
       page_(loop_, {plan, logs, metrics_source()}) {
   watch_front(world.front_fd);
   begin_ticks();
-  if (world.nodes != nullptr) join_others(*world.nodes);
+  if (world.nodes != nullptr) connect_to_nodes(*world.nodes);
   answer_requests();
 }
 
@@ -110,7 +110,7 @@ MetricsSource RunLoop::metrics_source() const {
   return {state_, report_, [this] { return others_.ranks(); }};
 }
 
-void RunLoop::join_others(NodeSession& nodes) {
+void RunLoop::connect_to_nodes(NodeSession& nodes) {
   events_.measure_lateness();
   nodes.report_to(events_, say());
   nodes.answer_with([own = run_control()](const std::string& request, const std::string& sender) {
@@ -148,7 +148,7 @@ std::function<void(std::string_view line)> RunLoop::say() {
 void RunLoop::run() {
   try {
     const int first = state_.verdict.attempt;
-    const int ready = shared_ ? get_ready(first) : first;
+    const int ready = shared_ ? hold_ports_and_wait_for_nodes(first) : first;
     perform(supervisor_.start(Clock::now(), ready, own_span()));
     attend();
     while (start_again_with_others()) attend();
@@ -174,7 +174,7 @@ void RunLoop::attend() {
   }
 }
 
-// A rank of ours that is dead by now died before we heard of the end elsewhere. Then that event goes back to the end of the queue.
+// If a rank here is dead by now, it died before the news of an end elsewhere came: its death is handled first.
 bool RunLoop::postpone_behind_deaths(const Event& event) {
   if (!std::holds_alternative<EndedElsewhere>(event) || !group_.look_for_deaths()) return false;
   events_.push(event);
@@ -221,14 +221,14 @@ void RunLoop::perform(const Actions& actions) {
   announce_left_alone(left_alone, console_);
 }
 
-// Over several nodes this waits for all of them. Until then the Supervisor, and all who ask, stay with the attempt before.
-int RunLoop::get_ready(int number) {
+// Until all nodes are ready, the Supervisor still reports the previous attempt.
+int RunLoop::hold_ports_and_wait_for_nodes(int number) {
   while (true) {
     take_places();
     if (number > 0) support_.begin_attempt(number, plan_.cluster.world_size());
     attempt_ = {};  // releases its ports first: one that the user named is taken again
     ports_ = hold_ports(plan_.cluster);
-    const auto instead = shared_ ? shared_->begin_attempt(number, ports_, report_) : std::nullopt;
+    const auto instead = shared_ ? shared_->wait_for_nodes(number, ports_, report_) : std::nullopt;
     if (!instead) return number;
     console_.say("a node was lost before the ranks started");
     number = *instead;
@@ -257,7 +257,7 @@ RankSpan RunLoop::own_span() const { return {plan_.cluster.first_rank(), plan_.c
 
 void RunLoop::begin_attempt(int number) {
   if (!shared_) {
-    get_ready(number);
+    hold_ports_and_wait_for_nodes(number);
     restarts_ = number;
   }
   if (plan_.embedded && own_span().first == 0) logs_.prepare_history();
@@ -297,7 +297,7 @@ bool RunLoop::start_again_with_others() {
   if (!again) return false;
   archive_and_announce(std::chrono::nanoseconds(again->delay), again->restarts);
   restarts_ = again->restarts;
-  const int number = get_ready(again->attempt);
+  const int number = hold_ports_and_wait_for_nodes(again->attempt);
   perform(supervisor_.start_again(number, own_span(), Clock::now()));
   return true;
 }

@@ -1,5 +1,4 @@
-// One run, from its log folder to its report. The loop waits for the next event, asks the Supervisor what to do, and
-// does that.
+// The event loop of one run: waits for the next event, asks the Supervisor what to do, and does that.
 #pragma once
 #include <functional>
 #include <optional>
@@ -53,7 +52,7 @@ class RunLoop {
   void attend();  // handles events until the attempt is over
   bool postpone_behind_deaths(const Event& event);
   void watch_front(int front_fd);
-  void join_others(NodeSession& nodes);
+  void connect_to_nodes(NodeSession& nodes);
   RunControl run_control();
   MetricsSource metrics_source() const;
   void answer_requests();
@@ -61,8 +60,9 @@ class RunLoop {
   void look_for_hang();
 
   void perform(const Actions& actions);
-  int get_ready(int number);  // for this attempt, or a later one if nodes were lost meanwhile; returns which
-  void take_places();         // the numbers of nodes and ranks in the next attempt
+  // Returns the number of the attempt that all nodes are ready for: a later one if nodes were lost meanwhile.
+  int hold_ports_and_wait_for_nodes(int number);
+  void take_places();  // the numbers of nodes and ranks in the next attempt
   void become_first();
   void look_at_others();  // if somebody wants to see their figures
   RankSpan own_span() const;
@@ -71,7 +71,7 @@ class RunLoop {
   void end();
 
   bool start_again_with_others();
-  // This attempt, and the next one after the delay, before which there were so many restarts.
+  // Archives this attempt and announces the next one. `restarts`: how many there will have been when that begins.
   void archive_and_announce(Clock::duration delay, int restarts);
 
   void report_attempt();

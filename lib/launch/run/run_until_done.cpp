@@ -121,23 +121,10 @@ int run_with_others(const RunPlan& plan, EventLoop& loop, int front_fd, const Lo
   remove_order(plan);
   if (nodes.was_spare()) return end_spare(say, plan, logs, report);
   report.run_id = nodes.placed().run_id;
-  ClusterSpec cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
-  const RunPlan placed_plan = {plan.options,
-                               plan.environment,
-                               plan.program,
-                               plan.embedded,
-                               plan.wrapped,
-                               cluster,
-                               plan.warnings,
-                               plan.quiet,
-                               plan.members,
-                               plan.terms,
-                               plan.saves_when_stopped,
-                               plan.stop,
-                               plan.order_file,
-                               plan.starter_news};
+  RunPlan placed_plan = plan;
+  placed_plan.cluster = make_or_leave(nodes, [&] { return number_ranks(plan, nodes, logs); });
   RunLoop run = make_or_leave(nodes, [&] {
-    return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &cluster}, logs, report);
+    return RunLoop(placed_plan, {loop, control, front_fd, &nodes, &placed_plan.cluster}, logs, report);
   });
   run.run();
   return report.verdict.exit_code;

@@ -27,7 +27,7 @@ WholeRun whole_run(const Over& over, const NodeSession& nodes) {
   return whole;
 }
 
-std::optional<int> SharedRun::begin_attempt(int attempt, HeldPorts& ports, ExitReport& report) {
+std::optional<int> SharedRun::wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report) {
   attempt_ = attempt;
   told_failure_ = told_finish_ = ending_ = false;
   end_elsewhere_.reset();
@@ -80,8 +80,8 @@ void SharedRun::hurry(const Event& event) {
   if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
 }
 
-// What has no rank has a node. To the others a node whose front process is gone is a lost one, and so is one that lost its starter, of which
-// SIGHUP tells (launch/starters/agent.h).
+// A failure without a rank names this node. The other nodes take this node for lost when its front process is gone, and when its
+// starter is: then it gets SIGHUP (launch/starters/agent.h).
 NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& time) const {
   NodeFailure failure = {.at = time.at,
                          .error = time.error,

@@ -36,9 +36,9 @@ class SharedRun {
   explicit SharedRun(const Sources& sources) : sources_(sources) {}
 
   // Sends the ports that this node holds, waits for all nodes, and fills in the endpoints of all nodes. Throws Error
-  // when a node cannot start; then `report` says how the run ended. Returns the number of another attempt for which
-  // this node must get ready instead, because a node was lost meanwhile.
-  std::optional<int> begin_attempt(int attempt, HeldPorts& ports, ExitReport& report);
+  // when a node cannot start; then `report` says how the run ended. Returns nothing when the attempt may begin, and
+  // the number of the attempt to prepare instead when a node was lost meanwhile.
+  std::optional<int> wait_for_nodes(int attempt, HeldPorts& ports, ExitReport& report);
 
   // Call it after the Supervisor has handled an event. Reports a failure here to the first node, which ends the ranks
   // of all nodes.

@@ -16,32 +16,32 @@ std::size_t element_count_of(const Value& value) { return static_cast<std::size_
 
 // An owner is a place in a group. In the first group it is a rank.
 PlainTensors collect_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage,
-                             comm::Communicator& of_host) {
+                             comm::Communicator& all_ranks) {
   PlainTensors tensors;
   for (const ValueId id : ids) {
     const Value& value = program.value(id);
     const int owner = owner_of_user(program, id);
-    const bool reads = of_host.rank() == (owner == kNone ? 0 : owner);
+    const bool reads = all_ranks.rank() == (owner == kNone ? 0 : owner);
     std::vector<float> values;
     if (reads) values = storage.read(value.name);
     if (owner != kNone) {
       values.resize(element_count_of(value));
-      of_host.broadcast(buffer_of(values), owner);
+      all_ranks.broadcast(buffer_of(values), owner);
     }
-    if (of_host.rank() == 0) tensors[value.name] = {value.shape, std::move(values)};
+    if (all_ranks.rank() == 0) tensors[value.name] = {value.shape, std::move(values)};
   }
   return tensors;
 }
 
-PlainTensors collect_weights(const Program& program, const Storage& storage, comm::Communicator& of_host,
+PlainTensors collect_weights(const Program& program, const Storage& storage, comm::Communicator& all_ranks,
                              Weights which) {
-  PlainTensors weights = collect_tensors(weights_of(program), program, storage, of_host);
+  PlainTensors weights = collect_tensors(weights_of(program), program, storage, all_ranks);
   if (which == Weights::trained) return weights;
   std::vector<ValueId> averages;
   const std::vector<ValueId> parameters = program.of_kind(ValueKind::parameter);
   for (const ValueId id : parameters) averages.push_back(program.find(average_name(program.value(id).name)));
-  PlainTensors averaged = collect_tensors(averages, program, storage, of_host);
-  if (of_host.rank() != 0) return {};
+  PlainTensors averaged = collect_tensors(averages, program, storage, all_ranks);
+  if (all_ranks.rank() != 0) return {};
   for (const ValueId id : parameters) {
     const std::string& name = program.value(id).name;
     weights[name] = std::move(averaged.at(average_name(name)));
@@ -50,13 +50,13 @@ PlainTensors collect_weights(const Program& program, const Storage& storage, com
 }
 
 void hand_out_owned(const Safetensors* file, const std::vector<ValueId>& ids, const Program& program,
-                    Storage& storage, comm::Communicator& of_host) {
+                    Storage& storage, comm::Communicator& all_ranks) {
   for (const ValueId id : ids) {
     if (owner_of_user(program, id) == kNone) continue;
     const Value& value = program.value(id);
     std::vector<float> values(element_count_of(value));
     if (file != nullptr) values = to_floats(file->tensors.at(value.name));
-    of_host.broadcast(buffer_of(values), 0);
+    all_ranks.broadcast(buffer_of(values), 0);
     if (storage.has(value.name)) storage.write(value.name, values);
   }
 }

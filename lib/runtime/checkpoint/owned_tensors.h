@@ -12,16 +12,16 @@ namespace fleetrun::runtime {
 
 // Rank 0 gets the tensors, the others get none.
 PlainTensors collect_tensors(const std::vector<ValueId>& ids, const Program& program, const Storage& storage,
-                             comm::Communicator& of_host);
+                             comm::Communicator& all_ranks);
 
 enum class Weights { trained, averaged };  // averaged: the moving averages, by the names of their parameters
 
 // The same of the weights of the model, as save_weights() takes them.
-PlainTensors collect_weights(const Program& program, const Storage& storage, comm::Communicator& of_host,
+PlainTensors collect_weights(const Program& program, const Storage& storage, comm::Communicator& all_ranks,
                              Weights which);
 
 // From rank 0's file to the ranks that keep one of these tensors alone. `file` is null on the other ranks.
 void hand_out_owned(const Safetensors* file, const std::vector<ValueId>& ids, const Program& program,
-                    Storage& storage, comm::Communicator& of_host);
+                    Storage& storage, comm::Communicator& all_ranks);
 
 }  // namespace fleetrun::runtime

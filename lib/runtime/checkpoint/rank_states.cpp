@@ -60,43 +60,43 @@ int ranks_in(const Safetensors* file, const Value& value) {
 
 // Each rank's own tensors.
 void share_own(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-               comm::Communicator& of_host) {
+               comm::Communicator& all_ranks) {
   const Safetensors* const file = rank_states_file(checkpoint);
   for (const ValueId id : own_tensors_of(program))
-    for (int rank = 0; rank < of_host.size(); ++rank) {
+    for (int rank = 0; rank < all_ranks.size(); ++rank) {
       const Value& value = program.value(id);
       std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
       if (file != nullptr) values = values_in(*file, name_on(value, rank), value, checkpoint->path);
-      of_host.broadcast(floats(values), 0);
-      if (of_host.rank() == rank) storage.write(value.name, values);
+      all_ranks.broadcast(floats(values), 0);
+      if (all_ranks.rank() == rank) storage.write(value.name, values);
     }
 }
 
 // The numbers of adaptive_localsgd go on. When all ranks start from the mean, it is as if they had just made it.
 void share_schedule(const Checkpoint* checkpoint, const Value& schedule, bool from_mean, Storage& storage,
-                    comm::Communicator& of_host) {
+                    comm::Communicator& all_ranks) {
   constexpr std::size_t kSince = 1;  // of the op average_parameters
   const Safetensors* const file = rank_states_file(checkpoint);
   std::vector<float> values(static_cast<std::size_t>(count_of(schedule.shape)));
   if (file != nullptr && file->tensors.contains(schedule.name))
     values = values_in(*file, schedule.name, schedule, checkpoint->path);
   if (from_mean) values[kSince] = 0;
-  of_host.broadcast(floats(values), 0);
+  all_ranks.broadcast(floats(values), 0);
   storage.write(schedule.name, values);
 }
 
 void share_snapshot(const Checkpoint* checkpoint, const Value& snapshot, Storage& storage,
-                    comm::Communicator& of_host) {
+                    comm::Communicator& all_ranks) {
   std::vector<float> values(static_cast<std::size_t>(count_of(snapshot.shape)));
   if (checkpoint != nullptr)
     values = values_in(*rank_states_file(checkpoint), snapshot.name, snapshot, checkpoint->path);
-  of_host.broadcast(floats(values), 0);
+  all_ranks.broadcast(floats(values), 0);
   storage.write(snapshot.name, values);
 }
 
 // What ranks of another number have not sent yet is for all to send: the mean, since each rank's share of an update is 1 / ranks.
 void share_mean_residuals(const Checkpoint* checkpoint, const Program& program, std::int64_t saved,
-                          Storage& storage, comm::Communicator& of_host) {
+                          Storage& storage, comm::Communicator& all_ranks) {
   for (const ValueId id : residuals_of(program)) {
     const Value& value = program.value(id);
     std::vector<float> mean(static_cast<std::size_t>(count_of(value.shape)));
@@ -105,83 +105,84 @@ void share_mean_residuals(const Checkpoint* checkpoint, const Program& program, 
           values_in(*rank_states_file(checkpoint), name_on(value, rank), value, checkpoint->path);
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += own[i] / static_cast<float>(saved);
     }
-    of_host.broadcast(floats(mean), 0);
+    all_ranks.broadcast(floats(mean), 0);
     storage.write(value.name, mean);
   }
 }
 
 }  // namespace
 
-void average_over_ranks(std::vector<float>& values, comm::Communicator& of_host) {
-  of_host.all_reduce(floats(values), comm::ReduceOp::sum);
-  for (float& value : values) value /= static_cast<float>(of_host.size());
+void average_over_ranks(std::vector<float>& values, comm::Communicator& all_ranks) {
+  all_ranks.all_reduce(floats(values), comm::ReduceOp::sum);
+  for (float& value : values) value /= static_cast<float>(all_ranks.size());
 }
 
-PlainTensors gather_rank_states(const Program& program, const Storage& storage, comm::Communicator& of_host) {
+PlainTensors gather_rank_states(const Program& program, const Storage& storage,
+                                comm::Communicator& all_ranks) {
   PlainTensors tensors;
   for (const ValueId id : own_tensors_of(program)) {
     const Value& value = program.value(id);
-    for (int rank = 0; rank < of_host.size(); ++rank) {
+    for (int rank = 0; rank < all_ranks.size(); ++rank) {
       std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
-      if (of_host.rank() == rank) values = storage.read(value.name);
-      if (rank != 0) of_host.broadcast(floats(values), rank);
-      if (of_host.rank() == 0) tensors[name_on(value, rank)] = {value.shape, std::move(values)};
+      if (all_ranks.rank() == rank) values = storage.read(value.name);
+      if (rank != 0) all_ranks.broadcast(floats(values), rank);
+      if (all_ranks.rank() == 0) tensors[name_on(value, rank)] = {value.shape, std::move(values)};
     }
   }
-  if (of_host.rank() == 0) tensors.merge(read_tensors(states_of_averaging(program), program, storage));
+  if (all_ranks.rank() == 0) tensors.merge(read_tensors(states_of_averaging(program), program, storage));
   return tensors;
 }
 
-PlainTensors gather_means(const Program& program, const Storage& storage, comm::Communicator& of_host) {
+PlainTensors gather_means(const Program& program, const Storage& storage, comm::Communicator& all_ranks) {
   PlainTensors means;
   for (const ValueId id : own_tensors_of(program)) {
     if (!has_mean(program, id)) continue;
     const Value& value = program.value(id);
     std::vector<float> values = storage.read(value.name);
-    average_over_ranks(values, of_host);
-    if (of_host.rank() == 0) means[value.name] = {value.shape, std::move(values)};
+    average_over_ranks(values, all_ranks);
+    if (all_ranks.rank() == 0) means[value.name] = {value.shape, std::move(values)};
   }
   return means;
 }
 
 void equalise_velocities(const Program& program, std::int64_t steps, Storage& storage,
-                         comm::Communicator& of_host) {
+                         comm::Communicator& all_ranks) {
   if (steps >= steps_before_sparse(program)) return;
   std::vector<std::string> names;
   for (const ValueId id : sparse_velocities_of(program)) names.push_back(program.value(id).name);
   std::uint64_t own = storage.fingerprint_of(names);
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(of_host.size()));
-  of_host.all_gather({&own, 1, DType::i64}, {all.data(), all.size(), DType::i64});
-  if (std::count(all.begin(), all.end(), own) == of_host.size()) return;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(all_ranks.size()));
+  all_ranks.all_gather({&own, 1, DType::i64}, {all.data(), all.size(), DType::i64});
+  if (std::count(all.begin(), all.end(), own) == all_ranks.size()) return;
   for (const std::string& name : names) {
     std::vector<float> values = storage.read(name);
-    average_over_ranks(values, of_host);
+    average_over_ranks(values, all_ranks);
     storage.write(name, values);
   }
 }
 
 std::string share_rank_states(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                              comm::Communicator& of_host) {
+                              comm::Communicator& all_ranks) {
   const std::vector<ValueId> own = own_tensors_of(program);
   const Safetensors* const file = rank_states_file(checkpoint);
   if (own.empty())
     return file == nullptr ? "" : "the ranks go on with the mean of what each had saved for itself";
   std::int64_t saved = ranks_in(file, program.value(own.front()));
-  of_host.broadcast({&saved, 1, DType::i64}, 0);
+  all_ranks.broadcast({&saved, 1, DType::i64}, 0);
   if (saved == 0) return "";
-  const bool from_mean = saved != of_host.size();
+  const bool from_mean = saved != all_ranks.size();
   for (const ValueId id : states_of_averaging(program)) {
     const Value& value = program.value(id);
     if (value.of == kNone)
-      share_schedule(checkpoint, value, from_mean, storage, of_host);
+      share_schedule(checkpoint, value, from_mean, storage, all_ranks);
     else if (!from_mean)
-      share_snapshot(checkpoint, value, storage, of_host);
+      share_snapshot(checkpoint, value, storage, all_ranks);
   }
   if (!from_mean) {
-    share_own(checkpoint, program, storage, of_host);
+    share_own(checkpoint, program, storage, all_ranks);
     return "";
   }
-  share_mean_residuals(checkpoint, program, saved, storage, of_host);
+  share_mean_residuals(checkpoint, program, saved, storage, all_ranks);
   return fmt::format("all ranks go on with the mean of what each of the {} had saved for itself",
                      plural(saved, "rank"));
 }

@@ -21,8 +21,9 @@ Requests take_requests();
 // Ends the process by SIGTERM, whatever was made of that before.
 void die_of_sigterm();
 
-// Likewise, after a stop that all ranks agreed on. The launcher takes the first rank that ends for the cause: a rank that got no
-// SIGTERM itself waits until one ends that did, and the launcher sends it one. It waits for `patience` at most.
+// Likewise, after a stop that all ranks agreed on. The launcher takes the first rank that ends for the cause, so a rank
+// without a SIGTERM of its own waits: when a rank that got one ends, the launcher sends SIGTERM to the rest. It waits for `patience`
+// at most.
 void end_stopped_rank(std::chrono::nanoseconds patience);
 
 // A signal for all ranks reaches one after the other, and they may end a step in between: who is asked for a save just after

@@ -37,15 +37,15 @@ BufferView view_of(std::vector<float>& values) { return {values.data(), values.s
 std::string merged_name(const Value& value, int rank) { return fmt::format("{}.{}", value.name, rank); }
 
 // Every rank calls it; rank 0 gets the tensors.
-void gather_merged_gradients(const Program& program, const Storage& storage, comm::Communicator& of_host,
+void gather_merged_gradients(const Program& program, const Storage& storage, comm::Communicator& all_ranks,
                              PlainTensors& tensors) {
   for (const ValueId id : merged_gradients_of(program)) {
     const Value& value = program.value(id);
-    for (int rank = 0; rank < of_host.size(); ++rank) {
+    for (int rank = 0; rank < all_ranks.size(); ++rank) {
       std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
-      if (of_host.rank() == rank) values = storage.read(value.name);
-      if (rank != 0) of_host.broadcast(view_of(values), rank);
-      if (of_host.rank() == 0) tensors[merged_name(value, rank)] = {value.shape, std::move(values)};
+      if (all_ranks.rank() == rank) values = storage.read(value.name);
+      if (rank != 0) all_ranks.broadcast(view_of(values), rank);
+      if (all_ranks.rank() == 0) tensors[merged_name(value, rank)] = {value.shape, std::move(values)};
     }
   }
 }
@@ -64,12 +64,12 @@ void check_merged(const Safetensors& file, const Program& program, int ranks, co
 
 // Of one parameter: from rank 0 to the rank that saved it.
 void share_merged(const Safetensors* file, const Value& value, Storage& storage,
-                  comm::Communicator& of_host) {
-  for (int rank = 0; rank < of_host.size(); ++rank) {
+                  comm::Communicator& all_ranks) {
+  for (int rank = 0; rank < all_ranks.size(); ++rank) {
     std::vector<float> values(static_cast<std::size_t>(count_of(value.shape)));
     if (file != nullptr) values = to_floats(file->tensors.at(merged_name(value, rank)));
-    of_host.broadcast(view_of(values), 0);
-    if (of_host.rank() == rank) storage.write(value.name, values);
+    all_ranks.broadcast(view_of(values), 0);
+    if (all_ranks.rank() == rank) storage.write(value.name, values);
   }
 }
 
@@ -94,16 +94,16 @@ std::string difference_of_scales(const Safetensors& saved, const Program& progra
 }  // namespace
 
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
-                       comm::Communicator& of_host) {
+                       comm::Communicator& all_ranks) {
   Snapshot snapshot = {.state = state};
-  PlainTensors weights = collect_tensors(weights_of(program), program, storage, of_host);
-  PlainTensors states = collect_tensors(optimizer_states_of(program), program, storage, of_host);
+  PlainTensors weights = collect_tensors(weights_of(program), program, storage, all_ranks);
+  PlainTensors states = collect_tensors(optimizer_states_of(program), program, storage, all_ranks);
   PlainTensors merged;
   const bool between_updates = state.merged.batches > 0;
-  if (between_updates) gather_merged_gradients(program, storage, of_host, merged);
-  PlainTensors of_ranks = gather_rank_states(program, storage, of_host);
-  const PlainTensors means = gather_means(program, storage, of_host);
-  if (of_host.rank() != 0) return snapshot;
+  if (between_updates) gather_merged_gradients(program, storage, all_ranks, merged);
+  PlainTensors of_ranks = gather_rank_states(program, storage, all_ranks);
+  const PlainTensors means = gather_means(program, storage, all_ranks);
+  if (all_ranks.rank() != 0) return snapshot;
   for (PlainTensors* const tensors : {&weights, &states})
     for (auto& [name, tensor] : *tensors)
       if (const auto mean = means.find(name); mean != means.end()) tensor = mean->second;
@@ -131,12 +131,12 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
 }
 
 void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                 comm::Communicator& of_host) {
+                 comm::Communicator& all_ranks) {
   const auto file = [&](const char* name) {
     return checkpoint == nullptr ? nullptr : &file_of(*checkpoint, name);
   };
-  hand_out_owned(file(kModelFile), weights_of(program), program, storage, of_host);
-  hand_out_owned(file(kOptimizerFile), optimizer_states_of(program), program, storage, of_host);
+  hand_out_owned(file(kModelFile), weights_of(program), program, storage, all_ranks);
+  hand_out_owned(file(kOptimizerFile), optimizer_states_of(program), program, storage, all_ranks);
 }
 
 std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingState& now) {
@@ -154,14 +154,14 @@ std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingSta
 }
 
 int share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                           comm::Communicator& of_host) {
+                           comm::Communicator& all_ranks) {
   std::int64_t batches = checkpoint == nullptr ? 0 : checkpoint->state.merged.batches;
-  of_host.broadcast({&batches, 1, DType::i64}, 0);
+  all_ranks.broadcast({&batches, 1, DType::i64}, 0);
   if (batches == 0) return 0;
   const Safetensors* const file = checkpoint == nullptr ? nullptr : &file_of(*checkpoint, kMergedFile);
-  if (file != nullptr) check_merged(*file, program, of_host.size(), checkpoint->path);
+  if (file != nullptr) check_merged(*file, program, all_ranks.size(), checkpoint->path);
   for (const ValueId id : merged_gradients_of(program))
-    share_merged(file, program.value(id), storage, of_host);
+    share_merged(file, program.value(id), storage, all_ranks);
   return static_cast<int>(batches);
 }
 

@@ -17,7 +17,7 @@ namespace fleetrun::runtime {
 
 // Every rank calls it; the whole is rank 0's, the others get no files.
 Snapshot take_snapshot(const TrainingState& state, const Program& program, const Storage& storage,
-                       comm::Communicator& of_host);
+                       comm::Communicator& all_ranks);
 
 // Rank 0's part of going on; of the tensors that one rank owns it stores its own. A training may go on with a loss scale or
 // without one, whatever the checkpoint has: what that means is returned in words, "" when nothing is to be said. Throws
@@ -27,7 +27,7 @@ std::string load_checkpoint(const Checkpoint& checkpoint, const Program& program
 // Tensors that one rank owns, from the checkpoint to their owners. Every rank calls it; `checkpoint` is rank 0's, null on
 // the others.
 void share_owned(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                 comm::Communicator& of_host);
+                 comm::Communicator& all_ranks);
 
 // Removes the gradients of strategy.gradient_merge from a checkpoint if the training `now` cannot add to them (difference_of_merging).
 // Returns a line about it, "" if nothing was removed.
@@ -36,6 +36,6 @@ std::string leave_out_merged_gradients(Checkpoint& checkpoint, const TrainingSta
 // The gradients that each rank has merged since the last update (strategy.gradient_merge), from the checkpoint to their ranks. Every
 // rank calls it; `checkpoint` is rank 0's, null on the others. Returns from how many batches they are.
 int share_merged_gradients(const Checkpoint* checkpoint, const Program& program, Storage& storage,
-                           comm::Communicator& of_host);
+                           comm::Communicator& all_ranks);
 
 }  // namespace fleetrun::runtime

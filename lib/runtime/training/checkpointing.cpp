@@ -32,10 +32,11 @@ std::int64_t seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time).count();
 }
 
-// What any rank was asked for, every rank is.
-Requests agree_on(Requests requests, comm::Communicator& of_host) {
+// A request to one rank counts for all ranks.
+Requests agree_on(Requests requests, comm::Communicator& all_ranks) {
   std::array<std::int32_t, 2> asked = {requests.save ? 1 : 0, requests.stop ? 1 : 0};
-  if (of_host.size() > 1) of_host.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
+  if (all_ranks.size() > 1)
+    all_ranks.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
   return {asked[0] != 0, asked[1] != 0};
 }
 
@@ -66,17 +67,17 @@ TrainingState Checkpointing::resume(int batches, int samples) {
   const ResumedTraining resumed = resume_training(training_, folder_.get(), {batches, samples});
   results_.saved_place = resumed.saved_place;
   training_.page.load_ended_ns = monotonic_ns();
-  looked_at_ = resumed.state.steps;
+  last_seen_step_ = resumed.state.steps;
   if (saves_ != Saves::none) listen_for_stop_requests();
   return resumed.state;
 }
 
-// The last step of an epoch waits for the end of the epoch where that is kept, as the end of the training always is.
+// A checkpoint that is due at the last step of an epoch is left to after_epoch(), if that saves. After the last epoch it always does.
 bool Checkpointing::due(const TrainingState& state, bool last) const {
   if (saves_ != Saves::planned) return false;
   const job::CheckpointSpec& wanted = training_.job.checkpoint;
   const std::optional<int>& every_steps = wanted.every_steps;
-  const bool came = every_steps && state.steps / *every_steps > looked_at_ / *every_steps;
+  const bool came = every_steps && state.steps / *every_steps > last_seen_step_ / *every_steps;
   if (last || !came || state.steps == results_.saved_steps) return false;
   const bool epoch_follows =
       state.batch == batches_ && wanted.every_epochs > 0 && (state.epoch + 1) % wanted.every_epochs == 0;
@@ -93,10 +94,10 @@ bool Checkpointing::after_step(const TrainingState& state, bool last) {
   if (requests.save) save_requests_.answered(mine.save, now);
   if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
   if (requests.stop)
-    keep(state);
+    begin_to_write(state);
   else if (requests.save || due(state, last))
     save(state);
-  looked_at_ = state.steps;
+  last_seen_step_ = state.steps;
   if (requests.stop) {
     wait_for_writer();
     tell_results();
@@ -117,10 +118,10 @@ void Checkpointing::after_epoch(const TrainingState& state, bool last) {
 void Checkpointing::save(const TrainingState& state) {
   wait_for_writer_together();
   if (results_.saved_steps > 0) training_.page.saved_steps = results_.saved_steps;
-  keep(state);
+  begin_to_write(state);
 }
 
-void Checkpointing::keep(const TrainingState& state) {
+void Checkpointing::begin_to_write(const TrainingState& state) {
   const SpanHere span(timeline_, snapshot_);
   const std::int64_t start = monotonic_ns();
   const TrainedWeightsHere weights(training_.trainer);

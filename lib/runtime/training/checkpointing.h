@@ -53,9 +53,9 @@ class Checkpointing {
   // to save, so SIGTERM ends a rank at once, even one that waits for a peer.
   TrainingState resume(int batches, int samples);
 
-  // Call it after each step, and after each batch of an evaluation; `last`: no step of the training is left. True: SIGTERM asked the ranks to stop, and the
-  // checkpoint is complete. Throws Error(io) when that checkpoint, or several checkpoints in a row, could not be
-  // written.
+  // Call it after each step, and after each batch of an evaluation. `last`: no step of the training is left. Returns true
+  // when SIGTERM or SIGINT asked the ranks to stop; the checkpoint is complete then. Throws Error(io) when that
+  // checkpoint, or several checkpoints in a row, could not be written.
   bool after_step(const TrainingState& state, bool last);
   // Call it after each epoch and its evaluation, with the state after them. Always saves after the last epoch.
   void after_epoch(const TrainingState& state, bool last);
@@ -81,7 +81,7 @@ class Checkpointing {
   bool due(const TrainingState& state, bool last) const;
   void open_folder(const std::string& path, int keep);
   void save(const TrainingState& state);
-  void keep(const TrainingState& state);
+  void begin_to_write(const TrainingState& state);
   std::int64_t begin_to_wait();
   void wait_for_writer();
   void wait_for_writer_together();
@@ -94,7 +94,7 @@ class Checkpointing {
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder
   int batches_ = 0;                           // of an epoch
   SaveRequests save_requests_;
-  std::int64_t looked_at_ = 0;  // steps at the last call of after_step(); more than one step may lie between
+  std::int64_t last_seen_step_ = 0;  // at the last call of after_step(); more than one step may lie between
   SaveResults results_;
   SaveWait wait_;
   Timeline::Label snapshot_ = 0;

@@ -5,8 +5,8 @@
 
 namespace fleetrun::runtime {
 
-// Call it after train(). Rank 0 saves the weights, unless the ranks were asked to stop. Then ranks do not wait for each
-// other, because each may end at any time. Throws Error: create, io, numerics, temporary.
+// Call it after train(). Rank 0 saves the weights. After a stop, no weights are saved and no rank waits for another,
+// because each may end at any time. Throws Error: create, io, numerics, temporary.
 TrainReport finish(Run& run);
 
 }  // namespace fleetrun::runtime

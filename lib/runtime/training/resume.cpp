@@ -181,7 +181,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   return point;
 }
 
-// Rank 0's state to everybody, and what one rank owns to that rank when there is a checkpoint.
+// Sends rank 0's state to all ranks and, after a checkpoint was loaded, each rank its own part of it.
 ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
                       const CheckpointedTraining& training) {
   comm::Communicator& communicator = *training.world.communicator;

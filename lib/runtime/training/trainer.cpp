@@ -113,7 +113,7 @@ void Trainer::tell_recording() {
 }
 
 // Rank 0 alone reads model.pretrained and share_parameters brings it to the others: one read instead of one per rank,
-// and ranks whose files differ cannot start apart. With sharding, ranks have parts of it before, since averages begin with it. Each
+// and ranks whose files differ cannot start apart. With sharding, each rank needs its part here already, because the moving averages start from it. Each
 // stage of a pipeline reads its own weights.
 void Trainer::start_weights(const job::JobSpec& job) {
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
@@ -146,7 +146,8 @@ void Trainer::begin_evaluation() {
     share_statistics();
 }
 
-// What evaluations read, which with optimizer.ema_evaluate are the moving averages of the parameters.
+// Replaces what evaluations read by its mean over the ranks, and keeps this rank's own values. With optimizer.ema_evaluate, evaluations
+// read the moving averages of the parameters.
 void Trainer::average_weights() {
   const Program& program = evaluation_->program();
   for (const ValueKind kind : {ValueKind::parameter, ValueKind::state})

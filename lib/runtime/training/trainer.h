@@ -47,7 +47,7 @@ struct Communicators {
         same_layers(of_same_layers != nullptr ? of_same_layers : &flat) {}
 };
 
-// Four more than ten members, because programs, storage and executors are made one after the other, each from those before it.
+// More than ten members, because programs, storage and executors are made one after the other, each from those before it.
 class Trainer {
  public:
   // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
@@ -108,7 +108,7 @@ class Trainer {
   // The last part of finish_evaluation(), for who wants no score.
   void end_evaluation();
 
-  // Puts the weights that this rank trains in the place of those of an evaluation with localsgd that is under way, or the other way round.
+  // During an evaluation with localsgd: swaps the averaged weights with those that this rank trains.
   void exchange_weights();
 
   // Equal on ranks whose weights are equal; with localsgd, of the weights of the last average.

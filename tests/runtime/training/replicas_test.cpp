@@ -67,21 +67,21 @@ TEST_CASE(
     "W18: replicas that train stay equal, and one flipped bit is noticed by every rank at the next look") {
   std::atomic<int> told = 0;
   comm::MemoryStore store;
-  testing::run_world(3, [&](comm::Communicator& of_host) {
+  testing::run_world(3, [&](comm::Communicator& all_ranks) {
     const auto device = test::make_test_device();
-    const auto of_device = device->make_communicator({store, of_host.rank(), 3}, 0);
-    Trainer trainer(small_job(), kFacts, *device, of_device ? *of_device : of_host, 1);
+    const auto of_device = device->make_communicator({store, all_ranks.rank(), 3}, 0);
+    Trainer trainer(small_job(), kFacts, *device, of_device ? *of_device : all_ranks, 1);
     trainer.share_parameters();
-    const auto look = [&](int step) { check_replicas(trainer.storage().fingerprint(), step, of_host); };
+    const auto look = [&](int step) { check_replicas(trainer.storage().fingerprint(), step, all_ranks); };
     std::uint64_t before = trainer.storage().fingerprint();
     for (int step = 1; step <= 5; ++step) {
-      take_step(trainer, of_host.rank(), step);
+      take_step(trainer, all_ranks.rank(), step);
       look(step);
       if (trainer.storage().fingerprint() == before) throw std::runtime_error("training moved nothing");
       before = trainer.storage().fingerprint();
     }
-    if (of_host.rank() == 1) flip_a_bit(trainer);
-    take_step(trainer, of_host.rank(), 6);
+    if (all_ranks.rank() == 1) flip_a_bit(trainer);
+    take_step(trainer, all_ranks.rank(), 6);
     try {
       look(6);
     } catch (const Error& error) {

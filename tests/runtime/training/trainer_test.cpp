@@ -24,11 +24,11 @@ TEST_CASE("evaluation normalises by the running statistics, which approach those
   job::JobSpec job;
   job.model.name = job::ModelName::resnet20;
   job.data.batch_size = kBatch;
-  testing::run_world(1, [&](comm::Communicator& of_host) {
+  testing::run_world(1, [&](comm::Communicator& all_ranks) {
     const auto device = test::make_test_device();
     comm::MemoryStore store;
     const auto of_device = device->make_communicator({store, 0, 1}, 0);
-    Trainer trainer(job, kFacts, *device, of_device ? *of_device : of_host, 1);
+    Trainer trainer(job, kFacts, *device, of_device ? *of_device : all_ranks, 1);
     const auto evaluated = [&] {
       trainer.evaluate(batch);
       return trainer.finish_evaluation().loss;

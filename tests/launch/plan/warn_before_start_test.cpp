@@ -1,4 +1,4 @@
-#include "launch/plan/preflight.h"
+#include "launch/plan/warn_before_start.h"
 
 #include <algorithm>
 
@@ -6,13 +6,13 @@
 
 #include "launch/cli/command_line.h"
 
-namespace fleetrun::launch::preflight_test {
+namespace fleetrun::launch::warn_before_start_test {
 namespace {
 
 std::vector<std::string> warnings_of(std::vector<std::string> words, const ClusterSpec& cluster,
                                      const Environment& environment = {}) {
   const LaunchOptions options = parse_launch_options(words, {}).options;
-  return preflight({options, environment, std::nullopt, cluster});
+  return warn_before_start({options, environment, std::nullopt, cluster});
 }
 
 ClusterSpec two_nodes(bool ipv6) {
@@ -57,7 +57,7 @@ TEST_CASE("variables that fleetrun sets itself are named, others are not") {
   options.env.value = {{{}, "RANK=0"}, {{}, "MASTER_PORT=29500"}, {{}, "MINE=1"},
                        {{}, "PATH"},   {{}, "POD_NAME=mine"},     {1, "LOCAL_RANK=5"}};
   const std::optional<EmbeddedRuntime> embedded = EmbeddedRuntime{.environment = {{"WORLD_SIZE", "9"}}};
-  CHECK(preflight({options, {}, embedded, two_ranks()}) ==
+  CHECK(warn_before_start({options, {}, embedded, two_ranks()}) ==
         std::vector<std::string>{
             "--env 1:LOCAL_RANK has no effect: fleetrun sets this variable itself",
             "--env MASTER_PORT has no effect: fleetrun sets this variable itself",
@@ -71,8 +71,8 @@ TEST_CASE("a variable of NCCL does not hide the warning of --insecure") {
   options.nccl.value = {"NCCL_DEBUG=INFO"};
   ClusterSpec cluster = two_ranks();
   cluster.nodes.resize(2);
-  CHECK(has(preflight({options, {}, std::nullopt, cluster}), "--insecure: everybody"));
+  CHECK(has(warn_before_start({options, {}, std::nullopt, cluster}), "--insecure: everybody"));
 }
 
 }  // namespace
-}  // namespace fleetrun::launch::preflight_test
+}  // namespace fleetrun::launch::warn_before_start_test

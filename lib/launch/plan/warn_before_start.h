@@ -11,7 +11,7 @@
 
 namespace fleetrun::launch {
 
-struct PreflightRequest {
+struct StartRequest {
   const LaunchOptions& options;
   const Environment& environment;
   const std::optional<EmbeddedRuntime>& embedded;
@@ -19,9 +19,9 @@ struct PreflightRequest {
 };
 
 // What is probably wrong with the NCCL variables of the workers.
-std::vector<std::string> lint_nccl_variables(const PreflightRequest& request);
+std::vector<std::string> lint_nccl_variables(const StartRequest& request);
 
 // One warning per finding.
-std::vector<std::string> preflight(const PreflightRequest& request);
+std::vector<std::string> warn_before_start(const StartRequest& request);
 
 }  // namespace fleetrun::launch

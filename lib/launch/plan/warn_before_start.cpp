@@ -1,4 +1,4 @@
-#include "launch/plan/preflight.h"
+#include "launch/plan/warn_before_start.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 constexpr auto kDriverTime = std::chrono::seconds(5);  // one that has to wake up takes two
 
 // As the workers get them: --nccl wins over the job's env, which wins over the environment.
-std::map<std::string, std::string> nccl_variables(const PreflightRequest& request) {
+std::map<std::string, std::string> nccl_variables(const StartRequest& request) {
   std::map<std::string, std::string> variables;
   const auto add = [&](const std::string& name, const std::string& value) {
     if (name.starts_with("NCCL_")) variables[name] = value;
@@ -46,7 +46,7 @@ struct ChosenVariable {
   std::optional<int> rank;  // that gets it; none: all
 };
 
-std::vector<ChosenVariable> chosen_variables(const PreflightRequest& request) {
+std::vector<ChosenVariable> chosen_variables(const StartRequest& request) {
   std::map<std::string, ChosenVariable> chosen;
   if (request.embedded)
     for (const auto& [name, value] : request.embedded->environment)
@@ -85,7 +85,7 @@ bool has_effect(const ChosenVariable& variable, const ClusterSpec& cluster) {
   return reaches(0) && reaches(last);
 }
 
-void warn_of_overruled_variables(const PreflightRequest& request, std::vector<std::string>& warnings) {
+void warn_of_overruled_variables(const StartRequest& request, std::vector<std::string>& warnings) {
   for (const ChosenVariable& variable : chosen_variables(request))
     if (!has_effect(variable, request.cluster))
       warnings.push_back(variable.words + " has no effect: fleetrun sets this variable itself");
@@ -93,13 +93,13 @@ void warn_of_overruled_variables(const PreflightRequest& request, std::vector<st
 
 }  // namespace
 
-std::vector<std::string> lint_nccl_variables(const PreflightRequest& request) {
+std::vector<std::string> lint_nccl_variables(const StartRequest& request) {
   const auto variables = nccl_variables(request);
   if (variables.empty()) return {};
   return lint_nccl(variables, probe_network(), request.cluster.node_count());
 }
 
-std::vector<std::string> preflight(const PreflightRequest& request) {
+std::vector<std::string> warn_before_start(const StartRequest& request) {
   std::vector<std::string> warnings;
   warn_of_overruled_variables(request, warnings);
   if (request.options.insecure.value && request.cluster.node_count() > 1)

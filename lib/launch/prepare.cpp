@@ -1,0 +1,107 @@
+#include "launch/prepare.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/error/log.h"
+#include "base/run/run_key.h"
+#include "job/check_inputs.h"
+#include "launch/host/core_binding.h"
+#include "launch/logs/log_folder.h"
+#include "launch/nodes/node_key.h"
+#include "launch/nodes/terms.h"
+#include "launch/plan/program.h"
+#include "launch/schedulers/settle_nodes.h"
+#include "launch/schedulers/topology.h"
+
+namespace fleetrun::launch {
+namespace {
+
+// Something has started this fleetrun on a node that --exclude_hosts leaves out.
+bool is_left_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  if (allocation && allocation->is_left_out) return true;
+  if (options.left_out.empty() || options.given_key || options.node_rank.value) return false;
+  const HostFacts host = probe_host();
+  return std::any_of(options.left_out.begin(), options.left_out.end(), [&](const std::string& name) {
+    return is_same_host(name, host.name) ||
+           std::find(host.addresses.begin(), host.addresses.end(), name) != host.addresses.end();
+  });
+}
+
+}  // namespace
+
+bool stays_out(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  if (!is_left_out(options, allocation)) return false;
+  log_line("fleetrun",
+           fmt::format("{} leaves out this host, so nothing runs here", options.exclude_hosts.source));
+  return true;
+}
+
+std::optional<job::ParsedJob> read_job(const LaunchOptions& options) {
+  if (kind_of(requested_program(options)) != ProgramKind::job) {
+    for (const auto& [flag, folder] :
+         {std::pair("--dump_program", &options.dump_program),
+          std::pair("--dump_passes", &options.dump_passes), std::pair("fleetrun tune", &options.tune),
+          std::pair("fleetrun eval", &options.eval)})
+      if (!folder->value.empty())
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} is for job files, and {} is none", flag, options.program));
+    return std::nullopt;
+  }
+  job::ParsedJob job = job::parse_job_file(options.program, options.arguments);
+  job::JobSpec inputs = job.spec;
+  if (!options.eval.value.empty() && inputs.data.test)
+    inputs.data.train = {.format = job::DataFormat::synthetic};  // is not read
+  job::check_inputs(inputs);
+  return job;
+}
+
+std::optional<EmbeddedRuntime> runtime_of(const std::optional<job::ParsedJob>& job) {
+  if (!job) return std::nullopt;
+  return EmbeddedRuntime{.device = job->spec.device,
+                         .environment = job->spec.env,
+                         .threads = job->spec.train.threads,
+                         .notes = job->notes,
+                         .values = job->values,
+                         .job_text = job->text};
+}
+
+HostFacts probe(const LaunchOptions& options) {
+  HostFacts host = probe_host();
+  if (options.bind.value == Binding::cores) host.cpus = probe_cpus();
+  return host;
+}
+
+std::optional<Membership> find_members(const LaunchOptions& options, const HostFacts& host) {
+  if (!asks_for_several_nodes(options)) return std::nullopt;
+  return resolve_membership(options, resolve_names(options), host);
+}
+
+void use_log_folder_of_node(LaunchOptions& options, const Membership& members,
+                            const std::optional<Allocation>& allocation) {
+  if (allocation && allocation->scheduler != Scheduler::host_list)
+    use_own_log_folder(options, members.node_rank.value_or(0), allocation->found_in);
+}
+
+Terms find_terms(const LaunchOptions& options, const ClusterSpec& cluster,
+                 const std::optional<job::ParsedJob>& job) {
+  return terms_of(options, cluster, job ? job->text : "");
+}
+
+bool starts_others(const LaunchOptions& options, const std::optional<Allocation>& allocation) {
+  return allocation && allocation->start_by != StartBy::none && !options.given_key;
+}
+
+std::unique_ptr<OtherNodes> start_others(LaunchOptions& options, const Environment& environment,
+                                         const std::optional<Allocation>& allocation,
+                                         const std::vector<std::string>& words) {
+  if (!starts_others(options, allocation)) return nullptr;
+  const bool chosen = !options.key_file.value.empty() || options.insecure.value;
+  options.given_key = chosen ? find_node_key(options, environment).key : make_run_key();
+  return std::make_unique<OtherNodes>(plan_start(options, *allocation, words, environment));
+}
+
+}  // namespace fleetrun::launch
