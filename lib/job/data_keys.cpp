@@ -105,7 +105,7 @@ Key data_keys() {
                    "shuffles the samples before each epoch, seeded by train.seed and the epoch"),
           make_key(
               "sampler", data(&DataSpec::sampler),
-              "samples of an epoch; all: each sample once; balanced: as many, but equally many of each class",
+              "samples of an epoch; all: each sample once; balanced: as many in total, equally many of each class",
               {.choices = {choice("all", Sampler::all), choice(kBalanced, Sampler::balanced)}}),
           make_key(
               "class_weights", data(&DataSpec::class_weights),

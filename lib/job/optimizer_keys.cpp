@@ -105,9 +105,10 @@ Key optimizer_keys() {
           make_key("exclude_from_weight_decay", optimizer(&OptimizerSpec::exclude_from_weight_decay),
                    "parts of names of parameters that do not decay; batch_norm and .b_0 work as in Fleet"),
           gradient_clip_keys(),
-          make_key("learning_rate_factors", optimizer(&OptimizerSpec::learning_rate_factors),
-                   "factor of the learning rate by the beginning of parameter names; the longest one counts",
-                   {.range = Range::from(0)}),
+          make_key(
+              "learning_rate_factors", optimizer(&OptimizerSpec::learning_rate_factors),
+              "factor of the learning rate for parameters whose names begin with the key; the longest key counts",
+              {.range = Range::from(0)}),
           make_key("ema_decay", optimizer(&OptimizerSpec::ema_decay),
                    "decay of the moving averages of all weights; 0: no averages", {.range = below_one}),
           make_key("ema_evaluate", optimizer(&OptimizerSpec::ema_evaluate),

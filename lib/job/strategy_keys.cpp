@@ -222,7 +222,7 @@ std::vector<Key> foreign_sharding_keys(const Section<ShardingSpec>& sharding) {
       make_key("pp_degree", sharding(&Spec::pp_degree),
                "stages of a pipeline inside of sharding; this build accepts only 1", only_default),
       make_key("gradient_merge_acc_step", sharding(&Spec::gradient_merge_acc_step),
-               "batches per update; this build accepts only 1, and has strategy.gradient_merge",
+               "batches per update; this build accepts only 1: use strategy.gradient_merge instead",
                only_default),
       make_key("optimize_offload", sharding(&Spec::optimize_offload),
                "keeps optimizer states of a GPU on the host; this build accepts only false", only_default),
@@ -241,7 +241,7 @@ std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
   using Spec = ShardingSpec;
   std::vector<Key> configs = {
       make_key("stage", sharding(&Spec::stage),
-               "what one rank keeps for all; 1: optimizer states; 2: also gradients; 3: also parameters",
+               "what only one rank keeps; 1: optimizer states; 2: also gradients; 3: also parameters",
                {.range = Range::between(1, 3)}),
       make_key("sharding_degree", sharding(&Spec::sharding_degree),
                "consecutive ranks that divide one set among them",
@@ -251,7 +251,7 @@ std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
       make_key("dp_degree", sharding(&Spec::dp_degree), "number of sets, between which gradients are summed",
                {.range = Range::from(1), .absent = "ranks / sharding_degree"}),
       make_key("hybrid_dp", sharding(&Spec::hybrid_dp),
-               "wants more than one set; a sharding_degree below the number of ranks is enough"),
+               "asks for more than one set; a sharding_degree below the number of ranks does that, too"),
   };
   for (Key& key : foreign_sharding_keys(sharding)) configs.push_back(std::move(key));
   return {make_key("sharding", strategy(&StrategySpec::sharding),
@@ -296,7 +296,7 @@ std::vector<Key> sparse_keys(const Section<StrategySpec>& strategy) {
           {make_key("rampup_begin_step", dgc(&DgcSpec::rampup_begin_step),
                     "steps that sum whole gradients first", {.range = Range::from(0)}),
            make_key("rampup_step", dgc(&DgcSpec::rampup_step),
-                    "steps in which the entries of sparsity follow each other",
+                    "steps over which the entries of sparsity apply in turn",
                     {.range = Range::between(1, kMostSteps)}),
            make_key("sparsity", dgc(&DgcSpec::sparsity), "parts of a gradient that are not sent; none: 0.999",
                     {.range = {.least = 0, .most = 1, .below_most = true}})}),
@@ -310,7 +310,7 @@ std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
   const Section<HybridSpec> hybrid{[](JobSpec& spec) -> HybridSpec& { return spec.strategy.hybrid_configs; }};
   const Section<Pipeline> pipeline{[](JobSpec& spec) -> Pipeline& { return spec.strategy.pipeline_configs; }};
   const std::string from_the_other =
-      "data.batch_size divided by the other, else about four micro-batches per stage";
+      "data.batch_size divided by the other key if that is set, else about four micro-batches per stage";
   return {
       make_key("pipeline", strategy(&StrategySpec::pipeline),
                "cuts the network into stages, one per rank, through which the micro-batches of a batch flow"),
@@ -332,9 +332,10 @@ std::vector<Key> pipeline_keys(const Section<StrategySpec>& strategy) {
                     "for tensor parallelism only", {.note = "has no effect without tensor parallelism"})}),
       make_object_key(
           "hybrid_configs", "Fleet's degrees of several kinds of parallelism",
-          {make_key("pp_degree", hybrid(&HybridSpec::pp_degree),
-                    "stages of pipeline; ranks divided by it train the same stage with different samples",
-                    {.range = Range::from(1), .absent = "all ranks"})}),
+          {make_key(
+              "pp_degree", hybrid(&HybridSpec::pp_degree),
+              "number of stages; each stage has ranks / pp_degree ranks, which train it with different samples",
+              {.range = Range::from(1), .absent = "all ranks"})}),
   };
 }
 

@@ -20,7 +20,7 @@ Key early_stopping_keys() {
                    "evaluations in a row without improvement after which the training ends",
                    {.range = Range::from(1)}),
           make_key("min_delta", stopping(&EarlyStoppingSpec::min_delta),
-                   "an improvement is more than this much better than the best score",
+                   "a score counts as an improvement if it is better by more than this",
                    {.range = Range::from(0)}),
       },
       {.absent = "off"});
