@@ -35,7 +35,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   void send(int signal) const;
   // Throws std::runtime_error when it takes longer than `limit`.
-  ChildResult wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
+  ChildResult wait(std::chrono::milliseconds limit = std::chrono::minutes(4));
 
  private:
   pid_t pid_ = -1;

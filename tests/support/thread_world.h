@@ -13,7 +13,7 @@
 namespace fleetrun::comm {
 
 struct ThreadWorldOptions {
-  std::chrono::milliseconds deadline = std::chrono::seconds(60);  // of each wait for another rank
+  std::chrono::milliseconds deadline = std::chrono::minutes(4);  // of each wait for another rank
   // Called by each rank before its collective with that number (from 1); what it throws is the rank's
   // failure.
   std::function<void(int rank, std::uint64_t number)> before_each = nullptr;

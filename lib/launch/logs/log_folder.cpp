@@ -286,7 +286,15 @@ void LogFolder::reserve() const {
   }
 }
 
-void LogFolder::release_reserve() const { remove(kReserveName); }
+void LogFolder::try_to_remove(const std::string& name) const {
+  try {
+    remove(name);
+  } catch (
+      const Error&) {  // NOLINT(bugprone-empty-catch): the folder may be read-only by now, and the run has something else to say
+  }
+}
+
+void LogFolder::release_reserve() const { try_to_remove(kReserveName); }
 
 void LogFolder::write_endpoints(const std::vector<Endpoint>& endpoints) const {
   std::string text = "PADDLE_TRAINER_ENDPOINTS: ";

@@ -83,6 +83,8 @@ class LogFolder {
   void write_private(const std::string& name, std::string_view content) const;  // that only our user reads
   void adopt(const std::string& name) const;   // which was made by other means: a socket
   void remove(const std::string& name) const;  // if it is ours
+  void try_to_remove(const std::string& name)
+      const;  // likewise; for the end of a run: it is left where it cannot be removed
 
   void reserve() const;          // room for the report, before logs fill the disk
   void release_reserve() const;  // for the report, if there is any

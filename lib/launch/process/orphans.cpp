@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,11 @@ namespace {
 
 constexpr int kLookAgain_ms = 20;  // for children that arrive while we wait for another one
 
+constexpr auto kMostSearch =
+    std::chrono::minutes(1);  // in which those who hide /proc have no more children to show
+
+constexpr auto kLastWait = std::chrono::seconds(1);
+
 constexpr pid_t kMostPid = 4'194'304;  // the largest number that Linux gives, where it is not told
 
 bool has_children() {
@@ -29,21 +35,24 @@ bool has_children() {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-// A second for all numbers: for those who hide /proc from us.
+bool is_child(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// Seconds for all numbers: for those who hide /proc from us.
 std::vector<pid_t> try_all_numbers() {
   std::vector<pid_t> children;
   const pid_t most = std::atoi(read_kernel_file("/proc/sys/kernel/pid_max").c_str());
-  for (pid_t pid = 1; pid < (most > 0 ? most : kMostPid); ++pid) {
-    siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0)
-      children.push_back(pid);
-  }
+  for (pid_t pid = 1; pid < (most > 0 ? most : kMostPid); ++pid)
+    if (is_child(pid)) children.push_back(pid);
   return children;
 }
 
-bool reap_one() {
+void reap_all() {
   siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0;
+  do info = {};
+  while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0);
 }
 
 // Kills all; waits a moment for the first.
@@ -56,6 +65,17 @@ void kill_children(const std::vector<pid_t>& children) {
   }
   pollfd one{.fd = first.get(), .events = POLLIN, .revents = 0};
   ::poll(&one, 1, kLookAgain_ms);
+}
+
+// The last search may have found some that were killed only now. Returns those that do not end.
+std::vector<pid_t> wait_for_end(std::vector<pid_t> killed) {
+  const TimePoint deadline = Clock::now() + kLastWait;
+  while (true) {
+    reap_all();
+    std::erase_if(killed, [](pid_t pid) { return !is_child(pid); });
+    if (killed.empty() || Clock::now() >= deadline) return killed;
+    ::poll(nullptr, 0, kLookAgain_ms);
+  }
 }
 
 }  // namespace
@@ -76,15 +96,19 @@ void reap_orphans(const std::vector<pid_t>& known) {
 }
 
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared) {
-  const TimePoint deadline = Clock::now() + patience;
-  for (bool late = false;; late = Clock::now() >= deadline) {
-    while (reap_one()) {
-    }
+  const TimePoint start = Clock::now();
+  Clock::duration searches{};
+  while (true) {
+    reap_all();
+    const TimePoint search = Clock::now();
     std::vector<pid_t> children = find_children();
+    searches += Clock::now() - search;
     std::erase_if(children,
                   [&](pid_t pid) { return std::find(spared.begin(), spared.end(), pid) != spared.end(); });
-    if (children.empty() || late) return children;
+    if (children.empty()) return children;
     kill_children(children);
+    const Clock::duration passed = Clock::now() - start;
+    if (passed - searches >= patience || passed >= kMostSearch) return wait_for_end(std::move(children));
   }
 }
 

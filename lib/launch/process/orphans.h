@@ -19,8 +19,8 @@ std::vector<pid_t> find_children();
 void reap_orphans(const std::vector<pid_t>& known);
 
 // Kills and reaps children, and the children that these leave to us, until there is none.
-// Returns those that are still there after `patience`; what the first search finds is killed, however long that took. Those in
-// `spared` are none of ours.
+// Returns those that were killed and are still there after `patience`, in which the time of searches does not count.
+// Those in `spared` are not ours.
 std::vector<pid_t> end_all_children(Clock::duration patience, const std::vector<pid_t>& spared = {});
 
 }  // namespace fleetrun::launch

@@ -66,7 +66,7 @@ ControlServer::~ControlServer() {
 void ControlServer::close() {
   if (!server_ || std::exchange(closed_, true)) return;
   server_->stop_listening();
-  folder_.remove(kControlName);
+  folder_.try_to_remove(kControlName);
   server_->drop_unfinished("the run is over");
 }
 

@@ -100,5 +100,19 @@ TEST_CASE("low: without /proc, too, nothing survives") {
   CHECK_FALSE(is_alive(launch.pid_in("pid")));
 }
 
+TEST_CASE("without /proc, three generations are searched one after the other, and none survives") {
+  if (testing::kSlowdown > 1) LEAVE_OUT("the address sanitizer reads /proc as it starts");
+  if (!is_root() || !can_mount()) LEAVE_OUT("nothing can be mounted here");
+  const ScriptLaunch launch;
+  const Words command = launch.script_command(
+      {"--cgroup=none"},
+      "(setsid sh -c '(setsid sh -c \"sleep 300 & echo \\$! > pid3; wait\") & echo $! > pid2; wait' &)\n"
+      "while [ ! -s pid3 ]; do sleep 0.01; done\nexit 3\n");
+  const ChildResult result = run_child(after_mount("mount -t tmpfs tmpfs /proc", command), launch.options());
+  CHECK_MESSAGE(result.code == 3, result.err);
+  CHECK_FALSE(contains(result.err, "still there"));
+  for (const char* name : {"pid2", "pid3"}) CHECK_FALSE(is_alive(launch.pid_in(name)));
+}
+
 }  // namespace
 }  // namespace fleetrun::bystander_fault_test

@@ -3,6 +3,8 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+
 #include "e2e/faults/faults.h"
 
 namespace fleetrun::folder_fault_test {
@@ -172,6 +174,38 @@ TEST_CASE("D2: logs that cannot be written are code 73 before any rank starts") 
   CHECK(read_only.code == 73);
   CHECK(contains(read_only.err, "Read-only file system (errno 30)"));
   CHECK_FALSE(launch.folder.has("started"));
+}
+
+// An ordinary user's run whose folder lets nobody write any more when the script goes on.
+ChildResult run_while_folder_closes(const ScriptLaunch& launch, const Words& flags,
+                                    const std::string& script) {
+  std::filesystem::permissions(launch.folder.path(), std::filesystem::perms::all);
+  return run_child(as_nobody(launch.script_command(flags, "chmod 555 log\n" + script)), launch.options());
+}
+
+TEST_CASE("D: a log folder that becomes read-only hides neither the first failure nor its code") {
+  if (!is_root()) LEAVE_OUT("only root can become an ordinary user");
+  const ScriptLaunch launch;
+  const ChildResult result = run_while_folder_closes(launch, {}, "echo last words\nexit 5\n");
+  CHECK_MESSAGE(result.code == 5, result.err);
+  CHECK(contains(result.err, "rank 0 exited with code 5"));
+  CHECK(contains(result.err, "last words"));
+  CHECK_MESSAGE(contains(result.err, "fleetrun: creating log/report.json"), result.err);
+}
+
+TEST_CASE("D: a run that succeeds in a log folder that became read-only is a success") {
+  if (!is_root()) LEAVE_OUT("only root can become an ordinary user");
+  const ChildResult result = run_while_folder_closes(ScriptLaunch(), {}, "exit 0\n");
+  CHECK_MESSAGE(result.code == 0, result.err);
+}
+
+TEST_CASE("D: a restart that the log folder refuses names the failure before it") {
+  if (!is_root()) LEAVE_OUT("only root can become an ordinary user");
+  const ChildResult result =
+      run_while_folder_closes(ScriptLaunch(), {"--max_restart=1", "--restart_delay=0"}, "exit 5\n");
+  CHECK_MESSAGE(result.code == 5, result.err);
+  CHECK(contains(result.err, "while starting again after: rank 0 exited with code 5"));
+  CHECK_FALSE(contains(result.err, "terminate called"));
 }
 
 }  // namespace
