@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "e2e/saved_training.h"
+#include "runtime/data/image_files.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::checkpoint_test {
@@ -53,6 +54,12 @@ TEST_CASE("data.split sets the same samples aside after a resume, and another se
                          " was written with train.seed 1, the job has 9: with data.split the model would be "
                          "evaluated on samples that it was trained on\n"),
                 other.err);
+  const ChildResult more = train(killed, {"data.split=0.5", "train.epochs=7"});
+  CHECK(more.code == 78);
+  CHECK_MESSAGE(contains(more.err,
+                         " was written with 72 samples in data.train, now there are 48: with data.split the "
+                         "model would be evaluated on samples that it was trained on\n"),
+                more.err);
 }
 
 TEST_CASE(
@@ -356,6 +363,27 @@ TEST_CASE("a checkpoint of another model is named, one of another world size is 
   const ChildResult alone = train(launch, {"train.epochs=3"}, 1);
   REQUIRE_MESSAGE(alone.code == 0, alone.err);
   CHECK(contains(alone.out, "epoch 2, batch 0 (step 24)"));
+}
+
+TEST_CASE("a checkpoint whose classes have other names is refused, and other means of the pixels are told") {
+  const Launch launch;
+  for (const char* name : {"a", "b", "c"}) {
+    std::filesystem::create_directories(launch.folder / (std::string("train/") + name));
+    launch.folder.write(std::string("train/") + name + "/1.png",
+                        runtime::make_png({}, 4, 4, std::string(48, *name)));
+  }
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8], "class_dim": 5},
+    "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "batch_size": 1},
+    "optimizer": {"name": "momentum", "learning_rate": 0.05}, "train": {"epochs": 2},
+    "checkpoint": {"dir": "saved"}})");
+  REQUIRE(train(launch, {}, 1).code == 0);
+  const ChildResult other_mean = train(launch, {"data.train.mean=[1,2,3]", "train.epochs=3"}, 1);
+  CHECK_MESSAGE(other_mean.code == 0, other_mean.err);
+  CHECK_MESSAGE(contains(other_mean.out, "warning: data.train.mean is [1, 2, 3], and was ["), other_mean.out);
+  std::filesystem::rename(launch.folder / "train/b", launch.folder / "train/d");
+  const ChildResult renamed = train(launch, {"train.epochs=4"}, 1);
+  CHECK(renamed.code == 65);
+  CHECK_MESSAGE(contains(renamed.err, " is b, of data.train c; the names must agree\n"), renamed.err);
 }
 
 TEST_CASE("a restart by the launcher goes on from the last checkpoint") {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "runtime/data/image_files.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::eval_command_test {
@@ -141,6 +142,30 @@ TEST_CASE("scikit-learn has the same numbers for the same predictions") {
       {python, FLEETRUN_SOURCE_DIR "/tests/peers/scripts/check_eval.py", model.folder / "output/eval"});
   CHECK_MESSAGE(compared.code == 0, compared.err);
   CHECK(contains(compared.out, "equal for 900 predictions of 6 classes"));
+}
+
+TEST_CASE("an evaluation in which no sample can be read has no score") {
+  const Launch launch;
+  for (const char* name : {"train", "train/a", "train/b", "test", "test/a", "test/b"})
+    std::filesystem::create_directory(launch.folder / name);
+  for (const char* name : {"a", "b"}) {
+    launch.folder.write(std::string("train/") + name + "/1.png",
+                        runtime::make_png({}, 4, 4, std::string(48, *name)));
+    launch.folder.write(std::string("test/") + name + "/1.png", "no picture");
+  }
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "batch_size": 2,
+             "test": {"format": "image_folder", "path": "test", "image_size": 4}, "bad_sample": "skip"},
+    "optimizer": {"name": "momentum", "learning_rate": 0.05}, "train": {"max_steps": 4}, "output": {"dir": "out"}})");
+  const std::string words = "nothing to evaluate: none of the 2 samples of data.test can be used";
+  const ChildResult trained = launch.run_words({"--nproc_per_node=1", "job.json"});
+  CHECK(trained.code == 65);
+  CHECK_MESSAGE(contains(trained.err, words), trained.err);
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "job.json", "data.test=null"}).code == 0);
+  const ChildResult evaluated =
+      launch.run_words({"eval", "job.json", "model.pretrained=out/model.safetensors"});
+  CHECK(evaluated.code == 65);
+  CHECK_MESSAGE(contains(evaluated.err, words), evaluated.err);
 }
 
 TEST_CASE("eval says what it lacks") {

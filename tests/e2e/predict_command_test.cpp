@@ -119,6 +119,19 @@ TEST_CASE("an image that cannot be read is named, the others are predicted, and 
   }
 }
 
+TEST_CASE("a model whose weights are no numbers has no answer") {
+  const Trained trained;
+  std::string bytes = trained.folder.read("out/model.safetensors");
+  bytes.replace(bytes.size() - 8, 8, std::string(8, '\xff'));  // the last two weights: NaN
+  trained.folder.write("nan.safetensors", bytes);
+  for (const char* ranks : {"--nproc_per_node=1", "--nproc_per_node=2"}) {
+    const ChildResult result = trained.predict({ranks, "--batch_size=1", "nan.safetensors", "new"});
+    CHECK(result.code == 80);
+    CHECK(result.out.empty());
+    CHECK_MESSAGE(contains(result.err, "the scores of new/1.png are not finite"), result.err);
+  }
+}
+
 TEST_CASE("a file that does not say which model it holds is used with the job of the training") {
   const Trained trained;
   // The same length: the offsets stay.

@@ -23,19 +23,21 @@ std::vector<std::string> class_names() {
   return {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
 }
 
-std::vector<std::string> batch_files(const std::string& path) {
+std::vector<std::string> batch_files(const std::string& path, DataUse use) {
   std::error_code problem;
   if (!fs::is_directory(path, problem)) return {path};
-  std::vector<std::string> all, training;
+  std::vector<std::string> all, training, test;
   fs::directory_iterator entries(path, problem);
   for (; !problem && entries != fs::directory_iterator(); entries.increment(problem)) {
     const std::string name = entries->path().filename().string();
     if (!name.ends_with(".bin")) continue;
     all.push_back(entries->path().string());
     if (name.starts_with("data_batch_")) training.push_back(all.back());
+    if (name == "test_batch.bin") test.push_back(all.back());
   }
   if (problem) throw file_error(problem.value(), "reading data set folder", path);
   if (all.empty()) throw Error(ErrorKind::data, fmt::format("data set folder {} has no .bin files", path));
+  if (use == DataUse::evaluation && !test.empty()) return test;
   std::vector<std::string>& files = training.empty() ? all : training;
   std::sort(files.begin(), files.end());
   return files;
@@ -105,10 +107,11 @@ BatchFile read_labels(const std::string& path, std::vector<std::int32_t>& labels
 
 }  // namespace
 
-std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec) {
+std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec, DataUse use) {
   DataSetFacts facts;
   std::vector<BatchFile> files;
-  for (const std::string& path : batch_files(spec.path)) files.push_back(read_labels(path, facts.labels));
+  for (const std::string& path : batch_files(spec.path, use))
+    files.push_back(read_labels(path, facts.labels));
   const int side = spec.image_size.value_or(kSide);
   facts.shape = {spec.channels, side, side};
   facts.classes = kClasses;

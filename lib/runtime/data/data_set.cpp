@@ -23,7 +23,10 @@ void WholeImageSet::read(const Framing& framing, ReadScratch& scratch, std::uint
             planes);
 }
 
-std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const std::vector<std::string>& known) {
+namespace {
+
+std::unique_ptr<DataSet> open(const job::DataSetSpec& spec, const std::vector<std::string>& known,
+                              DataUse use) {
   if (spec.channels != 1 && spec.channels != 3)
     throw Error(ErrorKind::config,
                 fmt::format("channels of a data set is {}, must be 1 or 3", spec.channels));
@@ -31,7 +34,7 @@ std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const std::
     case job::DataFormat::image_folder:
       return open_image_folder(spec, known);
     case job::DataFormat::cifar_bin:
-      return open_cifar_bin(spec);
+      return open_cifar_bin(spec, use);
     case job::DataFormat::idx:
       return open_idx(spec);
     case job::DataFormat::synthetic:
@@ -40,6 +43,16 @@ std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec, const std::
       break;
   }
   return open_image_list(spec);
+}
+
+}  // namespace
+
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec) {
+  return open(spec, {}, DataUse::training);
+}
+
+std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec, const std::vector<std::string>& known) {
+  return open(spec, known, DataUse::evaluation);
 }
 
 void check_same_kind(const DataSet& train, const DataSet& test) {

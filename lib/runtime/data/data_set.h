@@ -78,10 +78,13 @@ class WholeImageSet : public DataSet {
   virtual void load(const Framing& framing, ReadScratch& scratch) const = 0;
 };
 
-// Finds the samples, checks what can be checked without decoding. `known`: the names of the classes, by label, that the model has which is
-// to be evaluated on this data set; classes have the same labels here, and need not all have samples. Empty: those of this data set.
+// Finds the samples, checks what can be checked without decoding.
 // Throws Error(missing|permission|io|data) that names the file, Error(config) for a format not built yet.
-std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec,
+std::unique_ptr<DataSet> open_data_set(const job::DataSetSpec& spec);
+
+// The same for samples to evaluate a model on. `known`: the names of the model's classes, by label; classes have the same labels here, and
+// need not all have samples. Empty: those of this data set.
+std::unique_ptr<DataSet> open_test_set(const job::DataSetSpec& spec,
                                        const std::vector<std::string>& known = {});
 
 // A model trained on one must fit the other: throws Error(data) when shape, classes or their names differ.

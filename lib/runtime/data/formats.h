@@ -16,8 +16,11 @@ std::unique_ptr<DataSet> open_image_folder(const job::DataSetSpec& spec,
 // Throws one error for all unusable lines, with their numbers.
 std::unique_ptr<DataSet> open_image_list(const job::DataSetSpec& spec);
 
-// CIFAR-10's binary batches: a file, or a folder's data_batch_*.bin, or, without these, all its *.bin.
-std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec);
+enum class DataUse { training, evaluation };
+
+// CIFAR-10's binary batches: a file, or some *.bin of a folder: data_batch_*.bin to train on, test_batch.bin to evaluate on. Without them,
+// the data_batch_*.bin or else all its *.bin.
+std::unique_ptr<DataSet> open_cifar_bin(const job::DataSetSpec& spec, DataUse use);
 
 // MNIST's format: a file of images and a file of labels, each plain or gzipped.
 std::unique_ptr<DataSet> open_idx(const job::DataSetSpec& spec);

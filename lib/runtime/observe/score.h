@@ -18,4 +18,7 @@ inline std::optional<double> acc5_of(double share, std::int64_t classes) {
   return classes > 5 ? std::optional(share) : std::nullopt;
 }
 
+// Throws Error(data) when no sample of a data set of this size could be read (data.bad_sample=skip): a loss of 0 would be the best there is.
+void require_samples(const Score& score, int size);
+
 }  // namespace fleetrun::runtime

@@ -1,8 +1,13 @@
 #include "runtime/predict/rank_predictions.h"
 
+#include <algorithm>
+#include <cmath>
 #include <new>
 
+#include <fmt/format.h>
+
 #include "base/error/error.h"
+#include "base/text/printable.h"
 #include "runtime/data/image_file_set.h"
 
 namespace fleetrun::runtime {
@@ -19,6 +24,13 @@ std::unique_ptr<DataSet> make_images(const ModelCard& card, const std::vector<st
       .shape = shape_of(card), .classes = card.facts().classes, .class_names = card.class_names};
   facts.labels.resize(paths.size());
   return make_image_file_set(std::move(facts), paths);
+}
+
+// The classes of an answer without numbers would be in no order.
+void require_numbers(std::span<const float> logits, const std::string& file) {
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); }))
+    throw Error(ErrorKind::numerics, fmt::format("the scores of {} are not finite", printable(file)),
+                "the weights of the model hold NaN or infinity, or the pixels are too large for it");
 }
 
 }  // namespace
@@ -60,6 +72,7 @@ BatchAnswer RankPredictions::predict(int first, int last) {
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const std::string file = images_->describe(first + static_cast<int>(i));
     if (problems[i].empty()) {
+      require_numbers(logits.subspan(i * classes, classes), file);
       answer.lines += writer_.lines(file, best_guesses(logits.subspan(i * classes, classes), top_));
     } else {
       answer.lines += writer_.line_of_problem(file, problems[i]);

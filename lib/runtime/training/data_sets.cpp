@@ -71,13 +71,13 @@ DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_da
                                 plural(train->size(), "sample"), test->size()));
   }
   if (!spec.test) return;
-  test = open_data_set(*spec.test, train->class_names());
+  test = open_test_set(*spec.test, train->class_names());
   note_ignored("data.test", *test, notes);
   check_same_kind(*train, *test);
 }
 
 DataSets::DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes)
-    : test(open_data_set(test_spec, classes)) {}
+    : test(open_test_set(test_spec, classes)) {}
 
 Loaders::Loaders(const DataSets& sets, const job::JobSpec& job, const RankEnv& env, Timeline* timeline)
     : train(*sets.train, training_loader(job, env, timeline)) {

@@ -22,7 +22,7 @@ struct DataSets {
   // sets do not fit the same model.
   DataSets(const job::DataSpec& spec, std::int64_t seed);
 
-  // Only data.test, for a model with these classes; see open_data_set().
+  // Only data.test, for a model with these classes; see open_test_set().
   DataSets(const job::DataSetSpec& test_spec, const std::vector<std::string>& classes);
 };
 

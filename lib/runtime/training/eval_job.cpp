@@ -175,6 +175,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const Predictions mine = predict_all(*data.test, evaluation_loader(job, world.env), evaluator, page, out);
   require_numbers(mine, *data.test);
   const Score score = evaluator.finish();
+  require_samples(score, data.test->size());
   Predictions all = gather(mine, *world.communicator);
   page.phase = Phase::finished;
   if (world.env.rank != 0) return {};

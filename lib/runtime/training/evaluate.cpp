@@ -58,6 +58,7 @@ void evaluate(Run& run, int epoch) {
   book(run, TimeUse::communication, [&] { run.trainer.begin_evaluation(); });
   if (!score_batches(run)) return;
   const Score score = book(run, TimeUse::communication, [&] { return run.trainer.finish_evaluation(); });
+  require_samples(score, run.data.test->size());
   run.scores.test = {score, epoch + 1, run.progress.state.steps};
   run.out << test_line(epoch, score) << std::endl;
   if (!std::isfinite(score.loss)) judge_infinite_loss(run, score.loss);

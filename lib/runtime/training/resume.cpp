@@ -1,5 +1,6 @@
 #include "runtime/training/resume.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <ostream>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
@@ -125,9 +127,39 @@ void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
               kStartAnew);
 }
 
-// Another seed would set other samples aside, among them some that the training has seen.
-void check_split(const Checkpoint& checkpoint, const job::JobSpec& job) {
-  if (!job.data.split || checkpoint.state.seed == job.train.seed) return;
+// Of the model as the checkpoint has it; none in checkpoints that an older fleetrun wrote.
+std::optional<ModelCard> card_of(const Checkpoint& checkpoint) {
+  const Metadata& metadata = checkpoint.files.at(kModelFile).metadata;
+  if (!metadata.contains("model.name")) return std::nullopt;
+  return read_model_card(metadata, checkpoint.path);
+}
+
+// The model would answer with other names than it has learned.
+void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>& now) {
+  const std::optional<ModelCard> card = card_of(checkpoint);
+  if (!card) return;
+  const std::vector<std::string>& saved = card->class_names;
+  const std::size_t both = std::min(saved.size(), now.size());
+  for (std::size_t label = 0; label < both; ++label)
+    if (saved[label] != now[label])
+      throw Error(ErrorKind::data,
+                  fmt::format("class {} of checkpoint {} is {}, of data.train {}; the names must agree",
+                              label, checkpoint.path, printable(saved[label]), printable(now[label])),
+                  kStartAnew);
+}
+
+// Other samples would be set aside, among them some that the training has seen.
+void check_split(const Checkpoint& checkpoint, const job::JobSpec& job, std::int64_t samples) {
+  if (!job.data.split) return;
+  if (checkpoint.state.samples > 0 && checkpoint.state.samples != samples)
+    throw Error(
+        ErrorKind::config,
+        fmt::format(
+            "checkpoint {} was written with {} samples in data.train, now there are {}: with data.split the "
+            "model would be evaluated on samples that it was trained on",
+            checkpoint.path, checkpoint.state.samples, samples),
+        kStartAnew);
+  if (checkpoint.state.seed == job.train.seed) return;
   throw Error(
       ErrorKind::config,
       fmt::format(
@@ -162,11 +194,26 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
         << std::endl;
 }
 
+void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::ostream& out) {
+  const std::optional<ModelCard> saved = card_of(checkpoint);
+  if (!saved) return;
+  const auto tell = [&](const char* key, const std::vector<double>& before,
+                        const std::vector<double>& value) {
+    if (before != value)
+      out << fmt::format("warning: data.train.{} is [{}], and was [{}] when the checkpoint was written", key,
+                         fmt::join(value, ", "), fmt::join(before, ", "))
+          << std::endl;
+  };
+  tell("mean", saved->mean, now.mean);
+  tell("std", saved->deviation, now.deviation);
+}
+
 // Returns where the training goes on. On rank 0, which has the parameters then.
 TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
-  check_split(checkpoint, training.job);
+  check_classes(checkpoint, training.card.class_names);
+  check_split(checkpoint, training.job, anew.samples);
   correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
@@ -178,6 +225,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   for (const std::string& line : {note, left_out})
     if (!line.empty()) training.out << line << std::endl;
   tell_differences(checkpoint.state, anew, point, training.out);
+  tell_other_pixels(checkpoint, training.card, training.out);
   return point;
 }
 

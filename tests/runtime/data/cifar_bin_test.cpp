@@ -65,6 +65,16 @@ TEST_CASE("a folder's data_batch files are the training set, without them all it
   CHECK(set->describe(1) == folder / "data_batch_1.bin, image 1");
 }
 
+TEST_CASE("a folder's test_batch file is what a model is evaluated on, without it what it is trained on") {
+  const TemporaryFolder folder;
+  folder.write("data_batch_1.bin", record(1, "111") + record(4, "444"));
+  CHECK(open_test_set(cifar(folder.path()))->size() == 2);
+  folder.write("test_batch.bin", record(7, "ttt"));
+  const auto set = open_test_set(cifar(folder.path()));
+  REQUIRE(set->size() == 1);
+  CHECK(set->label(0) == 7);
+}
+
 TEST_CASE("a short file, a label out of range and a missing file are named") {
   const TemporaryFolder folder;
   folder.write("short.bin", record(1, "abc").substr(0, 3000));

@@ -181,18 +181,18 @@ TEST_CASE(
   for (const char* name : {"a", "b", "c"}) train.add(name, "1.png", image);
   make_directories(test / "a");
   test.add("c", "1.png", image);
-  const auto trained_on = train.open(), set = open_data_set(test.spec(), trained_on->class_names());
+  const auto trained_on = train.open(), set = open_test_set(test.spec(), trained_on->class_names());
   CHECK_NOTHROW(check_same_kind(*trained_on, *set));
   REQUIRE(set->size() == 1);
   CHECK(set->label(0) == 2);
   CHECK(set->class_names() == trained_on->class_names());
   test.add("d", "1.png", image);
   check_error(ErrorKind::data, test / "d: data.train has no class d",
-              [&] { open_data_set(test.spec(), trained_on->class_names()); });
+              [&] { open_test_set(test.spec(), trained_on->class_names()); });
   const Folder none;
   make_directories(none / "b");
   check_error(ErrorKind::data, "none of the class folders in " + none.path(),
-              [&] { open_data_set(none.spec(), trained_on->class_names()); });
+              [&] { open_test_set(none.spec(), trained_on->class_names()); });
 }
 
 TEST_CASE("row 11: one class is nothing to learn, unless the model has more") {
