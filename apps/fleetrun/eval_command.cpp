@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,6 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kAnotherFolder = "--output_dir names another folder";
+constexpr std::array kFiles = {"job.json",        "report.json",   "report.txt",
+                               "predictions.csv", "confusion.csv", "confusion.svg"};
+constexpr const char* kRecord = "/.fleetrun_eval";
+constexpr std::size_t kMostRecord = 4096, kMostOfFile = std::size_t{4} << 30;  // bytes
 using Words = std::vector<std::string>;
 
 struct Evaluation {
@@ -53,14 +60,43 @@ std::string find_model(const job::ParsedJob& job, const std::string& file) {
                   file));
 }
 
-// A folder that this command may write to: there is nothing yet under the names of a report, or a report of fleetrun eval.
+// By which a file is known again (FNV-1a).
+std::string digest_of(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : content) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+// The files of a report that evaluations wrote into the folder, as lines "digest name".
+std::string read_record(const std::string& folder) {
+  std::error_code problem;
+  const std::string path = folder + kRecord;
+  return fs::is_regular_file(fs::symlink_status(path, problem)) ? read_file(path, kMostRecord) : "";
+}
+
+std::string line_of(const char* name, std::string_view content) {
+  return fmt::format("{} {}\n", digest_of(content), name);
+}
+
+void record_files(const std::string& folder) {
+  std::string lines;
+  std::error_code problem;
+  for (const char* name : kFiles)
+    if (const std::string path = fmt::format("{}/{}", folder, name); fs::exists(path, problem))
+      lines += line_of(name, read_file(path, kMostOfFile));
+  write_file_atomically(folder + kRecord, lines);
+}
+
+// A folder that this command may write to: under each name of a report there is nothing yet, or what fleetrun eval wrote.
 void require_own_folder(const std::string& folder) {
-  require_ours(folder + "/report.json", {.text = "\"written_by\": \"fleetrun eval\"", .place = 4},
-               kAnotherFolder);
-  if (fs::exists(folder + "/report.json")) return;
-  for (const char* name : {"report.txt", "job.json", "predictions.csv", "confusion.csv", "confusion.svg"})
-    require_ours(
-        folder + "/" + name, [](int) { return false; }, kAnotherFolder);
+  const std::string record = read_record(folder);
+  for (const char* name : kFiles) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    const auto is_recorded = [&](int fd) {
+      return record.find(line_of(name, read_file(fd, path, kMostOfFile))) != std::string::npos;
+    };
+    require_ours(path, is_recorded, kAnotherFolder);
+  }
 }
 
 std::string find_folder(const FoundFlags& found, const std::string& model) {
@@ -68,8 +104,6 @@ std::string find_folder(const FoundFlags& found, const std::string& model) {
   const std::string path = (current_folder() / folder).lexically_normal();
   require_own_folder(path);
   make_directories(path);
-  if (const std::string report = path + "/report.json"; !fs::exists(report))  // it claims the folder
-    write_file_atomically(report, to_json_lines(JsonValue::object({{"written_by", "fleetrun eval"}})));
   return path;
 }
 
@@ -77,7 +111,7 @@ std::string find_folder(const FoundFlags& found, const std::string& model) {
 void leave_folder(const std::string& folder) {
   std::error_code problem;
   if (fs::exists(folder + "/report.txt", problem)) return;
-  for (const char* name : {"/report.json", "/job.json"}) fs::remove(folder + name, problem);
+  for (const char* name : {"/job.json", kRecord}) fs::remove(folder + name, problem);
   fs::remove(folder, problem);  // if it is empty
 }
 
@@ -106,6 +140,7 @@ Evaluation of_model(const FoundFlags& found) {
   Evaluation evaluation = {.model = words[0], .folder = find_folder(found, words[0])};
   evaluation.job = {evaluation.folder + "/job.json"};
   write_file_atomically(evaluation.job.front(), to_json_lines(job));
+  record_files(evaluation.folder);
   evaluation.job.insert(evaluation.job.end(), words.begin() + 2, words.end());
   return evaluation;
 }
@@ -123,6 +158,7 @@ int evaluate(const Evaluation& evaluation, const FoundFlags& found, const Enviro
   const bool json = found.has("--json");
   AnsweringRun run(of_run, "--eval=" + evaluation.folder, "eval", environment);
   if (const int code = run.run(json); code != 0) return code;
+  record_files(evaluation.folder);
   const std::optional<std::string> answer = run.answer(json ? "eval.json" : "eval.txt");
   run.clean_up();
   if (answer) print_answer(*answer);

@@ -76,6 +76,12 @@ TEST_CASE("people get tables, and the files of the report") {
   CHECK(
       model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"}).code ==
       0);
+  model.folder.write("here/report.txt", "my own words");
+  const ChildResult kept =
+      model.run_words({"eval", "--nproc_per_node=1", "--device=cpu", "--output_dir=here", "job.json"});
+  CHECK(kept.code == 73);
+  CHECK(contains(kept.err, "here/report.txt is in the way: a file that fleetrun did not write\n"));
+  CHECK(model.folder.read("here/report.txt") == "my own words");
 
   model.folder.write("mine/confusion.csv", "my own");
   const ChildResult refused = model.run_words({"eval", "--output_dir=mine", "job.json"});

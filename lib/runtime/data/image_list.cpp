@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/plural.h"
 #include "job/key.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"
@@ -55,8 +56,8 @@ class ListReader {
       throw Error(ErrorKind::data, fmt::format("{} has no lines `path label`", list_));
     if (problems_ > kToldProblems) words_ += fmt::format("\n  and {} more", problems_ - kToldProblems);
     if (problems_ > 0)
-      throw Error(ErrorKind::data, fmt::format("{} of {} line{} cannot be used:{}", problems_, list_,
-                                               problems_ == 1 ? "" : "s", words_));
+      throw Error(ErrorKind::data,
+                  fmt::format("{} of {} cannot be used:{}", plural(problems_, "line"), list_, words_));
     DataSetFacts facts;
     facts.classes = 1 + *std::max_element(labels_.begin(), labels_.end());
     facts.labels = std::move(labels_);

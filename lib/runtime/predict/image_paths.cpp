@@ -21,21 +21,30 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, problem);
 }
 
-std::vector<std::string> images_below(const std::string& folder) {
-  std::vector<std::string> paths;
+// `above`: the folders that lead there, without links. One of them may be linked from below.
+void add_images_below(const fs::path& folder, std::vector<fs::path> above, std::vector<std::string>& paths) {
   std::error_code problem;
-  fs::recursive_directory_iterator entry(folder, problem), end;
-  for (; !problem && entry != end; entry.increment(problem)) {
+  const fs::path real = fs::canonical(folder, problem);
+  if (std::ranges::find(above, real) != above.end()) return;
+  above.push_back(real);
+  std::vector<fs::path> folders;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
     const std::string name = entry->path().filename().string();
     std::error_code ignored;
-    const bool below = entry->is_directory(ignored);
-    if (name.front() == '.') {
-      if (below) entry.disable_recursion_pending();
-    } else if (!below && is_image_name(name)) {
+    if (name.front() == '.') continue;
+    if (entry->is_directory(ignored))
+      folders.push_back(entry->path());
+    else if (is_image_name(name))
       paths.push_back(entry->path().string());
-    }
   }
-  if (problem) throw file_error(problem.value(), "reading folder", folder);
+  if (problem) throw file_error(problem.value(), "reading folder", folder.string());
+  for (const fs::path& below : folders) add_images_below(below, above, paths);
+}
+
+std::vector<std::string> images_below(const std::string& folder) {
+  std::vector<std::string> paths;
+  add_images_below(folder, {}, paths);
   if (paths.empty())
     throw Error(
         ErrorKind::data,

@@ -6,8 +6,8 @@
 
 namespace fleetrun::runtime {
 
-// In the order of the words: a file is itself, a folder stands for the images in it and below it in byte order (hidden ones left out),
-// and "-" for the lines of `lines`. Files are not looked at. Throws Error(data) for a folder without images, Error(missing|permission|io)
+// In the order of the words: a file is itself, a folder stands for the images in it and below it in byte order, linked folders included and
+// hidden ones left out, and "-" for the lines of `lines`. Files are not looked at. Throws Error(data) for a folder without images, Error(missing|permission|io)
 // for one that cannot be read.
 std::vector<std::string> image_paths(const std::vector<std::string>& words, std::istream& lines);
 

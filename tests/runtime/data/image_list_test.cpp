@@ -57,7 +57,7 @@ TEST_CASE("all lines that cannot be used are reported at once with their numbers
   });
   CHECK(error.kind() == ErrorKind::data);
   CHECK(error.message() ==
-        "7 of " + list + " lines cannot be used:\n  " + list + ":2: no label; wanted `path label`\n  " +
+        "7 lines of " + list + " cannot be used:\n  " + list + ":2: no label; wanted `path label`\n  " +
             list + ":3: " + folder / "images/missing.png: No such file or directory (errno 2)\n  " + list +
             ":4: the label is -1, wanted a whole number from 0 to 999999\n  " + list +
             ":5: the label is 1.5, wanted a whole number from 0 to 999999\n  " + list +
@@ -71,7 +71,7 @@ TEST_CASE("of very many bad lines the first are reported and the rest counted") 
   std::string list;
   for (int i = 0; i < 100; ++i) list += "nothing\n";
   const Error error = error_of([&] { folder.open(list); });
-  CHECK(error.message().starts_with("100 of "));
+  CHECK(error.message().starts_with("100 lines of "));
   CHECK(error.message().ends_with("\n  and 80 more"));
 }
 

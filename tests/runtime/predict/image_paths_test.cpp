@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/system/file.h"
@@ -30,6 +31,16 @@ TEST_CASE("a folder without images is an error that names it") {
   std::istringstream none;
   check_error(ErrorKind::data, "neither the folder " + folder.path() + " nor a folder below it has .jpg",
               [&] { image_paths({folder.path()}, none); });
+}
+
+TEST_CASE("folders that links lead to count, and links that go round in circles end") {
+  const TemporaryFolder folder, elsewhere;
+  elsewhere.write("2.jpg", "");
+  folder.write("1.jpg", "");
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder / "linked");
+  std::filesystem::create_directory_symlink(folder.path(), folder / "round");
+  std::istringstream none;
+  CHECK(image_paths({folder.path()}, none) == Words{folder / "1.jpg", folder / "linked/2.jpg"});
 }
 
 TEST_CASE("one word that is neither a folder nor a dash is a single image") {
