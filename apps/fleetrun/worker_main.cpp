@@ -195,7 +195,7 @@ void run(const std::vector<std::string>& arguments, comm::World& world) {
         fmt::format(
             "the training is done and its weights are saved, but the last checkpoint could not be written: {}",
             report.unsaved));
-  // The signal that asked for it ends this process too, so that whoever waits for it sees why.
+  // It ends by SIGTERM, also after a SIGINT, so that whoever waits for it sees that it was stopped.
   if (report.stopped) runtime::end_stopped_rank(runtime::kLongestSave);
 }
 

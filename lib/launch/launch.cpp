@@ -181,6 +181,8 @@ int check_and_run(LaunchOptions options, const Environment& environment,
 
 }  // namespace
 
+// In this order: the job, the program and the cluster are checked; fleetrun starts on the other nodes; this process forks, and the child
+// takes the log folder, joins the other nodes, holds ports and spawns the ranks (run_until_done.cpp, run_loop.cpp).
 int launch(const LaunchOptions& options, const Environment& environment,
            const std::optional<Allocation>& allocation, const std::vector<std::string>& words) {
   if (stays_out(options, allocation)) return 0;

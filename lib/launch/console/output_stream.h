@@ -20,6 +20,7 @@ struct Patience {
   std::function<bool()> interrupted;  // the user wants the end now
 };
 
+// Eleven members: what it has been told of the file, and what waits for it.
 class OutputStream {
  public:
   OutputStream(EventLoop& loop, int fd);

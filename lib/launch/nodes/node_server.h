@@ -29,6 +29,7 @@ constexpr std::string_view kCredential =
     "credential of MUNGE";  // a node with another key asks for it after the Challenge
 constexpr std::string_view kFirstNode = "nodes", kSuccessor = "nodes of a run that goes on";
 
+// Twelve members, because the Coordinator knows neither peers nor clocks: both meet it here.
 class NodeServer {
  public:
   // `listener` is already listening. `loop` outlives the server.

@@ -16,7 +16,7 @@ DeathWatch::DeathWatch() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     throw Error(ErrorKind::os, fmt::format("making an epoll for the workers: {}", describe_errno(errno)));
 }
 
-// Level-triggered, a death would go to the end of the list again each time it is looked at.
+// Edge-triggered, so that deaths keep the order in which they happened: level-triggered, each look would put them at the end again.
 int DeathWatch::watch(const UniqueFd& pidfd, std::size_t rank) {
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = rank}};
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) == 0 ? 0 : errno;

@@ -221,7 +221,7 @@ void RunLoop::perform(const Actions& actions) {
   announce_left_alone(left_alone, console_);
 }
 
-// Until all nodes are ready, the Supervisor still reports the previous attempt.
+// Meanwhile the Supervisor keeps the verdict of the previous attempt, which those who ask get.
 int RunLoop::hold_ports_and_wait_for_nodes(int number) {
   while (true) {
     take_places();

@@ -80,8 +80,8 @@ void SharedRun::hurry(const Event& event) {
   if (signal != nullptr && signal->signal == SIGINT) sources_.nodes.send(Hurry{attempt_});
 }
 
-// A failure without a rank names this node. The other nodes take this node for lost when its front process is gone, and when its
-// starter is: then it gets SIGHUP (launch/starters/agent.h).
+// A failure without a rank names this node. Two ends of this node count as its loss: its front process is gone, or its starter
+// is (then it gets SIGHUP; launch/starters/agent.h).
 NodeFailure SharedRun::failure_here(const Verdict& verdict, const SharedTime& time) const {
   NodeFailure failure = {.at = time.at,
                          .error = time.error,

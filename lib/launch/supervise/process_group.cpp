@@ -72,7 +72,7 @@ bool can_be_stopped(const ProcessStat& stat) {
   return std::string_view("TtZX").find(stat.state) == std::string_view::npos;
 }
 
-// A rank that lives on after a signal that asks for something else than its end: the next one is not ours.
+// After SIGUSR1 or SIGUSR2 the rank lived on, so it has a handler: a later death by the same signal is not from us.
 bool has_handled(int signal, Clock::duration lived_on) {
   return (signal == SIGUSR1 || signal == SIGUSR2) && lived_on > kHandled;
 }

@@ -34,6 +34,7 @@ struct ProcessGroupOptions {
   std::optional<int> interactive;  // the number in the run of the rank that has the terminal
 };
 
+// Twelve members, because all that has to end with the ranks is here: their processes, the cgroup and the loan of the terminal.
 class ProcessGroup {
  public:
   ProcessGroup(EventLoop& loop, EventQueue& events, ProcessGroupOptions options);  // both outlive it

@@ -1,9 +1,12 @@
 // What to do when something happens to the workers: a state machine without clock, processes or files.
 //
 //   running    --a rank fails, or a signal ends the run-----> stopping: ask the leaders of the ranks to end
-//   running    --no progress, or --timeout------------------> diagnosing: call the roll, then stopping
+//   running    --no progress, --timeout, ranks that do not
+//                follow one that finished, or a roll call of
+//                another node-------------------------------> diagnosing: call the roll, then stopping
 //   stopping   --the grace is over--------------------------> stopping groups: ask the groups of the ranks to end
-//   stopping (groups) --that is over, or Ctrl-C again-------> killing: kill every rank that is left
+//   stopping groups   --that is over------------------------> killing: kill every rank that is left
+//   stopping (groups) --Ctrl-C------------------------------> killing
 //   any        --the front process is gone------------------> killing; ended if it was pausing
 //   killing    --the kill wait is over----------------------> ended: a rank is still there after SIGKILL
 //   any        --no rank runs, and a restart is due---------> pausing, then running again

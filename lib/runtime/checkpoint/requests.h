@@ -12,7 +12,7 @@ struct Requests {
 
 // For the whole process, from here on.
 void listen_for_save_requests();
-// Likewise. A SIGTERM more than a second after the first ends the process at once, and so does a SIGINT after the first of those.
+// Likewise. A second signal of the same kind, more than a second after the first, ends the process at once.
 void listen_for_stop_requests();
 
 // What came since the last call; a wish to stop stays.
@@ -21,9 +21,8 @@ Requests take_requests();
 // Ends the process by SIGTERM, whatever was made of that before.
 void die_of_sigterm();
 
-// Likewise, after a stop that all ranks agreed on. The launcher takes the first rank that ends for the cause, so a rank
-// without a SIGTERM of its own waits: when a rank that got one ends, the launcher sends SIGTERM to the rest. It waits for `patience`
-// at most.
+// Likewise, after a stop that all ranks agreed on. If only some ranks got the signal, the others wait here, so that one
+// that got it ends first and is named as the cause; its end makes the launcher send SIGTERM to the rest. They wait for `patience` at most.
 void end_stopped_rank(std::chrono::nanoseconds patience);
 
 // A signal for all ranks reaches one after the other, and they may end a step in between: who is asked for a save just after

@@ -31,7 +31,7 @@ struct Compilation {
   std::vector<ValueId> gradients = {};  // that the optimizer reads
   Program training = {};
   Program smaller = {};  // the training program of ranks with one sample less; without ops: there are none
-  bool takes_smaller = false;  // this rank is one of them
+  bool takes_smaller = false;  // this rank takes `smaller`
   Program evaluation = {};
   Program whole = {};           // the training program with the updates of all ranks
   AlgorithmSearch search = {};  // with a target

@@ -40,6 +40,7 @@ struct SaveWait {
   std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
+// Eleven members, because the folder and its writer exist on rank 0 alone, and only once they are needed.
 class Checkpointing {
  public:
   // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves

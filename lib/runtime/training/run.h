@@ -31,7 +31,7 @@ struct Progress {
   int total_epochs = 0;  // that total_steps take; the last one may be shorter
   int steps_per_epoch = 0;
   double train_seconds = 0;  // seconds of this process in training epochs, without evaluations
-  bool stopped = false;      // by SIGTERM, with a checkpoint
+  bool stopped = false;      // by SIGTERM or SIGINT; the checkpoint is complete
   bool ended_early = false;  // by train.early_stopping
 
   bool finished() const { return state.steps >= total_steps; }

@@ -41,7 +41,7 @@ std::string why_complete(const Run& run) {
                      run.progress.total_steps);
 }
 
-// The checkpoint is from the end of this training, or from a training with more steps.
+// No step is left: the checkpoint has as many steps as the job asks for or more, or early stopping had ended the training.
 void finish_without_steps(Run& run) {
   run.out << "the training is already complete: " << why_complete(run) << std::endl;
   if (run.loaders.test && run.job.train.eval_every > 0)

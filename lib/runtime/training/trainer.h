@@ -47,7 +47,8 @@ struct Communicators {
         same_layers(of_same_layers != nullptr ? of_same_layers : &flat) {}
 };
 
-// More than ten members, because programs, storage and executors are made one after the other, each from those before it.
+// Seventeen members: programs, storage and executors are made one after the other, each from those before it, and a step binds, counts
+// and sums into the rest.
 class Trainer {
  public:
   // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
@@ -96,7 +97,7 @@ class Trainer {
       const;  // of the last step's batch, this rank's part; with strategy.pipeline every rank calls it
   std::optional<float> loss_scale() const;  // of the next step, where strategy.amp moves it
 
-  // Makes the model on all ranks the one that is saved: call it before an evaluation, and before the weights are written. Copies rank
+  // Puts the weights that will be saved into the storage of all ranks: call it before an evaluation and before writing weights. Copies rank
   // 0's running statistics, because each rank trains with those of its own batches or, with sync_batch_norm, of all ranks' batches.
   // With localsgd, takes the mean of all weights instead; finish_evaluation() gives each rank its own back.
   void begin_evaluation();

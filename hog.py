@@ -1,0 +1,2 @@
+x=[]
+while True: x.append(bytearray(b"x"*1000000))
