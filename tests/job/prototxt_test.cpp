@@ -136,7 +136,7 @@ TEST_CASE("a broken text is refused with line and column") {
   CHECK(complaint("nccl_comm_num: true") == "f:1:16: found true, wanted a whole number");
   CHECK(complaint("nccl_comm_num: 99999999999") ==
         "f:1:16: found 99999999999, wanted a number in the range of the field's type");
-  CHECK(complaint("mode: FAST") == "f:1:7: found FAST, which is no value of mode");
+  CHECK(complaint("mode: FAST") == "f:1:7: found FAST, which is not a value of mode");
   CHECK(complaint("amp_configs { incr_ratio: 'x' }") == "f:1:27: found 'x', wanted a number");
   CHECK(complaint("amp_configs {\n  incr_ratio: 2") ==
         "f:2:16: found the end of the file, wanted the name of a field or a value");

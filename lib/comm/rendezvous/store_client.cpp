@@ -81,7 +81,7 @@ std::optional<Message> StoreClient::receive(Deadline deadline) {
   input_.clear();
   if (!message)
     throw Error(ErrorKind::protocol,
-                fmt::format("{} sent what is not a message of a store", socket_.peer().describe()));
+                fmt::format("{} sent bytes that are not a message of a store", socket_.peer().describe()));
   if (const auto* refused = std::get_if<Refused>(&*message))
     throw Error(ErrorKind::protocol, fmt::format("the store at {} refused {}: {}", socket_.peer().describe(),
                                                  who(), refused->why));

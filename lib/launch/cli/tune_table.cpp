@@ -89,7 +89,7 @@ std::string verdict(const JsonValue& result) {
                   text_at(*confirmed, "name"), number_at(*confirmed, "ratio"), number_at(*confirmed, "low"),
                   number_at(*confirmed, "high"), static_cast<int>(number_at(*confirmed, "turns")));
   if (!settings.empty()) return "\nresult: " + found + "\n";
-  return fmt::format("\nresult: the unchanged job; {}, which is no clear difference\n", found);
+  return fmt::format("\nresult: the unchanged job; {}, which is not a clear difference\n", found);
 }
 
 std::string explanation(const JsonValue& result) {

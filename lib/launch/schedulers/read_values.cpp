@@ -61,7 +61,7 @@ void check_host(const std::string& source, const std::string& host) {
   if (host.empty()) throw bad_allocation(fmt::format("{} has an empty host name", source));
   if (host.size() > kLongestHost || host.front() == '-' ||
       !std::all_of(host.begin(), host.end(), is_host_letter))
-    throw bad_allocation(fmt::format("{} has \"{}\", which is no host name", source, shortened(host)));
+    throw bad_allocation(fmt::format("{} has \"{}\", which is not a host name", source, shortened(host)));
 }
 
 std::vector<NodeSlots> count_hosts(const std::string& source, const std::vector<std::string>& hosts) {

@@ -42,7 +42,7 @@ std::size_t label_of(const std::string& name, const DataSet& train, std::size_t 
   const auto meant = closest(name, names);
   throw Error(
       ErrorKind::config,
-      fmt::format("data.class_weights has a weight for {}, which is no class of data.train{}",
+      fmt::format("data.class_weights has a weight for {}, which is not a class of data.train{}",
                   shortened_quote(name, 60), meant ? fmt::format("; did you mean \"{}\"?", *meant) : ""));
 }
 

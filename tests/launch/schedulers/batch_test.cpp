@@ -54,7 +54,7 @@ TEST_CASE("node files that are empty, missing or no list of hosts are errors") {
   };
   CHECK(error("") == "PBS_NODEFILE (/nodes) lists no hosts");
   CHECK(error("\n \n") == "PBS_NODEFILE (/nodes) lists no hosts");
-  CHECK(error("a$(reboot)\n") == "PBS_NODEFILE (/nodes) has \"a$(reboot)\", which is no host name");
+  CHECK(error("a$(reboot)\n") == "PBS_NODEFILE (/nodes) has \"a$(reboot)\", which is not a host name");
   CHECK(error(std::string(5 << 20, '\n')) == "PBS_NODEFILE (/nodes) is longer than 4 MiB");
   CHECK(test::error_of([] { from_pbs(facts_of({{"PBS_NODEFILE", "/gone"}})); }) == "no file /gone");
 }

@@ -44,11 +44,11 @@ TEST_CASE("errors name the line") {
         "line 1 of hosts has \"none\" as the number of slots, must be between 1 and 65536");
   CHECK(error_in("a\nb slots=0\n") ==
         "line 2 of hosts has \"0\" as the number of slots, must be between 1 and 65536");
-  CHECK(error_in("a\n^b\n") == "line 2 of hosts has \"^b\", which is no host name");
+  CHECK(error_in("a\n^b\n") == "line 2 of hosts has \"^b\", which is not a host name");
   for (const char* word : {"slot=3", "SLOTS=4", "4", "slots"})
     CHECK(error_in(std::string("a\nb ") + word + "\n") ==
           "line 2 of hosts has \"" + std::string(word) + "\" after the host, wanted slots=N or max_slots=N");
-  CHECK(error_in("me@a\n") == "line 1 of hosts has \"me@a\", which is no host name");
+  CHECK(error_in("me@a\n") == "line 1 of hosts has \"me@a\", which is not a host name");
   CHECK(error_in("a:99999999999\n").find("line 1 of hosts has \"99999999999\" as the number") == 0);
 }
 

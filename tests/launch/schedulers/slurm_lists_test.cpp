@@ -55,9 +55,9 @@ TEST_CASE("lists that make no sense are errors that quote them") {
   CHECK(error_in("node[3-1]") == "LIST is \"3-1\": the range ends before it begins");
   CHECK(error_in("node[-1]") == "LIST is \"\": must be a number or a range such as 01-16");
   CHECK(error_in("a,,b") == "LIST has an empty host name");
-  CHECK(error_in("-rf") == "LIST has \"-rf\", which is no host name");
-  CHECK(error_in("a;b") == "LIST has \"a;b\", which is no host name");
-  CHECK(error_in(std::string("a\x1b[1]")) == "LIST has \"a?1\", which is no host name");
+  CHECK(error_in("-rf") == "LIST has \"-rf\", which is not a host name");
+  CHECK(error_in("a;b") == "LIST has \"a;b\", which is not a host name");
+  CHECK(error_in(std::string("a\x1b[1]")) == "LIST has \"a?1\", which is not a host name");
 }
 
 TEST_CASE("lists with a billion hosts end with an error at once") {
@@ -69,7 +69,7 @@ TEST_CASE("lists with a billion hosts end with an error at once") {
   CHECK(error_in("n[0000000000000000000000000000000000000000000000000000000001]").find("must be a number") !=
         std::string::npos);
   CHECK(error_in(std::string(5 << 20, 'n')) == "LIST is longer than 4 MiB");
-  CHECK(error_in(std::string(300, 'n')).find("which is no host name") != std::string::npos);
+  CHECK(error_in(std::string(300, 'n')).find("which is not a host name") != std::string::npos);
 }
 
 TEST_CASE("counts may be repeated") {

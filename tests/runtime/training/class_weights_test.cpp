@@ -41,7 +41,7 @@ TEST_CASE("weights by class: in the order of the classes, by name, by number whe
   CHECK(resolve_class_weights({.by_name = {{"1", 3}}}, numbered, 2) == std::vector<float>{1, 3});
   check_error(
       ErrorKind::config,
-      "data.class_weights has a weight for \"labradro\", which is no class of data.train; did you mean \"labrador\"?",
+      "data.class_weights has a weight for \"labradro\", which is not a class of data.train; did you mean \"labrador\"?",
       [&] {
         resolve_class_weights({.by_name = {{"labradro", 3}}}, named, 2);
       });
