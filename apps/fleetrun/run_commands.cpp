@@ -152,15 +152,19 @@ void wait_for_end(launch::ControlClient& client, const std::string& run_id, cons
   }
 }
 
-// The report of the last run in the folder, if that run could write one.
+// The report of the last run in the folder, if that run could write one. Throws Error(data) for a file that is not a report, and what
+// read_file() throws.
 std::optional<JsonValue> read_report(const std::string& folder) {
+  const std::string path = fmt::format("{}/{}", folder, launch::kReportName);
   try {
-    JsonDocument document =
-        read_json(read_file(fmt::format("{}/{}", folder, launch::kReportName), kMostReport));
-    if (document.root.is(Kind::object)) return std::move(document.root);
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then there is none
+    JsonDocument document = read_json(read_file(path, kMostReport));
+    if (document.complete && document.root.find("run_id", Kind::text) != nullptr)
+      return std::move(document.root);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::missing) return std::nullopt;
+    throw;
   }
-  return std::nullopt;
+  throw Error(ErrorKind::data, fmt::format("{} is not a report of fleetrun, or is incomplete", path));
 }
 
 std::string describe_time_ago(std::chrono::seconds time) {

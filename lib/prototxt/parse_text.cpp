@@ -57,7 +57,8 @@ Words in_our_words(const std::string& message) {
     return {fmt::format("found {} for {}, wanted true or false", shown((*parts)[1]), (*parts)[0]),
             (*parts)[1]};
   if (const auto parts = match(message, {"Unknown enumeration value of \"", "\" for field \"", "\"."}))
-    return {fmt::format("found {}, which is not a value of {}", shown((*parts)[0]), (*parts)[1]), (*parts)[0]};
+    return {fmt::format("found {}, which is not a value of {}", shown((*parts)[0]), (*parts)[1]),
+            (*parts)[0]};
   if (const auto parts = match(message, {"Integer out of range (", ")"}))
     return {fmt::format("found {}, wanted a number in the range of the field's type", shown((*parts)[0]))};
   return {"found text that protobuf cannot read: " + printable(message)};

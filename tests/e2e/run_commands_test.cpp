@@ -351,6 +351,33 @@ TEST_CASE("without a run the commands say so") {
         "fleetrun: error: no fleetrun uses log/ now\n  hint: --log_dir names the folder of the run\n");
 }
 
+TEST_CASE("ps of a run that has ended takes no damaged report, and names one that it may not read") {
+  const Launch launch;
+  REQUIRE(launch.run({}, {"print", "x"}).code == 0);
+  CHECK(launch.run_words({"ps"}).code == 0);
+  if (::geteuid() == 0) {
+    ::chmod(launch.folder.path().c_str(), 0755);
+    ::chmod((launch.folder / "log").c_str(), 0755);
+    ::chmod((launch.folder / "log/report.json").c_str(), 0600);
+    const ChildResult closed = run_child(
+        {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", FLEETRUN_BINARY, "ps"},
+        launch.options());
+    CHECK(closed.code == 77);
+    CHECK(contains(closed.err, "log/report.json: Permission denied"));
+  }
+  const std::string report = launch.folder.read("log/report.json");
+  for (const std::string& damaged :
+       {report.substr(0, report.size() / 2), std::string("{}"), std::string("[]")}) {
+    launch.folder.write("log/report.json", damaged);
+    for (const Words& words : {Words{"ps"}, Words{"ps", "--json"}}) {
+      const ChildResult result = launch.run_words(words);
+      CHECK(result.code == 65);
+      CHECK(result.out.empty());
+      CHECK(contains(result.err, "log/report.json is not a report of fleetrun, or is incomplete"));
+    }
+  }
+}
+
 TEST_CASE("the socket is for the same user only, also below a path that is longer than a socket's address") {
   const Launch launch;
   const std::string deep(150, 'd');
@@ -412,6 +439,18 @@ TEST_CASE("logs of ranks that have none is not an empty success") {
   const ChildResult result = launch.run_words({"logs", "--rank=99"});
   CHECK(result.code == 66);
   CHECK(result.err == "fleetrun: error: log/ has no log of the ranks of --rank=99\n");
+}
+
+TEST_CASE("a pipe in the place of the file that tells when ranks wrote does not keep logs waiting") {
+  const Launch launch;
+  REQUIRE(launch.run({}, {"print", "hello"}).code == 0);
+  std::filesystem::remove(launch.folder / "log/.times");
+  REQUIRE(::mkfifo((launch.folder / "log/.times").c_str(), 0600) == 0);
+  for (const Words& words : {Words{"logs"}, Words{"logs", "--since=1h"}}) {
+    const ChildResult result = launch.run_words(words);
+    CHECK(result.code == 0);
+    CHECK(result.out == "hello\n");
+  }
 }
 
 TEST_CASE("a reader that stops reading ends logs") {

@@ -1,15 +1,19 @@
 #include "launch/logs/log_times.h"
 
-#include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "base/error/error.h"
+#include "base/system/file.h"
 #include "launch/logs/log_names.h"
 
 namespace fleetrun::launch {
 namespace {
 
 using WallClock = std::chrono::system_clock;
+
+constexpr std::size_t kMostTimes = 1 << 30;  // bytes
 
 std::int64_t seconds_of(WallClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
@@ -51,15 +55,28 @@ void LogTimes::write() {
     const ssize_t count = ::write(file_.get(), entries.data(), entries.size());
 }
 
+namespace {
+
+// Nothing when there is no such regular file.
+std::istringstream read_times(const std::string& folder) {
+  try {
+    return std::istringstream(read_file(fmt::format("{}/{}", folder, kTimesName), kMostTimes));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 void visit_log_times(const std::string& folder,
                      const std::function<void(const std::string& log, std::int64_t size)>& visit) {
-  std::ifstream file(fmt::format("{}/{}", folder, kTimesName));
+  std::istringstream file = read_times(folder);
   std::int64_t time = 0, size = 0;
   for (std::string log; file >> time >> log >> size;) visit(log, size);
 }
 
 std::int64_t place_in_log(const std::string& folder, const std::string& log, WallClock::time_point time) {
-  std::ifstream file(fmt::format("{}/{}", folder, kTimesName));
+  std::istringstream file = read_times(folder);
   std::int64_t place = 0, entry_time = 0, size = 0;
   for (std::string entry_log; file >> entry_time >> entry_log >> size;)
     if (entry_log == log && entry_time <= seconds_of(time)) place = size;

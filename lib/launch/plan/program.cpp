@@ -211,6 +211,11 @@ Program find_program(const ProgramRequest& request, const Environment& environme
     return find_worker(joined(joined(request.before_job, {request.name}), request.arguments));
   if (kind == ProgramKind::executable)
     return {kind, find_executable(request.name, environment), joined({request.name}, request.arguments)};
+  // Python takes most job files for an expression, and succeeds.
+  if (request.form == Form::script && request.name.ends_with(".json"))
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is a job file, and torchrun gives its program to Python", request.name),
+                "call this program as fleetrun to train it");
   if (request.form != Form::module) check_script(request.name);
   const std::string python = environment.get_or("PYTHON_EXEC", "python3");  // as for torchrun
   std::vector<std::string> argv = {python, "-u"};

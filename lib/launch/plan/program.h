@@ -34,7 +34,8 @@ ProgramKind kind_of(const ProgramRequest& request);
 // Our worker program with these arguments. Throws Error(not_found).
 Program find_worker(const std::vector<std::string>& arguments);
 
-// Finds the program, and checks that it can be executed. Throws Error(not_found|not_executable).
+// Finds the program, and checks that it can be executed. Throws Error(not_found|not_executable), Error(usage) for a job file that torchrun
+// would give to Python.
 Program find_program(const ProgramRequest& request, const Environment& environment);
 
 // The path of an optional program on PATH; none: it is not there.

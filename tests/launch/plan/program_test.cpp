@@ -177,6 +177,13 @@ TEST_CASE("torchrun's ways to run a program win over the end of its name") {
   CHECK(kind_of({.name = "pkg.json", .form = Form::module}) == ProgramKind::python);
 }
 
+TEST_CASE("torchrun does not give a job file to Python, which would take it for an expression") {
+  const Programs programs;
+  CHECK_THROWS_WITH_AS(
+      find_program({.name = "job.json", .form = ProgramRequest::Form::script}, programs.environment),
+      "job.json is a job file, and torchrun gives its program to Python", Error);
+}
+
 TEST_CASE("PYTHON_EXEC names another interpreter, as for torchrun") {
   Programs programs;
   programs.environment.set("PYTHON_EXEC", programs.folder / "tool");
