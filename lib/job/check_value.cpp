@@ -115,14 +115,19 @@ Fault find_text_fault(const Key& key, const JsonValue& value) {
   return unless(key.kind != ValueKind::path || !value.text.empty(), key, value);
 }
 
-// Trainings compute with 32-bit floats, in which such a number is 0 or infinite.
+// Trainings compute with 32-bit floats, in which such a number is 0 or infinite, or becomes an upper limit that is out.
 Fault find_float_fault(const Key& key, const JsonValue& value) {
   using Float = std::numeric_limits<float>;
+  const Range& range = key.rules.range;
   const double size = std::abs(value.number);
-  if (value.number == 0 || (size >= double{Float::min()} && size <= double{Float::max()}))
-    return std::nullopt;
-  return fmt::format("found {}, wanted {} that a 32-bit float can hold, {}", describe_found(value),
-                     describe_wanted(key), size < 1 ? "1.2e-38 or more" : "3.4e38 or less");
+  if (value.number != 0 && (size < double{Float::min()} || size > double{Float::max()}))
+    return fmt::format("found {}, wanted {} that a 32-bit float can hold, {}", describe_found(value),
+                       describe_wanted(key), size < 1 ? "1.2e-38 or more" : "3.4e38 or less");
+  const double rounded{static_cast<float>(value.number)};
+  if (range.below_most && rounded >= range.most)
+    return fmt::format("found {}, which is {} as a 32-bit float, wanted {}", describe_found(value), rounded,
+                       describe_wanted(key));
+  return std::nullopt;
 }
 
 Fault find_scalar_fault(const Key& key, const JsonValue& value) {

@@ -73,6 +73,19 @@ TEST_CASE("a number that is 0 or infinite as a 32-bit float is refused") {
   CHECK(complaint_about({"optimizer.weight_decay=0"}) == "");
 }
 
+TEST_CASE("a number below 1 that is 1 as a 32-bit float is refused as 1 is") {
+  CHECK(complaint_about({"optimizer.ema_decay=0.99999999"}) ==
+        "command line: optimizer.ema_decay: found 0.99999999, which is 1 as a 32-bit float, wanted a number "
+        "from 0 to below 1");
+  CHECK(
+      complaint_about({"optimizer.momentum=0.99999999999"}) ==
+      "command line: optimizer.momentum: found 0.99999999999, which is 1 as a 32-bit float, wanted a number "
+      "from 0 to below 1");
+  CHECK(complaint_about({"optimizer.momentum=1"}) ==
+        "command line: optimizer.momentum: found 1, wanted a number from 0 to below 1");
+  CHECK(complaint_about({"optimizer.ema_decay=0.99999997", "optimizer.momentum=0.99999994"}) == "");
+}
+
 TEST_CASE("factors of the learning rate are numbers by names") {
   const ParsedJob job =
       parse(good_job(R"("optimizer": {"learning_rate_factors": {"fc": 10, "conv1.": 0.5}})"));
