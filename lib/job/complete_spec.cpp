@@ -86,8 +86,18 @@ void check_channels(const NamedSet& named, Draft& draft) {
   };
   check(".mean", named.set->mean);
   check(".std", named.set->deviation);
-  if (draft.has(named.path + ".channels") && channels == 2)
-    draft.report(named.path + ".channels", "2, wanted 3 for colour or 1 for grey");
+  if (draft.has(named.path + ".channels") && !is_colour_or_grey(channels))
+    draft.report(named.path + ".channels", fmt::format("{}, wanted {}", channels, kColourOrGrey));
+}
+
+void check_generated_shape(const NamedSet& named, Draft& draft) {
+  if (named.set->format != DataFormat::synthetic) return;
+  const auto& [channels, height, width] = named.set->shape;
+  const std::string key = named.path + ".shape";
+  if (!is_colour_or_grey(channels))
+    draft.report(key, fmt::format("{}, wanted {}", plural(channels, "channel"), kColourOrGrey));
+  else if (width > kMostPixels / height)
+    draft.report(key, fmt::format("{}x{} pixels, wanted at most {}", width, height, kMostPixels));
 }
 
 void check_classes(const NamedSet& named, Draft& draft) {
@@ -231,6 +241,7 @@ void find_contradictions(Draft& draft) {
   const std::vector<NamedSet> sets = data_sets(draft);
   for (const NamedSet& named : sets) {
     check_channels(named, draft);
+    check_generated_shape(named, draft);
     check_classes(named, draft);
     check_shape(named, draft);
   }

@@ -43,7 +43,8 @@ std::vector<Key> data_set_keys(const Section<DataSetSpec>& set, const PixelDefau
       make_key("samples", set(&DataSetSpec::samples), "number of generated samples",
                {.range = Range::from(1), .required = true, .only_with = with({"synthetic"})}),
       make_key(
-          "shape", set(&DataSetSpec::shape), "[channels, height, width] of a generated sample",
+          "shape", set(&DataSetSpec::shape),
+          "[channels, height, width] of a generated sample; 3 channels or 1",
           {.range = Range::between(1, kLargestSide), .required = true, .only_with = with({"synthetic"})}),
       make_key(
           "classes", set(&DataSetSpec::classes), "number of classes of the generated samples",

@@ -1,11 +1,19 @@
 // What a data set's keys tell about its samples before anything is read.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <optional>
 
 #include "job/job_spec.h"
 
 namespace fleetrun::job {
+
+// Of a colour image and of a grey one: what a data set may have.
+constexpr bool is_colour_or_grey(int channels) { return channels == 3 || channels == 1; }
+constexpr const char* kColourOrGrey = "3 for colour or 1 for grey";
+
+// An image needs at most 256 MiB (four channels), whatever its header or the job promises.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
 int channels_of(const DataSetSpec& set);                   // of a sample
 std::optional<int> known_classes(const DataSetSpec& set);  // nothing when only the data tells

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include "job/data_set_facts.h"
 #include "job/job_text.h"
 
@@ -59,6 +61,20 @@ TEST_CASE("mean and std have a number for each channel") {
         "a.json:3:61: data.train.std: found a list of 4, wanted 3: the samples have 3 channels");
   CHECK(complaint(job_on(R"({"format": "image_folder", "path": "p", "channels": 2})")) ==
         "a.json:3:53: data.train.channels: found 2, wanted 3 for colour or 1 for grey");
+}
+
+TEST_CASE("generated samples are grey or have colours as others do, and are no larger than an image may be") {
+  const auto complaint_about = [](const std::string& shape) {
+    return complaint(job_on(R"({"format": "synthetic", "samples": 9, "classes": 7, "shape": )" + shape + "}",
+                            R"({"name": "mlp"})"));
+  };
+  for (const int channels : {2, 4, 5})
+    CHECK(complaint_about(fmt::format("[{}, 8, 8]", channels)) ==
+          fmt::format("a.json:3:62: data.train.shape: found {} channels, wanted 3 for colour or 1 for grey",
+                      channels));
+  CHECK(complaint_about("[3, 65536, 65536]") ==
+        "a.json:3:62: data.train.shape: found 65536x65536 pixels, wanted at most 67108864");
+  for (const char* good : {"[1, 8, 8]", "[3, 8192, 8192]"}) CHECK(complaint_about(good) == "");
 }
 
 TEST_CASE("keys of another format are not for this one") {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/plural.h"
+#include "job/data_set_facts.h"
 #include "runtime/data/formats.h"
 
 namespace fleetrun::runtime {
@@ -27,9 +29,9 @@ namespace {
 
 std::unique_ptr<DataSet> open(const job::DataSetSpec& spec, const std::vector<std::string>& known,
                               DataUse use) {
-  if (spec.channels != 1 && spec.channels != 3)
+  if (const int channels = job::channels_of(spec); !job::is_colour_or_grey(channels))
     throw Error(ErrorKind::config,
-                fmt::format("channels of a data set is {}, must be 1 or 3", spec.channels));
+                fmt::format("a data set has {}, wanted {}", plural(channels, "channel"), job::kColourOrGrey));
   switch (spec.format) {
     case job::DataFormat::image_folder:
       return open_image_folder(spec, known);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "job/data_set_facts.h"
+
 namespace fleetrun::runtime {
 
 struct ImageShape {
@@ -37,8 +39,7 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// An image needs at most 256 MiB (four channels), whatever its header promises.
-constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
+constexpr std::int64_t kMaxPixels = job::kMostPixels;
 
 // Throws Error(data) that names `file` when an image of this size is empty or above kMaxPixels.
 void check_image_size(const std::string& file, std::int64_t width, std::int64_t height);

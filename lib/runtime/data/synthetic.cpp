@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "runtime/data/augment.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/sample_random.h"
 
@@ -68,12 +67,10 @@ std::unique_ptr<DataSet> open_synthetic(const job::DataSetSpec& spec) {
         ErrorKind::config,
         fmt::format("a synthetic data set has {} samples of {} classes, wanted 1 or more of 2 or more",
                     spec.samples, spec.classes));
-  if (channels < 1 || channels > kMaxChannels || height < 1 || width < 1 || width > kMaxPixels / height)
-    throw Error(
-        ErrorKind::config,
-        fmt::format(
-            "the shape of a synthetic data set is [{},{},{}], wanted 1 to {} channels and 1 to {} pixels",
-            channels, height, width, kMaxChannels, kMaxPixels));
+  if (height < 1 || width < 1 || width > kMaxPixels / height)
+    throw Error(ErrorKind::config,
+                fmt::format("the shape of a synthetic data set is [{},{},{}], wanted 1 to {} pixels",
+                            channels, height, width, kMaxPixels));
   DataSetFacts facts;
   facts.shape = {channels, height, width};
   facts.classes = spec.classes;

@@ -59,12 +59,12 @@ TEST_CASE("what is written is read back") {
   CHECK(read.algorithms == card.algorithms);
 }
 
-TEST_CASE("an mlp is built from its hidden layers, and images may have any number of channels") {
+TEST_CASE("an mlp is built from its hidden layers, and images may be grey") {
   job::JobSpec job;
   job.model.hidden = {8, 4};
-  job.data.train.mean = {0, 0};
-  job.data.train.deviation = {255, 255};
-  const Metadata metadata = to_metadata(make_model_card(job, {{2, 4, 4}, 20}, {}));
+  job.data.train.mean = {0};
+  job.data.train.deviation = {255};
+  const Metadata metadata = to_metadata(make_model_card(job, {{1, 4, 4}, 20}, {}));
   CHECK(metadata.at("model.hidden") == "[8, 4]");
   CHECK_FALSE(metadata.contains("class_names"));
   const ModelCard read = read_model_card(metadata, "m");
@@ -118,6 +118,8 @@ TEST_CASE("damaged metadata are named, and those of a newer fleetrun are refused
   check_error(ErrorKind::data, "the metadata of m are damaged: ", [&] {
     read_model_card(with(metadata, "model.input_shape", "[3,"), "m");
   });
+  check_error(ErrorKind::data, "2 channels, wanted 3 for colour or 1 for grey",
+              [&] { read_model_card(with(metadata, "model.input_shape", "[2, 4, 4]"), "m"); });
   check_error(ErrorKind::data, "data.train.mean",
               [&] { read_model_card(with(metadata, "data.mean", "[1]"), "m"); });
   check_error(ErrorKind::protocol, "m has metadata of format 2, and this fleetrun reads up to format 1",

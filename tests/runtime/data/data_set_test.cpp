@@ -20,7 +20,8 @@ class FixedSet : public WholeImageSet {
 TEST_CASE("images have one channel or three") {
   job::DataSetSpec spec;
   spec.channels = 2;
-  check_error(ErrorKind::config, "channels of a data set is 2, must be 1 or 3", [&] { open_data_set(spec); });
+  check_error(ErrorKind::config, "a data set has 2 channels, wanted 3 for colour or 1 for grey",
+              [&] { open_data_set(spec); });
 }
 
 TEST_CASE("training and test set must be of one kind") {

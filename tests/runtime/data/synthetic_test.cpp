@@ -64,6 +64,9 @@ TEST_CASE("numbers of a synthetic data set are checked") {
   spec = synthetic(1);
   spec.shape = {3, 100000, 100000};
   check_error(ErrorKind::config, "is [3,100000,100000]", [&] { open_data_set(spec); });
+  spec.shape = {2, 10, 9};
+  check_error(ErrorKind::config, "a data set has 2 channels, wanted 3 for colour or 1 for grey",
+              [&] { open_data_set(spec); });
 }
 
 }  // namespace
