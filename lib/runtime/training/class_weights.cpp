@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +18,10 @@
 
 namespace fleetrun::runtime {
 namespace {
+
+// Only the ratios of the weights count. The largest weight is kept below 2^97 and above 2^-97, so that neither the sum of 2^31 weights
+// nor its inverse leaves the range of a float. A factor of 2^n rounds nothing.
+constexpr int kLargestSize = 96;
 
 std::string name_of_class(std::size_t label, const DataSet& train) {
   return label < train.class_names().size() ? printable(train.class_names()[label]) : std::to_string(label);
@@ -71,6 +77,13 @@ std::string describe_class_weights(const std::vector<float>& weights, const Data
                        name_of_class(static_cast<std::size_t>(place - weights.begin()), train));
   };
   return fmt::format("data.class_weights: from {} to {}", named(least), named(most));
+}
+
+void SampleWeights::set_classes(std::vector<float> weights) {
+  const int size = std::ilogb(*std::ranges::max_element(weights));
+  const int kept = std::clamp(size, -kLargestSize, kLargestSize);
+  for (float& weight : weights) weight = std::ldexp(weight, kept - size);
+  of_classes_ = std::move(weights);
 }
 
 const float* SampleWeights::of_batch(const std::int32_t* labels, comm::Communicator* ranks) {

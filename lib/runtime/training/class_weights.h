@@ -22,8 +22,8 @@ class SampleWeights {
  public:
   explicit SampleWeights(int batch) : weights_(static_cast<std::size_t>(batch), 1.0F) {}
 
-  // Until then, all samples count the same.
-  void set_classes(std::vector<float> weights) { of_classes_ = std::move(weights); }
+  // One or more, all above 0. Until then, all samples count the same.
+  void set_classes(std::vector<float> weights);
 
   // For each label the weight of its class, times the samples of the step, divided by the sum of the weights of the step; 0 for label
   // -1. So the mean over the step of weight * loss is sum(weight of class * loss) / sum(weight of class). The step is the batches of

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "runtime/data/expect_error.h"
 #include "runtime/graph/backward.h"
 #include "runtime/graph/builder.h"
@@ -118,6 +121,31 @@ TEST_CASE("ranks with different numbers of samples get the loss of the whole ste
     const double found = i < 12 ? parts[0].gradient[i] * 4.0 / 6 : parts[1].gradient[i - 12] * 2.0 / 6;
     CHECK(found == doctest::Approx(kGradient[i]).epsilon(1e-5));
   }
+}
+
+// Of three samples of the classes 0, 0 and 1 the weights are these, but for rounding.
+bool gives(const std::vector<float>& classes, const std::vector<float>& wanted,
+           comm::Communicator* ranks = nullptr) {
+  SampleWeights weights(3);
+  weights.set_classes(classes);
+  const std::vector<std::int32_t> labels = {0, 0, 1};
+  const float* const found = weights.of_batch(labels.data(), ranks);
+  return std::equal(wanted.begin(), wanted.end(), found,
+                    [](float a, float b) { return std::abs(a - b) < 1e-6F; });
+}
+
+TEST_CASE("weights of any size count by their ratios, also where their sum is above the largest float") {
+  const std::vector<float> equal = {1, 1, 1}, twice = {0.75F, 0.75F, 1.5F};
+  for (const float size : {1.2e-38F, 1e-20F, 1.0F, 1e20F, 1.6e38F}) {
+    CAPTURE(size);
+    CHECK(gives({size, size}, equal));
+    CHECK(gives({size, 2 * size}, twice));
+  }
+  CHECK(gives({3e38F, 3e38F}, equal));
+  testing::run_world(2, [&](comm::Communicator& communicator) {
+    const bool is_equal = gives({3e38F, 3e38F}, equal, &communicator);
+    CHECK(is_equal);
+  });
 }
 
 TEST_CASE("a place without a sample has no weight") {
