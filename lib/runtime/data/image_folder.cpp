@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"
 
@@ -64,6 +66,15 @@ void ignore(std::string name, IgnoredFiles& ignored) {
 
 bool is_folder(const fs::directory_entry& entry) { return !is_file(entry); }
 
+// The names of the classes go into the metadata of model files, which are UTF-8.
+void require_utf8(const std::string& root, const std::vector<std::string>& folders) {
+  const auto other = std::ranges::find_if_not(folders, is_utf8);
+  if (other == folders.end()) return;
+  throw Error(ErrorKind::data,
+              fmt::format("class folder {}/{} has a name that is not UTF-8", root, printable(*other)),
+              "rename the folder; each \xEF\xBF\xBD stands for a byte that is not UTF-8");
+}
+
 // The images of the folder `root`/`class_name`. False: there are none.
 bool add_images(const std::string& root, const std::string& class_name, std::int32_t label,
                 ClassFiles& files) {
@@ -113,6 +124,7 @@ ClassFiles find_images(std::string root, const std::vector<std::string>& known) 
                 fmt::format("data set folder {} {}", root, empty ? "is empty" : "has no class folders"),
                 "images are expected as <class>/*.jpg, *.png, *.webp or *.bmp, one folder for each class");
   }
+  require_utf8(root, folders);
   ClassFiles files = {.class_names = known};
   for (std::string& name : names_in(root, is_file)) ignore(std::move(name), files.ignored);
   if (known.empty())

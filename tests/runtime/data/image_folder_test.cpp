@@ -61,6 +61,19 @@ TEST_CASE("classes are numbered in byte order of their names, files in byte orde
   CHECK(set->describe(2) == folder / "b/2.png");
 }
 
+TEST_CASE("a class folder whose name is not UTF-8 is refused, as no model file can hold the name") {
+  const Folder folder;
+  const std::string image = make_png(gradient_image(3, 4, 4));
+  folder.add("tea", "1.png", image);
+  folder.add("caf\xe9", "1.png", image);
+  check_error(ErrorKind::data,
+              "class folder " + (folder / "caf\xef\xbf\xbd") + " has a name that is not UTF-8",
+              [&] { folder.open(); });
+  check_error(ErrorKind::data, "has a name that is not UTF-8", [&] {
+    open_data_set(folder.spec(), {"caf\xef\xbf\xbd", "tea"});
+  });
+}
+
 TEST_CASE("what is no image is counted, and the first of it named; hidden files are not") {
   const Folder folder;
   const std::string image = make_png(gradient_image(3, 4, 4));
