@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
@@ -26,6 +29,7 @@ constexpr const char *kFormatKey = "fleetrun.format", *kVersionKey = "fleetrun.v
 constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorithms = "algorithms";
 constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
                                   "data.mean",  "data.std",        "data.augment"};
+constexpr std::size_t kShownText = 40;  // bytes
 constexpr const char* kFromJob = "--job JOB.json takes it from the job of the training";
 
 bool is_narrow(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
@@ -35,7 +39,7 @@ JsonValue parsed(const std::string& text) {
   return document.problems.empty() ? document.root : JsonValue(text);
 }
 
-// The keys of a job that the metadata has, as the text of a job file. Synthetic samples may have any shape.
+// The keys of a job that the metadata has, as the text of a job file.
 std::string job_text_of(const Metadata& metadata) {
   const JsonValue shape = parsed(metadata.at("model.input_shape"));
   JsonValue model = JsonValue::object({{"name", metadata.at("model.name")},
@@ -59,24 +63,52 @@ std::string text_or(const Metadata& metadata, const char* key, const char* other
   return found == metadata.end() ? otherwise : found->second;
 }
 
-std::vector<std::string> read_names(const Metadata& metadata) {
+[[noreturn]] void tell_damage(const std::string& path, std::string_view problem) {
+  throw Error(ErrorKind::data, fmt::format("the metadata of {} are damaged: {}", path, problem), kFromJob);
+}
+
+[[noreturn]] void tell_damage(const std::string& path, const char* key, std::string_view found,
+                              std::string_view wanted) {
+  tell_damage(path, fmt::format("{}: found {}, wanted {}", key, shortened_quote(found, kShownText), wanted));
+}
+
+bool is_text(const JsonValue& value) { return value.is(JsonValue::Kind::text); }
+
+std::vector<std::string> read_names(const Metadata& metadata, int classes, const std::string& path) {
+  const std::string text = text_or(metadata, kNames, "[]");
+  const JsonValue list = parsed(text);
   std::vector<std::string> names;
-  for (const JsonValue& name : parsed(text_or(metadata, kNames, "[]")).items) names.push_back(name.text);
+  for (const JsonValue& name : list.items) names.push_back(name.text);
+  const std::set<std::string> different(names.begin(), names.end());
+  if (!list.is(JsonValue::Kind::list) || !std::ranges::all_of(list.items, is_text) ||
+      different.size() < names.size() || names.size() > static_cast<std::size_t>(classes))
+    tell_damage(path, kNames, text, fmt::format("a list of different names, at most {}", classes));
   return names;
 }
 
-std::map<std::string, std::string> read_algorithms(const Metadata& metadata) {
+std::map<std::string, std::string> read_algorithms(const Metadata& metadata, const std::string& path) {
+  const std::string text = text_or(metadata, kAlgorithms, "{}");
+  const JsonValue object = parsed(text);
+  if (!object.is(JsonValue::Kind::object) ||
+      !std::ranges::all_of(object.members, is_text, &JsonMember::value))
+    tell_damage(path, kAlgorithms, text, "an object of strings");
   std::map<std::string, std::string> algorithms;
-  for (const JsonMember& choice : parsed(text_or(metadata, kAlgorithms, "{}")).members)
-    algorithms[choice.key] = choice.value.text;
+  for (const JsonMember& choice : object.members) algorithms[choice.key] = choice.value.text;
   return algorithms;
 }
 
+DType read_dtype(const Metadata& metadata, const std::string& path) {
+  const std::string text = text_or(metadata, kDType, "f32");
+  const std::optional<DType> dtype = parse_dtype(text);
+  if (dtype == DType::f32 || (dtype && is_narrow(*dtype))) return *dtype;
+  tell_damage(path, kDType, text, R"(one of "f32", "f16", "bf16")");
+}
+
 void check_format(const Metadata& metadata, const std::string& path) {
-  const JsonValue format = parsed(text_or(metadata, kFormatKey, "1"));
-  if (!format.is(JsonValue::Kind::integer))
-    throw Error(ErrorKind::data, fmt::format("{}: the metadata {} is \"{}\", wanted a number", path,
-                                             kFormatKey, shortened_quote(format.text, 40)));
+  const std::string text = text_or(metadata, kFormatKey, "1");
+  const JsonValue format = parsed(text);
+  if (!format.is(JsonValue::Kind::integer) || format.integer < 1)
+    tell_damage(path, kFormatKey, text, "a whole number of at least 1");
   if (format.integer > kFormat)
     throw Error(ErrorKind::protocol,
                 fmt::format("{} has metadata of format {}, and this fleetrun reads up to format {}", path,
@@ -103,8 +135,7 @@ job::JobSpec parse_keys(const Metadata& metadata, const std::string& path) {
   try {
     return job::parse_job_text(job_text_of(metadata), path, {}).spec;
   } catch (const Error& problem) {
-    throw Error(ErrorKind::data, fmt::format("the metadata of {} are damaged: {}", path, problem.message()),
-                kFromJob);
+    tell_damage(path, problem.message());
   }
 }
 
@@ -163,12 +194,12 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
   const job::JobSpec job = parse_keys(metadata, path);
   const job::DataSetSpec& set = job.data.train;
   return {.model = job.model,
-          .class_names = read_names(metadata),
+          .class_names = read_names(metadata, *job.model.class_dim, path),
           .augment = job::without_chance(set.augment),
           .mean = set.mean,
           .deviation = set.deviation,
-          .dtype = parse_dtype(text_or(metadata, kDType, "f32")).value_or(DType::f32),
-          .algorithms = read_algorithms(metadata),
+          .dtype = read_dtype(metadata, path),
+          .algorithms = read_algorithms(metadata, path),
           .version = text_or(metadata, kVersionKey, "?")};
 }
 

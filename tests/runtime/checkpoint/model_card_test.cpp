@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "runtime/data/expect_error.h"
 #include "runtime/graph/program_text.h"
 
@@ -124,8 +128,39 @@ TEST_CASE("damaged metadata are named, and those of a newer fleetrun are refused
               [&] { read_model_card(with(metadata, "data.mean", "[1]"), "m"); });
   check_error(ErrorKind::protocol, "m has metadata of format 2, and this fleetrun reads up to format 1",
               [&] { read_model_card(with(metadata, "fleetrun.format", "2"), "m"); });
-  check_error(ErrorKind::data, "fleetrun.format",
-              [&] { read_model_card(with(metadata, "fleetrun.format", "x"), "m"); });
+}
+
+TEST_CASE("names, algorithms, type and format that no fleetrun writes are damaged metadata") {
+  const Metadata metadata = to_metadata(card_of_photographs());
+  const auto complaint_about = [&](const std::string& key, const std::string& text) {
+    const Error error = error_of([&] { read_model_card(with(metadata, key, text), "m"); });
+    CHECK(error.kind() == ErrorKind::data);
+    const std::string start = "the metadata of m are damaged: ";
+    CHECK_MESSAGE(error.message().starts_with(start), error.message());
+    return error.message().substr(std::min(start.size(), error.message().size()));
+  };
+  const std::string wanted_names = ", wanted a list of different names, at most 3";
+  CHECK(complaint_about("class_names", "xx") == "class_names: found \"xx\"" + wanted_names);
+  CHECK(complaint_about("class_names", R"(["a\u0000b"])") ==
+        R"(class_names: found "[\"a\\u0000b\"]")" + wanted_names);
+  CHECK(complaint_about("class_names", "[1, 2, 3]") == "class_names: found \"[1, 2, 3]\"" + wanted_names);
+  CHECK(complaint_about("class_names", R"(["a", "b", "c", "d"])") ==
+        R"(class_names: found "[\"a\", \"b\", \"c\", \"d\"]")" + wanted_names);
+  CHECK(complaint_about("class_names", R"(["a", "b", "a"])") ==
+        R"(class_names: found "[\"a\", \"b\", \"a\"]")" + wanted_names);
+  for (const char* text : {"[", "[\"gemm\"]", "{\"conv1\": 1}"})
+    CHECK(complaint_about("algorithms", text).ends_with(", wanted an object of strings"));
+  CHECK(complaint_about("train.dtype", "i32") ==
+        R"(train.dtype: found "i32", wanted one of "f32", "f16", "bf16")");
+  for (const char* text : {"x", "-1", "0", "1.5"})
+    CHECK(complaint_about("fleetrun.format", text) ==
+          fmt::format("fleetrun.format: found \"{}\", wanted a whole number of at least 1", text));
+}
+
+TEST_CASE("the last classes of a model need no names") {
+  const Metadata metadata = to_metadata(card_of_photographs());
+  CHECK(read_model_card(with(metadata, "class_names", R"(["a", "b"])"), "m").class_names ==
+        std::vector<std::string>{"a", "b"});
 }
 
 }  // namespace
