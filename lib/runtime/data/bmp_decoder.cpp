@@ -27,7 +27,7 @@ constexpr int kBmpChannels = 3;
 struct BmpHeader {
   std::int64_t width = 0, height = 0;
   bool from_top = false;
-  std::size_t pixels_at = 0, palette_at = 0, palette_entries = 0;
+  std::size_t pixels_at = 0, header_end = 0, palette_entries = 0;
   unsigned bits = 0;  // of a pixel
   std::uint32_t compression = 0;
   bool has_usual_masks = true;
@@ -57,13 +57,14 @@ std::optional<BmpHeader> read_bmp_header(std::span<const std::uint8_t> bytes) {
                       .height = std::abs(std::int64_t{height}),
                       .from_top = height < 0,
                       .pixels_at = number_at(bytes, 10),
-                      .palette_at = kFileHeader + info_bytes,
+                      .header_end = kFileHeader + info_bytes,
                       .palette_entries = number_at(bytes, 46),
                       .bits = number_at(bytes, 26) >> 16U,  // behind the number of planes
                       .compression = number_at(bytes, 30)};
   if (header.compression == kBitFields) {
     if (bytes.size() < kFileHeader + kInfoHeader + kMaskBytes) return std::nullopt;
     header.has_usual_masks = masks_are_usual(bytes);
+    header.header_end = std::max(header.header_end, kFileHeader + kInfoHeader + kMaskBytes);
   }
   if (header.bits <= 8 && header.palette_entries == 0) header.palette_entries = std::size_t{1} << header.bits;
   return header;
@@ -104,8 +105,8 @@ void read_colour_row(const std::uint8_t* row, const BmpHeader& header, std::uint
 }
 
 std::span<const std::uint8_t> palette_of(std::span<const std::uint8_t> bytes, const BmpHeader& header) {
-  if (header.palette_at >= bytes.size()) return {};
-  const std::span<const std::uint8_t> rest = bytes.subspan(header.palette_at);
+  if (header.header_end >= bytes.size()) return {};
+  const std::span<const std::uint8_t> rest = bytes.subspan(header.header_end);
   return rest.first(std::min(rest.size(), header.palette_entries * kPaletteEntry));
 }
 
@@ -134,6 +135,9 @@ void decode_bmp(std::span<const std::uint8_t> bytes, const std::string& file, Im
                 fmt::format("{}: a BMP file that fleetrun cannot read: {}", file, unsupported));
   check_image_size(file, header->width, header->height);
   const auto height = static_cast<std::size_t>(header->height);
+  if (header->pixels_at < header->header_end)
+    throw broken(fmt::format("the pixels begin at byte {}, wanted at least {}, the end of the header",
+                             header->pixels_at, header->header_end));
   if (header->pixels_at > bytes.size() || bytes.size() - header->pixels_at < height * header->row_bytes())
     throw broken("the file is truncated");
   image.reset({kBmpChannels, static_cast<int>(header->height), static_cast<int>(header->width)});

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
 
@@ -76,6 +78,14 @@ TEST_CASE("what a BMP file says wrongly, or in a way that nobody writes, is refu
   check_refused(with_number(with_number(file, 18, 60000), 22, 60000), "the header says 60000x60000 pixels");
   check_refused(with_number(file, 22, 0x80000000), "the header says 4x2147483648 pixels");
   check_refused(with_number(file, 10, 0xffffffff), "broken BMP file: the file is truncated");
+  for (const std::uint32_t inside : {0, 14, 53})
+    check_refused(
+        with_number(file, 10, inside),
+        fmt::format("broken BMP file: the pixels begin at byte {}, wanted at least 54, the end of the header",
+                    inside));
+  check_refused(with_number(make_bmp(gradient_image(3, 4, 4), {32, false, true}), 10, 54),
+                "broken BMP file: the pixels begin at byte 54, wanted at least 66, the end of the header");
+  check_refused(with_number(file, 14, 0xffffffff), "broken BMP file: the pixels begin at byte 54");
   check_refused(with_number(file, 14, 12),
                 "a BMP file that fleetrun cannot read: the header has 12 bytes, wanted at least 40");
   check_refused(with_number(file, 28, 16, 2), "a BMP file that fleetrun cannot read: a pixel has 16 bits");
