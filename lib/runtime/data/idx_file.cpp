@@ -1,19 +1,14 @@
 #include "runtime/data/idx_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <limits>
-#include <memory>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "runtime/data/read_bytes.h"
+#include "runtime/data/gzip_file.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -21,43 +16,6 @@ namespace {
 constexpr std::uint32_t kBytesMagic = 0x0800;  // LeCun, "The IDX file format": type 8 is unsigned bytes
 constexpr std::size_t kMaxContent = std::size_t{1} << 34;  // 16 GiB: a longer one belongs in image files
 constexpr std::size_t kPiece = std::size_t{1} << 24;       // memory is taken as bytes arrive, not as promised
-
-class GzipFile {
- public:
-  explicit GzipFile(const std::string& path) : path_(path), file_(nullptr, gzclose_r) {
-    OpenedFile opened = open_data_file(path);
-    file_.reset(gzdopen(opened.fd.get(), "rb"));  // reads plain files as they are
-    if (!file_) throw Error(ErrorKind::os, fmt::format("opening {}: out of memory", path));
-    opened.fd.release();
-  }
-
-  // Fewer than `count` only at the end of the file.
-  std::size_t read(std::uint8_t* bytes, std::size_t count) {
-    std::size_t filled = 0;
-    while (filled < count) {
-      const auto wanted = static_cast<unsigned>(std::min(count - filled, kPiece));
-      const int got = gzread(file_.get(), bytes + filled, wanted);
-      if (got > 0) filled += static_cast<std::size_t>(got);
-      if (got < static_cast<int>(wanted)) break;
-    }
-    if (filled < count) check_stream();
-    return filled;
-  }
-
- private:
-  void check_stream() {
-    int code = Z_OK;
-    std::string_view text = gzerror(file_.get(), &code);
-    text = text.substr(text.find(": ") + 1);  // "<fd:3>: incorrect data check": zlib's name of the file goes
-    if (code == Z_ERRNO) throw file_error(errno, "reading", path_);
-    if (code == Z_BUF_ERROR)
-      throw Error(ErrorKind::data, fmt::format("{}: the gzip stream is truncated", path_));
-    if (code != Z_OK) throw Error(ErrorKind::data, fmt::format("{}: broken gzip stream:{}", path_, text));
-  }
-
-  const std::string& path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-};
 
 std::uint32_t read_number(GzipFile& file, const std::string& path) {
   std::array<std::uint8_t, 4> bytes{};

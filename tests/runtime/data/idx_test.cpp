@@ -95,6 +95,47 @@ TEST_CASE("a damaged gzip stream is not mistaken for a wrong file") {
               [&] { files.open(flipped, kLabels); });
 }
 
+TEST_CASE("gzip streams one after the other are one, and zeros may fill up the file behind them") {
+  const Files files;
+  const std::string in_three = gzip(kImages.substr(0, 3)) + gzip("") + gzip(kImages.substr(3));
+  const std::string zeros(1000, '\0');
+  check_images(*files.open(in_three, gzip(kLabels)));
+  check_images(*files.open(in_three + zeros, gzip(kLabels) + '\0'));
+}
+
+TEST_CASE("other data after a gzip stream is refused") {
+  const Files files;
+  const std::string zeros(1000, '\0');
+  for (const std::string& junk :
+       {std::string("x"), std::string("\x1f"), zeros + "x", kImages, zeros + gzip("")})
+    check_error(ErrorKind::data, "images: the gzip stream ends, and other data follows from byte ",
+                [&] { files.open(gzip(kImages) + junk, kLabels); });
+  check_error(ErrorKind::data, "images: the file has more than the 12 bytes of its header",
+              [&] { files.open(gzip(kImages) + gzip("x"), kLabels); });
+  check_error(ErrorKind::data, "images: the gzip stream is truncated",
+              [&] { files.open(gzip(kImages) + gzip("").substr(0, 12), kLabels); });
+}
+
+TEST_CASE("a gzip stream that is truncated is refused wherever it ends") {
+  const Files files;
+  const std::string packed = gzip(kImages);
+  for (std::size_t count = 2; count < packed.size(); ++count)
+    check_error(ErrorKind::data, "images: the gzip stream is truncated",
+                [&] { files.open(packed.substr(0, count), kLabels); });
+}
+
+TEST_CASE("a large gzip stream is read piece by piece") {
+  const Files files;
+  std::string noise;
+  for (std::uint32_t i = 0; noise.size() < 2 * 500 * 500; ++i)
+    noise += static_cast<char>((i * 2654435761U) >> 13U);
+  const auto set = files.open(gzip(make_idx({2, 500, 500}, noise)), kLabels);
+  ReadScratch scratch;
+  std::string pixels(500 * 500, ' ');
+  set->read({.sample = 1}, scratch, reinterpret_cast<std::uint8_t*>(pixels.data()));
+  CHECK(pixels == noise.substr(500 * 500));
+}
+
 TEST_CASE("a missing file is named") {
   const Files files;
   files.folder.write("labels", kLabels);
