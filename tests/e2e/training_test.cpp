@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <regex>
 
+#include <fmt/format.h>
+
 #include "e2e/launcher.h"
 #include "support/slowdown.h"
 
@@ -281,8 +283,21 @@ TEST_CASE("a loss that is not a number ends the run with 80 and says at which st
   launch.folder.write("job.json", kLongJob);
   const ChildResult result = launch.run_words({"job.json", "optimizer.learning_rate=1e30", "train.epochs=3"});
   CHECK(result.code == 80);
-  CHECK(std::regex_search(result.err,
-                          std::regex(R"(rank 0: error: the loss of rank 0 is (nan|inf|-nan) at step \d+)")));
+  std::smatch found;
+  REQUIRE_MESSAGE(
+      std::regex_search(result.err, found,
+                        std::regex(R"(rank 0: error: the loss of rank 0 is (?:nan|inf|-nan) at step (\d+))")),
+      result.err);
+
+  // It counts as checkpoints do: the last good one is of the step before.
+  const std::int64_t lost_at = std::stoll(found[1]);
+  REQUIRE(lost_at > 1);
+  const ChildResult shorter = launch.run_words({"job.json", "optimizer.learning_rate=1e30",
+                                                fmt::format("train.max_steps={}", lost_at),
+                                                "checkpoint.dir=saved", "checkpoint.every_steps=1"});
+  CHECK(shorter.code == 80);
+  CHECK(launch.folder.has(fmt::format("output/saved/{:06}-step-{}", lost_at - 1, lost_at - 1)));
+  CHECK_FALSE(launch.folder.has(fmt::format("output/saved/{:06}-step-{}", lost_at, lost_at)));
 }
 
 TEST_CASE("numbers that are lost are found at the end of a training that hardly looks at its loss") {

@@ -129,7 +129,9 @@ const Batch* next_batch(Run& run, Loader& loader);
 // Prints a warning for each sample that the loader skipped since the last call.
 void print_skipped(Run& run, Loader& loader);
 
-// Throws Error(numerics): "`what` is nan at step 12, and so is conv1.weight".
-[[noreturn]] void stop_without_numbers(const Run& run, const std::string& what, double value);
+// Throws Error(numerics): "`what` is nan at step 12, and so is conv1.weight". The first step is step 1. `under_way`: steps that the
+// progress does not count yet.
+[[noreturn]] void stop_without_numbers(const Run& run, const std::string& what, double value,
+                                       int under_way = 0);
 
 }  // namespace fleetrun::runtime

@@ -53,7 +53,7 @@ void fetch(Run& run) {
   const int stages = run.trainer.stages();
   const int scored = stages > 1 ? stages - 1 : run.world.env.rank;
   if (!std::isfinite(run.scores.train.loss))
-    stop_without_numbers(run, fmt::format("the loss of rank {}", scored), run.scores.train.loss);
+    stop_without_numbers(run, fmt::format("the loss of rank {}", scored), run.scores.train.loss, 1);
   print_loss_scale(run);
 }
 
