@@ -103,6 +103,25 @@ TEST_CASE("a training that starts anew sets the best weights of the one before a
   CHECK(launch.best() != first);
 }
 
+TEST_CASE(
+    "a training that goes on from a named checkpoint keeps no best weights that it did not have there") {
+  const Training launch, other;
+  REQUIRE(train(launch).code == 0);
+  const std::string first = launch.best();
+  REQUIRE(report_of(launch)["best"]["epoch"] > 0);  // later than the checkpoint of the other training
+  REQUIRE(train(other, {"train.epochs=1", "train.seed=9"}).code == 0);
+  const std::string named =
+      "checkpoint.resume=" + (other.folder / ("output/saved/" + saved_training::saved(other).back()));
+  const ChildResult more = train(launch, {named, "train.epochs=3", "train.seed=9"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(contains(more.out, "the best weights of an earlier training are " + launch.folder.path() +
+                               "/output/best.previous.safetensors now"));
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  const std::vector<double> losses = test_losses(more.out);
+  REQUIRE(losses.size() == 2);
+  CHECK(report_of(launch)["best"]["epoch"] == 1 + best_of(losses));
+}
+
 TEST_CASE("a training whose best weights were removed says so, and keeps the best of the later epochs") {
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);

@@ -18,11 +18,17 @@ ScoredEpoch last_score(const Run& run, job::Metric metric) {
   return {metric, value_of(metric, test.score), test.epochs - 1, test.steps};
 }
 
+// The checkpoint that the job names may be of another training, or the training takes another way from there.
+bool begins_at_named_checkpoint(const Run& run) {
+  const std::string& resume = run.job.checkpoint.resume;
+  return resume != "auto" && resume != "never" && run.world.env.attempt == 0;
+}
+
 // The checkpoint knows the file, or is older than the file because the training ended in between.
-bool is_of_training(const TrainingState& state, const std::optional<ScoredEpoch>& in_file,
-                    job::Metric metric) {
+bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
+  const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || in_file->metric != metric) return false;
-  return in_file == state.best || in_file->steps > state.steps;
+  return in_file == state.best || (in_file->steps > state.steps && !begins_at_named_checkpoint(run));
 }
 
 void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric) {
@@ -42,7 +48,7 @@ void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
   const std::optional<ScoredEpoch> in_file = read_best(run.job.output);
-  if (is_of_training(state, in_file, metric)) {
+  if (is_of_training(run, in_file, metric)) {
     state.best = in_file;
     return;
   }
