@@ -43,16 +43,21 @@ std::string resolve_host(const LaunchOptions& options, const HostFacts& host) {
   return *options.host.value;
 }
 
-DeviceKind resolve_cuda(const LaunchOptions& options, const HostFacts& host, bool needs_plugin, bool asked) {
-  if (host.gpus == 0 && asked) {
+// The usual word for no GPU at all; CUDA's own is any number that is not one of a GPU.
+bool hides_gpus(const Environment& environment) { return environment.get("CUDA_VISIBLE_DEVICES") == "-1"; }
+
+DeviceKind without_gpus(const LaunchOptions& options, const char* why, bool asked) {
+  if (asked) {
     const std::string who = options.device.source.empty() ? "the job's device" : options.device.source;
-    throw usage(fmt::format("{} is cuda, but this machine has no CUDA device", who), kCpuHint);
+    throw usage(fmt::format("{} is cuda, but {}", who, why), kCpuHint);
   }
-  if (host.gpus == 0 && options.gpus.value)
-    throw usage(fmt::format("{} is {}, but this machine has no CUDA device", options.gpus.source,
-                            *options.gpus.value),
+  if (options.gpus.value)
+    throw usage(fmt::format("{} is {}, but {}", options.gpus.source, *options.gpus.value, why),
                 "with --device=cpu the ids are CPU worker slots");
-  if (host.gpus == 0) return DeviceKind::cpu;
+  return DeviceKind::cpu;
+}
+
+DeviceKind resolve_cuda(const HostFacts& host, bool needs_plugin) {
   if (needs_plugin && !host.cuda_plugin)
     throw usage(
         fmt::format("this machine has {}, but this installation has no CUDA plug-in (libfleetrun_cuda.so)",
@@ -61,7 +66,7 @@ DeviceKind resolve_cuda(const LaunchOptions& options, const HostFacts& host, boo
   return DeviceKind::cuda;
 }
 
-DeviceKind resolve_device(const LaunchOptions& options, const HostFacts& host,
+DeviceKind resolve_device(const LaunchOptions& options, const HostFacts& host, const Environment& environment,
                           const std::optional<EmbeddedRuntime>& embedded) {
   const bool by_flag = options.device.origin != Origin::fallback;
   const auto& workers = options.nproc_per_node.value;
@@ -69,7 +74,10 @@ DeviceKind resolve_device(const LaunchOptions& options, const HostFacts& host,
   const DeviceChoice of_job = embedded ? embedded->device : DeviceChoice::automatic;
   const DeviceChoice choice = by_flag ? options.device.value : of_job;
   if (choice == DeviceChoice::cpu) return DeviceKind::cpu;
-  return resolve_cuda(options, host, embedded.has_value(), choice == DeviceChoice::cuda);
+  const bool asked = choice == DeviceChoice::cuda;
+  if (host.gpus == 0) return without_gpus(options, "this machine has no CUDA device", asked);
+  if (hides_gpus(environment)) return without_gpus(options, "CUDA_VISIBLE_DEVICES is -1", asked);
+  return resolve_cuda(host, embedded.has_value());
 }
 
 // The slots that --hosts gives to this node, which is all of the hosts or one of several. nullopt: it gives none.
@@ -261,7 +269,7 @@ ClusterSpec resolve_cluster(const LaunchOptions& options, const HostFacts& host,
   if (!members) cluster.host = resolve_host(options, host);
   cluster.ipv6 = is_ipv6(cluster.host);
   cluster.cores = host.cores;
-  cluster.device = resolve_device(options, host, embedded);
+  cluster.device = resolve_device(options, host, environment, embedded);
   if (cluster.device == DeviceKind::cuda)
     place_on_gpus(cluster, options, host, environment, members);
   else

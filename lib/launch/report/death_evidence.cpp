@@ -113,16 +113,28 @@ bool tells_of_sigkill(const ExitStatus& status) {
   return status.how == ExitStatus::How::exited && status.value == kSignalExitCode + SIGKILL;
 }
 
+// Since the attempt began.
+std::uint64_t counted_kills(const DeathScene& scene, const MemoryCgroup& now) {
+  const MemoryCgroup& before = scene.memory_before;
+  return now.folder == before.folder && now.kills > before.kills ? now.kills - before.kills : 0;
+}
+
 void look_for_oom(const DeathScene& scene, DeathEvidence& evidence) {
   const MemoryCgroup now = read_memory_cgroup();
   OomKills kills = logged_oom_kills(scene);
-  if (now.folder == scene.memory_before.folder && now.kills > scene.memory_before.kills)
-    kills.counted = now.kills - scene.memory_before.kills;
+  kills.counted = counted_kills(scene, now);
   evidence.out_of_memory = is_out_of_memory(scene, kills);
   if (!evidence.out_of_memory) return;
   const std::string& line = kills.line.empty() ? kills.line_of_other : kills.line;
   if (!line.empty()) evidence.facts.push_back("the kernel's log says: " + line);
   if (kills.counted > 0) evidence.facts.push_back(describe_kills(kills.counted, now));
+}
+
+// The rank ended by itself, perhaps since a process of its own was killed, such as PyTorch's data loader.
+void look_for_killed_children(const DeathScene& scene, DeathEvidence& evidence) {
+  const MemoryCgroup now = read_memory_cgroup();
+  if (const std::uint64_t kills = counted_kills(scene, now); kills > 0)
+    evidence.facts.push_back(describe_kills(kills, now));
 }
 
 void look_for_full_shared_memory(DeathEvidence& evidence) {
@@ -202,7 +214,10 @@ DeathEvidence gather_evidence(const DeathScene& scene) {
   look_at_log(scene, evidence);
   const bool killed = scene.status.how == ExitStatus::How::signaled;
   if (!killed && !scene.error_file.empty()) read_error_file(scene.error_file, evidence);
-  if (is_sigkill(scene.status) || tells_of_sigkill(scene.status)) look_for_oom(scene, evidence);
+  if (is_sigkill(scene.status) || tells_of_sigkill(scene.status))
+    look_for_oom(scene, evidence);
+  else if (!killed)
+    look_for_killed_children(scene, evidence);
   if (killed && scene.status.value == SIGBUS) look_for_full_shared_memory(evidence);
   if (killed && makes_core(scene.status.value)) look_for_core(scene, evidence);
   look_for_full_log_disk(scene, evidence);

@@ -192,6 +192,18 @@ TEST_CASE("W12: a script whose program takes more memory than its cgroup has is 
   CHECK(launch.report()["cause"] == "oom");
 }
 
+TEST_CASE("W12: of a rank that fails since a process of its own ran out of memory, that is said, too") {
+  const auto group = cgroup_of_256_mib();
+  if (!group) LEAVE_OUT("no cgroup with a memory limit can be made here");
+  const ScriptLaunch launch;
+  const ChildResult result =
+      launch.run_after(group->enter(), launch.script_command({}, "$FAKE use-memory 536870912\nexit 1\n"));
+  CHECK(result.code == 1);
+  CHECK_MESSAGE(contains(result.err, "out of memory: the kernel killed 1 process of this memory cgroup"),
+                result.err);
+  CHECK(launch.report()["cause"] == "exited");
+}
+
 TEST_CASE("W12: after an attempt that ran out of memory a rank that is killed is not out of memory") {
   const auto group = cgroup_of_256_mib();
   if (!group) LEAVE_OUT("no cgroup with a memory limit can be made here");

@@ -53,6 +53,16 @@ TEST_CASE("GPUs that are asked for and not there are an error that names the way
         "the job's device is cuda, but this machine has no CUDA device | --device=cpu runs on the CPU");
 }
 
+TEST_CASE("CUDA_VISIBLE_DEVICES=-1 keeps the ranks off the GPUs") {
+  Environment environment;
+  environment.set("CUDA_VISIBLE_DEVICES", "-1");
+  const ClusterSpec cluster = resolve_cluster(options_of({"--nproc_per_node=2"}), kGpuHost, {}, environment);
+  CHECK(cluster.device == DeviceKind::cpu);
+  CHECK(cluster.hide_gpus);
+  CHECK_THROWS_WITH_AS(resolve_cluster(options_of({"--gpus=0"}), kGpuHost, {}, environment),
+                       "--gpus is 0, but CUDA_VISIBLE_DEVICES is -1", Error);
+}
+
 TEST_CASE("this host may have an IPv6 address") {
   HostFacts host = kCpuHost;
   host.addresses.insert(host.addresses.end(), {"::1", "fd00::5"});

@@ -70,7 +70,7 @@ TEST_CASE("a class folder whose name is not UTF-8 is refused, as no model file c
               "class folder " + (folder / "caf\xef\xbf\xbd") + " has a name that is not UTF-8",
               [&] { folder.open(); });
   check_error(ErrorKind::data, "has a name that is not UTF-8", [&] {
-    open_data_set(folder.spec(), {"caf\xef\xbf\xbd", "tea"});
+    open_test_set(folder.spec(), {"caf\xef\xbf\xbd", "tea"});
   });
 }
 
