@@ -90,6 +90,31 @@ TEST_CASE("completion.sh: what bash offers in every place") {
   CHECK(offered("fleetrun train.py jo") == Words{"job.json"});
 }
 
+// What bash offers for "--nproc" after this command word, with this PATH.
+ChildResult offered_after(const TemporaryFolder& folder, const std::string& command,
+                          const std::string& path) {
+  const std::string script = "source ./completion; COMP_WORDS=('" + command +
+                             "' \"$1\"); COMP_CWORD=1; _fleetrun; printf '%s ' \"${COMPREPLY[@]}\"";
+  const ChildOptions options = {.folder = folder.path(),
+                                .environment = {{"PATH", path}, {"HOME", folder.path()}}};
+  return run_child({"/bin/bash", "--norc", "-c", script, "bash", "--nproc"}, options);
+}
+
+TEST_CASE("bash completes a fleetrun in the home folder, and file names where no fleetrun answers") {
+  if (!has_program("bash")) LEAVE_OUT("bash is not installed");
+  const TemporaryFolder folder;
+  folder.write("completion", completion_for("bash"));
+  folder.write("--nproc.txt", "");
+  std::filesystem::create_symlink(FLEETRUN_BINARY, folder / "fleetrun");
+  for (const char* command : {"~/fleetrun", "$HOME/fleetrun"}) {
+    const ChildResult offered = offered_after(folder, command, "/usr/bin:/bin");
+    CHECK_MESSAGE(offered.out == "--nproc_per_node ", offered.err);
+  }
+  CHECK(offered_after(folder, "$TOOLS/fleetrun", folder.path() + ":/usr/bin:/bin").out ==
+        "--nproc_per_node ");
+  CHECK(offered_after(folder, "$TOOLS/fleetrun", "/nonexistent").out == "--nproc.txt ");
+}
+
 TEST_CASE("zsh and fish read their completions") {
   for (const char* shell : {"zsh", "fish"}) {
     if (!has_program(shell)) continue;

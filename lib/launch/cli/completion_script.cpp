@@ -9,13 +9,15 @@ namespace {
 
 constexpr const char* kBash = R"(# Completion of fleetrun for bash, printed by: fleetrun completion bash
 _fleetrun() {
-  local typed=${COMP_WORDS[COMP_CWORD]} also='' done='' word plain found=()
+  local typed=${COMP_WORDS[COMP_CWORD]} fleetrun=${COMP_WORDS[0]} also='' done='' word plain found=()
+  case $fleetrun in '~/'* | '$HOME/'*) fleetrun=$HOME/${fleetrun#*/} ;; esac
+  type -P -- "$fleetrun" >/dev/null || fleetrun=fleetrun
   COMPREPLY=()
   {
-    IFS= read -r also
+    IFS= read -r also || also=files  # no fleetrun answers
     IFS= read -r done
     while IFS=$'\t' read -r word _; do COMPREPLY+=("$word"); done
-  } < <("${COMP_WORDS[0]}" completion --offers -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  } < <("$fleetrun" completion --offers -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
   if [[ $done && $typed == "$done"* ]]; then
     typed=${typed#"$done"}
   elif [[ $done ]]; then  # COMP_WORDBREAKS cut the word at "=", and bash wants what follows
