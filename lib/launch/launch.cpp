@@ -21,6 +21,7 @@
 #include "launch/host/surroundings.h"
 #include "launch/logs/log_folder.h"
 #include "launch/logs/log_names.h"
+#include "launch/logs/rank_logs.h"
 #include "launch/loop/clock.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/membership.h"
@@ -71,6 +72,16 @@ std::string make_temporary_folder(std::string path) {
     throw Error(ErrorKind::create, fmt::format("creating {}: {}", path, describe_errno(errno)),
                 "--log_dir chooses another folder for the logs");
   return path;
+}
+
+// Without logs no rank began to run, and the console has the reason.
+bool has_logs(const std::string& folder) {
+  try {
+    find_logs(newest_logs(folder));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // A run that has succeeded does not fail because of what it leaves behind.
@@ -175,7 +186,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   if (temporary)
     options.log_dir.value = make_temporary_folder(options.log_dir.value);  // the plan refers to it
   const int code = run_under_guard(plan, others.get());
-  if (temporary && code == 0) try_to_remove(options.log_dir.value);
+  if (temporary && (code == 0 || !has_logs(options.log_dir.value))) try_to_remove(options.log_dir.value);
   return code;
 }
 

@@ -68,6 +68,21 @@ TEST_CASE("called torchrun, the logs of a failure are kept and said") {
   CHECK_MESSAGE(contains(result.err, launch.folder / "fleetrun_"), result.err);
 }
 
+TEST_CASE("called torchrun, a run that does not begin leaves no folder") {
+  const Launch launch;
+  launch.folder.write("train", "");
+  const std::string temporary = launch.folder / "tmp";
+  std::filesystem::create_directory(temporary);
+  ChildOptions options = launch.options();
+  options.environment = {{"TMPDIR", temporary}, {"PYTHON_EXEC", "/bin/true"}};
+  const ChildResult result = run_torchrun(launch,
+                                          {"--nnodes=2", "--node_rank=1", "--master_addr=127.0.0.1",
+                                           "--master_port=9", "--join_timeout=1", "--insecure", "train"},
+                                          options);
+  CHECK_MESSAGE(result.code == 75, result.err);
+  CHECK(std::filesystem::is_empty(temporary));
+}
+
 TEST_CASE("a redirected stream is in the log only, a teed one is shown with its role and rank") {
   const Launch launch;
   launch.folder.write("both.sh", "echo out; echo err >&2\n");
