@@ -99,6 +99,21 @@ void add_bandwidths(JsonValue& result, int ranks) {
   }
 }
 
+struct Measured {
+  int code = 0;  // of the run of the ranks
+  JsonValue result;
+};
+
+// The folder is gone afterwards: printing may end this process.
+Measured measure(const BenchRequest& request, const Environment& environment) {
+  FolderOfRanks folder(environment);
+  if (const int code = run_ranks(request, folder.path(), environment); code != 0) {
+    if (!was_stopped(code)) folder.keep();
+    return {.code = code, .result = {}};
+  }
+  return {.result = read_json(read_file(folder.path() + "/bench.json", kMostResultBytes)).root};
+}
+
 }  // namespace
 
 int run_bench_command(const FoundFlags& found, const Environment& environment) {
@@ -107,13 +122,8 @@ int run_bench_command(const FoundFlags& found, const Environment& environment) {
                 fmt::format("found \"{}\", wanted what to measure: all_reduce", fmt::join(found.rest, " ")),
                 "fleetrun bench --help");
   const BenchRequest request = launch::parse_bench_request(found);
-  FolderOfRanks folder(environment);
-  if (const int code = run_ranks(request, folder.path(), environment); code != 0) {
-    if (!was_stopped(code)) folder.keep();
-    return code;
-  }
-  JsonValue result = read_json(read_file(folder.path() + "/bench.json", kMostResultBytes)).root;
-
+  auto [code, result] = measure(request, environment);
+  if (code != 0) return code;
   const std::vector<BenchRow> rows = rows_in(result);
   if (found.has("--json")) {
     result.add("backend", std::string(describe(request.backend)));

@@ -182,8 +182,8 @@ class LogViewer {
 
   void look_again_later() {
     loop_.call_at(Clock::now() + kLookPause, [this] {
-      const bool over =
-          !launch::is_in_use(query_.folder) || out_.problem() != 0;  // before the look at the last attempt
+      const bool over = !launch::is_in_use(query_.folder) || out_.problem() != 0 ||
+                        out_.has_lost_reader();  // before the look at the last attempt
       for (Log& log : logs_) follow_next_attempts(log);
       if (over) return loop_.stop();
       look();

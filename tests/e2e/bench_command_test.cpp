@@ -1,4 +1,5 @@
 // fleetrun bench, with real ranks.
+#include <csignal>
 #include <filesystem>
 
 #include "e2e/launcher.h"
@@ -50,6 +51,18 @@ TEST_CASE("Ctrl-C ends bench, which leaves nothing behind") {
   REQUIRE(comes_true(has_begun, 30s));
   bench.send(SIGINT);
   CHECK(bench.wait().code == 130);
+  CHECK(std::filesystem::is_empty(launch.folder.path()));
+}
+
+TEST_CASE("bench ends by SIGPIPE without a reader, says nothing and leaves nothing behind") {
+  const Launch launch;
+  ChildOptions options = launch.options();
+  options.environment["TMPDIR"] = launch.folder.path();
+  options.close_stdout = true;
+  const ChildResult result =
+      run_child({FLEETRUN_BINARY, "bench", "all_reduce", "--sizes=8", "--iters=5"}, options);
+  CHECK(result.code == 128 + SIGPIPE);
+  CHECK(result.err.empty());
   CHECK(std::filesystem::is_empty(launch.folder.path()));
 }
 

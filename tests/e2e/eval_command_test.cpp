@@ -1,4 +1,5 @@
 // fleetrun eval, with models that a training has just made.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -90,6 +91,17 @@ TEST_CASE("people get tables, and the files of the report") {
                  "mine/confusion.csv is in the way: a file that fleetrun did not write\n"
                  "  hint: --output_dir names another folder\n"));
   CHECK(model.folder.read("mine/confusion.csv") == "my own");
+}
+
+TEST_CASE("eval without a reader ends by SIGPIPE, says nothing and keeps its report") {
+  const TrainedModel model;
+  ChildOptions options = model.options();
+  options.close_stdout = true;
+  const ChildResult result =
+      run_child({FLEETRUN_BINARY, "eval", "--nproc_per_node=1", "--device=cpu", "job.json"}, options);
+  CHECK(result.code == 128 + SIGPIPE);
+  CHECK(result.err.empty());
+  CHECK(model.folder.has("output/eval/report.txt"));
 }
 
 // CIFAR's format, in noise.

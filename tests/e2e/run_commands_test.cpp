@@ -453,6 +453,16 @@ TEST_CASE("a pipe in the place of the file that tells when ranks wrote does not 
   }
 }
 
+TEST_CASE("logs -f ends when its reader goes away, though the ranks write nothing more") {
+  const Launch launch;
+  ChildProcess run(Launch::command({}, {"print", "once", "ready", "up", "sleep", "100"}), launch.options());
+  launch.pid_in("up");
+  launch.folder.write("head.sh", "( \"$1\" logs -f; echo $? > code ) | head -n 1\n");
+  CHECK(run_child({"/bin/sh", "head.sh", FLEETRUN_BINARY}, launch.options()).out == "once\n");
+  CHECK(launch.folder.read("code") == "0\n");
+  CHECK(is_alive(run.pid()));
+}
+
 TEST_CASE("a reader that stops reading ends logs") {
   const Launch launch;
   CHECK(launch.run({}, {"flood", "1000000"}).code == 0);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/error/error.h"
 
@@ -16,6 +17,15 @@ void wait_for_room() {
   ::poll(&one, 1, -1);
 }
 
+// Only a process that ran ranks before, and so ignores SIGPIPE, sees EPIPE. It ends like one that does not.
+[[noreturn]] void give_up(int problem) {
+  if (problem == EPIPE) {
+    ::signal(SIGPIPE, SIG_DFL);
+    ::raise(SIGPIPE);
+  }
+  throw Error(ErrorKind::io, "writing to stdout: " + describe_errno(problem));
+}
+
 }  // namespace
 
 void print_answer(std::string_view text) {
@@ -26,7 +36,7 @@ void print_answer(std::string_view text) {
     else if (errno == EAGAIN)
       wait_for_room();
     else if (errno != EINTR)
-      throw Error(ErrorKind::io, "writing to stdout: " + describe_errno(errno));
+      give_up(errno);
   }
 }
 

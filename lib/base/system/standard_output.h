@@ -4,7 +4,8 @@
 
 namespace fleetrun {
 
-// Throws Error(io) when the text cannot be written: the disk is full, stdout is closed, or the reader is gone.
+// Throws Error(io) when the text cannot be written: the disk is full, or stdout is closed. Without a reader, ends this process by SIGPIPE,
+// so whoever has something to clean up does that before.
 void print_answer(std::string_view text);
 
 }  // namespace fleetrun

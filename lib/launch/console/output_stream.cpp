@@ -118,6 +118,11 @@ void OutputStream::flush() {
     for (const auto& callback : std::exchange(on_idle_, {})) callback();
 }
 
+bool OutputStream::has_lost_reader() const {
+  pollfd one{.fd = fd_.get(), .events = 0, .revents = 0};
+  return ::poll(&one, 1, 0) > 0 && (one.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 bool OutputStream::drain(const Patience& patience) {
   release();  // it is the end
   TimePoint deadline = Clock::now() + patience.without_progress;

@@ -31,6 +31,7 @@ class OutputStream {
   void write(std::string_view text);
   bool idle() const { return waiting_.empty(); }
   int problem() const { return problem_; }  // errno of the last write that failed; 0: none
+  bool has_lost_reader() const;             // of a pipe or socket, also before a write fails
   bool is_terminal() const { return terminal_; }
   // Called before each text of ours, to take away what may stand on the line.
   void before_write(std::function<void()> callback) { before_write_ = std::move(callback); }

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/system/pipe.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::launch::output_stream_test {
@@ -31,6 +32,15 @@ class ShortFiles {
   rlimit usual_{};
   void (*previous_)(int);
 };
+
+TEST_CASE("a pipe whose reader has gone tells before anything is written") {
+  Pipe pipe = make_pipe();
+  EventLoop loop;
+  const OutputStream out(loop, pipe.write_end.get());
+  CHECK_FALSE(out.has_lost_reader());
+  pipe.read_end.reset();
+  CHECK(out.has_lost_reader());
+}
 
 TEST_CASE("a file that takes nothing for a while goes on with a line that says how much it lacks") {
   const TemporaryFolder folder;
