@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "base/text/printable.h"
 #include "base/text/suggest.h"
 
 namespace fleetrun::launch {
@@ -30,7 +31,7 @@ std::string value_of(const std::string& name, const LinePlace& place) {
   if (name == "rank") return std::to_string(place.rank);
   if (name == "local_rank") return std::to_string(place.local_rank);
   if (name == "role") return place.role;
-  if (name == "host") return place.host;
+  if (name == "host") return printable(place.host);
   if (name == "attempt") return std::to_string(place.attempt);
   return time_of_day();
 }

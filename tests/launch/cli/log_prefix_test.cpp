@@ -15,6 +15,10 @@ TEST_CASE("a prefix has the names in braces replaced") {
   CHECK(expand({"plain"}, place) == "plain");
 }
 
+TEST_CASE("a host name cannot send anything to the terminal") {
+  CHECK(expand({"{host}: "}, {.host = "a\033[31mb"}) == "a?[31mb: ");
+}
+
 TEST_CASE("other names are refused with what was probably meant") {
   CHECK_THROWS_WITH_AS(
       parse_log_prefix("--log_prefix", "{rnak}"),
