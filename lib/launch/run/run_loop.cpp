@@ -343,12 +343,12 @@ void RunLoop::try_to_write_report() {
   }
 }
 
-// Neither does it fail because of its page. Of a full disk the report tells.
+// Neither does it fail because of its page.
 void RunLoop::try_to_write_page() {
   try {
     page_.finish();
   } catch (const Error& error) {
-    if (!disk_.was_full()) console_.say(error.message());
+    console_.say(error.message());
   }
 }
 

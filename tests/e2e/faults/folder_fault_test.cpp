@@ -145,6 +145,15 @@ TEST_CASE("D1: a program that fails on a full log disk is reported with that cau
   CHECK(contains(result.err, "fleetrun: log disk full: the last lines of log/workerlog.0 may be missing\n"));
 }
 
+TEST_CASE("D1: a page that does not fit on the log disk is missed in a line") {
+  if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
+  const Launch launch;
+  const ChildResult result = run_mounted(launch, "size=64k", Launch::command({}, {"flood", "300000"}));
+  CHECK(result.code == 0);
+  CHECK_MESSAGE(contains(result.err, "log/report.html"), result.err);
+  CHECK(contains(result.err, "No space left on device"));
+}
+
 TEST_CASE("D1: on a disk of 64 or 128 KiB our own reserve costs no line, and none is said to be lost") {
   if (!is_root() || !can_mount()) LEAVE_OUT("a small file system cannot be mounted here");
   for (const auto& [size, bytes] : {std::pair{"size=64k", "2000"}, std::pair{"size=128k", "50000"}}) {
