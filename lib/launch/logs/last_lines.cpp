@@ -1,6 +1,10 @@
 #include "launch/logs/last_lines.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
@@ -22,6 +26,12 @@ std::string shorten(std::string text, std::size_t most) {
 }
 
 std::string read_log_end(const LogFile& file, std::size_t most) { return GrowingFile(file).read_end(most); }
+
+int problem_of_reading(const LogFile& file) {
+  const UniqueFd fd(::openat(file.folder, file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char first = 0;
+  return fd && ::pread(fd.get(), &first, 1, 0) >= 0 ? 0 : errno;
+}
 
 std::vector<std::string> last_lines(std::string_view text, std::size_t count) {
   std::vector<std::string> lines;

@@ -12,6 +12,9 @@ namespace fleetrun::launch {
 // The end of a file, at most so many bytes; "" when it cannot be read.
 std::string read_log_end(const LogFile& file, std::size_t most);
 
+// errno of a file that cannot be read; 0: it can.
+int problem_of_reading(const LogFile& file);
+
 // The last lines of a text as people can read them: of a progress bar its last state, no escape sequences, and no line
 // longer than a screen takes.
 std::vector<std::string> last_lines(std::string_view text, std::size_t count);

@@ -117,6 +117,8 @@ std::string describe_process(const ExitReport& report, std::size_t rank) {
 std::string last_lines_text(const ExitReport& report, std::size_t rank) {
   const bool alone = std::cmp_less_equal(report.verdict.span.world, report.verdict.ranks.size());
   const std::string log = report.logs.at(rank) + (alone ? "" : " on " + report.host);
+  if (report.log_problem != 0)
+    return fmt::format("fleetrun: {} cannot be read: {}\n", log, describe_errno(report.log_problem));
   if (report.last_lines.empty()) return fmt::format("fleetrun: {} is empty\n", log);
   if (report.error_was_shown)
     return fmt::format("fleetrun: the error is above; {} has all that the rank wrote\n", log);

@@ -73,6 +73,7 @@ struct ExitReport {
   std::vector<std::string>
       survivors;  // processes that not even SIGKILL ended: "pid 7, waiting for a device (D)"
   std::vector<std::string> last_lines;  // of the log of the first failure
+  int log_problem = 0;                  // errno, when that log cannot be read
   bool error_was_shown = false;         // among them is the error of a job, which stands above already
   MemoryCgroup memory_before;           // as the attempt began
   DeathEvidence evidence;               // of the first failure

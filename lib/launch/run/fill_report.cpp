@@ -117,6 +117,7 @@ void fill_attempt(const RunState& state, const Attempt& attempt, const LogFolder
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
   std::string log_end = read_log_end(log, kLogEnd);
   report.last_lines = last_lines(log_end, kLastLines);
+  report.log_problem = log_end.empty() ? problem_of_reading(log) : 0;
   if (!status || status->ok()) return;
   report.evidence =
       gather_evidence({.rank = rank,

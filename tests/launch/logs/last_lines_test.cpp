@@ -1,5 +1,7 @@
 #include "launch/logs/last_lines.h"
 
+#include <cerrno>
+
 #include <doctest/doctest.h>
 
 #include "base/text/printable.h"
@@ -25,6 +27,14 @@ TEST_CASE("the last lines of a log are found, whatever is in it") {
   CHECK(read_last_lines(folder / "missing", 5).empty());
   folder.write("log", std::string(100000, 'x') + "\nend\n");
   CHECK(read_last_lines(folder / "log", 1) == Words{"end"});
+}
+
+TEST_CASE("a log that cannot be read is told from an empty one") {
+  const TemporaryFolder folder;
+  folder.write("log", "");
+  CHECK(problem_of_reading(folder / "log") == 0);
+  CHECK(problem_of_reading(folder / "missing") == ENOENT);
+  CHECK(problem_of_reading(folder.path()) == EISDIR);
 }
 
 TEST_CASE(

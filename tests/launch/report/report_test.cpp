@@ -95,6 +95,15 @@ TEST_CASE("a rank that said nothing has an empty log") {
   CHECK(describe(report).find("fleetrun: log/workerlog.1 is empty\n") != std::string::npos);
 }
 
+TEST_CASE("a log that cannot be read is not called empty") {
+  ExitReport report = failed_report();
+  report.last_lines.clear();
+  report.log_problem = ENOTCONN;
+  CHECK(describe(report).find(
+            "fleetrun: log/workerlog.1 cannot be read: Transport endpoint is not connected") !=
+        std::string::npos);
+}
+
 TEST_CASE("a start that fails names program and reason, and no log") {
   ExitReport report = report_of(2);
   report.verdict.cause = Cause::spawn;
