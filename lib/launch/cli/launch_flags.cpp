@@ -236,7 +236,8 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
           options.timeout, parse_deadline,
           {.names = {"--timeout"},
            .argument = "SECONDS",
-           .help = "Stop the run with exit code 124 after this many seconds. By default there is no limit"}),
+           .help =
+               "Stop the run with exit code 124 after this many seconds. By default, and with 0, there is no limit"}),
       value(options.max_restart, parse_restarts,
             {.names = {"--max_restart", "--max_restarts"},
              .argument = "N",
@@ -285,7 +286,7 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
            .argument = "SECONDS",
            .help =
                "Seconds that the other ranks may still run after one rank has ended with code 0; then fleetrun stops them, and the run "
-               "fails. By default, no limit"}),
+               "fails. By default, and with 0, no limit"}),
       choice(options.cgroup, {{"auto", UseCgroup::automatic}, {"none", UseCgroup::none}},
              {.names = {"--cgroup"},
               .argument = "CHOICE",
