@@ -1,2 +1,0 @@
-x=[]
-while True: x.append(bytearray(b"x"*1000000))
