@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <regex>
+#include <sstream>
 
 #include "e2e/launcher.h"
 #include "support/leave_out.h"
@@ -128,6 +129,27 @@ TEST_CASE("the last line says where the time went, and it adds up") {
   CHECK(goodput["seconds"] > 0);
   CHECK(goodput["compute"] > 0);
   CHECK(goodput["restart"] == 0);
+}
+
+TEST_CASE("the images per second of a history are those of all ranks, also of a pipeline") {
+  const Launch launch;
+  train(launch, {"--nproc_per_node=4"},
+        {"strategy.pipeline=true", "strategy.hybrid_configs.pp_degree=4", "data.batch_size=8",
+         "strategy.pipeline_configs.accumulate_steps=2"});
+  std::istringstream rows(launch.folder.read("log/history.csv"));
+  std::string header, row;
+  std::getline(rows, header);
+  const std::string before = header.substr(0, header.find("images_per_second"));
+  const auto column = std::count(before.begin(), before.end(), ',');
+  std::vector<double> speeds;
+  while (std::getline(rows, row)) {
+    for (int i = 0; i < column; ++i) row.erase(0, row.find(',') + 1);
+    speeds.push_back(std::stod(row));
+  }
+  REQUIRE(speeds.size() == 12);
+  std::nth_element(speeds.begin(), speeds.begin() + 6, speeds.end());
+  // Not below half, whatever the load: else half of the steps alone would have taken longer than all of them.
+  CHECK(speeds[6] > launch.report()["train"]["images_per_second"].get<double>() / 2);
 }
 
 TEST_CASE("the time that a failure cost is reported as restart") {

@@ -176,8 +176,8 @@ DefaultFacts StepTimer::look_at_default() {
   pace_.steps_of_loader_turn = std::max(pace_.steps_of_turn, kRingsOfLoaderTurn * base_->job().data.prefetch);
   return {.step_seconds = step,
           .build_seconds = build,
-          .wait_share = wait / step,
-          .fetch_share = fetch / step,
+          .wait_share = wait / pace_.step_seconds,
+          .fetch_share = fetch / pace_.step_seconds,
           .gradient_bytes = base_->trainer().storage().gradient_bytes(),
           .memory_bytes = base_->memory_bytes()};
 }

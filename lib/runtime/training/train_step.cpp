@@ -63,7 +63,8 @@ void record_step(Run& run, double speed, double rate) {
   if (!observers.events && !observers.history) return;
   const Score& score = run.scores.train;
   const std::int64_t step = run.progress.state.steps + 1;
-  const double ranks = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
+  const double batches = static_cast<double>(samples_in_step(run.progress.state)) / run.loaders.train.batch();
+  const double ranks = batches * run.world.env.world_size / run.replicas();  // `speed` is that of one
   std::vector<Scalar> scalars = {{"train/loss", score.loss},
                                  {"train/acc1", score.acc1},
                                  {"train/learning_rate", rate},

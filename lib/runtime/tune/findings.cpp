@@ -55,7 +55,9 @@ std::string of_row(const AdvisedRow& row, const Tuned& tuned, const SpaceFacts& 
   return fmt::format("{}: {} ({})", row.words, judge(*best), best->name);
 }
 
-std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
+std::string percent(double share) {
+  return share < 0.1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{:.0f} %", 100 * share);
+}
 
 std::string of_loader(const FindingFacts& facts) {
   const std::string found =
