@@ -196,12 +196,27 @@ TEST_CASE("a stdout that nobody reads stops nothing") {
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
 }
 
-TEST_CASE("a stdout whose reader reads nothing stops nothing, and the rest is said to be in the log") {
+TEST_CASE("a reader that pauses, such as a pager, gets everything when it goes on") {
   const Launch launch;
-  launch.folder.write("run.sh", "#!/bin/sh\n( \"$@\"; echo $? > code ) | sleep 3\n");
-  const ChildResult result =
-      run_child({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
-                launch.options());
+  launch.folder.write("run.sh", "#!/bin/sh\n( \"$@\" 2>&1; echo $? > code ) | ( sleep 3; cat > all )\n");
+  run_child(
+      {"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000", "exit", "3"},
+      launch.options());
+  CHECK(launch.folder.read("code") == "3\n");
+  CHECK(launch.folder.read("all").size() > 1000000);
+  CHECK(contains(launch.folder.read("all"), "rank 0 exited with code 3"));
+}
+
+TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is said to be in the log") {
+  const Launch launch;
+  launch.folder.write("run.sh",
+                      "#!/bin/sh\n( sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo $? > code ) | "
+                      "while [ ! -e code ]; do sleep 0.01; done\n");
+  ChildProcess run({"/bin/sh", launch.folder / "run.sh", FLEETRUN_BINARY, FAKE_WORKER, "flood", "1000000"},
+                   launch.options());
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, 60s));
+  ::kill(launch.pid_in("pid"), SIGINT);
+  const ChildResult result = run.wait();
   CHECK(launch.folder.read("code") == "0\n");
   CHECK(contains(result.err, "fleetrun: nobody reads our output; the rest of it is in log/workerlog.0\n"));
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);

@@ -24,7 +24,8 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kReaderPatience = std::chrono::seconds(2);  // for a reader of our output that takes nothing
+constexpr auto kReaderPatience =
+    std::chrono::minutes(10);  // for a reader of our output that takes nothing, such as a pager
 
 template <typename... Cases>
 struct Overloaded : Cases... {

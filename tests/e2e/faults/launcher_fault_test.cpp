@@ -109,6 +109,8 @@ TEST_CASE("L12: a terminal that takes nothing holds nothing up") {
   words.insert(words.end(), command.begin(), command.end());
   ChildProcess process(words, launch.options());
   CHECK(comes_true([&] { return launch.folder.has("done"); }, within(2s)));  // the worker was not held up
+  REQUIRE(comes_true([&] { return launch.folder.has("log/report.json"); }, within(10s)));
+  process.send(SIGINT);  // ends the wait for the terminal
   CHECK(process.wait().code == 0);
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
   ::close(terminal);
