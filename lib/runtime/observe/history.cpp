@@ -21,6 +21,7 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr double kClockSkew = 1;                          // seconds between this host and a file server
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a row has about 100
 
 // A scalar, and its column.
@@ -46,6 +47,12 @@ double seconds_since_1970() {
 }
 
 std::int64_t step_of(std::string_view row) { return std::strtoll(std::string(row).c_str(), nullptr, 10); }
+
+double time_of(const std::string& row) {
+  std::size_t comma = row.find(',');
+  if (comma != std::string::npos) comma = row.find(',', comma + 1);
+  return comma == std::string::npos ? 0 : std::strtod(row.c_str() + comma + 1, nullptr);
+}
 
 // Whether the row is of an evaluation: its first scalar, the loss of a batch, is empty.
 bool is_test(std::string_view row) {
@@ -73,12 +80,22 @@ std::string history_until(const std::string& text, std::int64_t last) {
   return text.substr(0, kept);
 }
 
-TrainingHistory::TrainingHistory(const std::string& path, std::int64_t steps_before, std::ostream& out)
+bool ends_by(const std::string& history, std::int64_t last, double saved_at) {
+  std::size_t start = 0;
+  for (std::size_t end = 0; (end = history.find('\n', start)) != std::string::npos; start = end + 1) {
+    const std::string row = history.substr(start, end - start);
+    if (step_of(row) > 0 && step_of(row) < last && time_of(row) > saved_at + kClockSkew) return false;
+  }
+  return true;
+}
+
+TrainingHistory::TrainingHistory(const std::string& path, const Start& start, std::ostream& out)
     : path_(path), out_(out), file_(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC)) {
   try {
     if (!file_) throw Error(ErrorKind::io, fmt::format("opening {}: {}", path, describe_errno(errno)));
-    const std::string before =
-        steps_before == 0 ? "" : history_until(read_file(file_.get(), path, kMostBytes), steps_before);
+    std::string before;
+    if (start.steps > 0) before = history_until(read_file(file_.get(), path, kMostBytes), start.steps);
+    if (!ends_by(before, start.steps, start.saved_at)) before.clear();
     if (::ftruncate(file_.get(), static_cast<off_t>(before.size())) != 0)
       throw Error(ErrorKind::io, fmt::format("shortening {}: {}", path, describe_errno(errno)));
     if (before.empty()) write_all(file_.get(), header(), path);

@@ -14,12 +14,21 @@ namespace fleetrun::runtime {
 // The first lines of a history up to the row of step `last`, without a line that was cut off. "" for a text that is no history.
 std::string history_until(const std::string& text, std::int64_t last);
 
+// Whether the rows of the steps before `last` were written by `saved_at`, when the checkpoint of that step was saved (seconds since 1970).
+// Otherwise another training has written rows meanwhile.
+bool ends_by(const std::string& history, std::int64_t last, double saved_at);
+
 // A training can do without: what goes wrong is a warning, and the last word about it.
 class TrainingHistory {
  public:
-  // Goes on with the file at `path` after `steps_before`, the steps of the checkpoint that the training goes on from: what an
-  // earlier attempt recorded of later steps goes, because the training repeats them. `out` gets the warning.
-  TrainingHistory(const std::string& path, std::int64_t steps_before, std::ostream& out);
+  struct Start {
+    std::int64_t steps = 0;  // of the checkpoint that the training goes on from; 0: there is none
+    double saved_at = 0;     // when it was saved, in seconds since 1970
+  };
+
+  // Goes on with the file at `path` after the checkpoint: what an earlier attempt recorded of later steps goes, because the training repeats
+  // them, and so does what another training recorded after that checkpoint. `out` gets the warning.
+  TrainingHistory(const std::string& path, const Start& start, std::ostream& out);
 
   // `scalars` by the names that TensorBoard shows; the table has a column for each that docs/run-page.md lists. An evaluation that is
   // already in the last row is not added again.

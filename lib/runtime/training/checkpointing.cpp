@@ -66,6 +66,7 @@ TrainingState Checkpointing::resume(int batches, int samples) {
   training_.page.load_began_ns = monotonic_ns();
   const ResumedTraining resumed = resume_training(training_, folder_.get(), {batches, samples});
   results_.saved_place = resumed.saved_place;
+  results_.loaded_at = resumed.saved_at;
   training_.page.load_ended_ns = monotonic_ns();
   last_seen_step_ = resumed.state.steps;
   if (saves_ != Saves::none) listen_for_stop_requests();

@@ -21,6 +21,7 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 struct SaveResults {
   std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
   std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
+  double loaded_at = 0;           // when the loaded checkpoint was saved, on rank 0, in seconds since 1970
   int failures = 0;               // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
   std::string last_path;  // of the last complete checkpoint of this attempt, on rank 0; "": none
@@ -77,6 +78,7 @@ class Checkpointing {
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
   // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
   std::int64_t saved_place() const { return results_.saved_place; }
+  double loaded_at() const { return results_.loaded_at; }
 
  private:
   bool due(const TrainingState& state, bool last) const;

@@ -1,5 +1,7 @@
 #include "runtime/training/resume.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -18,6 +20,7 @@
 #include "job/settle_pipeline.h"
 #include "job/step_share.h"
 #include "runtime/checkpoint/correct_powers.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/optim/loss_scaling.h"
@@ -264,6 +267,13 @@ ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, 
   return {state, told[6]};
 }
 
+// A copy of a checkpoint may look younger.
+double time_of_save(const std::string& checkpoint) {
+  struct stat facts {};
+  ::stat(fmt::format("{}/{}", checkpoint, kManifestName).c_str(), &facts);
+  return static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
+}
+
 // Another node keeps the checkpoints now, and must see those of the node before.
 void require_checkpoint(const CheckpointedTraining& training) {
   const std::int64_t steps = training.page.saved_steps;
@@ -290,7 +300,9 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   if (is_new_keeper && !checkpoint) require_checkpoint(training);
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
-  return share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
+  ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
+  if (checkpoint) resumed.saved_at = time_of_save(checkpoint->path);
+  return resumed;
 }
 
 }  // namespace fleetrun::runtime

@@ -31,6 +31,7 @@ struct DataSize {
 struct ResumedTraining {
   TrainingState state;           // where the training goes on
   std::int64_t saved_place = 0;  // place_in_training of the checkpoint, with the ranks that saved it
+  double saved_at = 0;           // on rank 0: when it was saved, in seconds since 1970
 };
 
 // Gives every rank the parameters and states to start with, and prints their source. Only rank 0 reads; every

@@ -131,8 +131,9 @@ void complete_observers(Run& run) {
     observers.events = std::make_unique<TrainingEvents>(run.job.output.dir + "/tensorboard",
                                                         run.progress.first_step, run.out);
   if (run.is_first_rank() && !run.world.env.log_dir.empty())
-    observers.history = std::make_unique<TrainingHistory>(run.world.env.log_dir + "/history.csv",
-                                                          run.progress.first_step, run.out);
+    observers.history = std::make_unique<TrainingHistory>(
+        run.world.env.log_dir + "/history.csv",
+        TrainingHistory::Start{run.progress.first_step, run.checkpoints.loaded_at()}, run.out);
   Timeline* const timeline = observers.trace.timeline();
   if (timeline == nullptr) return;
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});

@@ -24,7 +24,8 @@ constexpr AdvisedRow kRows[] = {
     {Advice::tenth, "all-reduces of a tenth of all gradient bytes",
      "there is one rank, or the job sets fuse_grad_size_in_MB"},
     {Advice::drop_less_often, "num_iteration_per_drop_scope 30", "the job sets it"},
-    {Advice::bigger_batch, "bigger batches", "--memory says how much memory a rank may use"},
+    {Advice::bigger_batch, "bigger batches",
+     "--memory, which says how much memory a rank may use, is missing, or the job sets data.batch_size"},
 };
 
 std::string judge(const Effect& effect) {
