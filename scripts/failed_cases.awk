@@ -1,7 +1,7 @@
 # What failed in a LastTest.log of ctest, for the end of a long output: of each test the failed cases with doctest's lines about
-# them and what a sanitizer says, or else its last 10 lines. At most 25 lines a test, because the log has the rest.
+# them and what a sanitizer says, or else its last 10 lines. At most 12 lines a case and 60 a test, because the log has the rest.
 function remember(line) {
-  if (lines < 25) kept[++lines] = line
+  if (lines < 60) kept[++lines] = line
 }
 
 function end_block() {
@@ -17,7 +17,7 @@ function end_block() {
 
 /^=+$/ { end_block(); in_case = 0 }
 /^TEST CASE:/ { in_case = 1 }
-in_case && NF { block[++blocks] = $0 }
+in_case && NF && (blocks < 12 || / ERROR: /) { block[++blocks] = $0 }
 in_case && / (FATAL )?ERROR: / { failed_here = 1 }
 !in_case && /^(==[0-9]+==)?(ERROR|WARNING): [A-Za-z]+Sanitizer|^SUMMARY: |: runtime error: / { remember($0) }
 /^<end of output>/ { inside = 0 }

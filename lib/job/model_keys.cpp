@@ -43,7 +43,7 @@ Key model_keys() {
               {.absent = "none"}),
           make_key(
               "new_head", model(&ModelSpec::new_head),
-              "a last layer for another number of classes than in the pretrained file: error, or auto (a new layer)",
+              "if the pretrained file has another number of classes; error: ends the run; auto: makes a new last layer",
               {.choices = {choice("error", NewHead::error), choice("auto", NewHead::automatic)}}),
           make_key("freeze", model(&ModelSpec::freeze),
                    "layers that keep their weights, by name or pattern, such as [\"conv1\", \"layer1*\"]",

@@ -177,7 +177,7 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
                                 {.range = Range::between(1, kMostSteps)}),
                        make_key("avg", merge(&GradientMergeSpec::avg),
                                 "true: updates by the mean of the batches' gradients; false: by their sum")}),
-      make_key("lars", strategy(&StrategySpec::lars), "makes LARS of the optimizer momentum"),
+      make_key("lars", strategy(&StrategySpec::lars), "turns the optimizer momentum into LARS"),
       make_object_key(
           "lars_configs", "settings of lars",
           {make_key("lars_coeff", lars(&LarsSpec::lars_coeff), "trust coefficient",
@@ -187,7 +187,7 @@ std::vector<Key> optimizer_strategy_keys(const Section<StrategySpec>& strategy) 
            make_key("epsilon", lars(&LarsSpec::epsilon), "small number that is added to the divisor",
                     {.range = Range::from(0)}),
            make_key("exclude_from_weight_decay", lars(&LarsSpec::exclude_from_weight_decay), excluded)}),
-      make_key("lamb", strategy(&StrategySpec::lamb), "makes LAMB of the optimizer adam"),
+      make_key("lamb", strategy(&StrategySpec::lamb), "turns the optimizer adam into LAMB"),
       make_object_key(
           "lamb_configs", "settings of lamb",
           {make_key("lamb_weight_decay", lamb(&LambSpec::lamb_weight_decay), "weight decay",
@@ -244,7 +244,7 @@ std::vector<Key> sharding_keys(const Section<StrategySpec>& strategy) {
                "what only one rank keeps; 1: optimizer states; 2: also gradients; 3: also parameters",
                {.range = Range::between(1, 3)}),
       make_key("sharding_degree", sharding(&Spec::sharding_degree),
-               "consecutive ranks that divide one set among them",
+               "consecutive ranks that divide one complete set of states among them",
                {.range = Range::from(1),
                 .absent = "all ranks",
                 .aliases = {"strategy.sharding_configs.sharding_group_size"}}),

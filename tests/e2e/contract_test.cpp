@@ -222,6 +222,16 @@ TEST_CASE("Ctrl-C ends the wait for a reader that reads nothing, and the rest is
   CHECK(launch.folder.read("log/workerlog.0").size() == 1000000);
 }
 
+TEST_CASE("fleetrun stop waits for no reader that reads nothing") {
+  const Launch launch;
+  ChildProcess run(Launch::command({}, {"flood", "1000000", "ready", "up", "sleep", "100"}),
+                   launch.options());
+  launch.pid_in("up");
+  const ChildResult stopped = launch.run_words({"stop"});
+  CHECK(stopped.code == 0);
+  CHECK_FALSE(contains(stopped.err, "has not ended after 60 s"));
+}
+
 TEST_CASE("a closed stdout or stdin is no reason to mix files up") {
   const Launch launch;
   const ChildResult result = run_child(

@@ -404,9 +404,12 @@ TEST_CASE("logs shows what ranks wrote: some, matching, and with a prefix of one
 
 TEST_CASE("logs -f goes on until the run is over, and has all of it") {
   const Launch launch;
-  ChildProcess run(Launch::command({"--nproc_per_node=2"}, {"print", "first", "ready", "up.%r", "sleep", "1",
-                                                            "flood", "300000", "print", "last"}),
-                   launch.options());
+  Words words = {"/bin/sh", "-c", "exec \"$@\" > output",
+                 "sh"};  // a pipe that nobody reads would keep the run from its end
+  const Words command = Launch::command({"--nproc_per_node=2"}, {"print", "first", "ready", "up.%r", "sleep",
+                                                                 "1", "flood", "300000", "print", "last"});
+  words.insert(words.end(), command.begin(), command.end());
+  ChildProcess run(words, launch.options());
   launch.pid_in("up.0");
   launch.pid_in("up.1");
   const ChildResult logs = launch.run_words({"logs", "-f", "--rank=1"});

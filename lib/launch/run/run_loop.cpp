@@ -24,8 +24,9 @@
 namespace fleetrun::launch {
 namespace {
 
-constexpr auto kReaderPatience =
-    std::chrono::minutes(10);  // for a reader of our output that takes nothing, such as a pager
+// For a reader of our output that takes nothing. A pager may pause, but holds up no restart, no stop and no other node.
+constexpr Clock::duration kReaderPatience = std::chrono::seconds(2),
+                          kPagerPatience = std::chrono::minutes(10);
 
 template <typename... Cases>
 struct Overloaded : Cases... {
@@ -280,7 +281,7 @@ void RunLoop::end_attempt(Clock::duration delay) {
 }
 
 void RunLoop::archive_and_announce(Clock::duration delay, int restarts) {
-  display_.show_end(report_, patience());
+  display_.show_end(report_, patience(kReaderPatience));
   archive_attempt(logs_, report_);
   if (shared_ && restarts == restarts_)
     announce_regrouping(report_.attempts.back(), console_);
@@ -318,7 +319,8 @@ void RunLoop::end() {
   metrics_.finish(report_.verdict.exit_code);
   try_to_write_report();  // before the console, which may take its time
   try_to_write_page();
-  display_.end_run(report_, patience());
+  const bool may_wait = report_.verdict.cause != Cause::stopped && !shared_;
+  display_.end_run(report_, patience(may_wait ? kPagerPatience : kReaderPatience));
 }
 
 void RunLoop::report_attempt() {
@@ -353,8 +355,8 @@ void RunLoop::try_to_write_page() {
   }
 }
 
-Patience RunLoop::patience() {
-  return {kReaderPatience, [this] { return signals_.take(); }};
+Patience RunLoop::patience(Clock::duration time) {
+  return {time, [this] { return signals_.take(); }};
 }
 
 }  // namespace fleetrun::launch

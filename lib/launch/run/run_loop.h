@@ -77,7 +77,7 @@ class RunLoop {
   void report_attempt();
   void try_to_write_report();
   void try_to_write_page();
-  Patience patience();
+  Patience patience(Clock::duration time);
 
   const RunPlan& plan_;
   const LogFolder& logs_;
