@@ -82,10 +82,16 @@ void judge_loss(const Examination& examination, std::vector<DoctorFinding>& foun
   }
 }
 
+// `found`: a transfer that stalls to or from a node with lost packets is no finding of its own.
 void judge_stalls(const Examination& examination, std::vector<DoctorFinding>& found) {
+  const auto loses_packets = [&, known = found](int node) {
+    return std::any_of(known.begin(), known.end(), [&](const DoctorFinding& one) {
+      return one.topic == "loss" && one.nodes.front() == node;
+    });
+  };
   std::vector<LinkFacts> bad;
   for (const LinkFacts& link : examination.links)
-    if (!link.problem.empty()) bad.push_back(link);
+    if (!link.problem.empty() && !loses_packets(link.from) && !loses_packets(link.to)) bad.push_back(link);
   for (const Culprit& culprit : find_culprits(ends_of(bad)))
     found.push_back(finding_about(examination, culprit.node, "transfer",
                                   fmt::format("transfers {} {} fail: {}", culprit.receives ? "from" : "to",
@@ -198,8 +204,8 @@ std::vector<DoctorFinding> judge_reach(const Examination& examination) {
 
 std::vector<DoctorFinding> judge_links(const Examination& examination) {
   std::vector<DoctorFinding> found;
-  judge_stalls(examination, found);
   judge_loss(examination, found);
+  judge_stalls(examination, found);
   judge_mtus(examination, found);
   judge_bandwidth(examination, found);
   return found;

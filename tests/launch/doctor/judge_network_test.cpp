@@ -53,6 +53,17 @@ TEST_CASE("loss above 1 % on all links to one node names this node") {
           "lost"});
 }
 
+TEST_CASE("a transfer that stalls is a consequence of the packets that its node loses") {
+  Examination examination = healthy(4);
+  for (LinkFacts& link : examination.links)
+    if (link.to == 2) link.retransmitted = 500;
+  for (LinkFacts& link : examination.links)
+    if (link.from == 3 && link.to == 2) link.problem = "no answer";
+  const Texts found = texts_of(judge_links(examination));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].starts_with("loss: node 2 "));
+}
+
 TEST_CASE("some retransmits are no loss") {
   CHECK_FALSE(is_suspicious({.segments = 10000, .retransmitted = 99}));
   CHECK(is_suspicious({.segments = 10000, .retransmitted = 100}));
