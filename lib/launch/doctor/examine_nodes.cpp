@@ -172,7 +172,7 @@ std::map<int, CpuSpeed> ask_speed(Examiner& examiner, const std::vector<int>& no
   return speeds;
 }
 
-// Measures a slow node, then a usual one, then the slow one again. All nodes may share one machine, whose speed can change meanwhile.
+// Measures a slow node, then a node of usual speed, then the slow node again: the speed of a machine that all nodes share can change.
 void repeat_slow_node(Examiner& examiner, int node, Examination& examination) {
   const std::optional<int> usual = usual_node(examination, node);
   if (!usual) return;

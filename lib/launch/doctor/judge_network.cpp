@@ -82,7 +82,7 @@ void judge_loss(const Examination& examination, std::vector<DoctorFinding>& foun
   }
 }
 
-// `found`: a transfer that stalls to or from a node with lost packets is no finding of its own.
+// Ignores the transfers of a node that loses packets (`found` has that finding): they stall because of the loss.
 void judge_stalls(const Examination& examination, std::vector<DoctorFinding>& found) {
   const auto loses_packets = [&, known = found](int node) {
     return std::any_of(known.begin(), known.end(), [&](const DoctorFinding& one) {

@@ -57,7 +57,7 @@ void LogTimes::write() {
 
 namespace {
 
-// Nothing when there is no such regular file.
+// The content of the file. An empty stream if it cannot be read or is not a regular file.
 std::istringstream read_times(const std::string& folder) {
   try {
     return std::istringstream(read_file(fmt::format("{}/{}", folder, kTimesName), kMostTimes));

@@ -112,9 +112,8 @@ void Trainer::tell_recording() {
                                : "CUDA graphs: not used, since " + recorded->why_not());
 }
 
-// Rank 0 alone reads model.pretrained and share_parameters brings it to the others: one read instead of one per rank,
-// and ranks whose files differ cannot start apart. With sharding, each rank needs its part here already, because the moving averages start from it. Each
-// stage of a pipeline reads its own weights.
+// Only rank 0 reads model.pretrained, and share_parameters sends it to the others. So the ranks cannot start with different files. With
+// sharding, each rank gets its part here, because the moving averages start from it. Each stage of a pipeline reads its own weights.
 void Trainer::start_weights(const job::JobSpec& job) {
   storage_->initialise(static_cast<std::uint64_t>(job.train.seed));
   std::optional<Pretrained> loaded;
