@@ -22,7 +22,7 @@ void run_counted(const job::JobSpec& job, Body&& body) {
     const auto at = static_cast<std::size_t>(rank);
     testing::CountingCommunicator communicator("flat", std::move(world[at]), logs[at]);
     const auto device = make_cpu_device();
-    Trainer trainer(job, kTrainedFacts, *device, communicator, 1);
+    Trainer trainer(job, kTrainedFacts, *device, communicator);
     trainer.share_parameters();
     logs[at].take();
     body(CountedRank{rank, trainer, logs[at]});

@@ -43,7 +43,7 @@ class SoloGradients {
     job.optimizer = {.name = job::OptimizerName::sgd};
     job.strategy = {};
     job.strategy.cudnn_exhaustive_search = false;
-    trainer_ = std::make_unique<Trainer>(job, kTrainedFacts, *device_, *solo_, 1);
+    trainer_ = std::make_unique<Trainer>(job, kTrainedFacts, *device_, *solo_);
   }
 
   Tensors at(const Weights& weights, const BatchView& batch) {

@@ -98,7 +98,7 @@ inline void run_trainers(job::JobSpec job, int ranks, const RankBody& body) {
     comm::World world = worlds.world_of(rank, ranks);
     const auto device = make_cpu_device();
     const TrainingCommunicators communicators(job.strategy, world, *device);
-    Trainer trainer(job, kTrainedFacts, *device, communicators.all(), 1);
+    Trainer trainer(job, kTrainedFacts, *device, communicators.all());
     TrainedRank trained = {trainer, *world.communicator};
     body(trained);
   });

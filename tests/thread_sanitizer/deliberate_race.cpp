@@ -42,7 +42,7 @@ void train(const std::string& race, Shared& shared) {
   const std::vector<char> losses(shared.losses.size(), 'x');
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
-  Trainer trainer(job, kFacts, *device, *solo, 1);
+  Trainer trainer(job, kFacts, *device, *solo);
   for (int step = 0; step < kSteps; ++step) {
     if (race == "field") count_step(shared);
     trainer.step({images.data(), labels.data()}, 0.01);

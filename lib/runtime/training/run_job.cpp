@@ -162,8 +162,10 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   ModelCard card = make_model_card(job, facts, data.train->class_names());
   if (device->streams() == nullptr) check_memory(job, facts, world.env, read_host_memory());
   // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
-  Trainer trainer(job, facts, *device, communicators.all(), job.train.threads.value_or(world.env.threads),
-                  timeline, pass_watcher(world.env));
+  Trainer trainer(job, facts, *device, communicators.all(),
+                  {.threads = job.train.threads.value_or(world.env.threads),
+                   .timeline = timeline,
+                   .watcher = pass_watcher(world.env)});
   weigh_classes(job, world.env, *data.train, trainer, out);
   Loaders loaders(data, job, world.env, timeline);
   if (job::stages_of(job.strategy, world.env.world_size) == 1)  // a stage knows only its own layers

@@ -31,8 +31,9 @@ class TimedTraining {
       : candidate_(candidate), job_(job) {
     thread_.run([&] {
       communicators_ = std::make_unique<TrainingCommunicators>(job_.strategy, rank.world, rank.device, name);
-      trainer_ = std::make_unique<Trainer>(job_, facts, rank.device, communicators_->all(),
-                                           job_.train.threads.value_or(rank.world.env.threads));
+      trainer_ = std::make_unique<Trainer>(
+          job_, facts, rank.device, communicators_->all(),
+          TrainerOptions{.threads = job_.train.threads.value_or(rank.world.env.threads)});
       trainer_->share_parameters();
     });
   }

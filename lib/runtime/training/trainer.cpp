@@ -66,8 +66,7 @@ void bind_samples(Executor& executor, const BatchView& samples, const NameOf& na
 }  // namespace
 
 Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-                 const Communicators& communicators, int threads, Timeline* timeline,
-                 const PassWatcher& watcher)
+                 const Communicators& communicators, const TrainerOptions& wanted)
     : communicator_(communicators.flat),
       same_layers_(*communicators.same_layers),
       stages_(job::stages_of(job.strategy, communicator_.size())),
@@ -75,7 +74,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                            : job::MicroBatches{job.data.batch_size, 1}),
       facts_(facts) {
   const OpTable& ops = all_ops();
-  ExecutorOptions options = executor_options(job, communicator_.rank() / stages_, threads);
+  ExecutorOptions options = executor_options(job, communicator_.rank() / stages_, wanted.threads);
   options.team = team_within_limit(options.team, device, pass_messages_);
   device.enter_thread(options.team);  // layouts may depend on the team
 
@@ -84,7 +83,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
                                      {.world_size = communicator_.size(),
                                       .device_ops = &device_ops,
                                       .messages = &pass_messages_,
-                                      .watcher = watcher,
+                                      .watcher = wanted.watcher,
                                       .narrow = narrow_type(job.strategy, device)},
                                      {device, communicator_, search_options(job.strategy, options.team)});
   search_ = std::move(programs.search);
@@ -98,7 +97,7 @@ Trainer::Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& devic
   start_weights(job);
   evaluation_ = std::make_unique<Executor>(std::move(programs.evaluation), ops, device, *storage_,
                                            communicators.gradients, options);
-  options.timeline = timeline;
+  options.timeline = wanted.timeline;
   training_ = std::make_unique<Executor>(std::move(programs.training), ops, device, *storage_,
                                          communicators.gradients, options);
   tell_recording();

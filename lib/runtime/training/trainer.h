@@ -47,16 +47,21 @@ struct Communicators {
         same_layers(of_same_layers != nullptr ? of_same_layers : &flat) {}
 };
 
+struct TrainerOptions {
+  int threads = 1;
+  Timeline* timeline =
+      nullptr;  // gets the spans of the ops in steps, and outlives the trainer; null: no trace is wanted
+  PassWatcher watcher = nullptr;  // sees the training program after each pass
+};
+
 // Seventeen members: programs, storage and executors are made one after the other, each from those before it, and a step binds, counts
 // and sums into the rest.
 class Trainer {
  public:
   // Initializes the parameters from train.seed, or on rank 0 from model.pretrained if the job has it. Every rank makes
-  // a trainer, because rank 0 tells the others which algorithms to use for ops. `timeline`: gets the spans of the ops
-  // in steps, and outlives the trainer; null: no trace is wanted. `watcher` sees the training program after each pass.
+  // a trainer, because rank 0 tells the others which algorithms to use for ops.
   Trainer(const job::JobSpec& job, const ModelFacts& facts, Device& device,
-          const Communicators& communicators, int threads, Timeline* timeline = nullptr,
-          const PassWatcher& watcher = nullptr);
+          const Communicators& communicators, const TrainerOptions& options = {});
 
   // What all ranks must agree on before they share parameters: the training program with its layouts.
   const std::string& program_text() const { return program_text_; }

@@ -56,7 +56,7 @@ void with_trainer(const job::JobSpec& job, const std::function<void(Trainer&)>& 
     const auto device = test::named_device(job.strategy);
     comm::MemoryStore store;
     const auto of_device = device->make_communicator({store, 0, 1}, 0);
-    Trainer trainer(job, kFacts, *device, of_device ? *of_device : of_host, 1);
+    Trainer trainer(job, kFacts, *device, of_device ? *of_device : of_host);
     use(trainer);
   });
 }

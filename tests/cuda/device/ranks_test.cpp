@@ -162,7 +162,7 @@ void train(comm::World& world, bool on_cpu, const Training& training, const std:
   job.strategy = training.strategy;
   job.strategy.cudnn_exhaustive_search = false;  // on the CPU Winograd's rounding
   job.data.batch_size = kGlobalBatch / world.env.world_size;
-  Trainer trainer(job, kFacts, *device, communicators.all(), 1);
+  Trainer trainer(job, kFacts, *device, communicators.all());
   trainer.share_parameters();
   for (int step = 0; step < training.steps; ++step) {
     const GlobalBatch batch(step);

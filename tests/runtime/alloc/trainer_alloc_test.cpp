@@ -56,7 +56,7 @@ Made made_after_warm_up(const testing::MakeCommunicator& make, const job::JobSpe
   std::barrier together(kRanks);
   testing::run_world(kRanks, make, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator);
     trainer.share_parameters();
     const Data data;
     run_steps(trainer, data, 1, 9);
@@ -96,7 +96,8 @@ TEST_CASE(
       [&](comm::Communicator& communicator) {
         const auto device = make_cpu_device();
         Timeline timeline;
-        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator, 1, &timeline);
+        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator,
+                        {.timeline = &timeline});
         trainer.share_parameters();
         const Data data;
         run_steps(trainer, data, 1, 9);
@@ -166,7 +167,7 @@ TEST_CASE("steps 10 to 20 over Gloo allocate nothing on the thread that runs the
       },
       [&](comm::Communicator& communicator) {
         const auto device = make_cpu_device();
-        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator, 1);
+        Trainer trainer(job_of(job::ModelName::lenet, 1), kFacts, *device, communicator);
         trainer.share_parameters();
         const Data data;
         run_steps(trainer, data, 1, 9);

@@ -55,7 +55,7 @@ double mean_of_last_losses(const job::JobSpec& job, int steps) {
   double sum = 0;
   testing::run_world(1, [&](comm::Communicator& alone) {
     const auto device = make_cpu_device({.refuse_reference = true});
-    Trainer trainer(job, kFacts, *device, alone, 1);
+    Trainer trainer(job, kFacts, *device, alone);
     for (int step = 0; step < steps; ++step) {
       const Samples samples(step, 0);
       trainer.step(samples.view(), 0.05);
@@ -93,7 +93,7 @@ std::vector<Ended> train_two(const job::JobSpec& job, int steps, const Step& mak
   std::vector<Ended> ended(2);
   testing::run_world(2, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device({.refuse_reference = true});
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator);
     trainer.share_parameters();
     for (int step = 0; step < steps; ++step) make_step(trainer, step, communicator.rank());
     Ended& mine = ended[static_cast<std::size_t>(communicator.rank())];
@@ -259,7 +259,7 @@ TEST_CASE("devices of two threads that choose kernels at once find none missing"
     CHECK_NOTHROW(testing::run_world(2, [&](comm::Communicator&) {
       const auto device = make_cpu_device({.refuse_reference = true});
       const auto alone = comm::make_solo();
-      const Trainer trainer(job, kFacts, *device, *alone, 1);
+      const Trainer trainer(job, kFacts, *device, *alone);
     }));
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("the types that a device has not are refused with those that it has") 
     const auto device = make_cpu_device();
     const auto alone = comm::make_solo();
     try {
-      Trainer trainer(job, kFacts, *device, *alone, 1);
+      Trainer trainer(job, kFacts, *device, *alone);
       return std::string("none");
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::config);

@@ -29,7 +29,7 @@ TEST_CASE(
   std::vector<float> means(2);
   testing::run_world(2, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(with_batch_norms(), {.input_shape = {3, 8, 8}, .classes = 10}, *device, communicator, 1);
+    Trainer trainer(with_batch_norms(), {.input_shape = {3, 8, 8}, .classes = 10}, *device, communicator);
     trainer.share_parameters();
     const int rank = communicator.rank();
     trainer.storage().write(kMean, filled(trainer, rank == 0 ? 3.0F : 7.0F));

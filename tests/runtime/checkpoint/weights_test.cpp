@@ -43,7 +43,7 @@ std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFact
   std::vector<Weights> weights(static_cast<std::size_t>(ranks));
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, facts, *device, communicator, 1);
+    Trainer trainer(job, facts, *device, communicator);
     trainer.share_parameters();
     weights[static_cast<std::size_t>(communicator.rank())] = weights_of(trainer);
   });
@@ -53,7 +53,7 @@ std::vector<Weights> started(const job::JobSpec& job, int ranks, const ModelFact
 void save(const job::JobSpec& job, const std::string& path) {
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
-  const Trainer trainer(job, kFacts, *device, *solo, 1);
+  const Trainer trainer(job, kFacts, *device, *solo);
   const Program& program = trainer.executor().program();
   save_weights(path, read_tensors(weights_of(program), program, trainer.storage()));
 }

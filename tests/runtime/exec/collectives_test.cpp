@@ -60,7 +60,7 @@ class Training {
       gradients.push_back(std::make_unique<Scripted>(script));
       of_gradients.push_back(gradients.back().get());
     }
-    trainer_ = std::make_unique<Trainer>(job, kFacts, *device_, Communicators(flat, of_gradients), 1);
+    trainer_ = std::make_unique<Trainer>(job, kFacts, *device_, Communicators(flat, of_gradients));
   }
   std::vector<float> parameter() const { return trainer_->storage().read(first_parameter()); }
   void step() { trainer_->step({images_.data(), labels_.data()}, 0.1); }

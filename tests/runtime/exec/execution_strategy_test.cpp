@@ -32,7 +32,7 @@ struct Batch {
 
 struct Watched {
   explicit Watched(const job::JobSpec& job, comm::Communicator& communicator)
-      : trainer(job, kFacts, *device, communicator, 1, &timeline) {}
+      : trainer(job, kFacts, *device, communicator, {.timeline = &timeline}) {}
 
   void step() { trainer.step(batch.view(), 0.01); }
 

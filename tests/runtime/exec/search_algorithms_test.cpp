@@ -317,7 +317,7 @@ TEST_CASE("cudnn_exhaustive_search: a training searches its distinct convolution
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
   const auto search_of = [&](const job::JobSpec& job) {
-    const Trainer trainer(job, {.input_shape = {3, 16, 16}, .classes = 10}, *device, *solo, 1);
+    const Trainer trainer(job, {.input_shape = {3, 16, 16}, .classes = 10}, *device, *solo);
     if (job.strategy.cudnn_exhaustive_search)
       CHECK(static_cast<std::size_t>(trainer.algorithm_search().problems) == distinct_convolutions(trainer));
     for (const Op& op : trainer.executor().program().ops)

@@ -119,7 +119,7 @@ TEST_CASE("a trainer touches no memory of a device that works beside the host") 
   StandInDevice device;
   comm::MemoryStore store;
   const auto communicator = device.make_communicator({store, 0, 1}, 0);
-  Trainer trainer(job, {.input_shape = {1, 28, 28}, .classes = 10}, device, *communicator, 1);
+  Trainer trainer(job, {.input_shape = {1, 28, 28}, .classes = 10}, device, *communicator);
   trainer.share_parameters();
   const std::vector<float> images(kBatch * 28 * 28);
   const std::vector<std::int32_t> labels(kBatch);

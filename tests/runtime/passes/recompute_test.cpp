@@ -111,9 +111,9 @@ TEST_CASE("with recompute a net learns the same with less memory, running statis
   const std::vector<std::int32_t> labels = {0, 1, 2, 3, 4, 5, 6, 7};
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
-  Trainer plain(job, facts, *device, *solo, 1);
+  Trainer plain(job, facts, *device, *solo);
   job.strategy.recompute = true;
-  Trainer saving(job, facts, *device, *solo, 1);
+  Trainer saving(job, facts, *device, *solo);
   const Executor& before = trained(plain, images, labels);
   const Executor& after = trained(saving, images, labels);
   CHECK(after.schedule().arena_bytes < before.schedule().arena_bytes / 2);

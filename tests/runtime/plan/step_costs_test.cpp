@@ -50,7 +50,7 @@ TEST_CASE("ResNet-50: the predicted memory is that of the executor, within a few
   const StepCosts costs = costs_of(job);
   const auto device = make_cpu_device();
   const auto solo = comm::make_solo();
-  const Trainer trainer(job, resolve_model_facts(job), *device, *solo, 1);
+  const Trainer trainer(job, resolve_model_facts(job), *device, *solo);
   const auto kept = static_cast<double>(trainer.storage().parameter_bytes());
   const auto gradients = static_cast<double>(trainer.storage().gradient_bytes());
   const auto activations = static_cast<double>(trainer.executor().schedule().arena_bytes);

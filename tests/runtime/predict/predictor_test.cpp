@@ -30,7 +30,7 @@ struct Trained {
     job.model.name = name;
     job.data.batch_size = batch;
     job.strategy.cudnn_exhaustive_search = false;  // which takes seconds
-    trainer = std::make_unique<Trainer>(job, kFacts, *device, *solo, 1);
+    trainer = std::make_unique<Trainer>(job, kFacts, *device, *solo);
     const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), 3);
     trainer->step({pixels.data(), labels.data()}, 0.01);
   }

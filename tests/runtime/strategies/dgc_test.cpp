@@ -191,7 +191,7 @@ Sent sent_in_a_step(bool dgc, int ranks) {
   auto world = comm::make_thread_world(ranks);
   testing::run_ranks(ranks, [&](int rank) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, *world[static_cast<std::size_t>(rank)], 1);
+    Trainer trainer(job, kFacts, *device, *world[static_cast<std::size_t>(rank)]);
     trainer.share_parameters();
     trainer.step({images.data(), labels.data()}, 1e-3);
     if (rank != 0) return;

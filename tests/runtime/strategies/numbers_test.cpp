@@ -59,7 +59,7 @@ Parameters train(job::ModelName model, const job::StrategySpec& strategy) {
     comm::Communicator& flat = *of_gradients.back();
     of_gradients.pop_back();
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, Communicators(flat, of_gradients), 1);
+    Trainer trainer(job, kFacts, *device, Communicators(flat, of_gradients));
     trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
       const Samples samples(step, rank);

@@ -60,7 +60,7 @@ class Gradients {
       : batch_(job.data.batch_size),
         communicator_(communicator),
         device_(make_cpu_device()),
-        trainer_(job, test::kTrainedFacts, *device_, communicator, 1) {}
+        trainer_(job, test::kTrainedFacts, *device_, communicator) {}
 
   Tensors at(const Tensors& weights, int step) {
     for (const auto& [name, values] : weights)

@@ -52,7 +52,7 @@ Parameters train(job::JobSpec job, int ranks) {
   Parameters parameters;
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator);
     if (job.data.class_weights) trainer.weigh_classes(kClassWeights);
     trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
@@ -72,7 +72,7 @@ Parameters train_shared(job::JobSpec job, int ranks, int steps = kSteps) {
   Parameters parameters;
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator);
     if (job.data.class_weights) trainer.weigh_classes(kClassWeights);
     trainer.share_parameters();
     const auto first = static_cast<std::size_t>(job::plan_shares(job, ranks).of(communicator.rank()).first);
@@ -257,7 +257,7 @@ TEST_CASE("after 20 steps of a residual network all ranks hold the same bits") {
   std::vector<Parameters> of_rank(2);
   testing::run_world(2, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, communicator, 1);
+    Trainer trainer(job, kFacts, *device, communicator);
     trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
       const GlobalBatch batch = make_batch(step);

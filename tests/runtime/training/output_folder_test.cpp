@@ -26,7 +26,7 @@ struct Training {
 
   Training()
       : output({.dir = folder / "out"}),
-        trainer(make_job(), kFacts, *device, *solo, 1),
+        trainer(make_job(), kFacts, *device, *solo),
         claim(prepare_output(output)) {}
 
   static constexpr ModelFacts kFacts = {.input_shape = {1, 4, 4}, .classes = 3};

@@ -70,7 +70,7 @@ TEST_CASE(
   testing::run_world(3, [&](comm::Communicator& all_ranks) {
     const auto device = test::make_test_device();
     const auto of_device = device->make_communicator({store, all_ranks.rank(), 3}, 0);
-    Trainer trainer(small_job(), kFacts, *device, of_device ? *of_device : all_ranks, 1);
+    Trainer trainer(small_job(), kFacts, *device, of_device ? *of_device : all_ranks);
     trainer.share_parameters();
     const auto look = [&](int step) { check_replicas(trainer.storage().fingerprint(), step, all_ranks); };
     std::uint64_t before = trainer.storage().fingerprint();

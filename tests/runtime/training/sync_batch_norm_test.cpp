@@ -263,7 +263,7 @@ Counted count_step(bool sync, int ranks) {
   Counted counted;
   testing::run_world(ranks, [&](comm::Communicator& communicator) {
     const auto device = make_cpu_device();
-    Trainer trainer(job, {.input_shape = {3, 8, 8}, .classes = 10}, *device, communicator, 1);
+    Trainer trainer(job, {.input_shape = {3, 8, 8}, .classes = 10}, *device, communicator);
     trainer.share_parameters();
     const std::uint64_t before = communicator.collectives();
     const GlobalBatch batch = make_batch(static_cast<std::uint64_t>(communicator.rank()));

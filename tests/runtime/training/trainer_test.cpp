@@ -28,7 +28,7 @@ TEST_CASE("evaluation normalises by the running statistics, which approach those
     const auto device = test::make_test_device();
     comm::MemoryStore store;
     const auto of_device = device->make_communicator({store, 0, 1}, 0);
-    Trainer trainer(job, kFacts, *device, of_device ? *of_device : all_ranks, 1);
+    Trainer trainer(job, kFacts, *device, of_device ? *of_device : all_ranks);
     const auto evaluated = [&] {
       trainer.evaluate(batch);
       return trainer.finish_evaluation().loss;
