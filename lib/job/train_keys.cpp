@@ -11,19 +11,19 @@ Key early_stopping_keys() {
     std::optional<EarlyStoppingSpec>& here = spec.train.early_stopping;
     return here ? *here : here.emplace();
   }};
-  Key keys = make_object_key(
-      "early_stopping", "ends a training that no longer gets better",
-      {
-          make_key("metric", stopping(&EarlyStoppingSpec::metric),
-                   "score of the evaluations on data.test that must get better", {.choices = metrics()}),
-          make_key("patience", stopping(&EarlyStoppingSpec::patience),
-                   "evaluations in a row without improvement after which the training ends",
-                   {.range = Range::from(1)}),
-          make_key("min_delta", stopping(&EarlyStoppingSpec::min_delta),
-                   "a score counts as an improvement if it is better by more than this",
-                   {.range = Range::from(0)}),
-      },
-      {.absent = "off"});
+  Key keys =
+      make_object_key("early_stopping", "ends a training that no longer gets better",
+                      {
+                          make_key("metric", stopping(&EarlyStoppingSpec::metric),
+                                   "score of the evaluations that must get better", {.choices = metrics()}),
+                          make_key("patience", stopping(&EarlyStoppingSpec::patience),
+                                   "evaluations in a row without improvement after which the training ends",
+                                   {.range = Range::from(1)}),
+                          make_key("min_delta", stopping(&EarlyStoppingSpec::min_delta),
+                                   "a score counts as an improvement if it is better by more than this",
+                                   {.range = Range::from(0)}),
+                      },
+                      {.absent = "off"});
   keys.present = [](const JobSpec& spec) { return spec.train.early_stopping.has_value(); };
   return keys;
 }

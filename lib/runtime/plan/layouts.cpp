@@ -201,6 +201,9 @@ std::string describe(const std::vector<PlannedLayout>& layouts, const PlanReques
         time.pipeline * 1e3, time.all() * 1e3, speed, why.empty() ? "" : "  " + why);
   if (!layouts.empty() && !layouts.front().fits)
     text += "\nno layout fits: take more hosts, a smaller batch, or recompute\n";
+  if (std::any_of(layouts.begin(), layouts.end(),
+                  [](const PlannedLayout& one) { return one.layout.pipeline > 1; }))
+    text += "\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n";
   return text;
 }
 

@@ -113,12 +113,14 @@ TEST_CASE("what does not fit comes last and says what it needs") {
 }
 
 TEST_CASE(
-    "layouts are pipelines of all divisors of the ranks, and data parallelism with and without sharding") {
+    "layouts are pipelines of all divisors of the ranks, which GPUs refuse, and data parallelism with and without sharding") {
   const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine);
   CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
   CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
-  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 7);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 7 + 2);
+  CHECK(
+      text.ends_with("\n\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n"));
 }
 
 }  // namespace
