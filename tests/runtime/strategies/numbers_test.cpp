@@ -34,35 +34,41 @@ struct Samples {
   std::vector<float> images = std::vector<float>(kBatch * kPixels);
   std::vector<std::int32_t> labels = std::vector<std::int32_t>(kBatch);
 
-  Samples(int step, int rank) {
-    const auto stream = static_cast<std::uint64_t>(step * kRanks + rank);
+  Samples(int step, int rank, int ranks) {
+    const auto stream = static_cast<std::uint64_t>(step * ranks + rank);
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = unit_float(philox(1, stream, i)[0]) - 0.5F;
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] = static_cast<std::int32_t>(philox(2, stream, i)[0] % 10);
   }
 };
 
-// Of rank 0, after kSteps steps on kRanks ranks with as many communicators as the strategy says.
-Parameters train(job::ModelName model, const job::StrategySpec& strategy) {
+struct Setting {
+  int ranks = kRanks;
+  int threads = 1;  // of a rank
+};
+
+// Of rank 0, after kSteps steps with as many communicators as the strategy says.
+Parameters train(job::ModelName model, const job::StrategySpec& strategy, const Setting& setting = {}) {
+  const int ranks = setting.ranks;
   job::JobSpec job;
   job.model.name = model;
   job.optimizer.weight_decay = 1e-4;
   job.data.batch_size = kBatch;
-  job.strategy = job::settle_strategy(strategy, {.all = kRanks, .of_node = kRanks}).strategy;
+  job.strategy = job::settle_strategy(strategy, {.all = ranks, .of_node = ranks}).strategy;
   job.strategy.cudnn_exhaustive_search = false;  // the algorithm that rounds alike in every program
   std::vector<std::vector<std::unique_ptr<comm::Communicator>>> worlds;  // by communicator, by rank
-  for (int i = 0; i <= job.strategy.nccl_comm_num; ++i) worlds.push_back(comm::make_thread_world(kRanks));
+  for (int i = 0; i <= job.strategy.nccl_comm_num; ++i) worlds.push_back(comm::make_thread_world(ranks));
   Parameters parameters;
-  testing::run_ranks(kRanks, [&](int rank) {
+  testing::run_ranks(ranks, [&](int rank) {
     std::vector<comm::Communicator*> of_gradients;
     for (auto& world : worlds) of_gradients.push_back(world[static_cast<std::size_t>(rank)].get());
     comm::Communicator& flat = *of_gradients.back();
     of_gradients.pop_back();
     const auto device = make_cpu_device();
-    Trainer trainer(job, kFacts, *device, Communicators(flat, of_gradients));
+    Trainer trainer(job, kFacts, *device, Communicators(flat, of_gradients), {.threads = setting.threads});
     trainer.share_parameters();
     for (int step = 0; step < kSteps; ++step) {
-      const Samples samples(step, rank);
+      const Samples samples(step, rank, ranks);
       trainer.step({samples.images.data(), samples.labels.data()}, 0.05);
     }
     if (rank != 0) return;
@@ -152,6 +158,30 @@ TEST_CASE("each switch alone leaves what is learned as it is") {
     job::StrategySpec strategy;
     one.turn(strategy);
     check_like(plain, train(job::ModelName::resnet20, strategy), one.same_bits);
+  }
+}
+
+TEST_CASE(
+    "row 14: on three ranks, switches that cut the sums into other messages change the rounding at most") {
+  const Setting three = {.ranks = 3};
+  const Parameters plain = train(job::ModelName::lenet, {}, three);
+  for (const char* const name :
+       {"small messages", "a message for each layer", "one message by name", "owners"}) {
+    CAPTURE(name);
+    const auto one = std::find_if(switches().begin(), switches().end(),
+                                  [&](const Switch& any) { return std::string(any.name) == name; });
+    REQUIRE(one != switches().end());
+    job::StrategySpec strategy;
+    one->turn(strategy);
+    check_like(plain, train(job::ModelName::lenet, strategy, three), false);
+  }
+}
+
+TEST_CASE("row 15: another number of threads changes the rounding at most") {
+  const Parameters plain = train(job::ModelName::lenet, {});
+  for (const int threads : {2, 3}) {
+    CAPTURE(threads);
+    check_like(plain, train(job::ModelName::lenet, {}, {.threads = threads}), false);
   }
 }
 
