@@ -15,6 +15,7 @@
 #include "runtime/training/trainer.h"
 #include "support/leave_out.h"
 #include "support/run_world.h"
+#include "support/slowdown.h"
 
 namespace fleetrun::runtime::amp_training_test {
 namespace {
@@ -231,7 +232,9 @@ TEST_CASE("switches of the strategy work with bf16 and change its weights by rou
        },
        false},
   };
-  for (const job::ModelName model : {job::ModelName::resnet20, job::ModelName::mobilenet_v1}) {
+  std::vector<job::ModelName> models = {job::ModelName::resnet20};
+  if (testing::kSlowdown == 1) models.push_back(job::ModelName::mobilenet_v1);
+  for (const job::ModelName model : models) {
     job::JobSpec usual = job_of(model, true);
     usual.optimizer.weight_decay = 1e-4;
     usual.data.batch_size = kBatch;
@@ -255,7 +258,7 @@ TEST_CASE("switches of the strategy work with bf16 and change its weights by rou
 TEST_CASE("devices of two threads that choose kernels at once find none missing") {
   if (!has_bf16()) LEAVE_OUT("this processor computes nothing in bf16");
   const job::JobSpec job = job_of(job::ModelName::mobilenet_v1, true);
-  for (int round = 0; round < 20; ++round)
+  for (int round = 0; round < (testing::kSlowdown > 1 ? 5 : 20); ++round)
     CHECK_NOTHROW(testing::run_world(2, [&](comm::Communicator&) {
       const auto device = make_cpu_device({.refuse_reference = true});
       const auto alone = comm::make_solo();

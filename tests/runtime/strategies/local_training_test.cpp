@@ -110,7 +110,7 @@ job::JobSpec with_adaptive_localsgd(job::JobSpec job, int init_k_steps, int begi
 }
 
 TEST_CASE("localsgd averages the weights until begin_step, then once in k_steps steps") {
-  for (const job::ModelName model : {job::ModelName::lenet, job::ModelName::resnet20})
+  for (const job::ModelName model : test::simulated_models())
     for (const int ranks : test::simulated_ranks())
       check_against_simulation(with_localsgd(job_of(model), 4, 3), ranks,
                                [](int step, double, double) { return step <= 3 || (step - 3) % 4 == 0; });
@@ -124,7 +124,7 @@ TEST_CASE("localsgd works with sgd") {
 
 TEST_CASE(
     "adaptive_localsgd averages less often as the learning rate falls, and more often as the loss falls") {
-  for (const job::ModelName model : {job::ModelName::lenet, job::ModelName::resnet20})
+  for (const job::ModelName model : test::simulated_models())
     for (const int ranks : test::simulated_ranks()) {
       double first_loss = 0, k_steps = 2;
       int last = 0, averages = 0;

@@ -24,7 +24,7 @@ namespace {
 constexpr int kRanks = 2;
 constexpr int kBatch = 4;  // of a rank
 constexpr int kSide = 8;
-constexpr int kSteps = 10;
+constexpr int kSteps = testing::kSlowdown > 1 ? 4 : 10;
 constexpr ModelFacts kFacts = {.input_shape = {3, kSide, kSide}, .classes = 10};
 constexpr std::size_t kPixels = std::size_t{3} * kSide * kSide;
 

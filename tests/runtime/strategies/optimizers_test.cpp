@@ -9,31 +9,28 @@
 #include <string>
 
 #include "comm/collective/solo.h"
+#include "support/rank_simulation.h"
 #include "support/reference_optimizer.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::optimizers_test {
 namespace {
 
+using test::distance;
 using test::Reference;
 using test::Tensor;
 using test::Tensors;
 using test::Weights;
+using test::widened;
 
 constexpr int kWholeBatch = 8;
-constexpr int kSteps = 20;
+constexpr int kSteps = testing::kSlowdown > 1 ? 4 : 20;
 constexpr double kRate = 0.01;
 constexpr double kClose = 1e-5;  // of the norm
 
 bool is_bias_or_norm(const std::string& name) {
   return name.find("bias") != std::string::npos || name.find("bn") != std::string::npos ||
          name.find("downsample.1") != std::string::npos;
-}
-
-Tensors widened(const Weights& weights) {
-  Tensors tensors;
-  for (const auto& [name, values] : weights) tensors[name] = Tensor(values.begin(), values.end());
-  return tensors;
 }
 
 job::JobSpec job_of(job::ModelName model, int ranks) {
@@ -101,24 +98,6 @@ Reference trained_reference(const Case& one, job::ModelName model) {
   return reference;
 }
 
-Tensors difference(const Tensors& wanted, const Tensors& found) {
-  Tensors differences;
-  for (const auto& [name, values] : wanted) {
-    Tensor& one = differences[name];
-    one.resize(values.size());
-    std::transform(values.begin(), values.end(), found.at(name).begin(), one.begin(), std::minus<>());
-  }
-  return differences;
-}
-
-// In parts of the norm of each tensor, the largest.
-double distance(const Tensors& wanted, const Tensors& found) {
-  double most = 0;
-  for (const auto& [name, values] : difference(wanted, found))
-    most = std::max(most, test::norm_of(values) / std::max(test::norm_of(wanted.at(name)), 1e-2));
-  return most;
-}
-
 struct Trained {
   Weights weights, averages;
 };
@@ -170,7 +149,7 @@ void check_resnet(const Case& one, int ranks) {
 
 void check_against_reference(const Case& one) {
   const Reference reference = trained_reference(one, job::ModelName::lenet);
-  for (const int ranks : {1, 2, 4}) {
+  for (const int ranks : test::simulated_ranks()) {
     CAPTURE(one.name);
     CAPTURE(ranks);
     check_lenet(one, reference, ranks);
