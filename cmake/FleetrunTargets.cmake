@@ -58,8 +58,9 @@ endif()
 
 # fleetrun_compile_together(SOURCES...)  In a unity build (CMAKE_UNITY_BUILD) the files of a folder are one translation unit, since most of
 # the time to compile a file goes into the headers that its neighbours include too. A large folder has one for each range of first
-# letters, so that no unit takes long, and a new file never moves others to another unit. Names in anonymous namespaces have to
-# differ inside a unit; a file that cannot live with its neighbours sets SKIP_UNITY_BUILD_INCLUSION.
+# letters, so that no unit takes long, and a new file seldom moves others to another unit. A folder of fewer than 5 files joins the folder
+# above it if that has more. Names in anonymous namespaces have to differ inside a unit; a file that cannot live with its neighbours sets
+# SKIP_UNITY_BUILD_INCLUSION.
 function(fleetrun_compile_together)
   foreach(source IN LISTS ARGN)
     cmake_path(GET source PARENT_PATH folder)
@@ -67,6 +68,18 @@ function(fleetrun_compile_together)
     list(APPEND folders "${folder}")
   endforeach()
   list(REMOVE_DUPLICATES folders)
+  list(SORT folders ORDER DESCENDING)  # a folder comes before the one above it
+  foreach(folder IN LISTS folders)
+    cmake_path(GET folder PARENT_PATH above)
+    list(LENGTH "files of ${folder}" count)
+    list(LENGTH "files of ${above}" count_above)
+    if(count LESS 5 AND count_above GREATER count)
+      foreach(source IN LISTS "files of ${folder}")
+        list(APPEND "files of ${above}" "${source}")
+      endforeach()
+      list(REMOVE_ITEM folders "${folder}")
+    endif()
+  endforeach()
   foreach(folder IN LISTS folders)
     list(LENGTH "files of ${folder}" count)
     cmake_path(RELATIVE_PATH folder OUTPUT_VARIABLE name_of_folder)
