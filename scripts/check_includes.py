@@ -25,6 +25,7 @@ MAY_INCLUDE = {
 # folder are on top and may include every room. docs/architecture.md says what each room owns.
 ROOMS = {
     "lib/base": ["text", "error", "json", "system", "number", "run"],
+    "lib/job": ["spec", "keys", "read", "strategy_files", "checks"],
     "lib/launch": ["loop", "process", "cli", "store", "host", "logs", "evidence", "console", "schedulers", "plan", "starters", "render", "supervise", "report", "page", "nodes", "serve", "doctor", "run"],
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/pictures/rooms.svg"
 
 # Pixels. The columns from left to right, each with its libraries from the top down.
-COLUMNS = (("lib/launch",), ("lib/runtime",), ("apps", "lib/cuda", "lib/comm", "lib/prototxt", "lib/job", "lib/base"))
+COLUMNS = (("lib/launch", "lib/prototxt"), ("apps", "lib/cuda", "lib/runtime"), ("lib/comm", "lib/job", "lib/base"))
 PANEL_WIDTH, GAP, MARGIN, TITLE_HEIGHT = 368, 16, 16, 46
 ROOM_HEIGHT, ROOM_GAP = 38, 4
 MOST_NAMES = 7  # that fit a box

@@ -16,8 +16,8 @@
 #include "base/system/marked_file.h"
 #include "base/system/standard_output.h"
 #include "commands.h"
-#include "job/data_set_facts.h"
 #include "job/parse_job.h"
+#include "job/spec/data_set_facts.h"
 #include "model_job.h"
 
 namespace fleetrun {

@@ -18,12 +18,12 @@
 #include "base/system/unique_fd.h"
 #include "base/text/printable.h"
 #include "commands.h"
-#include "job/draft.h"
-#include "job/job_keys.h"
+#include "job/keys/job_keys.h"
 #include "job/parse_job.h"
+#include "job/read/draft.h"
 #include "job/save_strategy.h"
-#include "job/strategy_fields.h"
-#include "job/strategy_file.h"
+#include "job/strategy_files/strategy_fields.h"
+#include "job/strategy_files/strategy_file.h"
 
 namespace fleetrun {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/run/plan_request.h"
 #include "base/system/standard_output.h"
 #include "job/parse_job.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/layouts.h"
 #include "runtime/training/model_facts.h"

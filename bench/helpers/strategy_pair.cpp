@@ -16,7 +16,7 @@
 
 #include "host_ranks.h"
 #include "job/parse_job.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/model_facts.h"

@@ -13,7 +13,7 @@
 
 #include "comm/collective/solo.h"
 #include "job/parse_job.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/model_facts.h"

@@ -1,7 +1,5 @@
 #include "job/effective_values.h"
 
-#include "job/job_keys.h"
-
 #include <fmt/format.h>
 
 namespace fleetrun::job {
@@ -64,11 +62,6 @@ std::vector<KeyValue> effective_values(const Key& keys, Draft& draft) {
   std::vector<KeyValue> values;
   add_members(keys, "", draft, values);
   return values;
-}
-
-std::string value_text(JobSpec spec, const std::string& path) {
-  const Key keys = job_keys();
-  return find_key(keys, path)->show(spec).text;
 }
 
 }  // namespace fleetrun::job

@@ -3,15 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "job/draft.h"
-#include "job/key.h"
+#include "job/keys/key.h"
 #include "job/parse_job.h"
+#include "job/read/draft.h"
 
 namespace fleetrun::job {
 
 std::vector<KeyValue> effective_values(const Key& keys, Draft& draft);
-
-// What a spec holds under a key, as people write it: "resnet50" for model.name.
-std::string value_text(JobSpec spec, const std::string& path);
 
 }  // namespace fleetrun::job

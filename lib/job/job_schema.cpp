@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "job/aliases.h"
-#include "job/check_value.h"
-#include "job/job_keys.h"
-#include "job/json_tree.h"
-#include "job/make_key.h"
+#include "job/keys/check_value.h"
+#include "job/keys/job_keys.h"
+#include "job/keys/make_key.h"
+#include "job/read/aliases.h"
+#include "job/read/json_tree.h"
 
 namespace fleetrun::job {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 
 namespace fleetrun::job {
 

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "job/draft.h"
-#include "job/json_tree.h"
-#include "job/load_prototxt.h"
-#include "job/strategy_fields.h"
-#include "job/strategy_file.h"
+#include "job/read/draft.h"
+#include "job/read/json_tree.h"
+#include "job/strategy_files/load_prototxt.h"
+#include "job/strategy_files/strategy_fields.h"
+#include "job/strategy_files/strategy_file.h"
 
 namespace fleetrun::job {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "job/parse_job.h"
-#include "job/prototxt_plugin.h"
+#include "job/strategy_files/prototxt_plugin.h"
 
 namespace fleetrun::job {
 

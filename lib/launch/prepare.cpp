@@ -8,7 +8,7 @@
 #include "base/error/error.h"
 #include "base/error/log.h"
 #include "base/run/run_key.h"
-#include "job/check_inputs.h"
+#include "job/checks/check_inputs.h"
 #include "launch/host/core_binding.h"
 #include "launch/logs/log_folder.h"
 #include "launch/nodes/node_key.h"

@@ -1,5 +1,5 @@
 // The one function that libfleetrun_prototxt.so exports.
-#include "job/prototxt_plugin.h"
+#include "job/strategy_files/prototxt_plugin.h"
 #include "prototxt/read_strategy.h"
 #include "prototxt/write_strategy.h"
 

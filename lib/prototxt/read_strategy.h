@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "job/prototxt_plugin.h"
+#include "job/strategy_files/prototxt_plugin.h"
 
 namespace fleetrun::prototxt {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "job/prototxt_plugin.h"
+#include "job/strategy_files/prototxt_plugin.h"
 
 namespace fleetrun::prototxt {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/system/environment.h"
-#include "job/check_inputs.h"
+#include "job/checks/check_inputs.h"
 #include "job/parse_job.h"
 
 namespace fleetrun::job::configs_test {

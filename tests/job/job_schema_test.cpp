@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/json/json_reader.h"
-#include "job/job_keys.h"
+#include "job/keys/job_keys.h"
 
 namespace fleetrun::job::job_schema_test {
 namespace {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "job/draft.h"
-#include "job/job_keys.h"
-#include "job/strategy_file.h"
+#include "job/keys/job_keys.h"
+#include "job/read/draft.h"
+#include "job/strategy_files/strategy_file.h"
 #include "job_text.h"
 #include "support/temporary_folder.h"
 

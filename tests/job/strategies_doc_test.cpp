@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string>
 
-#include "job/job_keys.h"
-#include "job/key.h"
+#include "job/keys/job_keys.h"
+#include "job/keys/key.h"
 
 namespace fleetrun::job::strategies_doc_test {
 namespace {

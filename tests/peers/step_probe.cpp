@@ -16,7 +16,7 @@
 #include "comm/collective/solo.h"
 #include "comm/rendezvous/memory_store.h"
 #include "job/parse_job.h"
-#include "job/schedule.h"
+#include "job/spec/schedule.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"

@@ -11,7 +11,7 @@
 #include "comm/make_communicator.h"
 #include "comm/rendezvous/memory_store.h"
 #include "comm/rendezvous/part_of_store.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"

@@ -8,7 +8,7 @@
 #include "base/json/json_reader.h"
 #include "base/system/file.h"
 #include "base/text/suggest.h"
-#include "job/draft.h"
+#include "job/read/draft.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "base/system/endpoint.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "launch/cli/launch_options.h"
 #include "launch/cli/shell_words.h"
 #include "launch/loop/clock.h"

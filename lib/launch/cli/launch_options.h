@@ -8,7 +8,7 @@
 
 #include "base/run/run_key.h"
 #include "base/system/endpoint.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "launch/cli/flag.h"
 #include "launch/cli/log_prefix.h"
 #include "launch/cli/log_rule.h"

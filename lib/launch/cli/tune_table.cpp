@@ -10,7 +10,7 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/text/plural.h"
-#include "job/json_tree.h"
+#include "job/read/json_tree.h"
 #include "launch/cli/bench_table.h"
 
 namespace fleetrun::launch {

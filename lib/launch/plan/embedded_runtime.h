@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
 #include "job/parse_job.h"
+#include "job/spec/job_spec.h"
 
 namespace fleetrun::launch {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 
 namespace fleetrun::launch {
 

@@ -14,9 +14,9 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "base/json/json_value.h"
-#include "job/data_set_facts.h"
-#include "job/effective_values.h"
+#include "job/keys/job_keys.h"
 #include "job/parse_job.h"
+#include "job/spec/data_set_facts.h"
 #include "runtime/kernels/kernel.h"
 
 namespace fleetrun::runtime {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/number/dtype.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/graph/program.h"
 #include "runtime/models/model.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {

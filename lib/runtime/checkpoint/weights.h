@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/weight_names.h"
 #include "runtime/exec/storage.h"

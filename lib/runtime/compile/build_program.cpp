@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "job/settle_pipeline.h"
-#include "job/step_share.h"
+#include "job/spec/settle_pipeline.h"
+#include "job/spec/step_share.h"
 #include "runtime/compile/check_frozen.h"
 #include "runtime/graph/builder.h"
 #include "runtime/graph/verify.h"

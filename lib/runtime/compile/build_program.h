@@ -1,6 +1,6 @@
 // From a job to the programs that its ranks run.
 #pragma once
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/compile/pipeline.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/graph/program.h"

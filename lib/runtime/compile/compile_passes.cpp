@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "job/settle_optimizer.h"
+#include "job/spec/settle_optimizer.h"
 #include "runtime/compile/same_collectives.h"
 #include "runtime/exec/propagate_layouts.h"
 #include "runtime/graph/backward.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/collective/communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/kernels/device.h"
 #include "runtime/passes/pass_context.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/image.h"
 
 namespace fleetrun::runtime {

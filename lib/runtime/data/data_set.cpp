@@ -6,7 +6,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "job/data_set_facts.h"
+#include "job/spec/data_set_facts.h"
 #include "runtime/data/formats.h"
 
 namespace fleetrun::runtime {

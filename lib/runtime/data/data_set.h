@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/framing.h"
 #include "runtime/data/image.h"
 #include "runtime/data/image_decoder.h"

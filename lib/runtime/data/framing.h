@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/image.h"
 
 namespace fleetrun::runtime {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "job/data_set_facts.h"
+#include "job/spec/data_set_facts.h"
 
 namespace fleetrun::runtime {
 

@@ -10,7 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "job/key.h"
+#include "job/keys/key.h"
 #include "runtime/data/formats.h"
 #include "runtime/data/image_file_set.h"
 #include "runtime/data/read_bytes.h"

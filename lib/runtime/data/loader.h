@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/run/timeline.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/batch_ring.h"
 #include "runtime/data/data_set.h"

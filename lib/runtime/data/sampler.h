@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "job/job_spec.h"
-#include "job/step_share.h"
+#include "job/spec/job_spec.h"
+#include "job/spec/step_share.h"
 
 namespace fleetrun::runtime {
 

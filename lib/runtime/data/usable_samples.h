@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error/error.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/data_set.h"
 
 namespace fleetrun::runtime {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/system/environment.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/kernels/plugin.h"
 
 namespace fleetrun::runtime {

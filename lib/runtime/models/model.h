@@ -2,7 +2,7 @@
 #pragma once
 #include <array>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/builder.h"
 
 namespace fleetrun::runtime {

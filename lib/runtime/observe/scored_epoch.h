@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/json/json_value.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/observe/score.h"
 
 namespace fleetrun::runtime {

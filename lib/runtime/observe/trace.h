@@ -11,7 +11,7 @@
 #include "base/run/rank_env.h"
 #include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 
 namespace fleetrun::runtime {
 

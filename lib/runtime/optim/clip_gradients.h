@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/builder.h"
 
 namespace fleetrun::runtime {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/builder.h"
 
 namespace fleetrun::runtime {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {

@@ -6,7 +6,7 @@
 //   relu x=y -> z                =>    conv2d x=image.cast_bf16 w=w.cast_bf16 -> y (bf16)
 //   mean x=z -> loss                   relu x=y -> z (bf16);  cast x=z -> z.cast_f32;  mean x=z.cast_f32 -> loss
 #pragma once
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/op_def.h"
 
 namespace fleetrun::runtime {

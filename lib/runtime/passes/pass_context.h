@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/graph/program.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 
 namespace fleetrun::runtime {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/passes/pass_context.h"
 
 namespace fleetrun::runtime {

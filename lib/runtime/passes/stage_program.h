@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/graph/program.h"
 #include "runtime/passes/pipeline_turns.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/safetensors.h"
 

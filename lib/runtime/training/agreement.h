@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/make_communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/kernels/device.h"
 
 namespace fleetrun::runtime {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/training_state.h"
 
 namespace fleetrun::runtime {

@@ -7,7 +7,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "job/step_share.h"
+#include "job/spec/step_share.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/graph/op_def.h"
 #include "runtime/plan/step_costs.h"

@@ -4,7 +4,7 @@
 
 #include "base/run/rank_env.h"
 #include "base/system/host_memory.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/models/model.h"
 
 namespace fleetrun::runtime {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/collective/communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/data/data_set.h"
 
 namespace fleetrun::runtime {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/kernels/device.h"

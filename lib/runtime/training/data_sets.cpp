@@ -9,9 +9,9 @@
 
 #include "base/text/plural.h"
 #include "base/text/printable.h"
-#include "job/data_set_facts.h"
-#include "job/settle_pipeline.h"
-#include "job/step_share.h"
+#include "job/spec/data_set_facts.h"
+#include "job/spec/settle_pipeline.h"
+#include "job/spec/step_share.h"
 #include "runtime/data/split.h"
 
 namespace fleetrun::runtime {

@@ -18,7 +18,7 @@
 #include "base/json/json_value.h"
 #include "base/system/unique_fd.h"
 #include "base/text/printable.h"
-#include "job/data_set_facts.h"
+#include "job/spec/data_set_facts.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/data/sampler.h"
 #include "runtime/observe/gather_texts.h"

@@ -4,7 +4,7 @@
 
 #include "base/run/progress_page.h"
 #include "comm/make_communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/eval/eval_report.h"
 
 namespace fleetrun::runtime {

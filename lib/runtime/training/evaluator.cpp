@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "job/settle_pipeline.h"
+#include "job/spec/settle_pipeline.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/exec/propagate_layouts.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/collective/communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/eval/eval_report.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/storage.h"

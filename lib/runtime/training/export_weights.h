@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/weight_names.h"
 
 namespace fleetrun::runtime {

@@ -1,6 +1,6 @@
 // What a model has to know besides the job: facts of the data set, checked against the job.
 #pragma once
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/data/data_set.h"
 #include "runtime/models/model.h"

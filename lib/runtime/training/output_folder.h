@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/system/unique_fd.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/observe/scored_epoch.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/run/progress_page.h"
 #include "comm/make_communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/training_state.h"

@@ -5,7 +5,7 @@
 
 #include "base/run/progress_page.h"
 #include "comm/make_communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/kernels/device.h"
 #include "runtime/observe/train_report.h"
 

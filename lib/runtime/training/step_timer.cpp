@@ -11,7 +11,7 @@
 #include "base/error/error.h"
 #include "base/run/timeline.h"
 #include "base/system/environment.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/step_costs.h"
 #include "runtime/training/choose_groups.h"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "job/schedule.h"
+#include "job/spec/schedule.h"
 #include "runtime/observe/lines.h"
 #include "runtime/training/replicas.h"
 

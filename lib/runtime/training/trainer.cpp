@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "job/step_share.h"
+#include "job/spec/step_share.h"
 #include "runtime/checkpoint/owned_tensors.h"
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/weights.h"

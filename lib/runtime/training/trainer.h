@@ -11,8 +11,8 @@
 
 #include "base/run/timeline.h"
 #include "comm/collective/communicator.h"
-#include "job/job_spec.h"
-#include "job/settle_pipeline.h"
+#include "job/spec/job_spec.h"
+#include "job/spec/settle_pipeline.h"
 #include "runtime/compile/pipeline.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/search_algorithms.h"

@@ -9,8 +9,8 @@
 
 #include "base/text/plural.h"
 #include "comm/collective/hierarchical.h"
-#include "job/settle_pipeline.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_pipeline.h"
+#include "job/spec/settle_strategy.h"
 
 namespace fleetrun::runtime {
 namespace {

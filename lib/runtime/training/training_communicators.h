@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/make_communicator.h"
-#include "job/job_spec.h"
+#include "job/spec/job_spec.h"
 #include "runtime/kernels/device.h"
 #include "runtime/training/pipeline_links.h"
 #include "runtime/training/trainer.h"

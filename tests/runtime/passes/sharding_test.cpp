@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/passes/gather_parameters.h"
 #include "runtime/passes/keep_own_updates.h"
 #include "runtime/passes/passes.h"

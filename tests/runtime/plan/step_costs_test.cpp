@@ -4,7 +4,7 @@
 
 #include "comm/collective/solo.h"
 #include "job/parse_job.h"
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/training/model_facts.h"
 #include "runtime/training/trainer.h"

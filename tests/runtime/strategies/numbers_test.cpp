@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "job/step_share.h"
+#include "job/spec/step_share.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
 #include "runtime/training/trainer.h"

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "job/settle_strategy.h"
+#include "job/spec/settle_strategy.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::training_communicators_test {

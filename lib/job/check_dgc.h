@@ -1,9 +1,0 @@
-// Contradictions between dgc and other keys.
-#pragma once
-#include "job/draft.h"
-
-namespace fleetrun::job {
-
-void check_dgc(Draft& draft);
-
-}  // namespace fleetrun::job
