@@ -7,7 +7,7 @@
 #include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/plan/layouts.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/setup/model_facts.h"
 
 namespace fleetrun {
 

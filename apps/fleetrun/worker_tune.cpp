@@ -6,8 +6,8 @@
 #include "base/json/json_value.h"
 #include "base/run/tune_request.h"
 #include "base/system/file.h"
-#include "runtime/training/agreement.h"
-#include "runtime/training/tune_job.h"
+#include "runtime/training/ranks/agreement.h"
+#include "runtime/training/tuning/tune_job.h"
 
 namespace fleetrun {
 

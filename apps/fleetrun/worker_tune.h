@@ -4,7 +4,7 @@
 
 #include "base/run/progress_page.h"
 #include "comm/make_communicator.h"
-#include "runtime/training/step_timer.h"
+#include "runtime/training/tuning/step_timer.h"
 
 namespace fleetrun {
 

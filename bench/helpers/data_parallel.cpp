@@ -22,9 +22,9 @@
 #include "job/spec/settle_strategy.h"
 #include "noise.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/model_facts.h"
-#include "runtime/training/trainer.h"
-#include "runtime/training/training_communicators.h"
+#include "runtime/training/setup/model_facts.h"
+#include "runtime/training/trainer/trainer.h"
+#include "runtime/training/trainer/training_communicators.h"
 #include "steady.h"
 
 namespace fleetrun::bench {

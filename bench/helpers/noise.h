@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "runtime/tensor/philox.h"
-#include "runtime/training/model_facts.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/setup/model_facts.h"
+#include "runtime/training/trainer/trainer.h"
 
 namespace fleetrun::bench {
 

@@ -33,7 +33,7 @@
 #include "job/parse_job.h"
 #include "runtime/compile/build_program.h"
 #include "runtime/ops/rules/window.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/setup/model_facts.h"
 
 namespace {
 

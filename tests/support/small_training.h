@@ -14,8 +14,8 @@
 #include "job/spec/settle_strategy.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/trainer.h"
-#include "runtime/training/training_communicators.h"
+#include "runtime/training/trainer/trainer.h"
+#include "runtime/training/trainer/training_communicators.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::test {

@@ -12,7 +12,7 @@
 
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "base/error/error.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/weight_names.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/setup/model_facts.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -22,11 +22,11 @@
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/data/sampler.h"
 #include "runtime/observe/gather_texts.h"
-#include "runtime/training/agree_on_data.h"
-#include "runtime/training/agreement.h"
-#include "runtime/training/data_sets.h"
-#include "runtime/training/evaluator.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/ranks/agree_on_data.h"
+#include "runtime/training/ranks/agreement.h"
+#include "runtime/training/setup/data_sets.h"
+#include "runtime/training/setup/model_facts.h"
+#include "runtime/training/trainer/evaluator.h"
 
 namespace fleetrun::runtime {
 namespace {

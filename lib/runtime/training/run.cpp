@@ -6,7 +6,7 @@
 
 #include "base/error/error.h"
 #include "base/text/printable.h"
-#include "runtime/training/numerics.h"
+#include "runtime/training/trainer/numerics.h"
 
 namespace fleetrun::runtime {
 

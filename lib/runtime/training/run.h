@@ -17,9 +17,9 @@
 #include "runtime/observe/time_book.h"
 #include "runtime/observe/trace.h"
 #include "runtime/observe/training_events.h"
-#include "runtime/training/checkpointing.h"
-#include "runtime/training/data_sets.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/save/checkpointing.h"
+#include "runtime/training/setup/data_sets.h"
+#include "runtime/training/trainer/trainer.h"
 
 namespace fleetrun::runtime {
 

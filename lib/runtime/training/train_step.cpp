@@ -9,7 +9,7 @@
 
 #include "job/spec/schedule.h"
 #include "runtime/observe/lines.h"
-#include "runtime/training/replicas.h"
+#include "runtime/training/ranks/replicas.h"
 
 namespace fleetrun::runtime {
 namespace {

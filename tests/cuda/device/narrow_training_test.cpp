@@ -9,7 +9,7 @@
 
 #include "comm/rendezvous/memory_store.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/run_world.h"
 #include "support/test_device.h"
 

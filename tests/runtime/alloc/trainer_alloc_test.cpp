@@ -11,7 +11,7 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/shared/shared_memory.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/counting_malloc.h"
 #include "support/counting_primitives.h"
 #include "support/run_world.h"

@@ -12,7 +12,7 @@
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/leave_out.h"
 #include "support/run_world.h"
 #include "support/slowdown.h"

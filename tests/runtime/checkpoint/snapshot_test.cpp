@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/kernels/device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::snapshot_test {

@@ -11,7 +11,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/graph/program_text.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/run_world.h"
 #include "support/temporary_folder.h"
 

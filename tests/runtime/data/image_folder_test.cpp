@@ -10,7 +10,7 @@
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
 #include "runtime/data/loader.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/setup/model_facts.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::runtime::image_folder_test {

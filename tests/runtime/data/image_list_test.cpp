@@ -4,7 +4,7 @@
 #include "runtime/data/data_set.h"
 #include "runtime/data/expect_error.h"
 #include "runtime/data/image_files.h"
-#include "runtime/training/model_facts.h"
+#include "runtime/training/setup/model_facts.h"
 #include "support/temporary_folder.h"
 
 namespace fleetrun::runtime::image_list_test {

@@ -14,7 +14,7 @@
 #include "base/error/error.h"
 #include "comm/collective/collective_communicator.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 
 namespace fleetrun::runtime::collectives_test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/run_world.h"
 
 namespace fleetrun::runtime::execution_strategy_test {

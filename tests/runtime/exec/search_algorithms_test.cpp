@@ -14,7 +14,7 @@
 #include "comm/collective/solo.h"
 #include "runtime/exec/algorithm_cache.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/cache_here.h"
 #include "support/leave_out.h"
 #include "support/run_program.h"

@@ -7,7 +7,7 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/propagate_layouts.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/stand_in_device.h"
 
 namespace fleetrun::runtime::stream_order_test {

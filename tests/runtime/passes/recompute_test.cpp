@@ -4,7 +4,7 @@
 #include "comm/collective/solo.h"
 #include "runtime/kernels/device.h"
 #include "runtime/passes/passes.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/built_model.h"
 #include "support/pass_text.h"
 

@@ -6,8 +6,8 @@
 #include "job/parse_job.h"
 #include "job/spec/settle_strategy.h"
 #include "runtime/compile/build_program.h"
-#include "runtime/training/model_facts.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/setup/model_facts.h"
+#include "runtime/training/trainer/trainer.h"
 
 namespace fleetrun::runtime::step_costs_test {
 namespace {

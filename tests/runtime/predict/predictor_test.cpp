@@ -9,7 +9,7 @@
 #include "comm/collective/solo.h"
 #include "runtime/checkpoint/weights.h"
 #include "runtime/data/expect_error.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/small_training.h"
 
 namespace fleetrun::runtime::predictor_test {

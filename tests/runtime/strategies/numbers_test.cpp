@@ -13,7 +13,7 @@
 #include "job/spec/settle_strategy.h"
 #include "runtime/kernels/device.h"
 #include "runtime/tensor/philox.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/trainer/trainer.h"
 #include "support/run_world.h"
 #include "support/slowdown.h"
 #include "support/soak.h"

@@ -1,4 +1,4 @@
-#include "runtime/training/tune_job.h"
+#include "runtime/training/tuning/tune_job.h"
 
 #include <doctest/doctest.h>
 

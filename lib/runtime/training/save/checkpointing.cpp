@@ -1,0 +1,204 @@
+#include "runtime/training/save/checkpointing.h"
+
+#include <array>
+#include <chrono>
+#include <limits>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/text/printable.h"
+#include "runtime/checkpoint/requests.h"
+#include "runtime/checkpoint/snapshot.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kWaitRound = 1s;  // between two signs of life
+constexpr auto kTellEvery = 10s;
+constexpr int kMostFailures = 3;  // in a row; then a training that nobody could go on with is stopped
+constexpr int kKeepAll = std::numeric_limits<int>::max();  // no run removes what another one was stopped with
+
+Saves saves_of(const CheckpointedTraining& training) {
+  if (training.job.checkpoint.dir) return Saves::planned;
+  return training.world.env.stop_dir.empty() ? Saves::none : Saves::at_stop;
+}
+
+std::int64_t seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
+
+// A request to one rank counts for all ranks.
+Requests agree_on(Requests requests, comm::Communicator& all_ranks) {
+  std::array<std::int32_t, 2> asked = {requests.save ? 1 : 0, requests.stop ? 1 : 0};
+  if (all_ranks.size() > 1)
+    all_ranks.all_reduce({asked.data(), asked.size(), DType::i32}, comm::ReduceOp::max);
+  return {asked[0] != 0, asked[1] != 0};
+}
+
+}  // namespace
+
+Checkpointing::Checkpointing(const CheckpointedTraining& training, Timeline* timeline)
+    : training_(training), saves_(saves_of(training)), timeline_(timeline) {
+  if (saves_ == Saves::none) return;
+  if (timeline_ != nullptr)
+    snapshot_ =
+        timeline_->add({.lane = Lane::checkpoint, .name = "snapshot", .category = "checkpoint", .value = ""});
+  if (saves_ != Saves::planned) return;
+  listen_for_save_requests();
+  open_folder(*training.job.checkpoint.dir, training.job.checkpoint.keep);
+}
+
+void Checkpointing::open_folder(const std::string& path, int keep) {
+  if (training_.world.env.rank != 0) return;
+  folder_ = std::make_unique<CheckpointFolder>(path, keep);
+  writer_ = std::make_unique<CheckpointWriter>(*folder_, timeline_);
+}
+
+Checkpointing::~Checkpointing() = default;
+
+TrainingState Checkpointing::resume(int batches, int samples) {
+  batches_ = batches;
+  training_.page.load_began_ns = monotonic_ns();
+  const ResumedTraining resumed = resume_training(training_, folder_.get(), {batches, samples});
+  results_.saved_place = resumed.saved_place;
+  results_.loaded_at = resumed.saved_at;
+  training_.page.load_ended_ns = monotonic_ns();
+  last_seen_step_ = resumed.state.steps;
+  if (saves_ != Saves::none) listen_for_stop_requests();
+  return resumed.state;
+}
+
+// A checkpoint that is due at the last step of an epoch is left to after_epoch(), if that saves. After the last epoch it always does.
+bool Checkpointing::due(const TrainingState& state, bool last) const {
+  if (saves_ != Saves::planned) return false;
+  const job::CheckpointSpec& wanted = training_.job.checkpoint;
+  const std::optional<int>& every_steps = wanted.every_steps;
+  const bool came = every_steps && state.steps / *every_steps > last_seen_step_ / *every_steps;
+  if (last || !came || state.steps == results_.saved_steps) return false;
+  const bool epoch_follows =
+      state.batch == batches_ && wanted.every_epochs > 0 && (state.epoch + 1) % wanted.every_epochs == 0;
+  return !epoch_follows;
+}
+
+bool Checkpointing::after_step(const TrainingState& state, bool last) {
+  if (saves_ == Saves::none) return false;
+  tell_results();
+  Requests mine = take_requests();
+  const std::int64_t now = monotonic_ns();
+  mine.save = save_requests_.is_new(mine.save, now);
+  const Requests requests = agree_on(mine, *training_.world.communicator);
+  if (requests.save) save_requests_.answered(mine.save, now);
+  if (requests.stop && saves_ == Saves::at_stop) open_folder(training_.world.env.stop_dir, kKeepAll);
+  if (requests.stop)
+    begin_to_write(state);
+  else if (requests.save || due(state, last))
+    save(state);
+  last_seen_step_ = state.steps;
+  if (requests.stop) {
+    wait_for_writer();
+    tell_results();
+    if (results_.last_problem)
+      throw Error(ErrorKind::io, fmt::format("stopped, and the checkpoint of {} could not be written: {}",
+                                             describe(state), *results_.last_problem));
+  }
+  return requests.stop;
+}
+
+void Checkpointing::after_epoch(const TrainingState& state, bool last) {
+  if (saves_ != Saves::planned) return;
+  const int every = training_.job.checkpoint.every_epochs;
+  if (last || (every > 0 && state.epoch % every == 0)) save(state);
+  tell_results();
+}
+
+void Checkpointing::save(const TrainingState& state) {
+  wait_for_writer_together();
+  if (results_.saved_steps > 0) training_.page.saved_steps = results_.saved_steps;
+  begin_to_write(state);
+}
+
+void Checkpointing::begin_to_write(const TrainingState& state) {
+  const SpanHere span(timeline_, snapshot_);
+  const std::int64_t start = monotonic_ns();
+  const TrainedWeightsHere weights(training_.trainer);
+  Snapshot snapshot = take_snapshot(state, training_.trainer.whole_program(), training_.trainer.storage(),
+                                    *training_.world.communicator);
+  snapshot.about_model = to_metadata(training_.card);
+  wait_.total_ns += monotonic_ns() - start;
+  wait_for_writer();  // with signs of life, should an earlier save still be under way
+  if (writer_) writer_->write(std::move(snapshot));
+  results_.saved_steps = state.steps;
+  results_.saved_place = place_in_training(state);
+}
+
+void Checkpointing::tell_results() {
+  if (!writer_) return;
+  for (const SaveResult& result : writer_->take_results()) {
+    results_.failures = result.problem ? results_.failures + 1 : 0;
+    results_.last_problem = result.problem ? std::optional(result.problem->message()) : std::nullopt;
+    if (!result.problem) results_.last_path = result.path;
+    if (!result.problem)
+      training_.out << fmt::format("checkpoint: {} ({:.0f} ms)", printable(result.path), result.seconds * 1e3)
+                    << std::endl;
+    else if (results_.failures == kMostFailures)
+      throw Error(ErrorKind::io, fmt::format("{} checkpoints in a row could not be written; the last: {}",
+                                             kMostFailures, *results_.last_problem));
+    else
+      training_.out << fmt::format("warning: no checkpoint of {}: {}; the next one is tried as planned",
+                                   describe(result.state), printable(*results_.last_problem))
+                    << std::endl;
+  }
+}
+
+void Checkpointing::finish() {
+  if (saves_ != Saves::planned) return;
+  wait_for_writer_together();
+  tell_results();
+}
+
+// Ranks that are to end do not wait for each other: one that is gone must not cost the checkpoint.
+void Checkpointing::wait_for_writer() {
+  if (!writer_) return;
+  const std::int64_t start = begin_to_wait();
+  while (!is_written()) training_.page.beat();
+  wait_.total_ns += monotonic_ns() - start;
+}
+
+// No collective of the others lasts longer than a round, and no rank is taken for hung, however slow the disk.
+void Checkpointing::wait_for_writer_together() {
+  const PhaseHere here(training_.page, Phase::saving);
+  const std::int64_t start = begin_to_wait();
+  for (std::int32_t written = 0; written == 0;) {
+    written = !writer_ || is_written() ? 1 : 0;
+    if (training_.world.env.world_size > 1)
+      training_.world.communicator->broadcast({&written, 1, DType::i32}, 0);
+    training_.page.beat();
+  }
+  wait_.total_ns += monotonic_ns() - start;
+}
+
+std::int64_t Checkpointing::begin_to_wait() { return wait_.start_ns = wait_.told_ns = monotonic_ns(); }
+
+// Waits for a round at most, and says so when there were many.
+bool Checkpointing::is_written() {
+  if (writer_->wait_until_idle(kWaitRound)) return true;
+  const std::int64_t now = monotonic_ns();
+  const auto waited = std::chrono::nanoseconds(now - wait_.start_ns);
+  if (waited > kLongestSave)
+    throw Error(ErrorKind::io,
+                fmt::format("the checkpoint before is being written for {} s; {} takes no more",
+                            seconds(waited), folder_->path()));
+  if (now - wait_.told_ns < std::chrono::nanoseconds(kTellEvery).count()) return false;
+  wait_.told_ns = now;
+  training_.out << fmt::format("waiting for the disk: a checkpoint is being written for {} s",
+                               seconds(waited))
+                << std::endl;
+  return false;
+}
+
+}  // namespace fleetrun::runtime

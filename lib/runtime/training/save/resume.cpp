@@ -1,0 +1,308 @@
+#include "runtime/training/save/resume.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error/error.h"
+#include "base/text/plural.h"
+#include "base/text/printable.h"
+#include "job/keys/job_keys.h"
+#include "job/spec/settle_optimizer.h"
+#include "job/spec/settle_pipeline.h"
+#include "job/spec/step_share.h"
+#include "runtime/checkpoint/correct_powers.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/rank_states.h"
+#include "runtime/checkpoint/snapshot.h"
+#include "runtime/optim/loss_scaling.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr const char* kStartAnew = "checkpoint.resume=never after the job file starts anew";
+
+// "lars", also where strategy.lars makes it of momentum.
+std::string optimizer_name(const job::JobSpec& job) {
+  job::JobSpec settled = job;
+  settled.optimizer = job::settle_optimizer(job);
+  return job::value_text(std::move(settled), "optimizer.name");
+}
+
+MergedGradients merging_of(const job::JobSpec& job) {
+  const job::StrategySpec& strategy = job.strategy;
+  if (!strategy.gradient_merge) return {};
+  std::string scale = "1";
+  if (strategy.amp && scales_loss(strategy.amp_configs))
+    scale = strategy.amp_configs.use_dynamic_loss_scaling
+                ? "that follows overflows"
+                : fmt::format("{}", strategy.amp_configs.init_loss_scaling);
+  return {.k_steps = strategy.gradient_merge_configs.k_steps,
+          .scaling = fmt::format("loss scale {}, {}", scale,
+                                 job::value_text(job, "strategy.build_strategy.gradient_scale_strategy"))};
+}
+
+std::map<std::string, double> decays_of(const job::JobSpec& job) {
+  using job::OptimizerName;
+  const job::OptimizerSpec optimizer = job::settle_optimizer(job);
+  std::map<std::string, double> decays;
+  if (optimizer.name == OptimizerName::adam || optimizer.name == OptimizerName::adamw ||
+      optimizer.name == OptimizerName::lamb)
+    decays = {{"beta1", optimizer.beta1}, {"beta2", optimizer.beta2}};
+  if (optimizer.ema_decay > 0) decays["ema_decay"] = optimizer.ema_decay;
+  return decays;
+}
+
+TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
+  return {.world_size = job::replicas_of(job, env.world_size),
+          .batch_size = job::plan_shares(job, env.world_size).largest(),
+          .seed = job.train.seed,
+          .model = job::value_text(job, "model.name"),
+          .optimizer = optimizer_name(job),
+          .samples = samples,
+          .global_batch = job.train.global_batch.value_or(0),
+          .merged = merging_of(job),
+          .decays = decays_of(job),
+          .shuffle = job.data.shuffle,
+          .uneven = job.data.uneven,
+          .sampler = job.data.sampler};
+}
+
+// A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
+// newer version of fleetrun say nothing about its content.
+bool is_bad_content(ErrorKind kind) {
+  return kind == ErrorKind::data || kind == ErrorKind::missing || kind == ErrorKind::config;
+}
+
+// Prints newer checkpoints that are bad, and sets them aside so that they do not count as kept.
+// Throws Error(permission|os|io|protocol) when a checkpoint may be good but cannot be read.
+std::optional<Checkpoint> newest_good(CheckpointFolder& folder, std::int64_t least_number,
+                                      const CheckpointedTraining& training) {
+  std::vector<std::string> bad;
+  std::string problems;
+  for (const std::string& path : folder.list(least_number)) {
+    std::optional<Checkpoint> checkpoint;
+    try {
+      checkpoint = read_checkpoint(path);
+    } catch (const Error& problem) {
+      if (!is_bad_content(problem.kind())) throw problem.with("reading the newest checkpoint");
+      training.out << "warning: a checkpoint cannot be used: " << problem.message() << std::endl;
+      problems += "\n  " + problem.message();
+      bad.push_back(path);
+      continue;
+    }
+    for (const std::string& worse : bad)
+      training.out << "warning: set aside as " << printable(folder.set_aside(worse)) << std::endl;
+    return checkpoint;
+  }
+  if (bad.empty()) return std::nullopt;
+  throw Error(ErrorKind::data,
+              fmt::format("none of the {} checkpoints in {} can be used:{}", bad.size(),
+                          *training.job.checkpoint.dir, problems),
+              kStartAnew);
+}
+
+// checkpoint.resume is about how a run begins: another attempt at it goes on from what the one before has kept.
+std::optional<Checkpoint> find_checkpoint(const CheckpointedTraining& training, CheckpointFolder* folder) {
+  const std::string& resume = training.job.checkpoint.resume;
+  if (resume == "auto") return folder != nullptr ? newest_good(*folder, 0, training) : std::nullopt;
+  if (folder != nullptr)
+    if (std::optional<Checkpoint> own = newest_good(*folder, training.page.first_own_checkpoint, training))
+      return own;
+  if (resume == "never") return std::nullopt;
+  return with_context("loading checkpoint.resume", [&] { return read_checkpoint(resume); });
+}
+
+void check_kind(const Checkpoint& checkpoint, const TrainingState& ours) {
+  const TrainingState& theirs = checkpoint.state;
+  if (theirs.model == ours.model && theirs.optimizer == ours.optimizer) return;
+  throw Error(ErrorKind::data,
+              fmt::format("checkpoint {} is of model {} with optimizer {}, the job has {} with {}",
+                          checkpoint.path, theirs.model, theirs.optimizer, ours.model, ours.optimizer),
+              kStartAnew);
+}
+
+// Of the model as the checkpoint has it; none in checkpoints that an older fleetrun wrote.
+std::optional<ModelCard> card_of(const Checkpoint& checkpoint) {
+  const Metadata& metadata = checkpoint.files.at(kModelFile).metadata;
+  if (!metadata.contains("model.name")) return std::nullopt;
+  return read_model_card(metadata, checkpoint.path);
+}
+
+// The model would answer with other names than it has learned.
+void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>& now) {
+  const std::optional<ModelCard> card = card_of(checkpoint);
+  if (!card) return;
+  const std::vector<std::string>& saved = card->class_names;
+  const std::size_t both = std::min(saved.size(), now.size());
+  for (std::size_t label = 0; label < both; ++label)
+    if (saved[label] != now[label])
+      throw Error(ErrorKind::data,
+                  fmt::format("class {} of checkpoint {} is {}, of data.train {}; the names must agree",
+                              label, checkpoint.path, printable(saved[label]), printable(now[label])),
+                  kStartAnew);
+}
+
+// Other samples would be set aside, among them some that the training has seen.
+void check_split(const Checkpoint& checkpoint, const job::JobSpec& job, std::int64_t samples) {
+  if (!job.data.split) return;
+  if (checkpoint.state.samples > 0 && checkpoint.state.samples != samples)
+    throw Error(
+        ErrorKind::config,
+        fmt::format(
+            "checkpoint {} was written with {} samples in data.train, now there are {}: with data.split the "
+            "model would be evaluated on samples that it was trained on",
+            checkpoint.path, checkpoint.state.samples, samples),
+        kStartAnew);
+  if (checkpoint.state.seed == job.train.seed) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format(
+          "checkpoint {} was written with train.seed {}, the job has {}: with data.split the model would be "
+          "evaluated on samples that it was trained on",
+          checkpoint.path, checkpoint.state.seed, job.train.seed),
+      fmt::format("train.seed={} resumes the training", checkpoint.state.seed));
+}
+
+std::string describe_ranks(const TrainingState& state) {
+  const std::string ranks = plural(state.world_size, "rank");
+  if (state.global_batch > 0)
+    return fmt::format("{} with {} samples in each step", ranks, state.global_batch);
+  return fmt::format("{} with batches of {}", ranks, state.batch_size);
+}
+
+void tell_differences(const TrainingState& saved, const TrainingState& now, const TrainingState& point,
+                      std::ostream& out) {
+  if (saved.samples > 0 && saved.samples != now.samples)
+    out << fmt::format(
+               "warning: data.train has {} samples, and had {} when the checkpoint was written: the rest of its epoch is drawn from another order",
+               now.samples, saved.samples)
+        << std::endl;
+  for (const std::string& line : differences_of_order(saved, now)) out << line << std::endl;
+  if (point.shift != saved.shift)
+    out << fmt::format("the rest of the epoch is dealt anew: {} saved it, now there are {}",
+                       describe_ranks(saved), describe_ranks(now))
+        << std::endl;
+  else if (now.global_batch > 0 && now.world_size != saved.world_size)
+    out << fmt::format("{} share the {} samples of each step now, {} did before",
+                       plural(now.world_size, "rank"), now.global_batch, saved.world_size)
+        << std::endl;
+}
+
+void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::ostream& out) {
+  const std::optional<ModelCard> saved = card_of(checkpoint);
+  if (!saved) return;
+  const auto tell = [&](const char* key, const std::vector<double>& before,
+                        const std::vector<double>& value) {
+    if (before != value)
+      out << fmt::format("warning: data.train.{} is [{}], and was [{}] when the checkpoint was written", key,
+                         fmt::join(value, ", "), fmt::join(before, ", "))
+          << std::endl;
+  };
+  tell("mean", saved->mean, now.mean);
+  tell("std", saved->deviation, now.deviation);
+}
+
+// Returns where the training goes on. On rank 0, which has the parameters then.
+TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batches,
+                   const CheckpointedTraining& training) {
+  check_kind(checkpoint, anew);
+  check_classes(checkpoint, training.card.class_names);
+  check_split(checkpoint, training.job, anew.samples);
+  correct_powers(checkpoint, anew.decays);
+  const std::string note =
+      load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
+  const std::string left_out = leave_out_merged_gradients(checkpoint, anew);
+  const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
+  const TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
+  training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
+               << std::endl;
+  for (const std::string& line : {note, left_out})
+    if (!line.empty()) training.out << line << std::endl;
+  tell_differences(checkpoint.state, anew, point, training.out);
+  tell_other_pixels(checkpoint, training.card, training.out);
+  return point;
+}
+
+// Sends rank 0's state to all ranks and, after a checkpoint was loaded, each rank its own part of it.
+ResumedTraining share(const Checkpoint* checkpoint, const TrainingState& start, const TrainingState& anew,
+                      const CheckpointedTraining& training) {
+  comm::Communicator& communicator = *training.world.communicator;
+  Trainer& trainer = training.trainer;
+  ProgressPage& page = training.page;
+  std::array<std::int64_t, 7> told = {checkpoint != nullptr ? 1 : 0,
+                                      start.steps,
+                                      start.epoch,
+                                      start.batch,
+                                      start.shift,
+                                      page.first_own_checkpoint,
+                                      checkpoint != nullptr ? place_in_training(checkpoint->state) : 0};
+  communicator.broadcast({told.data(), told.size(), DType::i64}, 0);
+  page.first_own_checkpoint = told[5];  // this rank may become rank 0
+  TrainingState state = anew;
+  if (told[0] == 0) return {state};
+  page.saved_steps = told[1];
+  share_owned(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  state.merged.batches =
+      share_merged_gradients(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  const std::string note =
+      share_rank_states(checkpoint, trainer.whole_program(), trainer.storage(), communicator);
+  if (!note.empty()) training.out << note << std::endl;
+  equalise_velocities(trainer.whole_program(), told[1], trainer.storage(), communicator);
+  state.steps = told[1];
+  state.epoch = static_cast<int>(told[2]);
+  state.batch = static_cast<int>(told[3]);
+  state.shift = told[4];
+  state.best = start.best;
+  state.improvement = start.improvement;
+  trainer.start_at(state.steps, state.merged.batches);
+  return {state, told[6]};
+}
+
+// A copy of a checkpoint may look younger.
+double time_of_save(const std::string& checkpoint) {
+  struct stat facts {};
+  ::stat(fmt::format("{}/{}", checkpoint, kManifestName).c_str(), &facts);
+  return static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
+}
+
+// Another node keeps the checkpoints now, and must see those of the node before.
+void require_checkpoint(const CheckpointedTraining& training) {
+  const std::int64_t steps = training.page.saved_steps;
+  if (steps < 0) return;
+  throw Error(
+      ErrorKind::missing,
+      fmt::format(
+          "rank 0 is on another node now, and this node does not see the checkpoints of the run: {} has none, "
+          "and the run has saved step {}",
+          *training.job.checkpoint.dir, steps),
+      "put output.dir on a disk that all nodes share; a new run on the node that was lost goes on from there");
+}
+
+}  // namespace
+
+ResumedTraining resume_training(const CheckpointedTraining& training, CheckpointFolder* folder,
+                                const DataSize& data) {
+  ProgressPage& page = training.page;
+  if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
+  const TrainingState anew = new_training(training.job, training.world.env, data.samples);
+  std::optional<Checkpoint> checkpoint;
+  if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
+  const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);
+  if (is_new_keeper && !checkpoint) require_checkpoint(training);
+  const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
+  training.trainer.share_parameters();
+  ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
+  if (checkpoint) resumed.saved_at = time_of_save(checkpoint->path);
+  return resumed;
+}
+
+}  // namespace fleetrun::runtime

@@ -1,0 +1,152 @@
+#include "runtime/training/setup/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "base/error/error.h"
+#include "base/json/json_reader.h"
+#include "base/system/file.h"
+#include "base/text/printable.h"
+#include "runtime/checkpoint/weights.h"
+#include "runtime/observe/trace.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr const char* kAnotherOutput = "output.dir=FOLDER after the job file chooses another one";
+
+std::string weights_path(const job::OutputSpec& output) { return output.dir + "/model.safetensors"; }
+
+bool is_taken(const std::string& path) {
+  std::error_code problem;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, problem));
+}
+
+std::string free_weights_path(const job::OutputSpec& output) {
+  for (int number = 1;; ++number) {
+    const std::string path = fmt::format("{}/model.{}.safetensors", output.dir, number);
+    if (!is_taken(path)) return path;
+  }
+}
+
+// Locks the folder itself, so that no file of ours lies among the user's. Some file systems have no such locks.
+UniqueFd claim(const std::string& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error(ErrorKind::create,
+                fmt::format("another training that is under way saves its results in {}", folder),
+                kAnotherOutput);
+  return fd;
+}
+
+// Why the weights must not replace what is at `path`; "" when they may.
+std::string problem_with(const std::string& path) {
+  try {
+    require_own_weights(path, "");
+    return "";
+  } catch (const Error& problem) {
+    return problem.message();
+  }
+}
+
+constexpr const char* kScore = "score";  // in the metadata of best.safetensors
+
+std::string previous_best_path(const job::OutputSpec& output) {
+  return output.dir + "/best.previous.safetensors";
+}
+
+// Gives the file a second name, with its content as it is now.
+void copy_or_link(const std::string& path, const std::string& copy) {
+  if (::linkat(AT_FDCWD, path.c_str(), AT_FDCWD, copy.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  std::error_code problem;  // some file systems have no links, and a link may lead to another one
+  std::filesystem::copy_file(path, copy, problem);
+  if (problem)
+    throw Error(ErrorKind::create, fmt::format("copying {} to {}: {}", path, copy, problem.message()));
+}
+
+// The weights of an earlier run get another name before new ones replace them. Returns that name; "": there are none.
+std::string keep_earlier_weights(const job::OutputSpec& output) {
+  const std::string path = weights_path(output);
+  if (!is_taken(path)) return "";
+  std::string kept = output.dir + "/model.previous.safetensors";
+  if (!problem_with(kept).empty()) kept = free_weights_path(output);
+  const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
+  copy_or_link(path, temporary);
+  const int problem = ::rename(temporary.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  ::unlink(temporary.c_str());  // it stays if both names have one file
+  if (problem != 0)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(problem)));
+  return kept;
+}
+
+}  // namespace
+
+UniqueFd prepare_output(const job::OutputSpec& output) {
+  const std::string& folder = output.dir;
+  make_directories(folder);
+  UniqueFd claimed = claim(folder);
+  require_own_weights(weights_path(output), kAnotherOutput);
+  if (output.trace) require_own_trace(output, kAnotherOutput);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(
+        ErrorKind::create,
+        fmt::format("output.dir is {}, which may not be written to: {}", folder, describe_errno(errno)),
+        kAnotherOutput);
+  return claimed;
+}
+
+void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
+                 std::ostream& out) {
+  make_directories(output.dir);
+  std::string path = weights_path(output);
+  if (const std::string problem = problem_with(path); !problem.empty()) {
+    path = free_weights_path(output);
+    out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
+  } else if (const std::string kept = keep_earlier_weights(output); !kept.empty()) {
+    out << "weights of an earlier run: " << printable(kept) << std::endl;
+  }
+  save_weights(path, weights, about);
+  out << "weights: " << printable(path) << std::endl;
+}
+
+std::string best_path(const job::OutputSpec& output) { return output.dir + "/best.safetensors"; }
+
+void require_own_best(const job::OutputSpec& output) {
+  require_own_weights(best_path(output), kAnotherOutput);
+  require_own_weights(previous_best_path(output), kAnotherOutput);
+}
+
+std::optional<ScoredEpoch> read_best(const job::OutputSpec& output) {
+  if (!is_taken(best_path(output))) return std::nullopt;
+  const Safetensors file = read_safetensors(best_path(output));
+  const auto score = file.metadata.find(kScore);
+  return score == file.metadata.end() ? std::nullopt : read_scored_epoch(read_json(score->second).root);
+}
+
+void set_best_aside(const job::OutputSpec& output, std::ostream& out) {
+  const std::string path = best_path(output), aside = previous_best_path(output);
+  if (!is_taken(path)) return;
+  if (::rename(path.c_str(), aside.c_str()) != 0)
+    throw Error(ErrorKind::create, fmt::format("renaming {} to {}: {}", path, aside, describe_errno(errno)));
+  out << fmt::format("the best weights of an earlier training are {} now", printable(aside)) << std::endl;
+}
+
+void save_best(const job::OutputSpec& output, const PlainTensors& weights, Metadata about,
+               const ScoredEpoch& score, std::ostream& out) {
+  make_directories(output.dir);
+  require_own_best(output);
+  about[kScore] = to_json(as_json(score));
+  save_weights(best_path(output), weights, about);
+  out << fmt::format("best weights: {} (epoch {}, {})", printable(best_path(output)), score.epoch,
+                     describe(score))
+      << std::endl;
+}
+
+}  // namespace fleetrun::runtime
