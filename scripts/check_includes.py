@@ -27,6 +27,7 @@ ROOMS = {
     "lib/base": ["text", "error", "json", "system", "number", "run"],
     "lib/job": ["spec", "keys", "read", "strategy_files", "checks"],
     "lib/launch": ["loop", "process", "cli", "store", "host", "logs", "evidence", "console", "schedulers", "plan", "starters", "render", "supervise", "report", "page", "nodes", "serve", "doctor", "run"],
+    "lib/launch/cli": ["flags"],
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.
     "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "tune", "plan", "eval", "training", "predict"],

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/launch_options.h"
+#include "launch/cli/flags/read_flags.h"
 #include "launch/schedulers/allocation.h"
 
 namespace fleetrun {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/system/environment.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/read_flags.h"
 #include "launch/starters/agent.h"
 
 namespace fleetrun {

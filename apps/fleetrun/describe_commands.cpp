@@ -3,7 +3,7 @@
 #include "base/system/standard_output.h"
 #include "commands.h"
 #include "launch/cli/completion.h"
-#include "launch/cli/launch_flags.h"
+#include "launch/cli/flags/launch_flags.h"
 #include "launch/cli/man_page.h"
 #include "subcommands.h"
 

@@ -8,7 +8,7 @@
 #include "commands.h"
 #include "job/parse_job.h"
 #include "launch/cli/bench_table.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/plan/program.h"
 
 namespace fleetrun {

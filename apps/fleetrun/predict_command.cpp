@@ -9,7 +9,7 @@
 #include "become.h"
 #include "commands.h"
 #include "job/parse_job.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/plan/program.h"
 
 namespace fleetrun {

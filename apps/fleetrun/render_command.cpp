@@ -3,7 +3,7 @@
 #include "base/error/error.h"
 #include "base/system/standard_output.h"
 #include "commands.h"
-#include "launch/cli/flag_rows.h"
+#include "launch/cli/flags/flag_rows.h"
 #include "launch/render/render.h"
 #include "launch/render/target.h"
 

@@ -18,7 +18,7 @@
 #include "base/text/printable.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/logs/log_names.h"
 #include "launch/process/exit_status.h"
 #include "launch/process/process_state.h"

@@ -6,8 +6,8 @@
 
 #include "commands.h"
 #include "launch/cli/bench_table.h"
-#include "launch/cli/launch_flags.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_flags.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/cli/tune_table.h"
 #include "launch/render/target.h"
 

@@ -9,7 +9,7 @@
 #include "base/system/standard_output.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/loop/event_loop.h"
 #include "launch/serve/http_server.h"
 #include "launch/serve/page_server.h"

@@ -1,7 +1,7 @@
 #include "words_of_run.h"
 
-#include "launch/cli/launch_flags.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_flags.h"
+#include "launch/cli/flags/launch_options.h"
 
 namespace fleetrun {
 

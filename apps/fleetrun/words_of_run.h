@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/read_flags.h"
 
 namespace fleetrun {
 

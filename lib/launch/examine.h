@@ -6,7 +6,7 @@
 
 #include "base/system/environment.h"
 #include "job/parse_job.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/doctor/doctor.h"
 #include "launch/host/host_facts.h"
 #include "launch/run/run_plan.h"

@@ -9,7 +9,7 @@
 
 #include "base/error/error.h"
 #include "base/text/plural.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/number/dtype.h"
 #include "base/run/rank_env.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/read_flags.h"
 
 namespace fleetrun::launch {
 

@@ -10,9 +10,9 @@
 #include "base/error/error.h"
 #include "launch/cli/completion.h"
 #include "launch/cli/config_file.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
+#include "launch/cli/flags/launch_flags.h"
 #include "launch/cli/help.h"
-#include "launch/cli/launch_flags.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/cli/subcommand.h"
 
 namespace fleetrun::launch {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/flag.h"
+#include "launch/cli/flags/flag.h"
 #include "launch/cli/subcommand.h"
 
 namespace fleetrun::launch {

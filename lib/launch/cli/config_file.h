@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/flag.h"
+#include "launch/cli/flags/flag.h"
 
 namespace fleetrun::launch {
 

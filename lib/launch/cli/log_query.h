@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "launch/cli/log_prefix.h"
-#include "launch/cli/pattern.h"
-#include "launch/cli/rank_set.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/log_prefix.h"
+#include "launch/cli/flags/pattern.h"
+#include "launch/cli/flags/rank_set.h"
+#include "launch/cli/flags/read_flags.h"
 
 namespace fleetrun::launch {
 

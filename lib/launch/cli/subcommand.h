@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/system/environment.h"
-#include "launch/cli/flag.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/flag.h"
+#include "launch/cli/flags/read_flags.h"
 
 namespace fleetrun::launch {
 

@@ -5,7 +5,7 @@
 
 #include "base/json/json_value.h"
 #include "base/run/tune_request.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/read_flags.h"
 
 namespace fleetrun::launch {
 

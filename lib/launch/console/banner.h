@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 
 namespace fleetrun::launch {
 

@@ -10,7 +10,7 @@
 #include "base/system/colours.h"
 #include "base/system/environment.h"
 #include "base/text/printable.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/console/banner.h"
 
 namespace fleetrun::launch {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/console/output_stream.h"
 #include "launch/loop/event_loop.h"
 

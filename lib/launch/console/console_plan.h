@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 
 namespace fleetrun::launch {
 

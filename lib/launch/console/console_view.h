@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/log_prefix.h"
+#include "launch/cli/flags/log_prefix.h"
 #include "launch/console/log_follower.h"
 #include "launch/console/output_stream.h"
 #include "launch/loop/event_loop.h"

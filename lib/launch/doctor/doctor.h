@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/doctor/own_facts.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/membership.h"

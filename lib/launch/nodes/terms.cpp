@@ -5,9 +5,9 @@
 
 #include "base/json/json_reader.h"
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
-#include "launch/cli/launch_flags.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/flag_values.h"
+#include "launch/cli/flags/launch_flags.h"
+#include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {

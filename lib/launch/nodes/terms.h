@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/nodes/node_messages.h"
 #include "launch/plan/cluster.h"
 

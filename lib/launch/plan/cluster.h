@@ -7,7 +7,7 @@
 
 #include "base/system/endpoint.h"
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/console/console_plan.h"
 #include "launch/host/host_facts.h"
 #include "launch/plan/embedded_runtime.h"

@@ -10,8 +10,8 @@
 #include "base/error/error.h"
 #include "base/system/socket_address.h"
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
-#include "launch/cli/start_by.h"
+#include "launch/cli/flags/flag_values.h"
+#include "launch/cli/flags/start_by.h"
 
 namespace fleetrun::launch {
 namespace {

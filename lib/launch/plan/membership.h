@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/system/endpoint.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/host/host_facts.h"
 #include "launch/plan/resolve_names.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json/json_reader.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {

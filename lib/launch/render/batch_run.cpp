@@ -11,8 +11,8 @@
 #include "base/text/printable.h"
 #include "base/text/split_list.h"
 #include "launch/cli/command_line.h"
-#include "launch/cli/launch_flags.h"
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/launch_flags.h"
+#include "launch/cli/flags/read_flags.h"
 #include "launch/plan/program.h"
 #include "launch/render/target.h"
 

@@ -1,4 +1,4 @@
-// Building blocks of the files: templates, comments, and words as YAML and systemd read them. launch/cli/shell_words.h quotes words
+// Building blocks of the files: templates, comments, and words as YAML and systemd read them. launch/cli/flags/shell_words.h quotes words
 // for shells.
 #pragma once
 #include <chrono>

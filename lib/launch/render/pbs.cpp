@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text/plural.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/render/batch_text.h"
 #include "launch/render/shell_parts.h"
 #include "launch/render/writers.h"

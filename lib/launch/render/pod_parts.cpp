@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "base/error/exit_codes.h"
-#include "launch/cli/launch_options.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/launch_options.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/render/batch_text.h"
 #include "launch/render/shell_parts.h"
 

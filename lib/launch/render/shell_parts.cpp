@@ -1,6 +1,6 @@
 #include "launch/render/shell_parts.h"
 
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/render/batch_text.h"
 
 namespace fleetrun::launch {

@@ -4,7 +4,7 @@
 
 #include "base/error/error.h"
 #include "base/text/suggest.h"
-#include "launch/cli/flag_rows.h"
+#include "launch/cli/flags/flag_rows.h"
 #include "launch/render/writers.h"
 
 namespace fleetrun::launch {

@@ -8,7 +8,7 @@
 #include "base/json/json_reader.h"
 #include "base/text/name_ranks.h"
 #include "base/text/printable.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/report/utc_time.h"
 #include "launch/supervise/exit_cause.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/console/console.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/worker_plan.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json/json_value.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/host/core_binding.h"
 #include "launch/loop/event_loop.h"
 #include "launch/plan/port_guard.h"

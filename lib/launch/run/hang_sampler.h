@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/log_rule.h"
+#include "launch/cli/flags/log_rule.h"
 #include "launch/logs/growing_file.h"
 #include "launch/logs/log_folder.h"
 #include "launch/run/run_plan.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/host/host_facts.h"
 #include "launch/nodes/node_key.h"
 #include "launch/nodes/places.h"

@@ -8,7 +8,7 @@
 
 #include "base/json/json_reader.h"
 #include "base/text/plural.h"
-#include "launch/cli/log_prefix.h"
+#include "launch/cli/flags/log_prefix.h"
 #include "launch/console/console_view.h"
 #include "launch/loop/timer.h"
 #include "launch/nodes/places.h"

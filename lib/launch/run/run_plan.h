@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/nodes/node_messages.h"
 #include "launch/plan/cluster.h"
 #include "launch/plan/embedded_runtime.h"

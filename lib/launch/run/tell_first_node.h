@@ -2,7 +2,7 @@
 #pragma once
 #include "base/error/error.h"
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/plan/membership.h"
 
 namespace fleetrun::launch {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error/error.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/console/progress_line.h"
 #include "launch/logs/log_names.h"
 #include "launch/page/run_page.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/start_by.h"
+#include "launch/cli/flags/start_by.h"
 
 namespace fleetrun::launch {
 

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/system/endpoint.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 
 namespace fleetrun::launch {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/sources.h"
 

@@ -1,7 +1,7 @@
 // Variables of IBM Spectrum LSF ("Environment variables set for job execution"), and of its jsrun.
 #include <fmt/format.h>
 
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/sources.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/sources.h"
 

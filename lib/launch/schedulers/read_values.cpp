@@ -10,7 +10,7 @@
 
 #include "base/system/file.h"
 #include "base/text/printable.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/text/plural.h"
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/arrange_nodes.h"
 #include "launch/schedulers/host_file.h"
 #include "launch/schedulers/read_values.h"

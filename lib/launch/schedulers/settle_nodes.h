@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/schedulers/allocation.h"
 #include "launch/schedulers/sources.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text/plural.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 #include "launch/schedulers/slurm_lists.h"
 #include "launch/schedulers/sources.h"

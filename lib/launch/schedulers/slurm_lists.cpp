@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 
 namespace fleetrun::launch {

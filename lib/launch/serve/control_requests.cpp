@@ -11,7 +11,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/console/progress_line.h"
 #include "launch/process/proc_files.h"
 #include "launch/serve/figures_json.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/json/json_value.h"
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/logs/log_folder.h"
 #include "launch/report/report.h"
 #include "launch/supervise/event_queue.h"

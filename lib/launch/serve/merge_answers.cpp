@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/nodes/places.h"
 
 namespace fleetrun::launch {

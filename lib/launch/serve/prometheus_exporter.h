@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/loop/event_loop.h"
 #include "launch/report/report.h"
 #include "launch/serve/http_server.h"

@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/loop/timer.h"
 #include "launch/nodes/places.h"
 

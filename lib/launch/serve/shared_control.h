@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/json/json_value.h"
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 #include "launch/loop/event_loop.h"
 #include "launch/nodes/node_session.h"
 #include "launch/serve/control_requests.h"

@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/schedulers/read_values.h"
 
 namespace fleetrun::launch {

@@ -7,7 +7,7 @@
 
 #include "base/run/run_key.h"
 #include "base/system/environment.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/schedulers/allocation.h"
 
 namespace fleetrun::launch {

@@ -8,7 +8,7 @@
 
 #include "base/system/environment.h"
 #include "base/system/unique_fd.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/launch_options.h"
 #include "launch/schedulers/allocation.h"
 #include "launch/starters/agent_order.h"
 #include "launch/starters/start_commands.h"

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error/error.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {

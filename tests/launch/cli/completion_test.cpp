@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "launch/cli/launch_flags.h"
+#include "launch/cli/flags/launch_flags.h"
 
 namespace fleetrun::launch::completion_test {
 namespace {

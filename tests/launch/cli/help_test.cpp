@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/command_line.h"
-#include "launch/cli/launch_flags.h"
+#include "launch/cli/flags/launch_flags.h"
 #include "launch/cli/man_page.h"
 
 namespace fleetrun::launch::help_test {

@@ -4,7 +4,7 @@
 
 #include "base/error/error.h"
 #include "launch/cli/command_line.h"
-#include "launch/cli/start_by.h"
+#include "launch/cli/flags/start_by.h"
 
 namespace fleetrun::launch::membership_test {
 namespace {

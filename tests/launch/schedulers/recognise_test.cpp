@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "launch/cli/launch_flags.h"
+#include "launch/cli/flags/launch_flags.h"
 #include "launch/schedulers/facts.h"
 
 namespace fleetrun::launch::recognise_test {

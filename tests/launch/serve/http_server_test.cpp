@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error/error.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 #include "launch/serve/prometheus_exporter.h"
 
 namespace fleetrun::launch::http_server_test {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch::start_commands_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cli/peer_values.h"
+#include "launch/cli/flags/peer_values.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "base/error/error.h"
 #include "base/text/split_list.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cli/log_prefix.h"
+#include "launch/cli/flags/log_prefix.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "launch/cli/pattern.h"
+#include "launch/cli/flags/pattern.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {

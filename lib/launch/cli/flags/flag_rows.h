@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "launch/cli/flag.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag.h"
+#include "launch/cli/flags/flag_values.h"
 
 namespace fleetrun::launch {
 

@@ -9,8 +9,8 @@
 #include "base/error/error.h"
 #include "base/system/endpoint.h"
 #include "job/spec/job_spec.h"
-#include "launch/cli/launch_options.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/launch_options.h"
+#include "launch/cli/flags/shell_words.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {

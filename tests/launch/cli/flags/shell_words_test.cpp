@@ -1,4 +1,4 @@
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 
 #include <doctest/doctest.h>
 

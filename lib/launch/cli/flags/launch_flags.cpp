@@ -1,4 +1,4 @@
-#include "launch/cli/launch_flags.h"
+#include "launch/cli/flags/launch_flags.h"
 
 #include <array>
 #include <iterator>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "launch/cli/flag_rows.h"
-#include "launch/cli/node_flags.h"
-#include "launch/cli/peer_flags.h"
+#include "launch/cli/flags/flag_rows.h"
+#include "launch/cli/flags/node_flags.h"
+#include "launch/cli/flags/peer_flags.h"
 
 namespace fleetrun::launch {
 namespace {

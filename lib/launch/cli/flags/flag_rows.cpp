@@ -1,4 +1,4 @@
-#include "launch/cli/flag_rows.h"
+#include "launch/cli/flags/flag_rows.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "base/error/error.h"
 #include "base/text/printable.h"
 #include "base/text/split_list.h"
-#include "launch/cli/shell_words.h"
+#include "launch/cli/flags/shell_words.h"
 
 namespace fleetrun::launch {
 namespace {

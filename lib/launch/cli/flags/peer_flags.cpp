@@ -1,4 +1,4 @@
-#include "launch/cli/peer_flags.h"
+#include "launch/cli/flags/peer_flags.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "launch/cli/flag_rows.h"
+#include "launch/cli/flags/flag_rows.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/cli/rank_set.h"
+#include "launch/cli/flags/rank_set.h"
 
 #include <algorithm>
 #include <charconv>

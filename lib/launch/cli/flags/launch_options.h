@@ -9,12 +9,12 @@
 #include "base/run/run_key.h"
 #include "base/system/endpoint.h"
 #include "job/spec/job_spec.h"
-#include "launch/cli/flag.h"
-#include "launch/cli/log_prefix.h"
-#include "launch/cli/log_rule.h"
-#include "launch/cli/peer_values.h"
-#include "launch/cli/rank_set.h"
-#include "launch/cli/start_by.h"
+#include "launch/cli/flags/flag.h"
+#include "launch/cli/flags/log_prefix.h"
+#include "launch/cli/flags/log_rule.h"
+#include "launch/cli/flags/peer_values.h"
+#include "launch/cli/flags/rank_set.h"
+#include "launch/cli/flags/start_by.h"
 #include "launch/loop/clock.h"
 
 namespace fleetrun::launch {

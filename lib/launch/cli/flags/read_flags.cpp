@@ -1,4 +1,4 @@
-#include "launch/cli/read_flags.h"
+#include "launch/cli/flags/read_flags.h"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "launch/cli/flag.h"
+#include "launch/cli/flags/flag.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "launch/cli/log_rule.h"
+#include "launch/cli/flags/log_rule.h"
 
 #include <doctest/doctest.h>
 

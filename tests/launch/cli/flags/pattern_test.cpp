@@ -1,4 +1,4 @@
-#include "launch/cli/pattern.h"
+#include "launch/cli/flags/pattern.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/cli/flag.h"
+#include "launch/cli/flags/flag.h"
 
 namespace fleetrun::launch {
 

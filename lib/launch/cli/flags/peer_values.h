@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/cli/log_prefix.h"
+#include "launch/cli/flags/log_prefix.h"
 
 namespace fleetrun::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/cli/peer_values.h"
+#include "launch/cli/flags/peer_values.h"
 
 #include <csignal>
 

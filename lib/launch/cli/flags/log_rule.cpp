@@ -1,9 +1,9 @@
-#include "launch/cli/log_rule.h"
+#include "launch/cli/flags/log_rule.h"
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "launch/cli/flag_values.h"
+#include "launch/cli/flags/flag_values.h"
 
 namespace fleetrun::launch {
 

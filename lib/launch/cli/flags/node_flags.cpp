@@ -1,4 +1,4 @@
-#include "launch/cli/node_flags.h"
+#include "launch/cli/flags/node_flags.h"
 
 #include <iterator>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "launch/cli/flag_rows.h"
+#include "launch/cli/flags/flag_rows.h"
 
 namespace fleetrun::launch {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "launch/cli/flag.h"
-#include "launch/cli/launch_options.h"
+#include "launch/cli/flags/flag.h"
+#include "launch/cli/flags/launch_options.h"
 
 namespace fleetrun::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/cli/start_by.h"
+#include "launch/cli/flags/start_by.h"
 
 #include <array>
 #include <cstddef>
