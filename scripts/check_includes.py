@@ -31,6 +31,7 @@ ROOMS = {
     "lib/comm": ["rendezvous", "collective", "gloo", "shared"],
     # What describes a computation comes first: it knows no device, no kernel and no executor.
     "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "tune", "plan", "eval", "training", "predict"],
+    "lib/runtime/data": ["order", "decode", "formats"],
     "lib/runtime/ops": ["rules"],
     "lib/runtime/training": ["setup", "ranks", "trainer", "save", "tuning"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "runtime/data/image_decoder.h"
+#include "runtime/data/decode/image_decoder.h"
 
 namespace fleetrun::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/error/error.h"
 #include "base/number/vector_clones.h"
-#include "runtime/data/sample_random.h"
+#include "runtime/data/order/sample_random.h"
 
 namespace fleetrun::runtime {
 namespace {

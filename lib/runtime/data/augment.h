@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "job/spec/job_spec.h"
-#include "runtime/data/image.h"
+#include "runtime/data/decode/image.h"
 
 namespace fleetrun::runtime {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/data/epoch_progress.h"
-#include "runtime/data/image.h"
+#include "runtime/data/decode/image.h"
+#include "runtime/data/order/epoch_progress.h"
 
 namespace fleetrun::runtime {
 

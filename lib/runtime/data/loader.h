@@ -15,9 +15,9 @@
 #include "job/spec/job_spec.h"
 #include "runtime/data/augment.h"
 #include "runtime/data/batch_ring.h"
-#include "runtime/data/data_set.h"
-#include "runtime/data/epoch_progress.h"
-#include "runtime/data/sampler.h"
+#include "runtime/data/formats/data_set.h"
+#include "runtime/data/order/epoch_progress.h"
+#include "runtime/data/order/sampler.h"
 #include "runtime/data/usable_samples.h"
 
 namespace fleetrun::runtime {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "runtime/data/sampler.h"
+#include "runtime/data/order/sampler.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 
 namespace fleetrun::runtime {
 

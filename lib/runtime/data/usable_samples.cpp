@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/data/sampler.h"
+#include "runtime/data/order/sampler.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "job/spec/job_spec.h"
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 
 namespace fleetrun::runtime {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
-#include "runtime/data/image_file_set.h"
+#include "runtime/data/formats/image_file_set.h"
 
 namespace fleetrun::runtime {
 namespace {

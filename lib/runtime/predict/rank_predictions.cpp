@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "base/text/printable.h"
-#include "runtime/data/image_file_set.h"
+#include "runtime/data/formats/image_file_set.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/data/augment.h"
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 #include "runtime/predict/answers.h"
 #include "runtime/predict/predictor.h"
 

@@ -20,7 +20,7 @@
 #include "base/text/printable.h"
 #include "job/spec/data_set_facts.h"
 #include "runtime/checkpoint/model_card.h"
-#include "runtime/data/sampler.h"
+#include "runtime/data/order/sampler.h"
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/ranks/agree_on_data.h"
 #include "runtime/training/ranks/agreement.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "runtime/data/sampler.h"
+#include "runtime/data/order/sampler.h"
 
 namespace fleetrun::runtime::training_state_test {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/image.h"
+#include "runtime/data/decode/image.h"
 
 namespace fleetrun::runtime {
 

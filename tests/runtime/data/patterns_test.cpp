@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/data/idx_file.h"
+#include "runtime/data/formats/idx_file.h"
 #include "runtime/data/loader.h"
 
 namespace fleetrun::runtime::patterns_test {

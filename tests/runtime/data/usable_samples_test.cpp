@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/data/expect_error.h"
-#include "runtime/data/sampler.h"
+#include "runtime/data/order/sampler.h"
 
 namespace fleetrun::runtime::usable_samples_test {
 namespace {

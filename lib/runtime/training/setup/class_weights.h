@@ -6,7 +6,7 @@
 
 #include "comm/collective/communicator.h"
 #include "job/spec/job_spec.h"
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 
 namespace fleetrun::runtime {
 

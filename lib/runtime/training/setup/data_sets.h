@@ -8,7 +8,7 @@
 #include "base/run/rank_env.h"
 #include "base/run/timeline.h"
 #include "job/spec/job_spec.h"
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 #include "runtime/data/loader.h"
 
 namespace fleetrun::runtime {

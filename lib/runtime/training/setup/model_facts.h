@@ -2,7 +2,7 @@
 #pragma once
 #include "job/spec/job_spec.h"
 #include "runtime/checkpoint/model_card.h"
-#include "runtime/data/data_set.h"
+#include "runtime/data/formats/data_set.h"
 #include "runtime/models/model.h"
 
 namespace fleetrun::runtime {

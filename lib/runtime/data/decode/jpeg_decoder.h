@@ -1,0 +1,34 @@
+// JPEG by libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/data/decode/framing.h"
+#include "runtime/data/decode/image.h"
+
+namespace fleetrun::runtime {
+
+// Keeps libjpeg-turbo's state from image to image: one for each thread.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+
+  // Width and height of the upright image by the header; nothing when the bytes do not reach that far or are broken.
+  std::optional<ImageShape> probe(std::span<const std::uint8_t> bytes);
+
+  // Upright, as much smaller as `wanted` allows, and without what its framing does not show. Throws Error(data) that names
+  // `file` when it is truncated, too large, or broken as far as it was looked at.
+  void decode(std::span<const std::uint8_t> bytes, const std::string& file, const Wanted& wanted,
+              Image& image);
+
+ private:
+  struct Codec;  // libjpeg's state; its headers stay in the .cpp
+
+  std::unique_ptr<Codec> codec_;
+};
+
+}  // namespace fleetrun::runtime

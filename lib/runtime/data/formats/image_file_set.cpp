@@ -1,0 +1,101 @@
+#include "runtime/data/formats/image_file_set.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error/error.h"
+#include "runtime/data/formats/read_bytes.h"
+
+namespace fleetrun::runtime {
+namespace {
+
+constexpr int kUsualSide = 224;             // pixels; JOB.md's default for mixed sizes
+constexpr std::size_t kHeaderBytes = 4096;  // enough for a header without an embedded thumbnail
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;  // 256 MiB, what kMaxPixels take at four channels
+
+// What the header of a file says.
+std::optional<ImageShape> probe_file(const std::string& path, ReadScratch& scratch) {
+  read_start(path, kHeaderBytes, scratch.file);
+  std::optional<ImageShape> shape = scratch.decoder.probe(scratch.file);
+  if (!shape && scratch.file.size() == kHeaderBytes) {
+    read_whole(path, kMaxFileBytes, scratch.file);
+    shape = scratch.decoder.probe(scratch.file);
+  }
+  if (shape && shape->width > kMaxPixels / std::max(shape->height, 1)) return std::nullopt;
+  return shape;
+}
+
+// Nothing when the file cannot be read or is broken; reading the sample reports that.
+std::optional<ImageShape> probe(const std::string& path, ReadScratch& scratch) {
+  try {
+    return probe_file(path, scratch);
+  } catch (const Error& problem) {
+    if (problem.kind() == ErrorKind::os) throw;
+    return std::nullopt;
+  }
+}
+
+// The size that all images share, or the usual square when they differ; stops at the first that does.
+ImageShape common_shape(const std::vector<std::string>& paths, int channels) {
+  ReadScratch scratch;
+  std::optional<ImageShape> common;
+  for (const std::string& path : paths) {
+    const std::optional<ImageShape> shape = probe(path, scratch);
+    if (!shape) continue;
+    if (!common) common = shape;
+    if (shape->width != common->width || shape->height != common->height)
+      return {channels, kUsualSide, kUsualSide};
+  }
+  if (!common) return {channels, kUsualSide, kUsualSide};
+  return {channels, common->height, common->width};
+}
+
+class ImageFileSet : public WholeImageSet {
+ public:
+  ImageFileSet(DataSetFacts facts, std::vector<std::string> paths, std::vector<std::string> names)
+      : WholeImageSet(std::move(facts)), paths_(std::move(paths)), names_(std::move(names)) {}
+
+  std::string describe(int sample) const override {
+    return (names_.empty() ? paths_ : names_).at(static_cast<std::size_t>(sample));
+  }
+  void read_stored(int sample, std::size_t limit, std::vector<std::uint8_t>& bytes) const override {
+    read_start(paths_.at(static_cast<std::size_t>(sample)), limit, bytes);
+  }
+
+ protected:
+  void load(const Framing& framing, ReadScratch& scratch) const override {
+    const std::string& path = paths_.at(static_cast<std::size_t>(framing.sample));
+    read_whole(path, kMaxFileBytes, scratch.file);
+    scratch.decoder.decode(scratch.file, describe(framing.sample), {framing, shape()}, scratch.image);
+  }
+
+ private:
+  std::vector<std::string> paths_, names_;
+};
+
+}  // namespace
+
+bool is_image_name(const std::string& name) {
+  std::string ending = std::filesystem::path(name).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  constexpr std::array<std::string_view, 5> kEndings = {".jpg", ".jpeg", ".png", ".webp", ".bmp"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec) {
+  if (spec.image_size) return {spec.channels, *spec.image_size, *spec.image_size};
+  return common_shape(paths, spec.channels);
+}
+
+std::unique_ptr<DataSet> make_image_file_set(DataSetFacts facts, std::vector<std::string> paths,
+                                             std::vector<std::string> names) {
+  return std::make_unique<ImageFileSet>(std::move(facts), std::move(paths), std::move(names));
+}
+
+}  // namespace fleetrun::runtime

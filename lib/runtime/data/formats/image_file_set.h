@@ -1,0 +1,21 @@
+// Data sets whose samples are image files of their own.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data/formats/data_set.h"
+
+namespace fleetrun::runtime {
+
+// Whether the name ends as those of image files do: ".jpg", ".jpeg", ".png", ".webp" or ".bmp", in small or capital letters.
+bool is_image_name(const std::string& name);
+
+// The job's image_size; without it the size that all files share by their headers, or 224 when they differ.
+ImageShape shape_of_files(const std::vector<std::string>& paths, const job::DataSetSpec& spec);
+
+// `names`: what describe() calls the files; empty: their paths.
+std::unique_ptr<DataSet> make_image_file_set(DataSetFacts facts, std::vector<std::string> paths,
+                                             std::vector<std::string> names = {});
+
+}  // namespace fleetrun::runtime
