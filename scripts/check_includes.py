@@ -33,6 +33,7 @@ ROOMS = {
     "lib/runtime": ["tensor", "data", "graph", "ops", "optim", "models", "passes", "kernels", "exec", "compile", "observe", "checkpoint", "tune", "plan", "eval", "training", "predict"],
     "lib/runtime/data": ["order", "decode", "formats"],
     "lib/runtime/ops": ["rules"],
+    "lib/runtime/passes": ["shared", "pipeline"],
     "lib/runtime/training": ["setup", "ranks", "trainer", "save", "tuning"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],
 }

@@ -5,7 +5,7 @@
 
 #include "runtime/graph/program_text.h"
 #include "runtime/graph/verify.h"
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime::test {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/graph/program.h"
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

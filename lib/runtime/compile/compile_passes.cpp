@@ -21,12 +21,12 @@
 #include "runtime/optim/merge_gradients.h"
 #include "runtime/optim/narrow_gradients.h"
 #include "runtime/optim/parameter_rules.h"
-#include "runtime/passes/assign_stages.h"
 #include "runtime/passes/cast_forward.h"
 #include "runtime/passes/gather_parameters.h"
 #include "runtime/passes/keep_own_updates.h"
-#include "runtime/passes/sharding_groups.h"
-#include "runtime/passes/stage_program.h"
+#include "runtime/passes/pipeline/assign_stages.h"
+#include "runtime/passes/pipeline/stage_program.h"
+#include "runtime/passes/shared/sharding_groups.h"
 
 namespace fleetrun::runtime {
 namespace {

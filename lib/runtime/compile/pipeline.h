@@ -9,7 +9,7 @@
 #include "job/spec/job_spec.h"
 #include "runtime/exec/search_algorithms.h"
 #include "runtime/kernels/device.h"
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

@@ -14,7 +14,7 @@
 
 #include "runtime/ops/rules/elementwise_code.h"
 #include "runtime/passes/passes.h"
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/shared/rewrite.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -4,8 +4,8 @@
 //   gradient b@GRAD f32[5] of b      =>   gradient b@GRAD f32[5] of b
 //                                         contiguous b@GRAD,a@GRAD
 // (b's gradient is made first.)
-#include "runtime/passes/gradient_groups.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/shared/gradient_groups.h"
 
 namespace fleetrun::runtime {
 

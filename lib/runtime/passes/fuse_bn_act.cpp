@@ -5,8 +5,8 @@
 //   relu_grad y dy -> b@GRAD                      batch_norm_act_grad x dy m v -> x@GRAD
 //   batch_norm_grad x dy=b@GRAD m v -> x@GRAD
 // The results stay the same to the bit.
-#include "runtime/passes/batch_norms.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/shared/batch_norms.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -8,8 +8,8 @@
 //   batch_norm_grad x dy=s@GRAD m v -> x@GRAD
 // s@GRAD is also the gradient of z, which other ops read. If dy is the sum of the gradients of two branches and no other op reads
 // it, the op takes both (dy, dy_too) in place of the addition. The results stay the same to the bit.
-#include "runtime/passes/batch_norms.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/shared/batch_norms.h"
 
 namespace fleetrun::runtime {
 namespace {

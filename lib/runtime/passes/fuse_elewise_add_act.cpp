@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "runtime/passes/passes.h"
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/shared/rewrite.h"
 
 namespace fleetrun::runtime {
 namespace {

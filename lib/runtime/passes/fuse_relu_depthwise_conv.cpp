@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "runtime/passes/passes.h"
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/shared/rewrite.h"
 
 namespace fleetrun::runtime {
 namespace {

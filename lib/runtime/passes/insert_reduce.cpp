@@ -19,7 +19,7 @@
 #include "runtime/graph/communicator_of.h"
 #include "runtime/graph/owner_of.h"
 #include "runtime/passes/passes.h"
-#include "runtime/passes/sharding_groups.h"
+#include "runtime/passes/shared/sharding_groups.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -1,7 +1,7 @@
 // The passes of the strategy, in alphabetical order. compile/pipeline.cpp lists them in the order in which they run.
 // The head of passes/NAME.cpp shows a program before and after the pass.
 #pragma once
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

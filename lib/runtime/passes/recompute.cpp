@@ -16,8 +16,8 @@
 
 #include "base/error/error.h"
 #include "runtime/graph/owner_of.h"
-#include "runtime/passes/forward_cuts.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/shared/forward_cuts.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -15,7 +15,7 @@
 #include "runtime/optim/average_weights.h"
 #include "runtime/optim/local_training.h"
 #include "runtime/optim/loss_scaling.h"
-#include "runtime/passes/stage_program.h"
+#include "runtime/passes/pipeline/stage_program.h"
 #include "runtime/training/setup/compute_options.h"
 
 namespace fleetrun::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/passes/stage_program.h"
+#include "runtime/passes/pipeline/stage_program.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 
 #include "runtime/graph/communicator_of.h"
 #include "runtime/graph/owner_of.h"
-#include "runtime/passes/assign_stages.h"
+#include "runtime/passes/pipeline/assign_stages.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -1,6 +1,6 @@
 // Batch norms in the eyes of the passes that fuse them with what follows.
 #pragma once
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/shared/rewrite.h"
 
 namespace fleetrun::runtime {
 

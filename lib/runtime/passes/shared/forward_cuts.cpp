@@ -1,4 +1,4 @@
-#include "runtime/passes/forward_cuts.h"
+#include "runtime/passes/shared/forward_cuts.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

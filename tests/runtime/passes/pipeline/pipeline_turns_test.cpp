@@ -1,4 +1,4 @@
-#include "runtime/passes/pipeline_turns.h"
+#include "runtime/passes/pipeline/pipeline_turns.h"
 
 #include <doctest/doctest.h>
 

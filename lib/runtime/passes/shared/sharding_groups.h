@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "job/spec/settle_strategy.h"
-#include "runtime/passes/pass_context.h"
+#include "runtime/passes/shared/pass_context.h"
 
 namespace fleetrun::runtime {
 

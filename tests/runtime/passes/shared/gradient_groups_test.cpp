@@ -1,4 +1,4 @@
-#include "runtime/passes/gradient_groups.h"
+#include "runtime/passes/shared/gradient_groups.h"
 
 #include <doctest/doctest.h>
 

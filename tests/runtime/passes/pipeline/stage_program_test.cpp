@@ -1,4 +1,4 @@
-#include "runtime/passes/stage_program.h"
+#include "runtime/passes/pipeline/stage_program.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error/error.h"
-#include "runtime/passes/assign_stages.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/pipeline/assign_stages.h"
 #include "support/pass_text.h"
 
 namespace fleetrun::runtime::stage_program_test {

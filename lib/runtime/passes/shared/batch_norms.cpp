@@ -1,4 +1,4 @@
-#include "runtime/passes/batch_norms.h"
+#include "runtime/passes/shared/batch_norms.h"
 
 namespace fleetrun::runtime {
 namespace {

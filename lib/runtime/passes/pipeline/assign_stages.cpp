@@ -1,4 +1,4 @@
-#include "runtime/passes/assign_stages.h"
+#include "runtime/passes/pipeline/assign_stages.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "base/error/error.h"
 #include "runtime/graph/owner_of.h"
-#include "runtime/passes/forward_cuts.h"
+#include "runtime/passes/shared/forward_cuts.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "job/spec/job_spec.h"
 #include "runtime/graph/program.h"
-#include "runtime/passes/pipeline_turns.h"
+#include "runtime/passes/pipeline/pipeline_turns.h"
 
 namespace fleetrun::runtime {
 

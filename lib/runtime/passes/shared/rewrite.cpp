@@ -1,4 +1,4 @@
-#include "runtime/passes/rewrite.h"
+#include "runtime/passes/shared/rewrite.h"
 
 #include <algorithm>
 
