@@ -35,7 +35,7 @@ ROOMS = {
     "lib/runtime/ops": ["rules"],
     "lib/runtime/passes": ["shared", "pipeline"],
     "lib/runtime/training": ["setup", "ranks", "trainer", "save", "tuning"],
-    "lib/runtime/kernels/cpu": ["threads", "onednn", "loops"],
+    "lib/runtime/kernels/cpu": ["threads", "onednn", "loops", "updates"],
 }
 
 # The launcher must start in milliseconds and outlive compute libraries: only files of the worker use these.

@@ -5,7 +5,7 @@
 #include "base/number/vector_clones.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/cpu/onednn/cpu_device.h"
-#include "runtime/kernels/cpu/update_pieces.h"
+#include "runtime/kernels/cpu/updates/update_pieces.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {

@@ -1,5 +1,5 @@
 #include "base/number/vector_clones.h"
-#include "runtime/kernels/cpu/update_pieces.h"
+#include "runtime/kernels/cpu/updates/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/kernels/cpu/update_pieces.h"
+#include "runtime/kernels/cpu/updates/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

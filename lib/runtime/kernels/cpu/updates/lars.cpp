@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "base/number/vector_clones.h"
-#include "runtime/kernels/cpu/momentum_loop.h"
-#include "runtime/kernels/cpu/update_pieces.h"
+#include "runtime/kernels/cpu/updates/momentum_loop.h"
+#include "runtime/kernels/cpu/updates/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 
 namespace fleetrun::runtime::cpu {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/number/vector_clones.h"
-#include "runtime/kernels/cpu/momentum_loop.h"
-#include "runtime/kernels/cpu/update_pieces.h"
+#include "runtime/kernels/cpu/updates/momentum_loop.h"
+#include "runtime/kernels/cpu/updates/update_pieces.h"
 #include "runtime/kernels/layout_choice.h"
 #include "runtime/ops/rules/sparse_schedule.h"
 
