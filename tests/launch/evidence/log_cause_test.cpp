@@ -21,7 +21,7 @@ namespace {
 ExitStatus exited(int code) { return {ExitStatus::How::exited, code}; }
 ExitStatus killed_by(int signal) { return {ExitStatus::How::signaled, signal}; }
 
-// A file of this folder: a log, how its process ended, and the sentence that we want.
+// A file of logs/: a log, how its process ended, and the sentence that we want.
 struct Example {
   std::string name;
   std::map<std::string, std::string> head;
@@ -51,7 +51,8 @@ Example read_example(const std::filesystem::path& path) {
 
 std::vector<Example> examples() {
   std::vector<Example> all;
-  for (const auto& entry : std::filesystem::directory_iterator(FLEETRUN_SOURCE_DIR "/tests/launch/evidence"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(FLEETRUN_SOURCE_DIR "/tests/launch/evidence/logs"))
     if (entry.path().extension() == ".txt") all.push_back(read_example(entry.path()));
   return all;
 }
