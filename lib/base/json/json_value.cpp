@@ -1,6 +1,7 @@
 #include "base/json/json_value.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text/printable.h"
+#include "base/text/utf8.h"
 
 namespace fleetrun {
 namespace {
@@ -28,6 +30,13 @@ std::string_view cut(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text;
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U) --limit;
   return text.substr(0, limit);
+}
+
+unsigned code_point_of(std::string_view character) {
+  constexpr std::array kMasks = {0x7FU, 0x1FU, 0x0FU, 0x07U};  // of the first byte, by the number of bytes
+  unsigned code = static_cast<unsigned char>(character.front()) & kMasks.at(character.size() - 1);
+  for (const char byte : character.substr(1)) code = code << 6U | (static_cast<unsigned char>(byte) & 0x3FU);
+  return code;
 }
 
 bool is_container(const JsonValue& value) { return value.is(Kind::list) || value.is(Kind::object); }
@@ -159,24 +168,19 @@ std::string to_json_tall(const JsonValue& value) { return write(value, Style::ta
 std::string json_quoted(std::string_view text) {
   const std::string valid = valid_utf8(text);
   std::string out = "\"";
-  for (std::size_t i = 0; i < valid.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(valid[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < valid.size() ? valid[i + 1] : 0);
-    if (byte == 0xC2 && next >= 0x80 &&
-        next <= 0x9F) {  // U+0080..U+009F, the second set of control characters
-      out += fmt::format("\\u{:04x}", next);
-      ++i;
-    } else if (byte == '"' || byte == '\\') {
-      out += {'\\', valid[i]};
-    } else if (byte == '\n') {
+  for (std::string_view rest = valid; !rest.empty();) {
+    const std::string_view character = rest.substr(0, utf8_character_length(rest, 0));
+    rest.remove_prefix(character.size());
+    if (character == "\"" || character == "\\")
+      out.append("\\").append(character);
+    else if (character == "\n")
       out += "\\n";
-    } else if (byte == '\t') {
+    else if (character == "\t")
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\u{:04x}", byte);
-    } else {
-      out += valid[i];
-    }
+    else if (is_unprintable(character))
+      out += fmt::format("\\u{:04x}", code_point_of(character));
+    else
+      out += character;
   }
   return out + '"';
 }

@@ -23,12 +23,6 @@ bool is_direction_or_line(std::string_view character) {
          (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 }
 
-bool is_control(std::string_view character) {
-  const auto code = static_cast<unsigned char>(character.front());
-  return (code < 0x20 && code != '\t') || code == 0x7f || is_second_control(character) ||
-         is_direction_or_line(character);
-}
-
 // The character at the front, which is taken off; U+FFFD in place of a byte that begins none.
 std::string_view take_character(std::string_view& text) {
   const std::size_t length = utf8_character_length(text, 0);
@@ -39,10 +33,16 @@ std::string_view take_character(std::string_view& text) {
 
 std::string_view take_printable(std::string_view& text) {
   const std::string_view character = take_character(text);
-  return is_control(character) ? "?" : character;
+  return is_unprintable(character) ? "?" : character;
 }
 
 }  // namespace
+
+bool is_unprintable(std::string_view character) {
+  const auto code = static_cast<unsigned char>(character.front());
+  return (code < 0x20 && code != '\t') || code == 0x7f || is_second_control(character) ||
+         is_direction_or_line(character);
+}
 
 std::string valid_utf8(std::string_view text) {
   std::string valid;

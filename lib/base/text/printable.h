@@ -6,6 +6,9 @@
 
 namespace fleetrun {
 
+// One character of UTF-8 that printable() does not show: it is for the terminal, reverses the direction of text, or ends a line. Not a tab.
+bool is_unprintable(std::string_view character);
+
 // Every byte that is not valid UTF-8 becomes U+FFFD. For JSON and Prometheus, which carry anything else.
 std::string valid_utf8(std::string_view text);
 

@@ -55,6 +55,12 @@ TEST_CASE("what is written can be read back") {
   CHECK(to_json(read_json(to_json_lines(document.root)).root) == text);
 }
 
+TEST_CASE("what a terminal does not show as it stands is escaped, and can be read back") {
+  const std::string text = "a\u202Eb\u2066c\u2028d \u00E9\u6570\U0001F680\u0085";
+  CHECK(json_quoted(text) == "\"a\\u202eb\\u2066c\\u2028d \u00E9\u6570\U0001F680\\u0085\"");
+  CHECK(read_json(json_quoted(text)).root.text == text);
+}
+
 TEST_CASE("paths are plain where keys are, and safe to print where they are not") {
   CHECK(child_path("", "train") == "train");
   CHECK(child_path("train", "log_every") == "train.log_every");
