@@ -194,6 +194,24 @@ TEST_CASE("an evaluation scores the mean of the weights, and each rank trains on
   CHECK(distance(ranks.mean(), widened(evaluated[0])) < kClose);
 }
 
+TEST_CASE(
+    "an evaluation and the averages leave frozen weights as they are, also where a mean would round them") {
+  job::JobSpec job = with_localsgd(job_of(job::ModelName::resnet20), 2, 1);
+  job.model.freeze = {"conv1", "bn1"};
+  test::run_trainers(job, 3, [&](test::TrainedRank& rank) {
+    rank.trainer.share_parameters();
+    Storage& storage = rank.trainer.storage();
+    const std::vector<float> weight = storage.read("conv1.weight"), mean = storage.read("bn1.running_mean");
+    const test::Weights start = test::weights_of(rank.trainer);
+    test::train_steps(rank, kBatch, 0, 4, kRate);
+    rank.trainer.begin_evaluation();
+    CHECK(storage.read("conv1.weight") == weight);
+    CHECK(storage.read("bn1.running_mean") == mean);
+    CHECK(test::weights_of(rank.trainer).at("fc.weight") != start.at("fc.weight"));
+    rank.trainer.finish_evaluation();
+  });
+}
+
 Snapshot saved_after(const job::JobSpec& job, int ranks, int steps, std::vector<test::Weights>& own) {
   Snapshot saved;
   own.assign(static_cast<std::size_t>(ranks), {});

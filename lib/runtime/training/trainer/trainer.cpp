@@ -43,6 +43,11 @@ DType narrow_type(const job::StrategySpec& strategy, const Device& device) {
                   : "strategy.amp_configs.dtype=auto takes what there is");
 }
 
+bool is_written(const Program& program, ValueId id) {
+  return std::ranges::any_of(
+      program.ops, [id](const Op& op) { return std::ranges::find(op.outputs, id) != op.outputs.end(); });
+}
+
 // Until the first update, the moving averages are the weights.
 void start_averages(const Program& program, Storage& storage) {
   for (const ValueId id : program.of_kind(ValueKind::parameter)) {
@@ -145,12 +150,13 @@ void Trainer::begin_evaluation() {
 }
 
 // Replaces what evaluations read by its mean over the ranks, and keeps this rank's own values. With optimizer.ema_evaluate, evaluations
-// read the moving averages of the parameters.
+// read the moving averages of the parameters. Frozen weights are the same on every rank, and the mean of three could be rounded.
 void Trainer::average_weights() {
   const Program& program = evaluation_->program();
   for (const ValueKind kind : {ValueKind::parameter, ValueKind::state})
     for (const ValueId id : program.of_kind(kind)) {
       const std::string& name = program.value(id).name;
+      if (!is_written(whole_, whole_.find(name))) continue;
       std::vector<float> values = storage_->read(name);
       other_weights_[name] = values;
       average_over_ranks(values, communicator_);
