@@ -6,7 +6,6 @@
 
 #include "base/error/error.h"
 #include "base/number/vector_clones.h"
-#include "runtime/data/order/sample_random.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -34,11 +33,11 @@ void normalise_mirrored(const std::uint8_t* row, int width, float mean, float sc
 
 }  // namespace
 
-View plan_view(job::Augment augment, std::int64_t seed, int epoch, std::int32_t sample) {
-  if (augment == job::Augment::none || augment == job::Augment::resize_crop) return {};
-  SampleRandom random(RandomUse::augment, {seed, epoch, sample});
+View plan_view(const Framing& framing) {
+  if (framing.augment == job::Augment::none || framing.augment == job::Augment::resize_crop) return {};
+  SampleRandom random = random_of(framing, RandomUse::augment);
   View view;
-  if (augment == job::Augment::random_resized_crop) {
+  if (framing.augment == job::Augment::random_resized_crop) {
     view.flip = random.below(2) == 1;
     return view;
   }

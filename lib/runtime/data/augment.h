@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "job/spec/job_spec.h"
+#include "runtime/data/decode/framing.h"
 #include "runtime/data/decode/image.h"
 
 namespace fleetrun::runtime {
@@ -20,8 +20,8 @@ struct View {
   bool operator==(const View&) const = default;
 };
 
-// The view that `augment` gives this sample in this epoch, of an image that framing.h has brought to the shape.
-View plan_view(job::Augment augment, std::int64_t seed, int epoch, std::int32_t sample);
+// Of an image that framing.h has brought to the shape.
+View plan_view(const Framing& framing);
 
 struct Normalisation {
   std::array<float, kMaxChannels> mean{};

@@ -160,13 +160,14 @@ int Loader::fill(const Piece& piece, Workspace& workspace) {
 }
 
 bool Loader::fill_place(const Piece& piece, int place, Workspace& workspace) {
-  const Framing framing = {.augment = recipe_.options.augment,
-                           .seed = recipe_.options.seed,
-                           .epoch = epoch_.epoch,
-                           .sample = epoch_.sample_at(piece.batch, place)};
+  Framing framing = {.augment = recipe_.options.augment,
+                     .seed = recipe_.options.seed,
+                     .epoch = epoch_.epoch,
+                     .sample = epoch_.sample_at(piece.batch, place)};
   if (!recipe_.options.images) return write_label(framing.sample, piece, place);
-  return write_place(samples_.read(framing, workspace.read, workspace.pixels.data()), piece, place,
-                     workspace);
+  if (recipe_.shard.is_balanced()) framing.place = epoch_.place_in_epoch(piece.batch, place);
+  framing.sample = samples_.read(framing, workspace.read, workspace.pixels.data());
+  return write_place(framing, piece, place, workspace);
 }
 
 bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
@@ -175,18 +176,18 @@ bool Loader::write_label(std::int32_t sample, const Piece& piece, int place) {
   return sample != kNoSample;
 }
 
-bool Loader::write_place(std::int32_t sample, const Piece& piece, int place, Workspace& workspace) {
+bool Loader::write_place(const Framing& framing, const Piece& piece, int place, Workspace& workspace) {
   const ImageShape& shape = recipe_.data_set.shape();
   const Batch& batch = batches_.batch(piece.batch);
   float* planes = batch.images + static_cast<std::size_t>(place) * shape.elements();
-  if (sample == kNoSample) {
+  if (framing.sample == kNoSample) {
     batch.labels[place] = kNoSample;
     std::fill_n(planes, shape.elements(), 0.0F);
     return false;
   }
-  batch.labels[place] = recipe_.data_set.label(sample);
-  const View view = plan_view(recipe_.options.augment, recipe_.options.seed, epoch_.epoch, sample);
-  write_planes(workspace.pixels.data(), shape, view, recipe_.normalisation, workspace.row, planes);
+  batch.labels[place] = recipe_.data_set.label(framing.sample);
+  write_planes(workspace.pixels.data(), shape, plan_view(framing), recipe_.normalisation, workspace.row,
+               planes);
   return true;
 }
 

@@ -96,7 +96,7 @@ class Loader {
   int fill(const Piece& piece, Workspace& workspace);
   bool fill_place(const Piece& piece, int place, Workspace& workspace);
   bool write_label(std::int32_t sample, const Piece& piece, int place);
-  bool write_place(std::int32_t sample, const Piece& piece, int place, Workspace& workspace);
+  bool write_place(const Framing& framing, const Piece& piece, int place, Workspace& workspace);
   void record_error(const Piece& piece, int place, std::exception_ptr error);
   void stop_threads();
 

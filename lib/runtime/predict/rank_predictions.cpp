@@ -51,8 +51,7 @@ std::string RankPredictions::prepare(int image, float* planes) {
   try {
     const Framing framing = {.augment = augment_, .sample = image, .to_the_end = true};
     images_->read(framing, scratch_, pixels_.data());
-    write_planes(pixels_.data(), images_->shape(), plan_view(augment_, framing.seed, framing.epoch, image),
-                 normalisation_, row_, planes);
+    write_planes(pixels_.data(), images_->shape(), plan_view(framing), normalisation_, row_, planes);
     return "";
   } catch (const Error& problem) {
     return problem.message();

@@ -26,7 +26,7 @@ using Floats = std::vector<float>;
 
 TEST_CASE("a view depends on seed, epoch and sample, and reaches every shift and both sides") {
   const auto view = [](std::int64_t seed, int epoch, int sample) {
-    return plan_view(job::Augment::crop_flip, seed, epoch, sample);
+    return plan_view({.augment = job::Augment::crop_flip, .seed = seed, .epoch = epoch, .sample = sample});
   };
   CHECK(view(1, 2, 3) == view(1, 2, 3));
   std::set<int> tops, lefts, flips;
@@ -47,14 +47,14 @@ TEST_CASE("a view depends on seed, epoch and sample, and reaches every shift and
 }
 
 TEST_CASE("no augmentation is the image itself, and so is one that only chooses the region") {
-  CHECK(plan_view(job::Augment::none, 1, 2, 3) == View{});
-  CHECK(plan_view(job::Augment::resize_crop, 1, 2, 3) == View{});
+  CHECK(plan_view({.augment = job::Augment::none, .sample = 3}) == View{});
+  CHECK(plan_view({.augment = job::Augment::resize_crop, .sample = 3}) == View{});
 }
 
 TEST_CASE("a random region is mirrored half of the time and not moved") {
   int flips = 0;
   for (std::int32_t sample = 0; sample < 1000; ++sample) {
-    const View view = plan_view(job::Augment::random_resized_crop, 1, 2, sample);
+    const View view = plan_view({.augment = job::Augment::random_resized_crop, .sample = sample});
     CHECK(view.top == 0);
     CHECK(view.left == 0);
     flips += view.flip ? 1 : 0;

@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "runtime/data/expect_error.h"
 #include "support/allocation_count.h"
@@ -141,6 +142,76 @@ TEST_CASE("batches come in the order of the plan, image beside label") {
   for (std::size_t i = 0; i < epoch.images.size(); ++i)
     if (epoch.images[i] != static_cast<float>(plan[i / 6]))
       FAIL("image ", i / 6, " is not that of its label");
+}
+
+// White images, of which the first is the only one of its class.
+class RareSet : public WholeImageSet {
+ public:
+  static constexpr int kSamples = 48;
+
+  RareSet()
+      : WholeImageSet({.shape = {1, 9, 9}, .classes = 2, .class_names = {}, .labels = labels_of_rare()}) {}
+
+  std::string describe(int sample) const override { return std::to_string(sample); }
+
+ protected:
+  void load(const Framing&, ReadScratch& scratch) const override {
+    scratch.image.reset(shape());
+    std::fill(scratch.image.pixels.begin(), scratch.image.pixels.end(), std::uint8_t{255});
+  }
+
+ private:
+  static std::vector<std::int32_t> labels_of_rare() {
+    std::vector<std::int32_t> labels(kSamples, 1);
+    labels.front() = 0;
+    return labels;
+  }
+};
+
+LoaderOptions balanced(int batch) {
+  LoaderOptions options;
+  options.batch = batch;
+  options.sampler = job::Sampler::balanced;
+  options.augment = job::Augment::crop_flip;
+  return options;
+}
+
+TEST_CASE("a sample that a balanced epoch has several times is augmented anew each time") {
+  const RareSet set;
+  Loader loader(set, balanced(8));
+  const Epoch epoch = read_epoch(loader, set, 8, 0);
+  std::set<std::vector<float>> views;
+  const auto size = static_cast<std::ptrdiff_t>(set.shape().elements());
+  for (std::size_t i = 0; i < epoch.labels.size(); ++i) {
+    const auto begin = epoch.images.begin() + static_cast<std::ptrdiff_t>(i) * size;
+    if (epoch.labels[i] == 0) views.emplace(begin, begin + size);
+  }
+  CHECK(std::count(epoch.labels.begin(), epoch.labels.end(), 0) == RareSet::kSamples / 2);
+  CHECK(views.size() > RareSet::kSamples / 4);  // of 81 possible ones
+}
+
+TEST_CASE("a place of a balanced epoch has one view, on any number of ranks and after a restart") {
+  const RareSet set;
+  Loader alone(set, balanced(8));
+  const Epoch wanted = read_epoch(alone, set, 8, 3);
+  const std::size_t batch = 4 * set.shape().elements();
+  for (const int rank : {0, 1}) {
+    LoaderOptions options = balanced(4);
+    options.world = 2;
+    options.rank = rank;
+    Loader loader(set, options);
+    loader.start_epoch(3, 2);
+    for (std::size_t k = 2; const Batch* next = loader.next(); ++k) {
+      const auto begin = wanted.images.begin() +
+                         static_cast<std::ptrdiff_t>((2 * k + static_cast<std::size_t>(rank)) * batch);
+      CHECK(std::equal(next->images, next->images + batch, begin));
+    }
+    loader.start_epoch({.epoch = 3, .batch = 1, .shift = 8});  // a batch later
+    const Batch* const shifted = loader.next();
+    const auto begin =
+        wanted.images.begin() + static_cast<std::ptrdiff_t>((4 + static_cast<std::size_t>(rank)) * batch);
+    CHECK(std::equal(shifted->images, shifted->images + batch, begin));
+  }
 }
 
 TEST_CASE("batches do not depend on threads or prefetch, nor on what was read before") {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/data/order/sample_random.h"
-
 namespace fleetrun::runtime {
 namespace {
 
@@ -27,7 +25,7 @@ Region allowed_middle(int width, int height) {
 }
 
 Region random_region(const Framing& framing, int width, int height) {
-  SampleRandom random(RandomUse::region, {framing.seed, framing.epoch, framing.sample});
+  SampleRandom random = random_of(framing, RandomUse::region);
   const auto uniform = [&](double low, double high) { return low + (high - low) * random.unit(); };
   for (int i = 0; i < kTries; ++i) {
     const double area = uniform(kLeastArea, 1) * width * height;
@@ -42,6 +40,11 @@ Region random_region(const Framing& framing, int width, int height) {
 }
 
 }  // namespace
+
+SampleRandom random_of(const Framing& framing, RandomUse use) {
+  if (!framing.place) return SampleRandom(use, {framing.seed, framing.epoch, framing.sample});
+  return SampleRandom(use, {framing.seed, framing.epoch, framing.sample, *framing.place});
+}
 
 Region region_of(const Framing& framing, int width, int height, const ImageShape& shape) {
   switch (framing.augment) {

@@ -2,9 +2,11 @@
 // the data set's shape.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "job/spec/job_spec.h"
 #include "runtime/data/decode/image.h"
+#include "runtime/data/order/sample_random.h"
 
 namespace fleetrun::runtime {
 
@@ -13,8 +15,13 @@ struct Framing {
   std::int64_t seed = 1;
   int epoch = 0;
   std::int32_t sample = 0;
+  std::optional<std::int64_t> place =
+      std::nullopt;         // in the order of the epoch, if a sample has several there
   bool to_the_end = false;  // damage is looked for in all of the file, though less of it is shown
 };
+
+// The random numbers of the sample, or of its place.
+SampleRandom random_of(const Framing& framing, RandomUse use);
 
 // What a decoder may know of the use of its image.
 struct Wanted {

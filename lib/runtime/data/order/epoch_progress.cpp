@@ -15,6 +15,8 @@ EpochProgress begin_epoch(const ShardSpec& shard, const EpochStart& start) {
   progress.batch = shard.batch_of_rank();
   progress.batches = batches_per_epoch(shard);
   progress.samples = plan_epoch(shard, start);
+  progress.first_place = shard.shares().of(shard.rank).first + start.shift;
+  progress.step_places = shard.shares().samples;
   progress.taken_batch = progress.released = progress.delivered = std::min(start.batch, progress.batches);
   return progress;
 }

@@ -17,11 +17,16 @@ struct EpochProgress {
   int batch = 1;                         // samples
   int batches = 0;                       // 0: no epoch has begun
   std::vector<std::int32_t> samples;     // this rank's: batches * batch
+  std::int64_t first_place = 0;          // of this rank in the epoch's order
+  std::int64_t step_places = 1;          // of all ranks in each batch
   int taken_batch = 0, taken_place = 0;  // the next piece starts here
   int released = 0;                      // batches whose memory may be used again
   int delivered = 0;                     // batches that were given out
 
   std::int32_t sample_at(int of_batch, int place) const;
+  std::int64_t place_in_epoch(int of_batch, int place) const {  // the same for any number of ranks
+    return first_place + of_batch * step_places + place;
+  }
 
   // There is a piece to take, with memory for `most_batches` that are not released.
   bool piece_is_due(int most_batches) const;

@@ -32,7 +32,7 @@ std::vector<std::vector<std::int32_t>> samples_by_class(const std::vector<std::i
 
 std::vector<std::int32_t> order_of_epoch(const ShardSpec& spec, int epoch) {
   if (!spec.shuffle || spec.evaluation) return plain_order(spec.samples);
-  if (spec.labels != nullptr) return balanced_order(*spec.labels, spec.seed, epoch);
+  if (spec.is_balanced()) return balanced_order(*spec.labels, spec.seed, epoch);
   return shuffled_order(spec.samples, spec.seed, epoch);
 }
 

@@ -24,6 +24,7 @@ struct ShardSpec {
 
   job::StepShares shares() const;
   int batch_of_rank() const { return shares().of(rank).count; }
+  bool is_balanced() const { return labels != nullptr && shuffle && !evaluation; }
 };
 
 // Where an epoch begins.

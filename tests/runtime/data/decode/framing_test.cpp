@@ -66,5 +66,13 @@ TEST_CASE("a decoder may make the image smaller as long as the region keeps the 
   CHECK(reduction_of(all, 10, 10) == 1);
 }
 
+TEST_CASE("without a place, the random numbers are those of seed, epoch and sample") {
+  const Framing framing = {.seed = 1, .epoch = 2, .sample = 3};
+  CHECK(random_of(framing, RandomUse::region).next() == SampleRandom(RandomUse::region, {1, 2, 3}).next());
+  Framing placed = framing;
+  placed.place = 0;
+  CHECK(random_of(placed, RandomUse::region).next() != random_of(framing, RandomUse::region).next());
+}
+
 }  // namespace
 }  // namespace fleetrun::runtime::framing_test
