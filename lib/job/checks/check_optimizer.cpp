@@ -64,6 +64,12 @@ void check_merging(Draft& draft) {
   if (steps == 1)
     draft.notes.push_back("strategy.gradient_merge has no effect: gradient_merge_configs.k_steps is 1");
   const auto& max_steps = draft.spec.train.max_steps;
+  if (max_steps && *max_steps < steps && !draft.spec.checkpoint.dir)
+    return draft.report(
+        "strategy.gradient_merge_configs.k_steps",
+        fmt::format("{} beside train.max_steps {}, wanted at most {}: no step would update the "
+                    "parameters, and no checkpoint keeps their gradients",
+                    steps, *max_steps, *max_steps));
   if (max_steps && *max_steps % steps != 0)
     draft.notes.push_back(fmt::format(
         "strategy.gradient_merge: train.max_steps is {}, no multiple of k_steps, which is {}: the last {} steps update nothing",

@@ -112,6 +112,19 @@ TEST_CASE("steps that update nothing are noted") {
             .empty());
 }
 
+TEST_CASE(
+    "more steps for an update than the training has are refused, unless a checkpoint keeps the gradients") {
+  const std::vector<std::string> short_training = {
+      "strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=4", "train.max_steps=3"};
+  CHECK(
+      complaint_about(short_training) ==
+      "command line: strategy.gradient_merge_configs.k_steps: found 4 beside train.max_steps 3, wanted at most 3: "
+      "no step would update the parameters, and no checkpoint keeps their gradients");
+  std::vector<std::string> kept = short_training;
+  kept.push_back("checkpoint.dir=saved");
+  CHECK(complaint_about(kept) == "");
+}
+
 TEST_CASE("stage 3 of sharding leaves no second copy of the weights to compare") {
   const std::vector<std::string> compared = {"strategy.sharding=true", "train.check_weights_every=5"};
   CHECK(complaint_about(compared) == "");
