@@ -1,7 +1,9 @@
 #include "prototxt/message_tree.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -13,8 +15,12 @@ using InfoTree = pb::TextFormat::ParseInfoTree;
 
 constexpr int kNotRepeated = -1;  // the index of the value of a field that is not repeated
 
-// A float as the shortest number that becomes that float again: 0.8, not 0.800000012.
-JsonValue shortest(float value) { return JsonValue(std::strtod(fmt::format("{}", value).c_str(), nullptr)); }
+// A float as the shortest number that becomes that float again: 0.8, not 0.800000012. That of the largest float is beyond it.
+JsonValue shortest(float value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const double number = std::strtod(fmt::format("{}", value).c_str(), nullptr);
+  return std::isinf(value) ? JsonValue(number) : JsonValue(std::clamp(number, -kLargest, kLargest));
+}
 
 JsonValue unsigned_number(std::uint64_t value) {
   JsonValue number(value);

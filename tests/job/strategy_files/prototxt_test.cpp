@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -86,6 +88,18 @@ TEST_CASE("a number keeps its digits") {
   const JsonValue root = read("amp_configs { decr_ratio: 0.8 } lars_configs { epsilon: 1e-9 }").root;
   CHECK(find_at(root, "amp_configs.decr_ratio")->number == 0.8);
   CHECK(find_at(root, "lars_configs.epsilon")->number == 1e-9);
+}
+
+TEST_CASE("the largest float is read as a number that a float can hold, and written as it was") {
+  for (const std::string number : {"3.40282347e+38", "-3.40282347e+38"}) {
+    const std::string text = "amp_configs {\n  init_loss_scaling: " + number + "\n}\n";
+    const JsonValue root = read(text).root;
+    const double found = find_at(root, "amp_configs.init_loss_scaling")->number;
+    CHECK(std::abs(found) == double{std::numeric_limits<float>::max()});
+    const StrategyText again = write(root, PaddleVersion::paddle_3);
+    CHECK(again.problems.empty());
+    CHECK(find_at(read(again.text).root, "amp_configs.init_loss_scaling")->number == found);
+  }
 }
 
 TEST_CASE("values know where they are written, and fields their defaults") {
