@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,9 +16,25 @@ namespace {
 
 Error bad_gpus(const std::string& message) { return Error(ErrorKind::usage, message); }
 
+// The ids 0,1,2,3 for "0-3"; "": it is not such a range. "MIG-..." and "GPU-..." are ids.
+std::string ids_of_range(const std::string& item) {
+  constexpr int kMost = 1024;  // ids to list
+  int first = -1, last = -1;
+  const char* const end = item.data() + item.size();
+  const auto dash = std::from_chars(item.data(), end, first);
+  if (dash.ec != std::errc{} || dash.ptr == end || *dash.ptr != '-') return "";
+  const auto stop = std::from_chars(dash.ptr + 1, end, last);
+  if (stop.ec != std::errc{} || stop.ptr != end || first < 0 || last < first || last > kMost) return "";
+  std::vector<int> ids(static_cast<std::size_t>(last - first + 1));
+  std::iota(ids.begin(), ids.end(), first);
+  return fmt::format("{}", fmt::join(ids, ","));
+}
+
 void check_distinct(const std::vector<std::string>& ids, const std::string& flag) {
   std::set<std::string> seen;
   for (const std::string& id : ids) {
+    if (const std::string list = ids_of_range(id); !list.empty())
+      throw bad_gpus(fmt::format("{} lists {}, wanted {}", flag, id, list));
     if (id.empty()) throw bad_gpus(flag + " has an empty item, must be ids like 0,1,2,3");
     if (!seen.insert(id).second) throw bad_gpus(fmt::format("{} lists {} twice", flag, id));
   }
