@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -99,6 +100,12 @@ bool needs_current_folder(const LaunchOptions& options) {
   return (!logs.empty() && !logs.starts_with('/')) || kind_of(requested_program(options)) == ProgramKind::job;
 }
 
+// "" if it was removed: then no path of the run is relative to it.
+std::string folder_at_start() {
+  std::error_code removed;
+  return std::filesystem::current_path(removed);
+}
+
 // Otherwise the metrics could keep the run from writing its own file there.
 void check_metrics_file(const LaunchOptions& options) {
   const auto& file = options.metrics_file;
@@ -169,6 +176,7 @@ int check_and_run(LaunchOptions options, const Environment& environment,
   if (!evaluates) check_strategy(job, cluster, !members, environment);  // a strategy is for steps
   const std::vector<std::string> warnings = warn_before_start({options, environment, embedded, cluster});
   RunPlan plan = {options, environment, program, embedded, wrapped, cluster, warnings};
+  plan.folder = folder_at_start();
   plan.quiet = !options.tune.value.empty() || evaluates;
   plan.members = members;
   plan_the_stop(plan, job);
@@ -218,6 +226,7 @@ int launch_worker_program(const LaunchOptions& options, const std::vector<std::s
                         .wrapped = {},
                         .cluster = cluster,
                         .warnings = {},
+                        .folder = folder_at_start(),
                         .quiet = true};
   return run_under_guard(plan);
 }

@@ -15,15 +15,19 @@
 namespace fleetrun::launch {
 namespace {
 
+std::string absolute(const RunPlan& plan, const std::string& folder) {
+  return (std::filesystem::path(plan.folder) / folder).lexically_normal();
+}
+
 EmbeddedPlan plan_embedded(const RunPlan& plan, const RuntimeSupport& support) {
   EmbeddedPlan embedded = support.plan(*plan.embedded);
-  const auto absolute = [](const std::string& folder) {
-    return folder.empty() ? folder : std::filesystem::absolute(folder).lexically_normal().string();
+  const auto absolute_or_none = [&plan](const std::string& folder) {
+    return folder.empty() ? folder : absolute(plan, folder);
   };
   if (plan.stop.saves_in_logs)
-    embedded.stop_dir = absolute(fmt::format("{}/{}", plan.options.log_dir.value, kStopFolder));
-  embedded.dump_dir = absolute(plan.options.dump_program.value);
-  embedded.passes_dir = absolute(plan.options.dump_passes.value);
+    embedded.stop_dir = absolute(plan, fmt::format("{}/{}", plan.options.log_dir.value, kStopFolder));
+  embedded.dump_dir = absolute_or_none(plan.options.dump_program.value);
+  embedded.passes_dir = absolute_or_none(plan.options.dump_passes.value);
   return embedded;
 }
 
@@ -48,7 +52,7 @@ std::vector<WorkerSpec> plan_attempt(const RunPlan& plan, const AttemptId& id, c
                        .options = plan.options,
                        .environment = plan.environment,
                        .log_dir = log_dir,
-                       .absolute_log_dir = std::filesystem::absolute(log_dir).lexically_normal(),
+                       .absolute_log_dir = absolute(plan, log_dir),
                        .run_id = id.run_id,
                        .attempt = id.number,
                        .restarts = id.restarts,

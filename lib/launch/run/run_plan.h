@@ -20,11 +20,12 @@ struct RunPlan {
   const LaunchOptions& options;
   const Environment& environment;
   const Program& program;
-  const std::optional<EmbeddedRuntime>& embedded;    // none: the ranks run another program
-  const std::map<int, Program>& wrapped;             // of ranks with --debug_rank
-  ClusterSpec cluster;                               // changes in a run over several nodes
-  const std::vector<std::string>& warnings;          // of warn_before_start()
-  bool quiet = false;                                // no banner
+  const std::optional<EmbeddedRuntime>& embedded;  // none: the ranks run another program
+  const std::map<int, Program>& wrapped;           // of ranks with --debug_rank
+  ClusterSpec cluster;                             // changes in a run over several nodes
+  const std::vector<std::string>& warnings;        // of warn_before_start()
+  std::string folder = {};  // in which fleetrun started; it may be removed during the run
+  bool quiet = false;       // no banner
   std::optional<Membership> members = std::nullopt;  // none: this node is alone
   Terms terms = {};                                  // what must be equal on the other nodes
   bool saves_when_stopped = true;                    // SIGTERM loses no work of the ranks, as far as we know

@@ -37,6 +37,19 @@ TEST_CASE("W20: a restart that is older than --restart_window does not count") {
   CHECK_FALSE(contains(whole.err, "restart 2"));
 }
 
+TEST_CASE("W20: a restart needs no working folder, also where --log_dir is relative to it") {
+  const Launch launch;
+  std::filesystem::create_directory(launch.folder / "work");
+  launch.folder.write("fail.sh",
+                      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && echo $PADDLE_LOG_DIR && exit 0\n"
+                      "rmdir ../work\nexit 3\n");
+  const ChildResult result = run_child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.01",
+                                        "--log_dir=../logs", "/bin/sh", launch.folder / "fail.sh"},
+                                       {.folder = launch.folder / "work"});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(contains(launch.folder.read("logs/workerlog.0"), launch.folder.path() + "/logs\n"));
+}
+
 TEST_CASE("W20: after an exit code of --no_restart_on the run ends with that code") {
   const Launch launch;
   const ChildResult result = launch.run({"--max_restart=9", "--no_restart_on=4,5"}, {"exit", "5"});
