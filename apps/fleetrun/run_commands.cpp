@@ -231,7 +231,7 @@ int run_signal_command(const FoundFlags& found, const Environment& environment) 
   const std::string not_answered =
       fmt::format("the nodes of rank {} did not answer; the signal may arrive late", fmt::join(silent, ", "));
   if (sent.empty() && spared.empty() && !silent.empty()) throw Error(ErrorKind::temporary, not_answered);
-  if (sent.empty() && spared.empty()) throw Error(ErrorKind::missing, "none of these ranks runs any more");
+  if (sent.empty() && spared.empty()) throw Error(ErrorKind::temporary, "none of these ranks runs any more");
   const std::string not_sent =
       fmt::format("{} was not sent to rank {}: without a handler for it, the rank would end",
                   launch::describe_signal(signal), fmt::join(spared, ", "));

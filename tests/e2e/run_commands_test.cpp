@@ -129,6 +129,16 @@ TEST_CASE("the seconds of a rank that has ended stand still in ps") {
   CHECK(launch.run_words({"stop"}).code == 0);
 }
 
+TEST_CASE("signal ends with 75 while none of the ranks runs") {
+  const Launch launch;
+  ChildProcess run = start_and_fail(launch);
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("said"), "logs before it are in"); }, 60s));
+  const ChildResult result = launch.run_words({"signal", "CONT"});
+  CHECK(result.code == 75);
+  CHECK(result.err == "fleetrun: error: none of these ranks runs any more\n");
+  CHECK(launch.run_words({"stop"}).code == 0);
+}
+
 TEST_CASE("stop --now does not wait for ranks that ignore SIGTERM") {
   const Launch launch;
   ChildProcess run(Launch::command({"--grace=100"}, {"ignore-term", "ready", "up", "sleep", "30"}),
