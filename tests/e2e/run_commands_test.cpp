@@ -412,6 +412,13 @@ TEST_CASE("logs shows what ranks wrote: some, matching, and with a prefix of one
   CHECK(launch.run_words({"logs", "--since=yesterday"}).code == 2);
 }
 
+TEST_CASE("logs --since shows nothing of a run that ended before") {
+  const Launch launch;
+  CHECK(launch.run({}, {"print", "old"}).code == 0);
+  CHECK(launch.run_words({"logs", "--since=0s"}).out.empty());
+  CHECK(launch.run_words({"logs", "--since=1h"}).out == "old\n");
+}
+
 TEST_CASE("logs -f goes on until the run is over, and has all of it") {
   const Launch launch;
   Words words = {"/bin/sh", "-c", "exec \"$@\" > output",

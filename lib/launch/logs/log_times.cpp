@@ -41,6 +41,8 @@ void LogTimes::look() {
   });
 }
 
+void LogTimes::finish() { write(); }
+
 void LogTimes::write() {
   std::string entries;
   for (std::size_t i = 0; i < logs_.size(); ++i) {

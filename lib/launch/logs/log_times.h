@@ -25,6 +25,7 @@ class LogTimes {
 
   void begin_attempt();  // the logs are empty
   void look();           // some log may have grown
+  void finish();         // nothing is written to the logs any more
 
  private:
   void write();

@@ -44,7 +44,10 @@ void AttemptLogs::look() {
 
 std::string AttemptLogs::bar() const { return views_.empty() ? "" : views_.back()->bar(); }
 
-bool AttemptLogs::finish(const Patience& patience) { return views_.back()->finish(patience); }
+bool AttemptLogs::finish(const Patience& patience) {
+  times_.finish();
+  return views_.back()->finish(patience);
+}
 
 std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& host) const {
   const LaunchOptions& options = plan_.options;
