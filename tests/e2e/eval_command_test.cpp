@@ -93,6 +93,14 @@ TEST_CASE("people get tables, and the files of the report") {
   CHECK(model.folder.read("mine/confusion.csv") == "my own");
 }
 
+TEST_CASE("two ranks say nothing beside the tables") {
+  const TrainedModel model;
+  const ChildResult result = model.run_words({"eval", "--nproc_per_node=2", "--device=cpu", "job.json"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(result.out.starts_with("model: "), result.out);
+  CHECK(result.err.empty());
+}
+
 TEST_CASE("eval without a reader ends by SIGPIPE, says nothing and keeps its report") {
   const TrainedModel model;
   ChildOptions options = model.options();
@@ -184,6 +192,25 @@ TEST_CASE("an evaluation in which no sample can be read has no score") {
       launch.run_words({"eval", "job.json", "model.pretrained=out/model.safetensors"});
   CHECK(evaluated.code == 65);
   CHECK_MESSAGE(contains(evaluated.err, words), evaluated.err);
+}
+
+TEST_CASE("a warning about a sample goes to stderr, and the tables to stdout") {
+  const Launch launch;
+  for (const char* name : {"train", "train/a", "train/b"})
+    std::filesystem::create_directory(launch.folder / name);
+  for (const char* name : {"a", "b"})
+    launch.folder.write(std::string("train/") + name + "/1.png",
+                        runtime::make_png({}, 4, 4, std::string(48, *name)));
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "batch_size": 2},
+    "optimizer": {"name": "momentum", "learning_rate": 0.05}, "train": {"max_steps": 1}, "output": {"dir": "out"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "--device=cpu", "job.json"}).code == 0);
+  launch.folder.write("train/b/2.png", "no picture");
+  const ChildResult result = launch.run_words({"eval", "--nproc_per_node=1", "--device=cpu",
+                                               "out/model.safetensors", "train", "data.bad_sample=skip"});
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(result.out.starts_with("model: "), result.out);
+  CHECK_MESSAGE(contains(result.err, "warning: a sample is skipped: "), result.err);
 }
 
 TEST_CASE("eval says what it lacks") {

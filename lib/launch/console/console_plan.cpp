@@ -36,11 +36,13 @@ ConsolePlan plan_of(const LaunchOptions& options, int local_size, const std::vec
     const Fate out = fate_of(kOut, redirected, teed), err = fate_of(kErr, redirected, teed);
     const int named = redirected | teed;
     const bool as_torchrun = options.called_as == CalledAs::torchrun;  // stderr stays stderr
-    const bool apart = as_torchrun || out != err || named == kOut || named == kErr;
+    const bool has_answer =
+        !options.eval.value.empty();  // it shows what ranks say to people, without their log lines
+    const bool apart = as_torchrun || has_answer || out != err || named == kOut || named == kErr;
     plan.apart.push_back(apart);
     if (options.interactive.value || std::find(shown.begin(), shown.end(), rank) == shown.end()) continue;
     show(rank, apart ? LogStream::out : LogStream::both, out, plan.logs);
-    if (apart) show(rank, LogStream::err, err, plan.logs);
+    if (apart && !(has_answer && err == Fate::plain)) show(rank, LogStream::err, err, plan.logs);
   }
   return plan;
 }

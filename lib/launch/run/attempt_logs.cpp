@@ -56,6 +56,7 @@ std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& 
   const LogPrefix plain = options.log_prefix.value.value_or(usual);
   const bool chosen = options.log_prefix.origin != Origin::fallback;
   const LogPrefix tagged = chosen ? plain : options.tee_prefix.value.prefix;
+  const bool has_answer = !options.eval.value.empty();  // which alone goes to stdout
   std::vector<ConsoleSource> sources;
   for (const ShownLog& log : shown.logs) {
     const bool errors = log.stream == LogStream::err;
@@ -67,8 +68,8 @@ std::vector<ConsoleSource> AttemptLogs::sources(int attempt, const std::string& 
                    .host = host,
                    .attempt = attempt,
                    .role = options.role.value},
-         .stream = errors ? &console_.err : &console_.out,
-         .has_colours = errors ? console_.err_has_colours : console_.out_has_colours});
+         .stream = errors || has_answer ? &console_.err : &console_.out,
+         .has_colours = errors || has_answer ? console_.err_has_colours : console_.out_has_colours});
   }
   return sources;
 }

@@ -88,8 +88,9 @@ bool has_shown_error(const ExitReport& report, const ConsolePlan& console) {
   if (!report.verdict.rank) return false;
   const int rank = *report.verdict.rank;
   const auto& status = report.verdict.ranks.at(static_cast<std::size_t>(rank)).status;
-  const bool is_shown = std::any_of(console.logs.begin(), console.logs.end(),
-                                    [&](const ShownLog& log) { return log.local_rank == rank; });
+  const bool is_shown = std::any_of(console.logs.begin(), console.logs.end(), [&](const ShownLog& log) {
+    return log.local_rank == rank && log.stream != LogStream::out;
+  });
   const std::string start = fmt::format("rank {}: error: ", report.verdict.number_of(rank));
   return is_shown && status && status->how == ExitStatus::How::exited &&
          std::any_of(report.last_lines.begin(), report.last_lines.end(),

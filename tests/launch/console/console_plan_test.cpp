@@ -51,6 +51,11 @@ TEST_CASE("called torchrun, all ranks are shown, and stderr stays stderr") {
         Logs{{0, out}, {0, err}, {1, out}, {1, err}});
 }
 
+TEST_CASE("an evaluation shows what the ranks say to people, and keeps their log lines in the logs") {
+  CHECK(plan({"--eval=folder"}).logs == Logs{{0, out}});
+  CHECK(plan({"--eval=folder"}).apart == std::vector<bool>{true, true});
+}
+
 ConsolePlan plan_on(const ConsoleNode& node, std::vector<std::string> words,
                     CalledAs called_as = CalledAs::fleetrun) {
   words.emplace_back("train.py");
