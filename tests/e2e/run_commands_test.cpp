@@ -145,7 +145,11 @@ TEST_CASE("stop --now does not wait for ranks that ignore SIGTERM") {
                    launch.options());
   launch.pid_in("up");
   CHECK(launch.run_words({"stop", "--now"}).code == 0);
-  CHECK(run.wait().code == 143);
+  const ChildResult result = run.wait();
+  CHECK(result.code == 143);
+  const std::string line = "waiting for the ranks to end";
+  CHECK(contains(result.err, line));
+  CHECK(result.err.find(line) == result.err.rfind(line));
 }
 
 TEST_CASE("signal reaches the ranks that are named, by name or number") {
