@@ -78,9 +78,8 @@ Coordinator::Actions Coordinator::refused(const std::string& address) {
   if (phase_ != Phase::joining || refused_.size() == kMostRefused || !refused_.insert(address).second)
     return {};
   return tell_everybody(
-      Note{fmt::format(
-               "a node with another key tried to join from {}; copy ~/.fleetrun/key of the first node to it",
-               address),
+      Note{fmt::format("a node with another key tried to join from {}; copy {} of the first node to it",
+                       address, options_.key_file),
            missing()});
 }
 

@@ -65,6 +65,7 @@ struct CoordinatorOptions {
   bool takes_in_while_running = true;  // a node that joins ends the attempt; false: it waits for a failure
   std::string run_id;
   std::vector<std::string> names;  // of the nodes, as the user wrote them; empty: unknown until they join
+  std::string key_file = "~/.fleetrun/key";  // on the first node
   Clock::duration join_timeout = std::chrono::minutes(10);
   Clock::duration note_every = std::chrono::seconds(10);       // pause between notes on missing nodes
   Clock::duration elastic_timeout = std::chrono::seconds(30);  // wait for more nodes when enough are there

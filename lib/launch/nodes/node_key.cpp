@@ -86,19 +86,19 @@ RunKey key_at_home(const std::string& folder) {
 }  // namespace
 
 NodeKey find_node_key(const LaunchOptions& options, const Environment& environment) {
-  if (options.given_key) return {*options.given_key};
-  if (options.insecure.value) return {key_of("insecure")};
+  if (options.given_key) return {.key = *options.given_key};
+  if (options.insecure.value) return {.key = key_of("insecure")};
   if (const std::string& path = options.key_file.value; !path.empty()) {
     const UniqueFd fd = open_key(path);
     if (!fd) throw file_error(errno, "reading the key", path);
-    return {key_of(read_secret(fd, path))};
+    return {.key = key_of(read_secret(fd, path)), .file = path};
   }
   try {
-    return {key_at_home(environment.get_or("HOME", "") + "/.fleetrun"), true};
+    return {.key = key_at_home(environment.get_or("HOME", "") + "/.fleetrun"), .by_munge = true};
   } catch (const Error& error) {
     const bool unsafe = error.kind() == ErrorKind::protocol;
     if (unsafe || !make_credential("does it work").problem.empty()) throw;
-    return {make_run_key(), true};
+    return {.key = make_run_key(), .by_munge = true};
   }
 }
 

@@ -10,6 +10,7 @@ namespace fleetrun::launch {
 
 struct NodeKey {
   RunKey key;
+  std::string file = "~/.fleetrun/key";  // as the user wrote it in --key_file
   bool by_munge =
       false;  // nobody chose it: nodes with another key may get the one of the first node through MUNGE
 };

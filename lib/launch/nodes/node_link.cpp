@@ -171,8 +171,11 @@ void NodeLink::fail_over_key(const std::string& munge_problem) {
   throw Error(
       ErrorKind::protocol,
       fmt::format("{} has another key than this node{}", first_node_.describe(), by_munge),
-      fmt::format("copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
-                  bracketed(first_node_.host)));
+      key_.by_munge
+          ? fmt::format(
+                "copy it: scp {}:.fleetrun/key ~/.fleetrun/key; or name one with --key_file on all nodes",
+                bracketed(first_node_.host))
+          : fmt::format("copy the key of the first node to {} of this node", key_.file));
 }
 
 void NodeLink::hear(const FromFirst& message) {

@@ -169,6 +169,7 @@ CoordinatorOptions NodeSession::coordinator_options() const {
           .takes_in_while_running = options_.takes_in_while_running,
           .run_id = options_.run_id,
           .names = members.names,
+          .key_file = options_.key.file,
           .join_timeout = options_.join_timeout,
           .note_every = kNoteEvery,
           .elastic_timeout = options_.elastic_timeout,

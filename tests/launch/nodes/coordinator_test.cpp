@@ -69,6 +69,20 @@ TEST_CASE(
   CHECK(scene.coordinator.peer_of(2) == PeerId{2});
 }
 
+TEST_CASE("a node with another key is noted once, with the file of the key") {
+  CoordinatorOptions options = {.nodes = 2, .run_id = "run", .names = {}, .restart = {}};
+  for (const std::string file : {"~/.fleetrun/key", "shared/run.key"}) {
+    options.key_file = file;
+    Scene scene(options);
+    scene.say(1, Scene::join(1, 0));
+    scene.take(scene.coordinator.refused("10.0.0.7"));
+    REQUIRE(scene.last<Note>(1) != nullptr);
+    CHECK(scene.last<Note>(1)->line ==
+          "a node with another key tried to join from 10.0.0.7; copy " + file + " of the first node to it");
+    CHECK(scene.coordinator.refused("10.0.0.7").empty());
+  }
+}
+
 TEST_CASE("two nodes that claim one place: the second one is refused") {
   Scene scene(2);
   scene.say(1, Scene::join(1, 0));
