@@ -1,7 +1,6 @@
 #include "launch/report/death_evidence.h"
 
 #include <sys/klog.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -36,6 +35,9 @@ using Kind = JsonValue::Kind;
 constexpr std::size_t kKernelLogBytes =
     1024 * 1024;                                // the usual size of the kernel's ring is 128 KiB to 1 MiB
 constexpr std::size_t kLongestException = 300;  // bytes of a sentence
+// The kernel writes no core file below a limit of one page, and a larger one page by page (fs/coredump.c, min_coredump of
+// fs/binfmt_elf.c).
+constexpr rlim_t kLeastCore = 4096, kBlock = 512;               // bytes; of st_blocks
 constexpr auto kClockOfFiles = std::chrono::milliseconds(20);   // their times may lag by this much
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";  // PROC_PID_INIT_INO of linux/proc_ns.h
 // The clock of the kernel's log and CLOCK_MONOTONIC start within a second of each other; then NTP slews one of them, by 500 ppm
@@ -159,14 +161,11 @@ void look_for_core(const DeathScene& scene, DeathEvidence& evidence) {
         fmt::format("core dumps go to the program {}", pattern.substr(1, pattern.find(' ') - 1)));
     return;
   }
-  if (const std::string path = find_core(pattern, scene.pid, scene.started); !path.empty()) {
-    evidence.facts.push_back("core file: " + std::filesystem::absolute(path).lexically_normal().string());
-    return;
-  }
-  rlimit limit{};
-  const bool none_allowed = ::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0;
-  evidence.facts.push_back(none_allowed ? "no core file: the limit is 0 (ulimit -c unlimited allows one)"
-                                        : describe_missing_core(pattern));
+  rlimit limit{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  ::getrlimit(RLIMIT_CORE, &limit);
+  const std::string path = find_core(pattern, scene.pid, scene.started);
+  evidence.facts.push_back(path.empty() ? describe_missing_core(pattern, limit.rlim_cur)
+                                        : describe_core(path, limit.rlim_cur));
 }
 
 bool makes_core(int signal) {
@@ -259,7 +258,20 @@ std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock:
   return "";
 }
 
-std::string describe_missing_core(const std::string& pattern) {
+std::string describe_core(const std::string& path, rlim_t limit) {
+  const std::string found = std::filesystem::absolute(path).lexically_normal();
+  struct stat facts {};
+  const bool whole = limit == RLIM_INFINITY || ::stat(path.c_str(), &facts) != 0 ||
+                     static_cast<rlim_t>(facts.st_blocks) * kBlock + kLeastCore < limit;
+  if (whole) return "core file: " + found;
+  return fmt::format("core file, cut off at the limit of {} (ulimit -c unlimited allows all of it): {}",
+                     plural(static_cast<std::int64_t>(limit), "byte"), found);
+}
+
+std::string describe_missing_core(const std::string& pattern, rlim_t limit) {
+  if (limit < kLeastCore)
+    return fmt::format("no core file: the limit is {} (ulimit -c unlimited allows one)",
+                       limit == 0 ? "0" : plural(static_cast<std::int64_t>(limit), "byte"));
   const std::string quoted = printable(pattern);
   return pattern.starts_with('/')
              ? fmt::format("no core file found for the core pattern {}", quoted)

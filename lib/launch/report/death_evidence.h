@@ -1,5 +1,6 @@
 // Why a rank died, beyond its exit status: what the kernel, the disk and the rank's own files know.
 #pragma once
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -66,7 +67,9 @@ OomKills find_oom_kills(const std::string& kernel_log, const KernelLogSubject& s
 bool is_out_of_memory(const DeathScene& scene, const OomKills& kills);
 // Of the core dump that a process which was started then left by this pattern of core(5), when that is a plain name; "": none.
 std::string find_core(std::string pattern, pid_t pid, std::chrono::system_clock::time_point started);
-// When a core file is allowed and find_core finds none.
-std::string describe_missing_core(const std::string& pattern);
+// One that find_core found. `limit`: RLIMIT_CORE of the rank, in bytes.
+std::string describe_core(const std::string& path, rlim_t limit);
+// When find_core finds none.
+std::string describe_missing_core(const std::string& pattern, rlim_t limit);
 
 }  // namespace fleetrun::launch

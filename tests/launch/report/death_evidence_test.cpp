@@ -125,9 +125,23 @@ TEST_CASE("an error file says no more than a line, and nothing that a terminal o
 }
 
 TEST_CASE("low: a rank that changed its folder may have left its core file there") {
-  CHECK(describe_missing_core("core") ==
+  CHECK(describe_missing_core("core", RLIM_INFINITY) ==
         "no core file core found here; it lies in the folder in which the rank ended");
-  CHECK(describe_missing_core("/cores/%e.%p") == "no core file found for the core pattern /cores/%e.%p");
+  CHECK(describe_missing_core("/cores/%e.%p", 4096) ==
+        "no core file found for the core pattern /cores/%e.%p");
+}
+
+TEST_CASE("low: a limit that leaves no core file, or a part of one, is named") {
+  CHECK(describe_missing_core("core", 0) == "no core file: the limit is 0 (ulimit -c unlimited allows one)");
+  CHECK(describe_missing_core("core", 1024) ==
+        "no core file: the limit is 1024 bytes (ulimit -c unlimited allows one)");
+  const TemporaryFolder folder;
+  folder.write("core", std::string(100'000, 'c'));
+  const std::string path = folder / "core";
+  CHECK(describe_core(path, RLIM_INFINITY) == "core file: " + path);
+  CHECK(describe_core(path, 1 << 20) == "core file: " + path);
+  CHECK(describe_core(path, 102'400) ==
+        "core file, cut off at the limit of 102400 bytes (ulimit -c unlimited allows all of it): " + path);
 }
 
 TEST_CASE("low: a core file is a regular one, and not that of an earlier crash") {
