@@ -14,6 +14,7 @@
 #include "launch/process/death_watch.h"
 #include "launch/process/run_cgroup.h"
 #include "launch/process/terminal_loan.h"
+#include "launch/process/usual_waits.h"
 #include "launch/supervise/event_queue.h"
 #include "launch/supervise/run_state.h"
 
@@ -30,7 +31,7 @@ struct Attempt {
 struct ProcessGroupOptions {
   int ranks = 1;
   bool use_cgroup = true;  // if fleetrun can make one
-  Clock::duration kill_wait = std::chrono::seconds(30);
+  Clock::duration kill_wait = kUsualKillWait;
   std::optional<int> interactive;  // the number in the run of the rank that has the terminal
 };
 

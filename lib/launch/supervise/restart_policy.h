@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "launch/loop/clock.h"
+#include "launch/process/usual_waits.h"
 
 namespace fleetrun::launch {
 
 struct RestartPolicy {
-  int most = 0;                                           // --max_restart
-  std::optional<Clock::duration> window;                  // --restart_window: older restarts do not count
-  Clock::duration first_delay = std::chrono::seconds(1);  // doubled with each restart without progress
+  int most = 0;                                      // --max_restart
+  std::optional<Clock::duration> window;             // --restart_window: older restarts do not count
+  Clock::duration first_delay = kUsualRestartDelay;  // doubled with each restart without progress
   Clock::duration longest_delay = std::chrono::seconds(60);
   Clock::duration settled = std::chrono::seconds(60);  // an attempt that ran this long has made progress
   std::vector<int> never_after;                        // --no_restart_on: exit codes

@@ -28,6 +28,7 @@
 #include "base/error/error.h"
 #include "launch/loop/clock.h"
 #include "launch/process/exit_status.h"
+#include "launch/process/usual_waits.h"
 #include "launch/supervise/events.h"
 #include "launch/supervise/exit_cause.h"
 #include "launch/supervise/restart_policy.h"
@@ -39,9 +40,9 @@ namespace fleetrun::launch {
 struct SupervisorOptions {
   std::vector<int>
       stop_signals;  // end the run, like SIGINT, SIGTERM and SIGHUP; the ranks get the same signal
-  Clock::duration grace = std::chrono::seconds(10);  // from the first request until SIGTERM to groups
+  Clock::duration grace = kUsualGrace;  // from the first request until SIGTERM to groups
   Clock::duration group_grace = std::chrono::milliseconds(500);  // from then until SIGKILL
-  Clock::duration kill_wait = std::chrono::seconds(30);  // how long a killed process may take to disappear
+  Clock::duration kill_wait = kUsualKillWait;  // how long a killed process may take to disappear
   Clock::duration roll_call_wait = std::chrono::seconds(10);  // a debugger needs this long for the stacks
   Clock::duration hold_wait = std::chrono::seconds(1);        // from Pause until Hold
   std::optional<Clock::duration> timeout;                     // of the whole run

@@ -16,6 +16,7 @@
 #include "launch/cli/flags/rank_set.h"
 #include "launch/cli/flags/start_by.h"
 #include "launch/loop/clock.h"
+#include "launch/process/usual_waits.h"
 
 namespace fleetrun::launch {
 
@@ -95,13 +96,13 @@ struct LaunchOptions {
   Setting<std::vector<DebugRank>> debug_rank;
   Setting<std::vector<std::string>> nccl;  // "NCCL_DEBUG=INFO"
   Setting<bool> no_port_hold;
-  Setting<Clock::duration> grace{std::chrono::seconds(10)};
-  Setting<Clock::duration> kill_wait{std::chrono::seconds(30)};
+  Setting<Clock::duration> grace{kUsualGrace};
+  Setting<Clock::duration> kill_wait{kUsualKillWait};
   Setting<std::optional<SignalSet>> signals_to_handle;
   Setting<std::optional<Clock::duration>> timeout;
   Setting<int> max_restart{0};
   Setting<std::optional<Clock::duration>> restart_window;  // none: the whole run
-  Setting<Clock::duration> restart_delay{std::chrono::seconds(1)};
+  Setting<Clock::duration> restart_delay{kUsualRestartDelay};
   Setting<std::vector<int>> no_restart_on;               // exit codes
   Setting<std::optional<Clock::duration>> hang_timeout;  // from a flag, none means never
   Setting<std::optional<LogRule>> log_rule;
