@@ -7,7 +7,7 @@
 #include "comm/collective/communicator.h"
 #include "cuda/plugin/op_tensors.h"
 #include "cuda/plugin/updates.h"
-#include "runtime/ops/rules/average_schedule.h"
+#include "runtime/ops/rules/average_op.h"
 
 namespace fleetrun::cuda {
 namespace {
@@ -25,29 +25,19 @@ class AverageParameters : public Kernel {
   AverageParameters(const OpView& op, CudaDevice& device)
       : device_(device),
         exchanged_(device.streams()->allocate_staging(sizeof(Exchanged))),
-        steps_{op.integer("begin_step"), op.integer("k_steps")},
-        schedule_(op.input_id("schedule")),
-        loss_(op.input_id("loss")),
-        rate_(op.input_id("learning_rate")) {
-    const auto params = op.input_ids("param"), snapshots = op.input_ids("snapshot");
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      const std::int64_t count = elements_of(op, op.program().value(params[i]));
-      tensors_.push_back({{}, count});
-      places_.push_back({params[i], snapshots[i], elements_});
-      elements_ += (count + kPlace - 1) / kPlace * kPlace;
-    }
+        op_(runtime::ops::read_average_op(op, kPlace,
+                                          [&](const Value& value) { return elements_of(op, value); })) {
+    for (const runtime::ops::AveragedTensor& tensor : op_.tensors) tensors_.push_back({{}, tensor.count});
   }
 
-  std::size_t scratch_bytes() const override {  // the message: all differences, then the loss
-    return static_cast<std::size_t>(elements_ + 1) * sizeof(float);
-  }
+  std::size_t scratch_bytes() const override { return op_.message_bytes(); }
 
   void run(const RunContext& context) override {
     if (context.communicator == nullptr)
       throw Error(ErrorKind::internal, "average_parameters runs without a communicator");
     const cudaStream_t stream = device_.stream(context.stream);
     const auto step = static_cast<std::int64_t>(context.step) + 1;
-    if (schedule_ == runtime::kNone ? is_average_due(step, steps_) : is_due(context, step, stream))
+    if (op_.schedule == runtime::kNone ? is_average_due(step, op_.steps) : is_due(context, step, stream))
       average(context, stream);
     check(cudaGetLastError(), "starting average_parameters");
   }
@@ -55,28 +45,23 @@ class AverageParameters : public Kernel {
  private:
   static constexpr std::int64_t kPlace = 16;  // elements, that each tensor's part of the message is aligned
 
-  struct Place {
-    ValueId param, snapshot;
-    std::int64_t begin;  // of its part of the message
-  };
-
   Exchanged& exchanged() const { return *static_cast<Exchanged*>(exchanged_->data()); }
 
   bool is_due(const RunContext& context, std::int64_t step, cudaStream_t stream) {
     AverageSchedule& schedule = exchanged().schedule;
     if (step != next_step_) {  // a training began, or goes on
-      copy_to_host(&schedule, at(context, schedule_), sizeof schedule, stream);
+      copy_to_host(&schedule, at(context, op_.schedule), sizeof schedule, stream);
       device_.wait_for(stream);
     }
     next_step_ = step + 1;
-    const bool due = schedule.is_due(step, steps_);
+    const bool due = schedule.is_due(step, op_.steps);
     if (!due) keep_schedule(context, stream);
     return due;
   }
 
   // The host may change its copy before the device reads it: the device then has the later one sooner.
   void keep_schedule(const RunContext& context, cudaStream_t stream) {
-    check(cudaMemcpyAsync(at(context, schedule_), &exchanged().schedule, sizeof(AverageSchedule),
+    check(cudaMemcpyAsync(at(context, op_.schedule), &exchanged().schedule, sizeof(AverageSchedule),
                           cudaMemcpyHostToDevice, stream),
           "keeping the schedule of averages");
   }
@@ -84,26 +69,26 @@ class AverageParameters : public Kernel {
   void average(const RunContext& context, cudaStream_t stream) {
     auto* const message = static_cast<float*>(context.scratch);
     const float share = 1.0F / static_cast<float>(context.communicator->size());
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      tensors_[i].data = {context.data[places_[i].param], context.data[places_[i].snapshot],
-                          message + places_[i].begin};
+    for (std::size_t i = 0; i < op_.tensors.size(); ++i)
+      tensors_[i].data = {context.data[op_.tensors[i].param], context.data[op_.tensors[i].snapshot],
+                          message + op_.tensors[i].begin};
     check(cudaMemsetAsync(message, 0, scratch_bytes(), stream), "zeroing a message");  // its gaps, too
-    if (loss_ != runtime::kNone)
-      check(cudaMemcpyAsync(message + elements_, at(context, loss_), sizeof(float), cudaMemcpyDeviceToDevice,
-                            stream),
+    if (op_.loss != runtime::kNone)
+      check(cudaMemcpyAsync(message + op_.elements, at(context, op_.loss), sizeof(float),
+                            cudaMemcpyDeviceToDevice, stream),
             "copying the loss");
     differences(tensors_, stream);
-    context.communicator->all_reduce({message, static_cast<std::size_t>(elements_ + 1), DType::f32},
+    context.communicator->all_reduce({message, static_cast<std::size_t>(op_.elements + 1), DType::f32},
                                      comm::ReduceOp::sum);
     take_means(tensors_, share, stream);
-    if (schedule_ != runtime::kNone) follow(context, message + elements_, share, stream);
+    if (op_.schedule != runtime::kNone) follow(context, message + op_.elements, share, stream);
   }
 
   void follow(const RunContext& context, const float* loss, float share, cudaStream_t stream) {
     copy_to_host(&exchanged().loss, loss, sizeof(float), stream);
-    copy_to_host(&exchanged().rate, at(context, rate_), sizeof(float), stream);
+    copy_to_host(&exchanged().rate, at(context, op_.rate), sizeof(float), stream);
     device_.wait_for(stream);
-    exchanged().schedule.follow(exchanged().loss * share, exchanged().rate, steps_);
+    exchanged().schedule.follow(exchanged().loss * share, exchanged().rate, op_.steps);
     keep_schedule(context, stream);
   }
 
@@ -114,11 +99,8 @@ class AverageParameters : public Kernel {
 
   CudaDevice& device_;
   std::unique_ptr<comm::Memory> exchanged_;
-  runtime::ops::AverageSteps steps_;
-  ValueId schedule_, loss_, rate_;
-  std::vector<Place> places_;
+  runtime::ops::AverageOp op_;
   std::vector<TensorArrays<3>> tensors_;
-  std::int64_t elements_ = 0;
   std::optional<std::int64_t> next_step_;  // for which the host's copy of the schedule is right
 };
 

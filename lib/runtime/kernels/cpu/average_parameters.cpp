@@ -1,11 +1,9 @@
-#include <vector>
-
 #include "base/error/error.h"
 #include "base/number/vector_clones.h"
 #include "comm/collective/communicator.h"
 #include "runtime/kernels/cpu/loops/elementwise.h"
 #include "runtime/kernels/layout_choice.h"
-#include "runtime/ops/rules/average_schedule.h"
+#include "runtime/ops/rules/average_op.h"
 
 namespace fleetrun::runtime::cpu {
 namespace {
@@ -29,61 +27,42 @@ FLEETRUN_VECTOR_LOOP void take_mean_range(const float* difference, float share, 
 class AverageParameters : public Kernel {
  public:
   explicit AverageParameters(const OpView& op)
-      : steps_{op.integer("begin_step"), op.integer("k_steps")},
-        schedule_(op.input_id("schedule")),
-        loss_(op.input_id("loss")),
-        rate_(op.input_id("learning_rate")) {
-    const auto params = op.input_ids("param"), snapshots = op.input_ids("snapshot");
-    for (std::size_t i = 0; i < params.size(); ++i) {
-      const std::int64_t count = elements_of(op, op.program().value(params[i]));
-      pieces_.push_back({params[i], snapshots[i], elements_, count});
-      elements_ += count;
-    }
-  }
+      : op_(ops::read_average_op(op, 1, [&](const Value& value) { return elements_of(op, value); })) {}
 
-  std::size_t scratch_bytes() const override {  // the message: all differences, then the loss
-    return static_cast<std::size_t>(elements_ + 1) * sizeof(float);
-  }
+  std::size_t scratch_bytes() const override { return op_.message_bytes(); }
 
   void run(const RunContext& context) override {
     if (context.communicator == nullptr)
       throw Error(ErrorKind::internal, "average_parameters runs without a communicator");
-    auto* const schedule = schedule_ == kNone ? nullptr : at<AverageSchedule>(context, schedule_);
+    auto* const schedule = op_.schedule == kNone ? nullptr : at<AverageSchedule>(context, op_.schedule);
     const std::int64_t step = static_cast<std::int64_t>(context.step) + 1;
-    if (!(schedule == nullptr ? is_average_due(step, steps_) : schedule->is_due(step, steps_))) return;
+    if (!(schedule == nullptr ? is_average_due(step, op_.steps) : schedule->is_due(step, op_.steps))) return;
     auto* const message = static_cast<float*>(context.scratch);
     const float share = 1.0F / static_cast<float>(context.communicator->size());
-    each(context, [&](const Piece& piece, float* param, float* snapshot) {
+    each(context, [&](const ops::AveragedTensor& piece, float* param, float* snapshot) {
       vector_clones<difference_range>(snapshot, param, message + piece.begin, piece.count);
     });
-    message[elements_] = loss_ == kNone ? 0 : *at(context, loss_);
-    context.communicator->all_reduce({message, static_cast<std::size_t>(elements_ + 1), DType::f32},
+    message[op_.elements] = op_.loss == kNone ? 0 : *at(context, op_.loss);
+    context.communicator->all_reduce({message, static_cast<std::size_t>(op_.elements + 1), DType::f32},
                                      comm::ReduceOp::sum);
-    each(context, [&](const Piece& piece, float* param, float* snapshot) {
+    each(context, [&](const ops::AveragedTensor& piece, float* param, float* snapshot) {
       vector_clones<take_mean_range>(message + piece.begin, share, snapshot, param, piece.count);
     });
-    if (schedule != nullptr) schedule->follow(message[elements_] * share, *at(context, rate_), steps_);
+    if (schedule != nullptr)
+      schedule->follow(message[op_.elements] * share, *at(context, op_.rate), op_.steps);
   }
 
  private:
-  struct Piece {
-    ValueId param, snapshot;
-    std::int64_t begin, count;  // of its elements in the message
-  };
-
   template <typename Body>
   void each(const RunContext& context, Body&& body) const {
-    for (const Piece& piece : pieces_)
+    for (const ops::AveragedTensor& piece : op_.tensors)
       parallel_for(piece.count, kElementsPerThread, [&](std::int64_t begin, std::int64_t end) {
-        body(Piece{piece.param, piece.snapshot, piece.begin + begin, end - begin},
+        body(ops::AveragedTensor{piece.param, piece.snapshot, piece.begin + begin, end - begin},
              at(context, piece.param) + begin, at(context, piece.snapshot) + begin);
       });
   }
 
-  ops::AverageSteps steps_;
-  ValueId schedule_, loss_, rate_;
-  std::vector<Piece> pieces_;
-  std::int64_t elements_ = 0;
+  ops::AverageOp op_;
 };
 
 }  // namespace
