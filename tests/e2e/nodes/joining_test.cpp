@@ -206,6 +206,17 @@ TEST_CASE("a node with another key ends with 76 and the command that copies the 
   CHECK_MESSAGE(contains(ends[0].err, "a node with another key"), ends[0].err);
 }
 
+TEST_CASE("with --key_file, both nodes name that file when the keys differ") {
+  Cluster cluster(2);
+  for (const int node : {0, 1}) write_as_key(cluster.folder(node) + "/run.key", node == 0 ? 'a' : 'b');
+  cluster.start({"--key_file=run.key", "--join_timeout=2", FAKE_WORKER, "sleep", "100"});
+  const auto ends = cluster.ends();
+  CHECK(ends[1].code == 76);
+  CHECK_MESSAGE(contains(ends[1].err, "hint: copy the key of the first node to run.key of this node\n"),
+                ends[1].err);
+  CHECK_MESSAGE(contains(ends[0].err, "; copy run.key of the first node to it"), ends[0].err);
+}
+
 TEST_CASE("a key that is copied, named or not wanted lets nodes of different homes join") {
   for (const std::string way : {"copied", "flag", "variable", "insecure"}) {
     CAPTURE(way);
