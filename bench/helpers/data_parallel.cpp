@@ -74,8 +74,8 @@ void train(const Arguments& arguments, comm::World world) {
   const auto solo = comm::make_solo();
   const runtime::TrainingCommunicators communicators(job.strategy, world, *device);
   const int threads = job.train.threads.value_or(1);
-  runtime::Trainer together(job, facts, *device, communicators.all(), threads);
-  runtime::Trainer alone(job, facts, *device, *solo, threads);
+  runtime::Trainer together(job, facts, *device, communicators.all(), {.threads = threads});
+  runtime::Trainer alone(job, facts, *device, *solo, {.threads = threads});
   together.share_parameters();
   const Noise noise(facts, job.data.batch_size);
 

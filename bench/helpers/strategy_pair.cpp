@@ -50,7 +50,7 @@ class Side {
         device_(runtime::make_cpu_device()),
         communicators_(setting.job.strategy, world_, *device_),
         trainer_(setting.job, runtime::resolve_model_facts(setting.job), *device_, communicators_.all(),
-                 setting.job.train.threads.value_or(1)) {
+                 {.threads = setting.job.train.threads.value_or(1)}) {
     trainer_.share_parameters();
   }
 

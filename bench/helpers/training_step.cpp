@@ -43,7 +43,7 @@ void answer(job::JobSpec job) {
   const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
   const auto device = runtime::make_cpu_device();
   const auto solo = comm::make_solo();
-  runtime::Trainer trainer(job, facts, *device, *solo, job.train.threads.value_or(1));
+  runtime::Trainer trainer(job, facts, *device, *solo, {.threads = job.train.threads.value_or(1)});
   std::cerr << runtime::describe(trainer.algorithm_search()) << '\n';
   const bench::Noise noise(facts, job.data.batch_size);
   std::cout << "{\"notes\": []}" << std::endl;
