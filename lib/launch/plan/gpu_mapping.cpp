@@ -30,11 +30,15 @@ std::string ids_of_range(const std::string& item) {
   return fmt::format("{}", fmt::join(ids, ","));
 }
 
+void check_no_range(const std::vector<std::string>& ids, const std::string& flag) {
+  for (const std::string& id : ids)
+    if (const std::string list = ids_of_range(id); !list.empty())
+      throw bad_gpus(fmt::format("{} lists {}, wanted {}", flag, id, list));
+}
+
 void check_distinct(const std::vector<std::string>& ids, const std::string& flag) {
   std::set<std::string> seen;
   for (const std::string& id : ids) {
-    if (const std::string list = ids_of_range(id); !list.empty())
-      throw bad_gpus(fmt::format("{} lists {}, wanted {}", flag, id, list));
     if (id.empty()) throw bad_gpus(flag + " has an empty item, must be ids like 0,1,2,3");
     if (!seen.insert(id).second) throw bad_gpus(fmt::format("{} lists {} twice", flag, id));
   }
@@ -94,6 +98,7 @@ GpuMapping map_gpus(const GpuRequest& request) {
   if (request.gpus) {
     mapping.visible = split_list(*request.gpus);
     check_distinct(mapping.visible, request.written.gpus);
+    check_no_range(mapping.visible, request.written.gpus);
     if (inherited.empty())
       check_present(mapping.visible, request.present, request.written.gpus);
     else
