@@ -26,6 +26,7 @@ std::vector<std::vector<std::int32_t>> samples_by_class(const std::vector<std::i
   std::map<std::int32_t, std::vector<std::int32_t>> by_label;
   for (std::size_t i = 0; i < labels.size(); ++i) by_label[labels[i]].push_back(static_cast<std::int32_t>(i));
   std::vector<std::vector<std::int32_t>> classes;
+  classes.reserve(by_label.size());
   for (auto& [label, samples] : by_label) classes.push_back(std::move(samples));
   return classes;
 }
