@@ -7,6 +7,7 @@ usage: scripts/draw_rooms.py           writes the picture
 A panel is a library, and a box in it is a room. Each room names the rooms of its library that it includes; all of them lie below it.
 """
 import sys
+import textwrap
 from html import escape
 from pathlib import Path
 
@@ -18,8 +19,8 @@ PICTURE = ROOT / "docs/pictures/rooms.svg"
 # Pixels. The columns from left to right, each with its libraries from the top down.
 COLUMNS = (("lib/launch", "lib/prototxt"), ("apps", "lib/cuda", "lib/runtime"), ("lib/comm", "lib/job", "lib/base"))
 PANEL_WIDTH, GAP, MARGIN, TITLE_HEIGHT = 368, 16, 16, 46
-ROOM_HEIGHT, ROOM_GAP = 38, 4
-MOST_NAMES = 7  # that fit a box
+ROOM_TITLE, LINE, ROOM_BOTTOM, ROOM_GAP = 17, 14, 7, 4
+LINE_LENGTH = 56  # characters that fit a box
 NAME_SIZE, TEXT_SIZE = 14, 11
 PAPER, PANEL, ROOM, BORDER, INK, FAINT = "#ffffff", "#f6f8fa", "#ffffff", "#8c959f", "#1f2328", "#57606a"
 FONTS = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
@@ -62,29 +63,33 @@ def describe_includes(library, room, included):
         return "includes no other room"
     if not unused:
         return "includes every room below"
-    return f"includes {', '.join(used)}" if len(used) <= MOST_NAMES else f"includes every room below but {', '.join(unused)}"
+    return min(f"includes {', '.join(used)}", f"includes every room below but {', '.join(unused)}", key=len)
 
 
-def draw_room(library, room, included, x, y):
+def draw_room(library, room, lines, x, y):
     name = room or library.split("/")[-1] + ".*, directly in the folder"
-    return [f'<rect x="{x}" y="{y}" width="{PANEL_WIDTH - 2 * GAP}" height="{ROOM_HEIGHT}" rx="4" fill="{ROOM}" stroke="{BORDER}"/>',
+    return [f'<rect x="{x}" y="{y}" width="{PANEL_WIDTH - 2 * GAP}" height="{room_height(lines)}" rx="4" fill="{ROOM}" stroke="{BORDER}"/>',
             text(x + 10, y + 16, name, NAME_SIZE, INK, "600"),
-            text(x + 10, y + 31, describe_includes(library, room, included), TEXT_SIZE, FAINT)]
+            *(text(x + 10, y + ROOM_TITLE + number * LINE, line, TEXT_SIZE, FAINT) for number, line in enumerate(lines, 1))]
 
 
-def panel_height(library):
-    return TITLE_HEIGHT + len(rooms_from_the_top(library)) * (ROOM_HEIGHT + ROOM_GAP) + GAP // 2
+def room_height(lines):
+    return ROOM_TITLE + len(lines) * LINE + ROOM_BOTTOM
 
 
-def draw_panel(library, arrows, x, y):
+def draw_panel(library, arrows, x, top):
+    """The panel of a library, and the y below it."""
+    rooms, y = [], top + TITLE_HEIGHT
+    for room in rooms_from_the_top(library):
+        lines = textwrap.wrap(describe_includes(library, room, arrows.get((library, room), ())), LINE_LENGTH)
+        rooms += draw_room(library, room, lines, x + GAP, y)
+        y += room_height(lines) + ROOM_GAP
+    y += GAP // 2
     allowed = ", ".join(check_includes.MAY_INCLUDE[library])
-    drawing = [f'<rect x="{x}" y="{y}" width="{PANEL_WIDTH}" height="{panel_height(library)}" rx="6" fill="{PANEL}" stroke="{BORDER}"/>',
-               text(x + GAP, y + 21, library, 16, INK, "700"),
-               text(x + GAP, y + 37, f"may include {allowed}" if allowed else "includes none of the others", TEXT_SIZE, FAINT)]
-    for number, room in enumerate(rooms_from_the_top(library)):
-        top = y + TITLE_HEIGHT + number * (ROOM_HEIGHT + ROOM_GAP)
-        drawing += draw_room(library, room, arrows.get((library, room), ()), x + GAP, top)
-    return drawing
+    return [f'<rect x="{x}" y="{top}" width="{PANEL_WIDTH}" height="{y - top}" rx="6" fill="{PANEL}" stroke="{BORDER}"/>',
+            text(x + GAP, top + 21, library, 16, INK, "700"),
+            text(x + GAP, top + 37, f"may include {allowed}" if allowed else "includes none of the others", TEXT_SIZE, FAINT),
+            *rooms], y
 
 
 def draw():
@@ -93,8 +98,9 @@ def draw():
     for column, libraries in enumerate(COLUMNS):
         y = MARGIN
         for library in libraries:
-            drawing += draw_panel(library, arrows, MARGIN + column * (PANEL_WIDTH + GAP), y)
-            y += panel_height(library) + GAP
+            panel, y = draw_panel(library, arrows, MARGIN + column * (PANEL_WIDTH + GAP), y)
+            drawing += panel
+            y += GAP
         bottom = max(bottom, y)
     width = 2 * MARGIN + len(COLUMNS) * PANEL_WIDTH + (len(COLUMNS) - 1) * GAP
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bottom}" viewBox="0 0 {width} {bottom}" '
