@@ -35,6 +35,26 @@ TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError:
             .starts_with("ExceptionGroup: eg (2 sub-exceptions): ValueError: a; KeyError: 'b' ("));
 }
 
+TEST_CASE("an exception is named whatever its message says, and not if the script caught it and trained on") {
+  if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
+  CHECK(
+      exception_of(
+          "raise RuntimeError('compile failed\\n' + '\\n'.join('line %d of the compiler' % i for i in range(1000)))\n")
+          .starts_with("RuntimeError: compile failed ("));
+  CHECK(exception_of(
+            "for i in range(120): print(f'step {i}, loss {9 - i / 100}', flush=True)\n"
+            "def check(): raise FloatingPointError('the loss is not finite\\nstep 120, loss nan')\ncheck()\n")
+            .starts_with("FloatingPointError: the loss is not finite ("));
+  CHECK(exception_of("raise ValueError('shapes differ:\\nbatch 32 of the input\\nbatch 16 of the labels')\n")
+            .starts_with("ValueError: shapes differ: ("));
+  CHECK(exception_of("import sys, traceback\n"
+                     "try: raise ConnectionError('mirror 1 timed out')\n"
+                     "except ConnectionError: traceback.print_exc()\n"
+                     "for i in range(3): print('step', i, 'loss 0.1', flush=True)\n"
+                     "sys.exit('the accuracy is too low')\n")
+            .empty());
+}
+
 TEST_CASE("handled_then_killed.py: an exception that was handled is not tied to a later SIGKILL") {
   if (!has_program("python3")) LEAVE_OUT("python3 is not installed");
   CHECK(exception_of("import traceback, os, signal\n"

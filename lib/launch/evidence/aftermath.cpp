@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <re2/re2.h>
+
+#include "launch/evidence/log_lines.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -50,13 +55,84 @@ bool is_chatter(std::string_view line) {
   });
 }
 
-bool shows_life(const std::string& line) {
+constexpr std::size_t kAtOnce = 3;  // lines: who tries again says so first
+
+bool shows_progress(std::string_view line) {
   static const re2::RE2 signs(
-      R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b\W{0,3}\d)"
-      R"(|\b(retry|retrying|reconnect\w*|trying again|falling back|fall back|continuing|skipping|recovered|resum\w+)\b)"
-      R"(|\battempt \d+)");
-  return re2::RE2::PartialMatch(line, signs);
+      R"((?i)\b(step|steps|epoch|iter|iteration|batch|loss|acc|accuracy|lr|throughput)\b\W{0,3}\d)");
+  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs);
 }
+
+bool tries_again(std::string_view line) {
+  static const re2::RE2 signs(
+      R"((?i)\b(retrying|reconnect(ing|ed)|trying again|falling back|continuing|skipping|recovered|resum(ing|ed))\b)"
+      R"(|\b(attempt|retry) \d+)");
+  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs);
+}
+
+// Or advises somebody to do so.
+bool may_try_again(std::string_view line) {
+  static const re2::RE2 signs(R"((?i)\b(retry|reconnect\w*|fall back|resum\w+)\b)");
+  return tries_again(line) || re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), signs);
+}
+
+// "[10:41:03] ...", "2026-11-26 10:41:03 ...", "INFO:root:..."
+bool is_record(std::string_view line) {
+  static const re2::RE2 start(
+      R"(^\W{0,2}(?:\d{2,4}[-/:]\d{2}[-/:]\d{2}|(?:DEBUG|INFO|WARN|WARNING)\b|[IWEF]\d{4} ))");
+  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), start);
+}
+
+// "step 12: loss 0.71" is "step 0: loss 0.0", with all numbers 0.
+std::string shape_of(std::string_view line) {
+  std::string shape;
+  for (const char letter : line)
+    if (!is_digit(letter))
+      shape += letter;
+    else if (shape.empty() || shape.back() != '0')
+      shape += '0';
+  return shape;
+}
+
+// From the number of the step, epoch or batch on; empty in lines without one.
+std::vector<double> counts_of(std::string_view line) {
+  static const re2::RE2 counter(R"((?i)\b(?:step|steps|epoch|iter|iteration|batch)\b\W{0,3}(\d.*))");
+  std::string rest;
+  std::vector<double> counts;
+  if (!re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), counter, &rest)) return counts;
+  for (const char* at = rest.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    if (is_digit(*at)) counts.push_back(std::strtod(at, &end));
+    at = end == nullptr ? at + 1 : end;
+  }
+  return counts;
+}
+
+// Lines that a process writes again and again.
+class Habits {
+ public:
+  void see(std::string_view line) { seen_.insert(shape_of(line)); }
+  bool knows(std::string_view line) const { return seen_.count(shape_of(line)) != 0; }
+
+ private:
+  std::unordered_set<std::string> seen_;
+};
+
+// "step 5: loss 2.1", later "step 6: loss 2.0": nothing but the numbers differs, and the count is higher.
+class Counters {
+ public:
+  bool rises_in(std::string_view line) {
+    std::vector<double> counts = counts_of(line);
+    if (counts.empty()) return false;
+    std::vector<double>& last = last_[shape_of(line)];
+    const bool rises = !last.empty() && counts > last;
+    last = std::move(counts);
+    return rises;
+  }
+
+ private:
+  std::unordered_map<std::string, std::vector<double>> last_;  // by shape of the line
+};
 
 }  // namespace
 
@@ -69,9 +145,25 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
   std::size_t unknown = 0;
   for (std::size_t i = lines.size(); i > 0; --i) {
     if (told[i - 1] || is_chatter(lines[i - 1])) continue;
-    if (shows_life(lines[i - 1]) || ++unknown > most) return i;
+    if (shows_progress(lines[i - 1]) || may_try_again(lines[i - 1]) || ++unknown > most) return i;
   }
   return 0;
+}
+
+bool worked_on(const std::vector<std::string>& lines, const Finding& traceback, std::size_t most) {
+  Habits habits;
+  for (std::size_t i = 0; i < traceback.first; ++i) habits.see(without_prefix(lines[i], traceback.prefix));
+  Counters counters;
+  std::size_t plain = 0, work = 0;
+  bool tried_again = false;
+  for (std::size_t i = traceback.end; i < lines.size(); ++i) {
+    const std::string_view line = without_prefix(lines[i], traceback.prefix);
+    if (is_chatter(line)) continue;
+    if (tried_again || counters.rises_in(line)) return true;
+    if (++plain <= kAtOnce) tried_again = tries_again(line);
+    if ((shows_progress(line) || is_record(line) || habits.knows(line)) && ++work > most) return true;
+  }
+  return false;
 }
 
 }  // namespace fleetrun::launch

@@ -1,6 +1,7 @@
 // What a recogniser found in the lines of a log, and which ends of a process it explains.
 #pragma once
 #include <cstddef>
+#include <string>
 
 #include "launch/evidence/log_cause.h"
 
@@ -27,6 +28,9 @@ struct Finding {
   unsigned endings = 0;  // 0: explains no end, but does not count as a sign of life
   Weight weight = Weight::last_words;
   int code = 0;  // the only exit code that it explains; 0: any
+  // Of a traceback:
+  bool from_top = false;  // from the top level of the program, as when nobody catches the exception
+  std::string prefix;     // in front of each line
 };
 
 }  // namespace fleetrun::launch

@@ -79,8 +79,9 @@ class Judge {
     for (Finding& message : find_messages(log)) add_message(std::move(message));
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const Finding& a, const Finding& b) { return a.first > b.first; });  // last one first
-    const std::size_t most = status.exit_code() == 1 || ending_ != kExit ? kLastWords : kFewLastWords;
-    last_words_ = last_words_begin(log.lines, findings_, most);
+    const bool may_be_uncaught = status.exit_code() == 1 || ending_ != kExit;
+    if (may_be_uncaught) extend_last_message(log.lines);
+    last_words_ = last_words_begin(log.lines, findings_, may_be_uncaught ? kLastWords : kFewLastWords);
   }
 
   LogCause decide() const {
@@ -96,6 +97,14 @@ class Judge {
       return message.first >= other.first && message.first < other.end;
     });
     if (!repeated) findings_.push_back(std::move(message));
+  }
+
+  // Of an exception that nobody caught: Python writes nothing after it, so the message goes on to the end of the log.
+  void extend_last_message(const std::vector<std::string>& lines) {
+    const auto last = std::find_if(findings_.begin(), findings_.end(), [](const Finding& finding) {
+      return finding.from_top && finding.endings != 0;
+    });
+    if (last != findings_.end() && !worked_on(lines, *last, kLastWords)) last->end = lines.size();
   }
 
   bool explains(const Finding& finding) const {

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kLongestLine = 1000;  // bytes: a message longer than that is cut
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
 bool has_shape(std::string_view line, std::string_view prefix) {
   return line.size() >= prefix.size() &&
          std::equal(prefix.begin(), prefix.end(), line.begin(),
@@ -20,6 +18,8 @@ bool has_shape(std::string_view line, std::string_view prefix) {
 }
 
 }  // namespace
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 std::size_t LogLines::line_at(std::size_t place) const {
   return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), place) - starts.begin()) - 1;

@@ -18,6 +18,8 @@ struct LogLines {
 
 LogLines read_log_lines(std::string_view log_end);
 
+bool is_digit(char letter);
+
 // A prefix that a logger or a launcher puts in front of each line ("[rank0]: ", a time of day) is taken away. Digits of a
 // prefix may change from line to line.
 std::string_view without_prefix(std::string_view line, std::string_view prefix);

@@ -66,6 +66,16 @@ bool is_about_a_peer(std::string_view what) {
                      [&](std::string_view sign) { return what.find(sign) != std::string_view::npos; });
 }
 
+// "train.py:40, in <module>". A traceback begins with the frame that caught the exception, or at the top level when nobody caught it.
+bool is_top(std::string_view place) {
+  return place.ends_with(", in <module>") || place.ends_with(", in _run_module_as_main");
+}
+
+void add_frame(Finding& found, std::string place) {
+  if (found.cause.place.empty()) found.from_top = is_top(place);
+  found.cause.place = std::move(place);
+}
+
 // In front of the first frame; of a traceback without frames in front of its header.
 std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) {
   for (std::size_t i = first; i < std::min(lines.size(), first + 2 + kForeignLines); ++i)
@@ -77,15 +87,16 @@ std::string prefix_of(const std::vector<std::string>& lines, std::size_t first) 
 
 Finding read_plain(const std::vector<std::string>& lines, std::size_t first, bool has_header) {
   Finding found = {.first = first, .end = first + 1};
-  const std::string prefix = prefix_of(lines, first);
+  const std::string prefix = found.prefix = prefix_of(lines, first);
   std::size_t foreign = 0;
   for (std::size_t i = has_header ? first + 1 : first; i < lines.size(); ++i) {
     const std::string_view line = without_prefix(lines[i], prefix);
     if (line.find(kHeader) != std::string_view::npos) return found;  // another one begins
     if (is_indented(line)) {
-      if (std::string place = place_in_frame(line); !place.empty()) found.cause.place = std::move(place);
+      if (std::string place = place_in_frame(line); !place.empty()) add_frame(found, std::move(place));
     } else if (is_exception(line, has_header)) {
       found.cause.what = trimmed(line);
+      found.from_top &= has_header;  // else the top is out of sight, or these are the frames of a warning
     } else if (++foreign > kForeignLines) {
       return found;
     }
@@ -112,6 +123,7 @@ bool is_group(std::string_view what) { return what.find(" sub-exception") != std
 
 Finding read_group(const std::vector<std::string>& lines, std::size_t first, const std::string& prefix) {
   Finding found = {.first = first, .end = first + 1};
+  found.prefix = prefix;
   std::vector<std::string> parts;
   std::optional<std::size_t> outer;
   for (std::size_t i = first + 1; i < lines.size(); ++i) {
@@ -120,7 +132,7 @@ Finding read_group(const std::vector<std::string>& lines, std::size_t first, con
     found.end = i + 1;
     if (!outer) outer = line->depth;
     std::string place = place_in_frame(line->text);
-    if (line->depth == *outer && !place.empty()) found.cause.place = std::move(place);
+    if (line->depth == *outer && !place.empty()) add_frame(found, std::move(place));
     if (is_indented(line->text) || !is_exception(line->text, true)) continue;
     if (line->depth == *outer && found.cause.what.empty())
       found.cause.what = trimmed(line->text);
@@ -147,7 +159,7 @@ Finding read_rich(const std::vector<std::string>& lines, std::size_t first) {
       const auto colon = line.rfind(':', in);
       if (in == std::string_view::npos || colon == std::string_view::npos) continue;
       if (is_number(line.substr(colon + 1, in - colon - 1)))
-        found.cause.place = fmt::format("{}, {}", line.substr(0, in), line.substr(in + 1));
+        add_frame(found, fmt::format("{}, {}", line.substr(0, in), line.substr(in + 1)));
     } else if (!line.starts_with(kCorner)) {
       if (is_exception(line, true)) found.cause.what = line;
       return found;

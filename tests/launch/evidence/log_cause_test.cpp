@@ -107,6 +107,35 @@ TEST_CASE("a log that is made to keep us busy is judged in less than a second") 
   }
 }
 
+TEST_CASE("lines after a traceback that could be its message or work are judged in less than a second") {
+  std::size_t number = 0;
+  for (const char* line :
+       {"step %: loss 2\n", "line % of the compiler\n", "10:41:03 %\n", "\n", "retrying %\n", "1 %"}) {
+    std::string log =
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nValueError: x\n";
+    const std::string text = line;
+    for (std::string filler; filler.size() < 120 * 1024; ++number) {
+      const auto place = text.find('%');
+      filler += place == std::string::npos
+                    ? text
+                    : text.substr(0, place) + std::to_string(number) + text.substr(place + 1);
+      if (filler.size() >= 120 * 1024) log = filler + log + filler;
+    }
+    CHECK(testing::processor_seconds_of([&] { find_log_cause(log, exited(1)); }) < 1 * testing::kSlowdown);
+  }
+}
+
+TEST_CASE("an exception is named, however many lines its message has") {
+  for (const int count : {0, 1, 10, 11, 15, 100, 1000, 5000}) {
+    CAPTURE(count);
+    std::string log =
+        "step 1, loss 2.3\nTraceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n"
+        "RuntimeError: compile failed\n";
+    for (int i = 0; i < count; ++i) log += "line " + std::to_string(i) + " of the compiler\n";
+    CHECK(describe(find_log_cause(log, exited(1))) == "RuntimeError: compile failed (a.py:3, in <module>)");
+  }
+}
+
 TEST_CASE("a traceback of 1,000 frames is named with its innermost place") {
   std::string log = "Traceback (most recent call last):\n";
   for (int i = 0; i < 1000; ++i)
