@@ -15,7 +15,7 @@ namespace fleetrun::launch {
 namespace {
 
 // What Python, PyTorch, shells and launchers still write when a process ends with an error, and what continues a message.
-constexpr std::array<std::string_view, 25> kChatter = {
+constexpr std::array<std::string_view, 26> kChatter = {
     "Exception ignored in",
     "resource_tracker",
     "Warning: ",
@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 25> kChatter = {
     "CUDA kernel errors might be",
     "For debugging consider passing",
     "Compile with `TORCH",
+    "You can suppress this exception and fall back to eager",
     "NCCL INFO",
     "frame #",
     "Error termination. Backtrace",
