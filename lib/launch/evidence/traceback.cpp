@@ -211,6 +211,8 @@ void weigh(Finding& found, const std::vector<std::string_view>& before) {
       any_has(before, {"Exception in thread ", "Task exception was never retrieved"}))
     found.weight = Weight::clue;
   if (is_about_a_child(found.cause.what)) found.weight = Weight::echo;
+  if (any_has(before, {"Error executing job with overrides"}))
+    found.from_top = true;  // of Hydra, which leaves out its own frames
 }
 
 // A chain of exceptions is one finding: the last one ended the process, the one before it says more.
@@ -219,6 +221,7 @@ void join(Finding& found, std::vector<Finding>& all, const std::vector<std::stri
   const bool direct = before.front().find(kDirectCause) != std::string_view::npos;
   if (!direct && before.front().find(kContext) == std::string_view::npos) return;
   const Finding& earlier = all.back();
+  found.from_top |= earlier.from_top;
   if (!earlier.cause.what.empty())
     found.cause.from = (direct ? "raised from " : "raised while handling ") + describe(earlier.cause);
   found.first = earlier.first;
