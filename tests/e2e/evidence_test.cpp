@@ -29,6 +29,10 @@ TEST_CASE("deep_traceback.py, rank_prefix.py, exception_group.py, a SyntaxError:
                      "sys.excepthook = hook\ndef main(): raise RuntimeError('CUDA out of memory')\nmain()\n")
             .starts_with("RuntimeError: CUDA out of memory ("));
   CHECK(exception_of("def f(:\n    pass\n").starts_with("SyntaxError: "));
+  CHECK(exception_of("class Überlauf(Exception): pass\nraise Überlauf('voll')\n").find("Überlauf: voll (") !=
+        std::string::npos);
+  CHECK(exception_of("def f():\n    class Full(Exception): pass\n    raise Full('no space')\nf()\n")
+            .find("Full: no space (") != std::string::npos);
   if (run_child({"/bin/sh", "-c", "python3 -c 'ExceptionGroup'"}).code != 0)
     LEAVE_OUT("exception groups need Python 3.11");
   CHECK(exception_of("raise ExceptionGroup('eg', [ValueError('a'), KeyError('b')])\n")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 namespace fleetrun::launch {
 namespace {
@@ -19,9 +20,6 @@ constexpr std::string_view kContext = "During handling of the above exception, a
 constexpr std::size_t kForeignLines = 3;  // of other threads, between the lines of a traceback
 constexpr std::size_t kShownParts = 3;    // of a group
 
-bool is_letter(char letter) {
-  return (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z') || letter == '_';
-}
 bool is_upper(char letter) { return letter >= 'A' && letter <= 'Z'; }
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -37,6 +35,12 @@ bool is_indented(std::string_view text) {
   return text.empty() || text.front() == ' ' || text.front() == '\t';
 }
 
+// "torch.cuda.OutOfMemoryError"; of a class in a function "train.load.<locals>.Überlauf".
+bool is_class_name(std::string_view text) {
+  static const re2::RE2 pattern(R"(((<locals>|<lambda>|[\pL_][\pL\pM\pN_]*)\.)*[\pL_][\pL\pM\pN_]*)");
+  return re2::RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
 // "ValueError: bad batch", "torch.cuda.OutOfMemoryError: ...", "KeyboardInterrupt": a name with dots, alone or with a text.
 // A name from a library may begin with a small letter, as socket.timeout; after a header only.
 bool is_exception(std::string_view text, bool after_header) {
@@ -44,11 +48,7 @@ bool is_exception(std::string_view text, bool after_header) {
                                                        "ERROR", "CRITICAL", "FATAL"};
   const std::string_view name = text.substr(0, text.find(": "));
   const std::string_view bare = name.ends_with(':') ? name.substr(0, name.size() - 1) : name;
-  if (bare.empty() || !is_letter(bare.front()) || bare.back() == '.') return false;
-  const bool is_name = std::all_of(bare.begin(), bare.end(), [](char letter) {
-    return is_letter(letter) || letter == '.' || (letter >= '0' && letter <= '9');
-  });
-  if (!is_name || std::find(kLevels.begin(), kLevels.end(), bare) != kLevels.end()) return false;
+  if (!is_class_name(bare) || std::find(kLevels.begin(), kLevels.end(), bare) != kLevels.end()) return false;
   return after_header || is_upper(bare[bare.rfind('.') + 1]);
 }
 
