@@ -23,7 +23,8 @@ constexpr std::uintmax_t kMostReserve = 64 * 1024;         // bytes; a report ha
 constexpr std::uintmax_t kShareOfReserve = 8;              // of what is free: the logs come first
 constexpr std::size_t kMostTrainBytes = 16 * 1024 * 1024;  // of log/train.json
 constexpr std::size_t kMostErrorBytes = 1024 * 1024;
-constexpr std::size_t kMostErrorStart = 64;  // bytes that show who wrote the file
+constexpr std::size_t kMostErrorStart = 64;        // bytes that show who wrote the file
+constexpr std::size_t kMostNodesBytes = 64 << 20;  // of .nodes; 65,536 ranks have about 1 MB
 
 UniqueFd open_folder(const std::string& path) {
   try {
@@ -45,8 +46,11 @@ bool is_report_of(const std::string& text, const std::string& run_id) {
 
 // Of the files of a run, those that people read; the others serve the run itself.
 bool is_worth_keeping(const std::string& name) {
-  return !is_temporary(name) && (!name.starts_with('.') || name == kTimesName);
+  const std::string base = std::filesystem::path(name).filename();
+  return !is_temporary(base) && (!base.starts_with('.') || base == kTimesName);
 }
+
+bool is_of_an_attempt(const std::string& base) { return is_of_a_rank(base) || base == kNodesName; }
 
 // What PyTorch's @record writes, at the path that we gave the rank, which may have been killed over it.
 bool begins_like_error_file(const std::string& text) {
@@ -140,7 +144,7 @@ void LogFolder::add_own_names(const std::string& folder, std::vector<std::string
     if (name == kPreviousFolder) add_own_names(kPreviousFolder, own);
     if (is_attempt(base))
       for (const std::string& inner : files_->names(name))
-        if (is_of_a_rank(inner)) add(fmt::format("{}/{}", name, inner));
+        if (is_of_an_attempt(std::string(final_name(inner)))) add(fmt::format("{}/{}", name, inner));
     if ((is_attempt(base) || name == kPreviousFolder) && files_->owns(name)) own.push_back(name);
   }
 }
@@ -210,14 +214,16 @@ void LogFolder::require_free_attempt(const std::string& folder, const LogPlan& p
   for (const std::string& base : files_->names(folder)) {
     const std::string name = fmt::format("{}/{}", folder, base);
     const auto found = files_->look(name);
-    if (found && is_of_a_rank(base) && number_in(base) < plan.ranks && !owns(name))
-      throw in_the_way(file(name), *found, files_->is_known(name));
+    const bool taken = base == kNodesName || (is_of_a_rank(base) && number_in(base) < plan.ranks);
+    if (found && taken && !owns(name)) throw in_the_way(file(name), *found, files_->is_known(name));
   }
 }
 
 void LogFolder::keep_attempt(int attempt) const {
   const std::string folder = fmt::format("attempt-{}", attempt);
   files_->make_folder(folder);
+  if (files_->owns(kNodesName))
+    files_->replace(fmt::format("{}/{}", folder, kNodesName), files_->read(kNodesName, kMostNodesBytes));
   for (const std::string& name : files_->names())
     if (is_of_a_rank(name) && owns(name)) files_->move(name, fmt::format("{}/{}", folder, name));
 }

@@ -71,7 +71,7 @@ class LogFolder {
   std::optional<FileFacts> look(const std::string& name) const { return files_->look(name); }
   std::string read_error_file(int rank) const;  // of PyTorch's @record; "" when there is none
 
-  // Moves what the ranks wrote to attempt-K/. Throws Error(create).
+  // Moves what the ranks wrote to attempt-K/. Also keeps there which rank was on which node. Throws Error(create).
   void keep_attempt(int attempt) const;
   // Empty, for writing. All throw Error(create), also when something that is not ours has the name.
   UniqueFd open_worker_log(int rank) const;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error/error.h"
+#include "launch/logs/log_names.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -39,6 +40,16 @@ std::vector<RankLog> find_logs(const std::string& folder) {
   return logs;
 }
 
+std::vector<int> kept_attempts(const std::string& folder) {
+  std::vector<int> attempts;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
+    if (const std::string name = entry.path().filename(); is_attempt(name))
+      attempts.push_back(number_in(name));
+  std::sort(attempts.begin(), attempts.end());
+  return attempts;
+}
+
 std::uint64_t inode_of(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_ino : 0;
@@ -51,7 +62,7 @@ std::vector<std::string> attempts_since(const std::string& folder, const std::st
   };
   std::vector<std::string> paths;
   bool found = false;
-  for (int attempt = 0; std::filesystem::exists(fmt::format("{}/attempt-{}", folder, attempt)); ++attempt) {
+  for (const int attempt : kept_attempts(folder)) {
     const std::uint64_t present = inode_of(path_of(attempt));
     if (found && present != 0) paths.push_back(path_of(attempt));
     found = found || present == inode;

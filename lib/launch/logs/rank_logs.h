@@ -18,6 +18,8 @@ struct RankLog {
 // The logs in the folder, in the order of their ranks. Throws Error(missing) when there is none.
 std::vector<RankLog> find_logs(const std::string& folder);
 
+std::vector<int> kept_attempts(const std::string& folder);  // the numbers of its folders attempt-K, in order
+
 std::uint64_t inode_of(const std::string& path);  // 0: there is no such file
 
 // The logs that a rank wrote after the one with this inode and before the present one, as restarts keep them.

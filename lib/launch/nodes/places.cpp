@@ -1,10 +1,13 @@
 #include "launch/nodes/places.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/system/file.h"
 #include "launch/logs/log_names.h"
+#include "launch/logs/rank_logs.h"
 
 namespace fleetrun::launch {
 namespace {
@@ -41,6 +44,14 @@ std::string name_of_node(const Placed& placed, int node) {
   return fmt::format("node {} ({}, {})", node, place.address, place.host);
 }
 
+std::optional<int> number_of_node(const Placed& placed, const NodePlace& node) {
+  const auto found = std::ranges::find_if(placed.nodes, [&](const NodePlace& other) {
+    return other.address == node.address && other.logs == node.logs;
+  });
+  if (found == placed.nodes.end()) return std::nullopt;
+  return static_cast<int>(found - placed.nodes.begin());
+}
+
 void write_places(const LogFolder& logs, const Placed& placed) {
   logs.write(kNodesName, places_text(placed));
 }
@@ -52,6 +63,21 @@ std::optional<Placed> read_places(const std::string& folder) {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+// Reads the newest first: the places before it are in attempt-K/ by then.
+std::vector<Placed> later_places(const std::string& folder, int attempt) {
+  std::vector<Placed> later;
+  const auto newest = read_places(folder);
+  if (!newest || newest->attempt <= attempt) return later;
+  for (const int kept : kept_attempts(folder)) {
+    if (kept <= attempt || kept >= newest->attempt) continue;
+    const auto places = read_places(fmt::format("{}/attempt-{}", folder, kept));
+    if (places && places->attempt > (later.empty() ? attempt : later.back().attempt))
+      later.push_back(*places);
+  }
+  later.push_back(*newest);
+  return later;
 }
 
 }  // namespace fleetrun::launch
