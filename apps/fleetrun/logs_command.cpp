@@ -1,14 +1,20 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error/error.h"
 #include "base/error/log.h"
+#include "base/text/name_ranks.h"
 #include "commands.h"
 #include "launch/cli/command_line.h"
 #include "launch/cli/log_query.h"
@@ -42,11 +48,9 @@ constexpr auto kAskPause = std::chrono::milliseconds(250);   // between question
 constexpr auto kPiecePause = std::chrono::milliseconds(10);  // the same while there is more: at most 6 MB/s
 const launch::Patience kNoHurry = {std::chrono::hours(1000), [] { return false; }};  // a reader may be slow
 
-// "/home/me/log/workerlog.1 on node 1 (10.0.0.2, beta)"
 std::string place_of(int rank, const Placed& places) {
   const int node = *launch::node_of_rank(places, rank);
-  return fmt::format("{}/workerlog.{} on {}", places.nodes[static_cast<std::size_t>(node)].logs,
-                     rank - launch::ranks_of_node(places, node).first, launch::name_of_node(places, node));
+  return launch::place_of_log(places, node, rank - launch::ranks_of_node(places, node).first);
 }
 
 Error cannot_show(int rank, const Placed& places) {
@@ -58,20 +62,17 @@ Error cannot_show(int rank, const Placed& places) {
       fmt::format("while the run goes on, {} shows the logs of all ranks", launch::name_of_node(places, 0))};
 }
 
-// Ranks that the user named and other nodes have. Throws Error when they cannot be shown here.
-std::vector<int> ranks_elsewhere(const LogQuery& query, const std::optional<Placed>& places) {
-  std::vector<int> ranks;
-  if (!places || !query.ranks) return ranks;
-  const bool can_ask = places->node_rank == 0 && launch::is_in_use(query.folder);
+bool can_ask(const LogQuery& query, const Placed& places) {
+  return places.node_rank == 0 && launch::is_in_use(query.folder);
+}
+
+// Throws Error when the user named ranks that the run does not have, or that cannot be shown here.
+void require_shown(const LogQuery& query, const std::optional<Placed>& places) {
+  if (!places || !query.ranks) return;
   const launch::RankRange own = launch::ranks_of_node(*places, places->node_rank);
-  for (const int rank : query.ranks->below(launch::world_of(*places), "--rank")) {
-    if (own.contains(rank)) continue;
-    if (can_ask)
-      ranks.push_back(rank);
-    else if (!query.ranks->all)
+  for (const int rank : query.ranks->below(launch::world_of(*places), "--rank"))
+    if (!query.ranks->all && !own.contains(rank) && !can_ask(query, *places))
       throw cannot_show(rank, *places);
-  }
-  return ranks;
 }
 
 // Shows logs, and while the run goes on what is added to them. Ranks of other nodes are shown on the first node, while the run goes on.
@@ -79,23 +80,23 @@ class LogViewer {
  public:
   explicit LogViewer(const LogQuery& query)
       : query_(query),
-        places_(launch::read_places(query.folder)),
+        newest_(launch::newest_logs(query.folder)),
+        places_(places_in(newest_)),
         out_(loop_, STDOUT_FILENO),
-        remote_(query.folder, [this](const std::string& text) { out_.write(text); }) {
-    const std::string newest = launch::newest_logs(query.folder);
-    for (const RankLog& log : launch::find_logs(newest))
-      if (!query.ranks || query.ranks->contains(first_rank() + log.rank)) logs_.push_back({.log = log});
-    elsewhere_ = ranks_elsewhere(query, places_);
-    if (logs_.empty() && elsewhere_.empty())
+        logs_(logs_in(newest_)),
+        remote_(query.folder, places_,
+                [this](const Placed& places, int attempt) { return choose_remote(places, attempt); },
+                {.show = [this](const std::string& text) { out_.write(text); },
+                 .say = [](const std::string& line) { log_line("fleetrun", line); }}) {
+    require_shown(query, places_);
+    if (remote_.empty() && count_wanted(places_) == 0)
       throw Error(ErrorKind::missing,
                   fmt::format("{}/ has no log of the ranks of --rank={}", query.folder, query.ranks->text));
-    shows_many_ = !elsewhere_.empty() ? elsewhere_.size() > 1 || !logs_.empty()
-                                      : logs_.front().log.rank != logs_.back().log.rank;
-    for (const int rank : elsewhere_) add_remote(rank);
-    for (Log& log : logs_) open(log, fmt::format("{}/workerlog.{}", newest, log.log.name()));
+    for (Log& log : logs_) open(log, fmt::format("{}/workerlog.{}", newest_, log.log.name()), places_);
     if (!query.since) return;
     for (Log& log : logs_)
-      log.follower->start_at(launch::place_in_log(query.folder, log.log.name(), *query.since));
+      if (log.follower != nullptr)
+        log.follower->start_at(launch::place_in_log(query.folder, log.log.name(), *query.since));
   }
 
   void show() {
@@ -104,7 +105,7 @@ class LogViewer {
       const FolderWatch watch(loop_, query_.folder, FolderWatch::kUnseen, [this] { look(); });
       look();
       look_again_later();
-      if (!remote_.empty()) follow_remote();
+      if (places_) follow_remote();
       loop_.run();
     }
     if (!follow) copy_by_time();
@@ -121,34 +122,102 @@ class LogViewer {
   }
 
  private:
-  struct Log {
+  struct Log {  // of a rank of this node
     RankLog log;
     std::uint64_t inode = 0;
-    LogFollower* follower = nullptr;
+    LogFollower* follower = nullptr;  // none: in this attempt, nobody wants the log
   };
 
+  static std::vector<Log> logs_in(const std::string& folder) {
+    std::vector<Log> logs;
+    for (const RankLog& log : launch::find_logs(folder)) logs.push_back({.log = log});
+    return logs;
+  }
+
+  // Of the attempt whose logs are in this folder. None: the run has one node.
+  std::optional<Placed> places_in(const std::string& folder) const {
+    auto places = launch::read_places(folder);
+    return places || folder == query_.folder ? places : launch::read_places(query_.folder);
+  }
+
   // The files count the ranks of this node.
-  int first_rank() const { return places_ ? launch::ranks_of_node(*places_, places_->node_rank).first : 0; }
+  static int first_rank(const std::optional<Placed>& places) {
+    return places ? launch::ranks_of_node(*places, places->node_rank).first : 0;
+  }
+
+  bool is_wanted(const RankLog& log, const std::optional<Placed>& places) const {
+    return !query_.ranks || query_.ranks->contains(first_rank(places) + log.rank);
+  }
+
+  std::ptrdiff_t count_wanted(const std::optional<Placed>& places) const {
+    return std::ranges::count_if(logs_, [&](const Log& log) { return is_wanted(log.log, places); });
+  }
+
+  // Ranks of other nodes that this node shows.
+  std::vector<int> ranks_elsewhere(const Placed& places) const {
+    std::vector<int> ranks;
+    if (!query_.ranks || !can_ask(query_, places)) return ranks;
+    const launch::RankRange own = launch::ranks_of_node(places, places.node_rank);
+    for (int rank = 0; rank < launch::world_of(places); ++rank)
+      if (!own.contains(rank) && query_.ranks->contains(rank)) ranks.push_back(rank);
+    return ranks;
+  }
+
+  bool shows_many(const std::optional<Placed>& places) const {
+    std::set<int> ranks;
+    for (const Log& log : logs_)
+      if (is_wanted(log.log, places)) ranks.insert(first_rank(places) + log.log.rank);
+    return ranks.size() + (places ? ranks_elsewhere(*places).size() : 0) > 1;
+  }
 
   std::string path_of(const Log& log) const {
     return fmt::format("{}/workerlog.{}", query_.folder, log.log.name());
   }
 
-  void add_remote(int rank) {
-    const int node = *launch::node_of_rank(*places_, rank);
-    const int local_rank = rank - launch::ranks_of_node(*places_, node).first;
-    const auto seconds = [](auto time) {
-      return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-    };
-    for (const bool errors : {false, true})
-      remote_.add(node, {{.rank = rank,
-                          .errors = errors,
-                          .since = query_.since ? std::optional(seconds(*query_.since)) : std::nullopt},
-                         text_of({.rank = rank, .local_rank = local_rank}, true)});
+  launch::RemoteLogs::ByNode choose_remote(const Placed& places, int attempt) const {
+    const bool first = attempt == launch::RemoteLog::kPresent;
+    if (!first) say_what_is_not_shown(places);
+    launch::RemoteLogs::ByNode logs;
+    const bool many = shows_many(places);
+    for (const int rank : ranks_elsewhere(places)) {
+      const int node = *launch::node_of_rank(places, rank);
+      const int local_rank = rank - launch::ranks_of_node(places, node).first;
+      for (const bool errors : {false, true})
+        logs[node].push_back({{.rank = rank,
+                               .local_rank = local_rank,
+                               .errors = errors,
+                               .attempt = attempt,
+                               .since = first ? since() : std::nullopt},
+                              text_of({.rank = rank, .local_rank = local_rank}, many, true)});
+    }
+    return logs;
   }
 
-  LogText text_of(const launch::LinePlace& place, bool among_others) const {
-    const LogPrefix usual = {shows_many_ ? launch::kUsualPrefix : ""};
+  std::optional<std::int64_t> since() const {
+    if (!query_.since) return std::nullopt;
+    return std::chrono::duration_cast<std::chrono::seconds>(query_.since->time_since_epoch()).count();
+  }
+
+  // When the nodes of an elastic run have changed. They may change again, so this ends nothing.
+  void say_what_is_not_shown(const Placed& places) const {
+    if (!query_.ranks || query_.ranks->all) return;
+    const int world = launch::world_of(places);
+    std::vector<int> missing;
+    for (const auto& [begin, end] : query_.ranks->ranges)
+      for (int rank = std::max(begin, world); rank <= end; ++rank) missing.push_back(rank);
+    if (!missing.empty())
+      log_line("fleetrun",
+               fmt::format("the run now has the ranks 0 to {}; nothing more comes from {} until nodes join",
+                           world - 1, name_ranks(missing)));
+    if (can_ask(query_, places)) return;
+    const launch::RankRange own = launch::ranks_of_node(places, places.node_rank);
+    for (int rank = 0; rank < world; ++rank)
+      if (query_.ranks->contains(rank) && !own.contains(rank))
+        log_line("fleetrun", fmt::format("the log of rank {} is now {}", rank, place_of(rank, places)));
+  }
+
+  LogText text_of(const launch::LinePlace& place, bool many, bool among_others) const {
+    const LogPrefix usual = {many ? launch::kUsualPrefix : ""};
     const LogPrefix prefix = query_.prefix.value_or(usual);
     std::function<std::string()> front;
     if (!prefix.text.empty() || among_others) front = [prefix, place] { return expand(prefix, place); };
@@ -158,26 +227,33 @@ class LogViewer {
     return LogText(std::move(front), std::move(wanted));
   }
 
-  void open(Log& log, const std::string& path) {
-    const launch::LinePlace place = {.rank = first_rank() + log.log.rank, .local_rank = log.log.rank};
-    followers_.push_back(std::make_unique<LogFollower>(loop_, out_, path,
-                                                       text_of(place, logs_.size() > 1 || !remote_.empty())));
+  void open(Log& log, const std::string& path, const std::optional<Placed>& places) {
+    log.follower = nullptr;
+    log.inode = launch::inode_of(path);
+    if (!is_wanted(log.log, places)) return;
+    const launch::LinePlace place = {.rank = first_rank(places) + log.log.rank, .local_rank = log.log.rank};
+    const bool many = shows_many(places);
+    followers_.push_back(std::make_unique<LogFollower>(
+        loop_, out_, path, text_of(place, many, many || count_wanted(places) > 1)));
     log.follower = followers_.back().get();
     log.inode = log.follower->inode();  // of what was opened: a restart may have moved the file since
   }
 
-  static void finish(const Log& log) { log.follower->finish(kNoHurry); }
+  static void finish(const Log& log) {
+    if (log.follower != nullptr) log.follower->finish(kNoHurry);
+  }
 
   // What ranks wrote at the same time stands together. What is newer than the last entry follows, by ranks.
   void copy_by_time() {
     launch::visit_log_times(query_.folder, [this](const std::string& name, std::int64_t size) {
       for (const Log& log : logs_)
-        if (log.log.name() == name) log.follower->copy_to(size, kNoHurry);
+        if (log.follower != nullptr && log.log.name() == name) log.follower->copy_to(size, kNoHurry);
     });
   }
 
   void look() {
-    for (const Log& log : logs_) log.follower->look();
+    for (const Log& log : logs_)
+      if (log.follower != nullptr) log.follower->look();
   }
 
   void look_again_later() {
@@ -205,32 +281,33 @@ class LogViewer {
   }
 
   void say_where_rest_is() const {
-    if (remote_.empty() || remote_.has_all() || out_.problem() != 0) return;
-    for (const int rank : elsewhere_)
-      log_line("fleetrun", fmt::format("there may be more in {}", place_of(rank, *places_)));
+    if (remote_.has_all() || out_.problem() != 0) return;
+    for (const std::string& place : remote_.unread()) log_line("fleetrun", "there may be more in " + place);
   }
 
-  // A restart moves the log away and begins another one; there may have been several since the last look.
+  // A restart moves the log away and begins another one; there may have been several since the last look. The ranks of
+  // an attempt have the numbers that its places give them, which the run writes before it begins the logs.
   void follow_next_attempts(Log& log) {
     const std::uint64_t inode = launch::inode_of(path_of(log));
     if (inode == 0 || inode == log.inode) return;
     for (const std::string& path : launch::attempts_since(query_.folder, log.log.name(), log.inode)) {
       finish(log);
-      open(log, path);
+      open(log, path, places_in(std::filesystem::path(path).parent_path()));
     }
+    const auto places = places_in(query_.folder);
+    if (launch::inode_of(path_of(log)) != inode) return;  // one more restart, for the next look
     finish(log);
-    open(log, path_of(log));
+    open(log, path_of(log), places);
   }
 
   const LogQuery& query_;
-  const std::optional<Placed> places_;  // none: the run has one node
+  const std::string newest_;            // the folder of the newest logs at the start
+  const std::optional<Placed> places_;  // at the start; none: the run has one node
   EventLoop loop_;
   OutputStream out_;
-  launch::RemoteLogs remote_;
-  std::vector<int> elsewhere_;  // ranks of other nodes
-  bool shows_many_ = false;     // ranks
   std::vector<Log> logs_;
   std::vector<std::unique_ptr<LogFollower>> followers_;  // also earlier ones: the loop may still call them
+  launch::RemoteLogs remote_;
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ RemoteLog RemoteConsole::make_log(int rank, bool errors, int attempt) const {
                            .role = plan_.options.role.value};
   const LogPrefix usual = {plan_.cluster.console.shows_many() ? kUsualPrefix : ""};
   const LogPrefix prefix = plan_.options.log_prefix.value.value_or(usual);
-  return {{.rank = rank, .errors = errors, .attempt = attempt, .since = {}},
+  return {{.rank = rank, .local_rank = place.local_rank, .errors = errors, .attempt = attempt, .since = {}},
           LogText(line_start(prefix, place, errors ? console_.err_has_colours : console_.out_has_colours))};
 }
 

@@ -21,7 +21,7 @@ using Kind = JsonValue::Kind;
 
 // What one reader wants.
 struct Wish {
-  int rank = 0;  // in the whole run
+  int local_rank = 0;
   bool errors = false;
   int attempt = 0;
   std::int64_t from = 0;
@@ -34,14 +34,13 @@ std::int64_t number(const JsonValue& object, const char* key, std::int64_t fallb
 }
 
 Wish read_wish(const JsonValue& object, const Verdict& verdict) {
-  const std::int64_t rank = number(object, "rank", -1);
-  const auto count = static_cast<int>(verdict.ranks.size());
-  if (rank < verdict.number_of(0) || rank >= verdict.number_of(count))
-    throw Error(ErrorKind::usage, fmt::format("this node has no rank {}", rank));
+  const std::int64_t rank = number(object, "local_rank", -1);
+  if (rank < 0 || rank > INT_MAX)
+    throw Error(ErrorKind::usage, fmt::format("found local rank {}, wanted a rank of this node", rank));
   const JsonValue* const errors = object.find("errors", Kind::boolean);
   const std::int64_t attempt = number(object, "attempt", -1);
   Wish wish = {
-      .rank = static_cast<int>(rank),
+      .local_rank = static_cast<int>(rank),
       .errors = errors != nullptr && errors->boolean,
       .attempt = attempt < 0 ? verdict.attempt : static_cast<int>(std::min<std::int64_t>(attempt, INT_MAX)),
       .from = std::max<std::int64_t>(0, number(object, "from", 0)),
@@ -86,9 +85,13 @@ std::size_t bytes_within(const std::string& text, std::size_t most) {
 }
 
 JsonValue read_piece(const LogSources& sources, const Wish& wish, std::size_t most) {
-  const RankLog log = {wish.rank - sources.verdict.span.first, wish.errors};
-  JsonValue piece =
-      JsonValue::object({{"rank", wish.rank}, {"errors", wish.errors}, {"attempt", wish.attempt}});
+  const RankLog log = {wish.local_rank, wish.errors};
+  JsonValue piece = JsonValue::object(
+      {{"local_rank", wish.local_rank}, {"errors", wish.errors}, {"attempt", wish.attempt}});
+  if (std::cmp_greater_equal(wish.local_rank, sources.verdict.ranks.size())) {
+    piece.add("missing", true);
+    return piece;
+  }
   GrowingFile file = open_log(sources, wish.attempt, log);
   if (!file.is_open()) {
     const bool begun = open_log(sources, wish.attempt, {.rank = log.rank}).is_open();

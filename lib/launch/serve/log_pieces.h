@@ -1,9 +1,10 @@
 // Pieces of the logs of this node's ranks, for readers on the first node. A request and its answer:
 //
-//   {"do": "log", "logs": [{"rank": 17, "errors": false, "attempt": 0, "from": 4096}]}
-//   {"attempt": 0, "logs": [{"rank": 17, "errors": false, "attempt": 0, "from": 4096, "bytes": 6, "size": 4102,
+//   {"do": "log", "logs": [{"local_rank": 1, "errors": false, "attempt": 0, "from": 4096}]}
+//   {"attempt": 0, "logs": [{"local_rank": 1, "errors": false, "attempt": 0, "from": 4096, "bytes": 6, "size": 4102,
 //                            "text": "hello\n"}]}
 //
+//   local_rank  counts the ranks of this node. Their numbers in the run may be others in each attempt.
 //   errors   true: the log of stderr alone. If the rank has no such log, the answer has "missing": true.
 //   attempt  -1 in a request means the present attempt. The answer has its number.
 //   since    only in requests: leave out what was written before this time, in seconds since 1970.
@@ -29,7 +30,7 @@ struct LogSources {  // all outlive it
   const Verdict& verdict;
 };
 
-// Throws Error(usage) when the request names no ranks of this node.
+// A rank that this node does not have has no log. Throws Error(usage) when the request is none.
 JsonValue read_log_pieces(const LogSources& sources, const JsonValue& request);
 
 }  // namespace fleetrun::launch

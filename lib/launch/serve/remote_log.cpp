@@ -20,8 +20,10 @@ bool is_true(const JsonValue& object, const char* key) {
 }  // namespace
 
 JsonValue RemoteLog::wish() const {
-  JsonValue wish = JsonValue::object(
-      {{"rank", start_.rank}, {"errors", start_.errors}, {"attempt", start_.attempt}, {"from", next_}});
+  JsonValue wish = JsonValue::object({{"local_rank", start_.local_rank},
+                                      {"errors", start_.errors},
+                                      {"attempt", start_.attempt},
+                                      {"from", next_}});
   if (start_.since) wish.add("since", *start_.since);
   return wish;
 }
@@ -30,9 +32,15 @@ std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
   news_ = false;
   missing_ = is_true(piece, "missing");
   const JsonValue* const text = piece.find("text", Kind::text);
-  if (text == nullptr) return "";
+  const auto attempt = static_cast<int>(integer_in(piece, "attempt", newest));
+  if (last_ && attempt > *last_) {  // it wanted the attempt that runs
+    ended_ = true;
+    return text_.finish();
+  }
+  if (text == nullptr)
+    return attempt < newest && !missing_ ? go_on() : "";  // the node was lost before it began
   start_.since.reset();
-  start_.attempt = static_cast<int>(integer_in(piece, "attempt", start_.attempt));
+  start_.attempt = attempt;
   const std::int64_t from = integer_in(piece, "from", next_);
   std::string shown = from < next_ ? text_.end_line() : "";
   next_ = from + integer_in(piece, "bytes", 0);
@@ -40,10 +48,15 @@ std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
   news_ = !text->text.empty();
   shown += show(text->text, now);
   if (start_.attempt >= newest || behind() > 0) return shown;
+  return shown + go_on();
+}
+
+std::string RemoteLog::go_on() {
+  if (last_ && start_.attempt >= *last_) ended_ = true;
   ++start_.attempt;
   next_ = size_ = 0;
   news_ = true;  // there is more to ask for
-  return shown + text_.finish();
+  return text_.finish();
 }
 
 std::string RemoteLog::show(const std::string& text, TimePoint now) {

@@ -15,7 +15,8 @@ class RemoteLog {
   static constexpr int kPresent = -1;  // the attempt that runs at the first request
 
   struct Start {
-    int rank = 0;  // in the whole run
+    int rank = 0;        // in the whole run, during the first of the attempts that are shown
+    int local_rank = 0;  // on its node, which counts its ranks in the same way in every attempt
     bool errors = false;
     int attempt = kPresent;
     std::optional<std::int64_t> since;  // seconds since 1970
@@ -23,29 +24,35 @@ class RemoteLog {
   RemoteLog(const Start& start, LogText text) : start_(start), text_(std::move(text)) {}
 
   int rank() const { return start_.rank; }
+  int local_rank() const { return start_.local_rank; }
   bool of_errors() const { return start_.errors; }
   bool missing() const { return missing_; }  // the rank has no such log
+  bool ended() const { return ended_; }      // the log of the last attempt has been shown
   bool has_news() const { return news_; }    // the last piece had text
   // In bytes, as of the last piece: how much has been shown, the length of the log, and the difference.
   std::int64_t shown() const { return next_; }
   std::int64_t end() const { return size_; }
   std::int64_t behind() const { return size_ - next_; }
 
+  void end_after(int attempt) { last_ = attempt; }  // later ones are shown by others
+
   JsonValue wish() const;  // the request for the next piece
   // Takes the answer to wish(), and returns the text that can be shown now. `newest` is the attempt that runs. After
-  // the end of an earlier attempt's log it goes on with the log of the next attempt.
+  // the end of an earlier attempt's log it goes on with the log of the next attempt, up to the last one.
   std::string take(const JsonValue& piece, int newest, TimePoint now);
   // Skips to the first line that starts within the last `keep` bytes. Returns the text to show before that line.
   std::string skip(std::int64_t keep);
   std::string finish() { return text_.finish(); }
 
  private:
+  std::string go_on();
   std::string show(const std::string& text, TimePoint now);
 
   Start start_;
   LogText text_;
   std::int64_t next_ = 0, size_ = 0;
-  bool missing_ = false, news_ = false;
+  std::optional<int> last_;  // attempt
+  bool missing_ = false, news_ = false, ended_ = false;
   bool amid_line_ = false;  // after a skip
 };
 

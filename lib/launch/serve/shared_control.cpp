@@ -137,29 +137,28 @@ void SharedControl::signal(const JsonValue& request, const std::string& sender, 
 }
 
 // All of one node, as who asks knows from the file .nodes.
+// A node has the same address and log folder in every attempt, while its number may change.
+std::optional<int> SharedControl::node_in(const JsonValue& request) const {
+  const JsonValue* const node = request.find("node", Kind::object);
+  if (node == nullptr) throw Error(ErrorKind::usage, "found no node, wanted the one that has the logs");
+  NodePlace wanted;
+  wanted.address = text_in(*node, "address");
+  wanted.logs = text_in(*node, "logs");
+  return number_of_node(nodes_.placed(), wanted);
+}
+
 void SharedControl::log(const JsonValue& request, const std::string& sender, const Reply& reply) {
-  const Placed& placed = nodes_.placed();
-  const JsonValue* const logs = request.find("logs", Kind::list);
-  const JsonValue* const rank =
-      logs == nullptr || logs->items.empty() ? nullptr : logs->items.front().find("rank", Kind::integer);
-  if (rank == nullptr || !std::in_range<int>(rank->integer))
-    return reply(to_json(refusal("found no rank, wanted the ranks of the logs")));
-  const auto node = node_of_rank(placed, static_cast<int>(rank->integer));
-  if (!node)
-    return reply(to_json(
-        refusal(fmt::format("the run has the ranks 0 to {}, not {}", world_of(placed) - 1, rank->integer))));
-  if (*node != placed.node_rank && !nodes_.is_first())
+  if (!nodes_.is_first())
     return reply(
-        to_json(refusal(fmt::format("rank {} is on {}; {} shows the logs of all ranks", rank->integer,
-                                    name_of_node(placed, *node), name_of_node(placed, 0)))));
+        to_json(refusal(fmt::format("{} shows the logs of all ranks", name_of_node(nodes_.placed(), 0)))));
+  const auto node = node_in(request);
   begin_answer(request);
-  ask({{*node, to_json(request)}}, sender, [this, request, reply, node](const NodeAnswers& answers) {
-    JsonValue answer =
-        answers.empty()
-            ? JsonValue::object(
-                  {{"error", fmt::format("{} does not answer", name_of_node(nodes_.placed(), *node))},
-                   {"silent", true}})
-            : answers.begin()->second;
+  if (!node) return reply(to_json(JsonValue::object({{"gone", true}, {"over", over_}})));
+  const std::string name = name_of_node(nodes_.placed(), *node);  // it may have another number by then
+  ask({{*node, to_json(request)}}, sender, [this, request, reply, node, name](const NodeAnswers& answers) {
+    JsonValue answer = answers.empty()
+                           ? JsonValue::object({{"error", name + " does not answer"}, {"silent", true}})
+                           : answers.begin()->second;
     end_answer(request, *node, has_more(answer));
     answer.add("over", over_);
     reply(to_json(answer));

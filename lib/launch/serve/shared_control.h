@@ -45,6 +45,7 @@ class SharedControl {
   std::optional<std::string> objection_to(const RankSet& wanted) const;
   std::map<int, std::string> ranks_by_node(const RankSet& wanted) const;
   void signal(const JsonValue& request, const std::string& sender, const Reply& reply);
+  std::optional<int> node_in(const JsonValue& request) const;
   void log(const JsonValue& request, const std::string& sender, const Reply& reply);
   void begin_answer(const JsonValue& request);
   void end_answer(const JsonValue& request, int node, bool has_more);

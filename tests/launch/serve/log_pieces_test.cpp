@@ -38,9 +38,9 @@ TEST_CASE("a piece goes from the asked place to the end") {
   const Scene scene;
   scene.write("workerlog.1", "hello\nworld\n");
   CHECK(
-      scene.piece(R"({"rank": 5, "from": 6})") ==
-      R"({"rank": 5, "errors": false, "attempt": 0, "from": 6, "bytes": 6, "size": 12, "text": "world\n"})");
-  CHECK(scene.piece(R"({"rank": 5, "from": 12})").ends_with(R"("bytes": 0, "size": 12, "text": ""})"));
+      scene.piece(R"({"local_rank": 1, "from": 6})") ==
+      R"({"local_rank": 1, "errors": false, "attempt": 0, "from": 6, "bytes": 6, "size": 12, "text": "world\n"})");
+  CHECK(scene.piece(R"({"local_rank": 1, "from": 12})").ends_with(R"("bytes": 0, "size": 12, "text": ""})"));
   CHECK(to_json(scene.ask("[]")) == R"({"attempt": 0, "logs": []})");
 }
 
@@ -50,13 +50,13 @@ TEST_CASE("a log that was renamed during the attempt is read where the rank writ
   scene.write("workerlog.1", "before\n");
   std::filesystem::rename(scene.folder.path() + "/workerlog.1", scene.folder.path() + "/mine");
   scene.write("workerlog.1", "another file\n");
-  CHECK(scene.piece(R"({"rank": 5})").ends_with(R"("text": "before\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 1})").ends_with(R"("text": "before\n"})"));
 }
 
 TEST_CASE("a log that has become shorter is read from its start") {
   const Scene scene;
   scene.write("workerlog.1", "new\n");
-  CHECK(scene.piece(R"({"rank": 5, "from": 100})")
+  CHECK(scene.piece(R"({"local_rank": 1, "from": 100})")
             .ends_with(R"("from": 0, "bytes": 4, "size": 4, "text": "new\n"})"));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("the pieces of one answer share 64 KiB, and what one leaves the next m
   const Scene scene;
   scene.write("workerlog.0", "short\n");
   scene.write("workerlog.1", std::string(1 << 20, 'x'));
-  const JsonValue logs = scene.ask(R"([{"rank": 4}, {"rank": 5}])").find("logs")->value;
+  const JsonValue logs = scene.ask(R"([{"local_rank": 0}, {"local_rank": 1}])").find("logs")->value;
   CHECK(logs.items[0].find("text")->value.text == "short\n");
   CHECK(logs.items[1].find("bytes")->value.integer == static_cast<std::int64_t>(kMostLogBytes - 6));
   CHECK(logs.items[1].find("size")->value.integer == 1 << 20);
@@ -73,24 +73,24 @@ TEST_CASE("the pieces of one answer share 64 KiB, and what one leaves the next m
 TEST_CASE("bytes that JSON cannot carry are replaced, and no character is cut in two") {
   const Scene scene;
   scene.write("workerlog.0", std::string("a\0b\xff", 4));
-  const JsonValue piece = scene.ask(R"([{"rank": 4}])").find("logs")->value.items.front();
+  const JsonValue piece = scene.ask(R"([{"local_rank": 0}])").find("logs")->value.items.front();
   const JsonDocument read = read_json(to_json(piece));
   CHECK(read.problems.empty());
   CHECK(read.root.find("text")->value.text == "a?b\xef\xbf\xbd");
   CHECK(piece.find("bytes")->value.integer == 4);
   scene.write("workerlog.1", std::string(kMostLogBytes - 1, 'x') + "\xc3\xa9" + "end");
-  const JsonValue cut = scene.ask(R"([{"rank": 5}])").find("logs")->value.items.front();
+  const JsonValue cut = scene.ask(R"([{"local_rank": 1}])").find("logs")->value.items.front();
   CHECK(cut.find("bytes")->value.integer == static_cast<std::int64_t>(kMostLogBytes - 1));
 }
 
 TEST_CASE("a piece of bytes that are no text takes no more room on the network than text") {
   const Scene scene;
   scene.write("workerlog.0", std::string(1 << 20, '\x1b'));
-  const JsonValue piece = scene.ask(R"([{"rank": 4}])").find("logs")->value.items.front();
+  const JsonValue piece = scene.ask(R"([{"local_rank": 0}])").find("logs")->value.items.front();
   CHECK(piece.find("bytes")->value.integer > 5000);
   CHECK(to_json(JsonValue(to_json(piece))).size() < kMostLogBytes + 500);
   scene.write("workerlog.0", std::string(1 << 20, '\xff'));
-  CHECK(to_json(JsonValue(to_json(scene.ask(R"([{"rank": 4}])")))).size() < kMostLogBytes + 500);
+  CHECK(to_json(JsonValue(to_json(scene.ask(R"([{"local_rank": 0}])")))).size() < kMostLogBytes + 500);
 }
 
 TEST_CASE("an earlier attempt is read where the restart has put it, the present one in the folder") {
@@ -99,35 +99,46 @@ TEST_CASE("an earlier attempt is read where the restart has put it, the present 
   std::filesystem::create_directory(scene.folder.path() + "/attempt-0");
   scene.write("attempt-0/workerlog.0", "before\n");
   scene.write("workerlog.0", "after\n");
-  CHECK(scene.piece(R"({"rank": 4, "attempt": 0})").ends_with(R"("text": "before\n"})"));
-  CHECK(scene.piece(R"({"rank": 4, "attempt": 1})").ends_with(R"("text": "after\n"})"));
-  CHECK(scene.piece(R"({"rank": 4, "attempt": -1})").ends_with(R"("text": "after\n"})"));
-  CHECK(scene.piece(R"({"rank": 4, "attempt": 2})").ends_with(R"("attempt": 2, "missing": false})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "attempt": 0})").ends_with(R"("text": "before\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "attempt": 1})").ends_with(R"("text": "after\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "attempt": -1})").ends_with(R"("text": "after\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "attempt": 2})").ends_with(R"("attempt": 2, "missing": false})"));
 }
 
 TEST_CASE("the log of stderr is missing once the rank has a log without it, and not before") {
   const Scene scene;
-  CHECK(scene.piece(R"({"rank": 4, "errors": true})").ends_with(R"("missing": false})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "errors": true})").ends_with(R"("missing": false})"));
   scene.write("workerlog.0", "");
-  CHECK(scene.piece(R"({"rank": 4, "errors": true})").ends_with(R"("missing": true})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "errors": true})").ends_with(R"("missing": true})"));
   scene.write("workerlog.0.err", "oh\n");
-  CHECK(scene.piece(R"({"rank": 4, "errors": true})").ends_with(R"("text": "oh\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "errors": true})").ends_with(R"("text": "oh\n"})"));
 }
 
 TEST_CASE("only what was written since some time") {
   const Scene scene;
   scene.write("workerlog.0", "old\nnew\n");
   scene.write(".times", "1000 0 4\n2000 0 8\n");
-  CHECK(scene.piece(R"({"rank": 4, "since": 1500})").ends_with(R"("text": "new\n"})"));
+  CHECK(scene.piece(R"({"local_rank": 0, "since": 1500})").ends_with(R"("text": "new\n"})"));
 }
 
-TEST_CASE("ranks of other nodes, and requests that are none") {
+TEST_CASE("a rank that this node does not have has no log, and requests that are none are refused") {
   const Scene scene;
-  CHECK_THROWS_WITH_AS(scene.ask(R"([{"rank": 3}])"), "this node has no rank 3", Error);
-  CHECK_THROWS_AS(scene.ask(R"([{"rank": 6}])"), Error);
-  CHECK_THROWS_AS(scene.ask(R"([{"rank": 99999999999}])"), Error);
-  CHECK_THROWS_AS(scene.ask(R"([{"rank": "4"}, 7])"), Error);
+  CHECK(scene.piece(R"({"local_rank": 2})").ends_with(R"("missing": true})"));
+  CHECK_THROWS_WITH_AS(scene.ask(R"([{"rank": 4}])"), "found local rank -1, wanted a rank of this node",
+                       Error);
+  CHECK_THROWS_AS(scene.ask(R"([{"local_rank": 99999999999}])"), Error);
+  CHECK_THROWS_AS(scene.ask(R"([{"local_rank": "0"}, 7])"), Error);
   CHECK_THROWS_AS(scene.ask("7"), Error);
+}
+
+TEST_CASE("the numbers that the ranks have now do not matter for the log of an earlier attempt") {
+  Scene scene;
+  scene.verdict.attempt = 1;
+  scene.verdict.span = {2, 4};
+  std::filesystem::create_directory(scene.folder.path() + "/attempt-0");
+  scene.write("attempt-0/workerlog.1", "before\n");
+  CHECK(scene.piece(R"({"local_rank": 1, "attempt": 0, "from": 4})")
+            .ends_with(R"("size": 7, "text": "re\n"})"));
 }
 
 }  // namespace

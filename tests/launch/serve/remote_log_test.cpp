@@ -13,12 +13,13 @@ JsonValue piece(std::int64_t from, const std::string& text, std::int64_t size, i
 }
 
 RemoteLog log_of(int attempt = 0) {
-  return {{.rank = 17, .errors = false, .attempt = attempt, .since = {}}, LogText([] { return "[17] "; })};
+  return {{.rank = 17, .local_rank = 1, .errors = false, .attempt = attempt, .since = {}},
+          LogText([] { return "[17] "; })};
 }
 
 TEST_CASE("a log is asked for from where its last piece ended, and shown in whole lines") {
   RemoteLog log = log_of();
-  CHECK(to_json(log.wish()) == R"({"rank": 17, "errors": false, "attempt": 0, "from": 0})");
+  CHECK(to_json(log.wish()) == R"({"local_rank": 1, "errors": false, "attempt": 0, "from": 0})");
   CHECK(log.take(piece(0, "one\ntw", 10), 0, kNow) == "[17] one\n");
   CHECK(log.has_news());
   CHECK(log.behind() == 4);
@@ -54,6 +55,35 @@ TEST_CASE("the first answer says which attempt is the present one") {
   RemoteLog log = log_of(RemoteLog::kPresent);
   log.take(piece(0, "x\n", 2, 3), 3, kNow);
   CHECK(to_json(log.wish()).ends_with(R"("attempt": 3, "from": 2})"));
+}
+
+TEST_CASE("a log ends with the last attempt in which the rank has its number") {
+  RemoteLog log = log_of();
+  log.end_after(1);
+  log.take(piece(0, "zero\n", 5), 2, kNow);
+  CHECK_FALSE(log.ended());
+  CHECK(log.take(piece(0, "one\nhalf", 8, 1), 1, kNow) == "[17] one\n");  // attempt 1 still runs there
+  CHECK_FALSE(log.ended());
+  CHECK(log.take(piece(8, "!\n", 10, 1), 2, kNow) == "[17] half!\n");
+  CHECK(log.ended());
+}
+
+TEST_CASE("of an attempt that begins after the last one, nothing is shown") {
+  RemoteLog log = log_of(RemoteLog::kPresent);
+  log.end_after(0);
+  CHECK(log.take(piece(0, "of another rank\n", 16, 1), 1, kNow).empty());
+  CHECK(log.ended());
+}
+
+TEST_CASE(
+    "an attempt that never began, because a node was lost before it, has no log, and the next one follows") {
+  RemoteLog log = log_of(1);
+  const JsonValue none = JsonValue::object({{"attempt", 1}, {"missing", false}});
+  CHECK(log.take(none, 1, kNow).empty());
+  CHECK_FALSE(log.has_news());  // it may begin yet
+  CHECK(log.take(none, 2, kNow).empty());
+  CHECK(log.has_news());
+  CHECK(to_json(log.wish()).ends_with(R"("attempt": 2, "from": 0})"));
 }
 
 TEST_CASE("what is skipped ends at the start of a line") {

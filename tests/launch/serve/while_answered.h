@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -14,9 +15,8 @@ namespace fleetrun::launch {
 
 // Returns what work() returns. Throws what it throws.
 template <typename Work>
-auto while_answered(EventLoop& loop, const TemporaryFolder& folder, const ControlServer::Answer& answer,
-                    Work work, Clock::duration patience = std::chrono::seconds(5)) {
-  const LogFolder logs(folder.path());
+auto while_answered(EventLoop& loop, const LogFolder& logs, const ControlServer::Answer& answer, Work work,
+                    Clock::duration patience = std::chrono::seconds(5)) {
   ControlServer server(loop, logs, answer, patience);
   REQUIRE(server.listens());
   std::atomic<bool> done = false;
@@ -32,6 +32,13 @@ auto while_answered(EventLoop& loop, const TemporaryFolder& folder, const Contro
   loop.run();
   server.close();
   return result.get();
+}
+
+template <typename Work>
+auto while_answered(EventLoop& loop, const TemporaryFolder& folder, const ControlServer::Answer& answer,
+                    Work work, Clock::duration patience = std::chrono::seconds(5)) {
+  const LogFolder logs(folder.path());
+  return while_answered(loop, logs, answer, std::move(work), patience);
 }
 
 }  // namespace fleetrun::launch
