@@ -8,9 +8,9 @@
 #include <variant>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/error/error.h"
+#include "base/text/name_ranks.h"
 #include "launch/loop/listen_on.h"
 #include "launch/loop/read_frames.h"
 
@@ -114,7 +114,7 @@ void StoreServer::report_missing_later() {
 void StoreServer::report_missing() {
   const std::vector<int> missing = state_.missing_ranks();
   if (missing.empty()) return;
-  options_.say(fmt::format("waiting for rank {} ({} s)", fmt::join(missing, ", "),
+  options_.say(fmt::format("waiting for {} ({} s)", name_ranks(missing),
                            std::chrono::round<std::chrono::seconds>(Clock::now() - waiting_since_).count()));
   report_missing_later();
 }

@@ -193,8 +193,8 @@ TEST_CASE("missing ranks are named again and again until all are there") {
   join(rank, key, hello_of(1));
   hear<Welcome>(rank);
   const std::size_t said = store.lines_so_far();
-  CHECK(store.line(said) == "waiting for rank 0, 2 (0 s)");
-  CHECK(store.line(said + 1) == "waiting for rank 0, 2 (0 s)");
+  CHECK(store.line(said) == "waiting for ranks 0, 2 (0 s)");
+  CHECK(store.line(said + 1) == "waiting for ranks 0, 2 (0 s)");
 }
 
 TEST_CASE("the next attempt closes the connections of the one before") {
