@@ -115,6 +115,15 @@ std::optional<std::string> search_path(const std::string& name, const Environmen
   return found;
 }
 
+// "dang.py is a link to nosuch.py, which does not exist"
+void refuse_dangling_link(const std::string& path) {
+  std::error_code problem;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, problem);
+  if (problem || std::filesystem::exists(path, problem)) return;
+  throw Error(ErrorKind::not_found, fmt::format("{} is a link to {}, which does not exist", printable(path),
+                                                printable(target.string())));
+}
+
 std::string find_executable(const std::string& name, const Environment& environment) {
   const bool is_path = name.find('/') != std::string::npos;
   const std::optional<std::string> path = is_path ? std::optional(name) : search_path(name, environment);
@@ -122,6 +131,7 @@ std::string find_executable(const std::string& name, const Environment& environm
   if (is_folder(shown)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", shown));
   if (is_path) refuse_special_file(name);
   if (is_path) refuse_closed_folder(name);
+  if (is_path) refuse_dangling_link(name);
   if (!path || !is_file(*path))
     throw Error(ErrorKind::not_found,
                 is_path
@@ -138,7 +148,8 @@ std::string suggest_script(const std::string& path) {
   std::vector<std::string> scripts;
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator(folder, problem))
-    if (entry.path().extension() == wanted.extension()) scripts.push_back(entry.path().filename());
+    if (entry.path().extension() == wanted.extension() && entry.exists(problem))
+      scripts.push_back(entry.path().filename());
   std::sort(scripts.begin(), scripts.end());  // a folder has no order
   const std::optional<std::string> meant = closest(wanted.filename().string(), scripts);
   if (!meant) return "";
@@ -149,6 +160,7 @@ void check_script(const std::string& path) {
   if (is_folder(path)) throw Error(ErrorKind::not_executable, fmt::format("{} is a folder", path));
   refuse_special_file(path);
   refuse_closed_folder(path);
+  refuse_dangling_link(path);
   if (!is_file(path))
     throw Error(ErrorKind::not_found,
                 fmt::format("the script {} does not exist{}", printable(path), suggest_script(path)));

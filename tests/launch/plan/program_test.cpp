@@ -89,6 +89,18 @@ TEST_CASE("a script that does not exist is told with the one that was probably m
                        Error);
 }
 
+TEST_CASE("a link to nothing is told as what it is, and suggested for no other script") {
+  const Programs programs;
+  for (const char* name : {"dang.py", "dang"}) {
+    const std::string link = programs.folder / name;
+    std::filesystem::create_symlink("nosuch", link);
+    CHECK(programs.code_of(link) == 127);
+    CHECK(why_not_found(programs, link) == link + " is a link to nosuch, which does not exist");
+  }
+  CHECK(why_not_found(programs, programs.folder / "dangg.py") ==
+        "the script " + (programs.folder / "dangg.py") + " does not exist");
+}
+
 TEST_CASE("a script without an interpreter is 127") {
   const Programs programs;
   Environment poor;
