@@ -66,10 +66,20 @@ std::optional<std::string> meant_subcommand(const std::string& word) {
   return closest(word, names);
 }
 
+// "fleetrun --nproc_per_node=2 tune job.json", but not "fleetrun -- tune".
+bool is_late_subcommand(const Words& arguments, const std::string& program) {
+  const auto word = std::find(arguments.begin(), arguments.end(), program);
+  return word != arguments.begin() && word != arguments.end() && *(word - 1) != "--" &&
+         subcommand_called(subcommands(), program) != nullptr;
+}
+
 // "fleetrun benhc" is a program that does not exist, and probably was to be a subcommand.
 [[noreturn]] void throw_not_found(const Error& error, const Words& arguments, const std::string& program) {
   if (arguments.front() == program && program == "train")
     throw Error(error.kind(), error.message(), "training needs no subcommand: fleetrun job.json");
+  if (is_late_subcommand(arguments, program))
+    throw Error(error.kind(), error.message(),
+                fmt::format("the subcommand {0} comes first, then its flags: fleetrun {0} ...", program));
   const auto meant = arguments.front() == program ? meant_subcommand(program) : std::nullopt;
   if (!meant) throw error;
   throw Error(error.kind(), fmt::format("{}; did you mean the subcommand {}?", error.message(), *meant),

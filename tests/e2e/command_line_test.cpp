@@ -176,6 +176,9 @@ TEST_CASE("a word that is nearly a subcommand is answered with that one, unless 
     CHECK(contains(launch.run_words({typed}).err, fmt::format("did you mean the subcommand {}?\n", meant)));
   CHECK(contains(launch.run_words({"train", "job.json"}).err,
                  "\n  hint: training needs no subcommand: fleetrun job.json\n"));
+  CHECK(contains(launch.run_words({"--nproc_per_node=2", "tune", "job.json"}).err,
+                 "\n  hint: the subcommand tune comes first, then its flags: fleetrun tune ...\n"));
+  CHECK_FALSE(contains(launch.run_words({"--", "tune", "job.json"}).err, "hint: the subcommand"));
   CHECK_FALSE(contains(launch.run_words({"--", "benhc"}).err, "did you mean"));
   CHECK_FALSE(contains(launch.run_words({"--nproc_per_node=1", "benhc"}).err, "did you mean"));
 }
