@@ -7,6 +7,8 @@
 #include <random>
 #include <regex>
 
+#include <fmt/format.h>
+
 #include "e2e/saved_training.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
@@ -56,10 +58,61 @@ TEST_CASE("data.split sets the same samples aside after a resume, and another se
                 other.err);
   const ChildResult more = train(killed, {"data.split=0.5", "train.epochs=7"});
   CHECK(more.code == 78);
-  CHECK_MESSAGE(contains(more.err,
-                         " was written with 72 samples in data.train, now there are 48: with data.split the "
-                         "model would be evaluated on samples that it was trained on\n"),
-                more.err);
+  CHECK_MESSAGE(
+      contains(more.err,
+               " was written with data.split 0.25, the job has 0.5: with data.split the model would be "
+               "evaluated on samples that it was trained on\n"),
+      more.err);
+}
+
+// Pictures of two classes below train/, of which data.split sets a fifth aside, and a job.
+struct Pictures : Launch {
+  static constexpr int kCount = 27;  // of each class: 22 and 5, and with one more 22 and 6
+
+  Pictures() {
+    for (int number = 0; number < kCount; ++number) add(number);
+    folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+      "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "split": 0.2, "batch_size": 11},
+      "optimizer": {"name": "momentum", "learning_rate": 0.001}, "train": {"epochs": 1}, "checkpoint": {"dir": "saved"}})");
+  }
+
+  void add(int number) const {
+    for (const std::string name : {"a", "b"})
+      folder.write(fmt::format("train/{}/{}.png", name, number),
+                   runtime::make_png({}, 4, 4, std::string(48, static_cast<char>('0' + number))));
+  }
+
+  ChildResult go_on() const { return train(*this, {"train.epochs=2"}, 1); }
+};
+
+TEST_CASE("with data.split a training goes on only with the samples that it has set aside") {
+  const Pictures pictures;
+  REQUIRE(train(pictures, {}, 1).code == 0);
+
+  pictures.add(Pictures::kCount);
+  const ChildResult more = pictures.go_on();
+  CHECK(more.code == 78);
+  CHECK_MESSAGE(
+      contains(more.err,
+               " was written with 44 samples to train on and 10 to evaluate on, now there are 44 and "
+               "12: with data.split the model would be evaluated on samples that it was trained on\n"),
+      more.err);
+
+  for (const std::string name : {"a", "b"})
+    fs::remove(pictures.folder / fmt::format("train/{}/{}.png", name, 0));
+  const ChildResult others = pictures.go_on();
+  CHECK(others.code == 78);
+  CHECK_MESSAGE(
+      contains(others.err, " was written with other files or labels in data.train: with data.split "),
+      others.err);
+
+  pictures.add(0);
+  for (const std::string name : {"a", "b"})
+    fs::remove(pictures.folder / fmt::format("train/{}/{}.png", name, Pictures::kCount));
+  fs::rename(pictures.folder / "train", pictures.folder / "moved");  // the same samples in another place
+  const ChildResult same = train(pictures, {"train.epochs=2", "data.train.path=moved"}, 1);
+  CHECK_MESSAGE(same.code == 0, same.err);
+  CHECK(contains(same.out, "resuming from "));
 }
 
 TEST_CASE(

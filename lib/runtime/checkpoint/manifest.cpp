@@ -63,6 +63,7 @@ JsonValue content_of(const Manifest& manifest) {
   if (state.shuffle) content.add("shuffle", *state.shuffle);
   if (state.uneven) content.add("uneven", *state.uneven == job::Uneven::pad ? "pad" : "drop");
   if (state.sampler == job::Sampler::balanced) content.add("sampler", job::kBalanced);
+  if (state.split) content.add("split", as_json(*state.split));
   if (state.best) content.add("best", as_json(*state.best));
   if (state.improvement.steps >= 0) content.add("improvement", improvement_content(state.improvement));
   if (state.merged.batches > 0) content.add("merged", merged_content(state.merged));
@@ -112,6 +113,13 @@ ScoredEpoch read_best(const JsonValue& content, const Reader& reader) {
   return *best;
 }
 
+SplitFacts read_split(const JsonValue& content, const Reader& reader) {
+  const std::optional<SplitFacts> split =
+      read_split_facts(reader.member(content, "split", JsonValue::Kind::object));
+  if (!split) reader.fail("it has no proper split");
+  return *split;
+}
+
 Improvement read_improvement(const JsonValue& content, const Reader& reader) {
   Improvement improvement = {
       .evaluations = static_cast<int>(reader.number(content, "evaluations", 0, INT_MAX)),
@@ -154,6 +162,7 @@ Manifest read_content(const JsonValue& content, const Reader& reader) {
   if (content.find("sampler") != nullptr)
     manifest.state.sampler =
         reader.text(content, "sampler") == job::kBalanced ? job::Sampler::balanced : job::Sampler::all;
+  if (content.find("split") != nullptr) manifest.state.split = read_split(content, reader);
   if (content.find("best") != nullptr) manifest.state.best = read_best(content, reader);
   if (content.find("improvement") != nullptr)
     manifest.state.improvement =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job/spec/job_spec.h"
+#include "runtime/data/split_facts.h"
 #include "runtime/observe/scored_epoch.h"
 
 namespace fleetrun::runtime {
@@ -44,6 +45,7 @@ struct TrainingState {
   std::optional<bool> shuffle = {};
   std::optional<job::Uneven> uneven = {};
   std::optional<job::Sampler> sampler = {};
+  std::optional<SplitFacts> split = {};  // which samples are set aside; older checkpoints do not say
   // On rank 0.
   std::optional<ScoredEpoch> best = {};  // of checkpoint.keep_best
   Improvement improvement = {};          // of train.early_stopping

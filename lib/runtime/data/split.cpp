@@ -22,6 +22,7 @@ class SubSet : public DataSet {
       : DataSet(facts_of(*whole, samples)), whole_(std::move(whole)), samples_(std::move(samples)) {}
 
   std::string describe(int sample) const override { return whole_->describe(number_of(sample)); }
+  std::string source_of(int sample) const override { return whole_->source_of(number_of(sample)); }
   void read_stored(int sample, std::size_t limit, std::vector<std::uint8_t>& bytes) const override {
     whole_->read_stored(number_of(sample), limit, bytes);
   }

@@ -103,7 +103,7 @@ Progress begin_or_resume(const job::JobSpec& job, const DataSets& data, const Lo
   Progress progress = {.steps_per_epoch = loaders.train.batches_per_epoch()};
   progress.total_steps =
       job.train.max_steps ? *job.train.max_steps : std::int64_t{*job.train.epochs} * progress.steps_per_epoch;
-  progress.state = checkpoints.resume(progress.steps_per_epoch, data.train->size());
+  progress.state = checkpoints.resume({progress.steps_per_epoch, data.train->size(), data.split});
   progress.first_step = progress.state.steps;
   return progress;
 }

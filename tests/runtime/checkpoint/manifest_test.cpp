@@ -70,6 +70,16 @@ TEST_CASE("a manifest keeps the best epoch, and the count of early stopping") {
   CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
 }
 
+TEST_CASE("a manifest says which samples data.split has set aside, or that it set none aside") {
+  CHECK(format_manifest(example()).find("split") == std::string::npos);
+  Manifest manifest = example();
+  manifest.state.split =
+      SplitFacts{.share = 0.1, .seed = -7, .train = 90, .evaluation = 10, .digest = "00ff"};
+  CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
+  manifest.state.split = SplitFacts{};
+  CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
+}
+
 TEST_CASE("a number that was changed, a file that was left out and a broken text are noticed") {
   const std::string text = format_manifest(example());
   check_error(ErrorKind::data, "m: its checksum is",

@@ -57,6 +57,9 @@ class DataSet {
   // The sample as a user knows it: "train/cat/0003.jpg", "train-images.idx.gz, image 17".
   virtual std::string describe(int sample) const = 0;
 
+  // The file that has the sample, and where in it, if the file has several: how to recognise the sample in another run.
+  virtual std::string source_of(int sample) const { return describe(sample); }
+
   // Replaces `bytes` by the first `limit` bytes that the sample has in its file, or all when it has fewer; none where samples are made
   // on the fly. Throws Error(data|missing|permission|io).
   virtual void read_stored(int /*sample*/, std::size_t /*limit*/, std::vector<std::uint8_t>& bytes) const {

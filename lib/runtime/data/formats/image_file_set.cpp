@@ -63,6 +63,7 @@ class ImageFileSet : public WholeImageSet {
   std::string describe(int sample) const override {
     return (names_.empty() ? paths_ : names_).at(static_cast<std::size_t>(sample));
   }
+  std::string source_of(int sample) const override { return paths_.at(static_cast<std::size_t>(sample)); }
   void read_stored(int sample, std::size_t limit, std::vector<std::uint8_t>& bytes) const override {
     read_start(paths_.at(static_cast<std::size_t>(sample)), limit, bytes);
   }

@@ -4,36 +4,19 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include "base/error/error.h"
+#include "runtime/data/fact_hash.h"
 
 namespace fleetrun::runtime {
 namespace {
 
 constexpr int kComparedSamples = 32;
 constexpr std::size_t kComparedBytes = 1 << 20;  // of each: more than most photographs have
-
-class FactHash {
- public:
-  FactHash() { XXH3_64bits_reset(state_.get()); }
-  void add(const void* data, std::size_t bytes) { XXH3_64bits_update(state_.get(), data, bytes); }
-  void add(std::string_view text) {  // with its end
-    add(text.data(), text.size());
-    add("", 1);
-  }
-  std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
-
- private:
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_{XXH3_createState(),
-                                                                               XXH3_freeState};
-};
 
 std::string name_of_file(const std::string& sample) { return sample.substr(sample.rfind('/') + 1); }
 

@@ -61,10 +61,10 @@ void Checkpointing::open_folder(const std::string& path, int keep) {
 
 Checkpointing::~Checkpointing() = default;
 
-TrainingState Checkpointing::resume(int batches, int samples) {
-  batches_ = batches;
+TrainingState Checkpointing::resume(const DataSize& data) {
+  batches_ = data.batches;
   training_.page.load_began_ns = monotonic_ns();
-  const ResumedTraining resumed = resume_training(training_, folder_.get(), {batches, samples});
+  const ResumedTraining resumed = resume_training(training_, folder_.get(), data);
   results_.saved_place = resumed.saved_place;
   results_.loaded_at = resumed.saved_at;
   training_.page.load_ended_ns = monotonic_ns();

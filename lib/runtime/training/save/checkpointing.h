@@ -53,7 +53,7 @@ class Checkpointing {
 
   // Gives every rank the parameters and states to start with; see resume_training(). Before this call there is nothing
   // to save, so SIGTERM ends a rank at once, even one that waits for a peer.
-  TrainingState resume(int batches, int samples);
+  TrainingState resume(const DataSize& data);
 
   // Call it after each step, and after each batch of an evaluation. `last`: no step of the training is left. Returns true
   // when SIGTERM or SIGINT asked the ranks to stop; the checkpoint is complete then. Throws Error(io) when that

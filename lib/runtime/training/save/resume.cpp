@@ -61,19 +61,20 @@ std::map<std::string, double> decays_of(const job::JobSpec& job) {
   return decays;
 }
 
-TrainingState new_training(const job::JobSpec& job, const RankEnv& env, int samples) {
+TrainingState new_training(const job::JobSpec& job, const RankEnv& env, const DataSize& data) {
   return {.world_size = job::replicas_of(job, env.world_size),
           .batch_size = job::plan_shares(job, env.world_size).largest(),
           .seed = job.train.seed,
           .model = job::value_text(job, "model.name"),
           .optimizer = optimizer_name(job),
-          .samples = samples,
+          .samples = data.samples,
           .global_batch = job.train.global_batch.value_or(0),
           .merged = merging_of(job),
           .decays = decays_of(job),
           .shuffle = job.data.shuffle,
           .uneven = job.data.uneven,
-          .sampler = job.data.sampler};
+          .sampler = job.data.sampler,
+          .split = data.split};
 }
 
 // A checkpoint is bad when files are missing or have wrong content. A disk that fails, a lack of memory or permission, and a
@@ -151,25 +152,31 @@ void check_classes(const Checkpoint& checkpoint, const std::vector<std::string>&
                   kStartAnew);
 }
 
+// What checkpoints of older versions say about it: the number of samples, and the seed.
+SplitFacts known_split(const TrainingState& saved, const SplitFacts& now) {
+  if (saved.split) return *saved.split;
+  SplitFacts split = now;
+  split.seed = saved.seed;
+  if (saved.samples > 0 && saved.samples != now.train) {
+    split.train = saved.samples;
+    split.evaluation = 0;
+  }
+  return split;
+}
+
 // Other samples would be set aside, among them some that the training has seen.
-void check_split(const Checkpoint& checkpoint, const job::JobSpec& job, std::int64_t samples) {
+void check_split(const Checkpoint& checkpoint, const job::JobSpec& job, const SplitFacts& now) {
   if (!job.data.split) return;
-  if (checkpoint.state.samples > 0 && checkpoint.state.samples != samples)
-    throw Error(
-        ErrorKind::config,
-        fmt::format(
-            "checkpoint {} was written with {} samples in data.train, now there are {}: with data.split the "
-            "model would be evaluated on samples that it was trained on",
-            checkpoint.path, checkpoint.state.samples, samples),
-        kStartAnew);
-  if (checkpoint.state.seed == job.train.seed) return;
+  const SplitFacts was = known_split(checkpoint.state, now);
+  const std::string difference = difference_of(was, now);
+  if (difference.empty()) return;
+  const std::string keys = keys_that_differ(was, now);
   throw Error(
       ErrorKind::config,
       fmt::format(
-          "checkpoint {} was written with train.seed {}, the job has {}: with data.split the model would be "
-          "evaluated on samples that it was trained on",
-          checkpoint.path, checkpoint.state.seed, job.train.seed),
-      fmt::format("train.seed={} resumes the training", checkpoint.state.seed));
+          "checkpoint {} was written {}: with data.split the model would be evaluated on samples that it was trained on",
+          checkpoint.path, difference),
+      keys.empty() ? kStartAnew : keys + " resumes the training");
 }
 
 std::string describe_ranks(const TrainingState& state) {
@@ -216,7 +223,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
                    const CheckpointedTraining& training) {
   check_kind(checkpoint, anew);
   check_classes(checkpoint, training.card.class_names);
-  check_split(checkpoint, training.job, anew.samples);
+  check_split(checkpoint, training.job, *anew.split);
   correct_powers(checkpoint, anew.decays);
   const std::string note =
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
@@ -293,7 +300,7 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
                                 const DataSize& data) {
   ProgressPage& page = training.page;
   if (folder != nullptr && page.first_own_checkpoint == 0) page.first_own_checkpoint = folder->next_number();
-  const TrainingState anew = new_training(training.job, training.world.env, data.samples);
+  const TrainingState anew = new_training(training.job, training.world.env, data);
   std::optional<Checkpoint> checkpoint;
   if (training.world.env.rank == 0) checkpoint = find_checkpoint(training, folder);
   const bool is_new_keeper = folder != nullptr && !page.keeps_checkpoints.exchange(true);

@@ -26,6 +26,7 @@ struct CheckpointedTraining {
 struct DataSize {
   int batches = 0;  // of an epoch
   int samples = 0;  // of data.train
+  SplitFacts split = {};
 };
 
 struct ResumedTraining {

@@ -64,9 +64,10 @@ LoaderOptions evaluation_loader(const job::JobSpec& job, const RankEnv& env) {
 DataSets::DataSets(const job::DataSpec& spec, std::int64_t seed) : train(open_data_set(spec.train)) {
   note_ignored("data.train", *train, notes);
   if (spec.split) {
-    SplitSet split = split_data_set(std::move(train), *spec.split, seed);
-    train = std::move(split.train);
-    test = std::move(split.test);
+    SplitSet parts = split_data_set(std::move(train), *spec.split, seed);
+    train = std::move(parts.train);
+    test = std::move(parts.test);
+    split = make_split_facts(*spec.split, seed, *train, *test);
     notes.push_back(fmt::format("data.split: {} to train on, {} to evaluate on",
                                 plural(train->size(), "sample"), test->size()));
   }

@@ -10,12 +10,14 @@
 #include "job/spec/job_spec.h"
 #include "runtime/data/formats/data_set.h"
 #include "runtime/data/loader.h"
+#include "runtime/data/split_facts.h"
 
 namespace fleetrun::runtime {
 
 struct DataSets {
   std::unique_ptr<DataSet> train;  // null: only evaluation
   std::unique_ptr<DataSet> test;   // null: no evaluation
+  SplitFacts split;                // how data.split shares the samples
   std::vector<std::string> notes;  // a line each: which files are ignored, how data.split shares the samples
 
   // `seed` draws the samples of data.split. Throws the errors of open_data_set() and split_data_set(), and Error(data) when the two
