@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "e2e/launcher.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
@@ -211,6 +213,71 @@ TEST_CASE("a warning about a sample goes to stderr, and the tables to stdout") {
   REQUIRE_MESSAGE(result.code == 0, result.err);
   CHECK_MESSAGE(result.out.starts_with("model: "), result.out);
   CHECK_MESSAGE(contains(result.err, "warning: a sample is skipped: "), result.err);
+}
+
+// Pictures of two classes, of which data.split sets some aside, and a job.
+struct Pictures : Launch {
+  Pictures() {
+    for (int number = 0; number < 10; ++number) add(number);
+    folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+      "data": {"train": {"format": "image_folder", "path": "train", "image_size": 4}, "split": 0.2, "batch_size": 8},
+      "optimizer": {"name": "momentum", "learning_rate": 0.001}, "train": {"epochs": 1}, "output": {"dir": "out"}})");
+  }
+
+  void add(int number) const {
+    for (const std::string name : {"a", "b"})
+      folder.write(fmt::format("train/{}/{}.png", name, number),
+                   runtime::make_png({}, 4, 4, std::string(48, static_cast<char>('0' + number))));
+  }
+
+  ChildResult train(const Words& keys = {}) const { return run("--nproc_per_node=1", keys); }
+  ChildResult evaluate(const Words& keys = {}) const { return run("eval", keys); }
+
+ private:
+  ChildResult run(const std::string& first, const Words& keys) const {
+    Words words = {first, "--device=cpu", "job.json"};
+    words.insert(words.end(), keys.begin(), keys.end());
+    return run_words(words);
+  }
+};
+
+void check_refused(const ChildResult& result, const std::string& why) {
+  CHECK(result.code == 78);
+  CHECK_MESSAGE(contains(result.err, "out/model.safetensors was trained " + why +
+                                         ": with data.split the model would be evaluated on samples that it "
+                                         "was trained on\n"),
+                result.err);
+}
+
+TEST_CASE(
+    "with data.split a model is evaluated on the samples that its training set aside, and on no others") {
+  const Pictures pictures;
+  REQUIRE(pictures.train().code == 0);
+  const ChildResult same = pictures.evaluate();
+  CHECK_MESSAGE(same.code == 0, same.err);
+  CHECK(contains(same.out, "train, 4 images of 2 classes\n"));
+  CHECK_FALSE(contains(same.out, "warning"));
+
+  check_refused(pictures.evaluate({"train.seed=5"}), "with train.seed 1, the job has 5");
+  check_refused(pictures.evaluate({"data.split=0.4"}), "with data.split 0.2, the job has 0.4");
+  pictures.add(10);
+  check_refused(pictures.evaluate(),
+                "with 16 samples to train on and 4 to evaluate on, now there are 18 and 4");
+  REQUIRE(pictures.train({"data.split=null"}).code == 0);
+  check_refused(pictures.evaluate(), "without data.split, the job has 0.2");
+}
+
+TEST_CASE("eval warns if a model file does not say which samples its training has set aside") {
+  const Pictures pictures;
+  REQUIRE(pictures.run_words({"export", "job.json", "weights.safetensors"}).code == 0);
+  const ChildResult result = pictures.evaluate({"model.pretrained=weights.safetensors"});
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK_MESSAGE(
+      contains(result.out, "warning: " + pictures.folder.path() +
+                               "/weights.safetensors does not say which samples its training has set "
+                               "aside: with data.split the model may be evaluated on samples that it "
+                               "was trained on\n"),
+      result.out);
 }
 
 TEST_CASE("eval says what it lacks") {

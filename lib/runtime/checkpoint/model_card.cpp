@@ -26,7 +26,8 @@ using job::ModelName;
 
 constexpr int kFormat = 1;  // of the keys below
 constexpr const char *kFormatKey = "fleetrun.format", *kVersionKey = "fleetrun.version";
-constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorithms = "algorithms";
+constexpr const char *kNames = "class_names", *kDType = "train.dtype", *kAlgorithms = "algorithms",
+                     *kSplit = "data.split";
 constexpr std::array kRequired = {"model.name", "model.class_dim", "model.input_shape",
                                   "data.mean",  "data.std",        "data.augment"};
 constexpr std::size_t kShownText = 40;  // bytes
@@ -102,6 +103,14 @@ DType read_dtype(const Metadata& metadata, const std::string& path) {
   const std::optional<DType> dtype = parse_dtype(text);
   if (dtype == DType::f32 || (dtype && is_narrow(*dtype))) return *dtype;
   tell_damage(path, kDType, text, R"(one of "f32", "f16", "bf16")");
+}
+
+std::optional<SplitFacts> read_split(const Metadata& metadata, const std::string& path) {
+  if (!metadata.contains(kSplit)) return std::nullopt;
+  const std::string& text = metadata.at(kSplit);
+  std::optional<SplitFacts> split = read_split_facts(parsed(text));
+  if (!split) tell_damage(path, kSplit, text, "an object with share, seed, train, evaluation and digest");
+  return split;
 }
 
 void check_format(const Metadata& metadata, const std::string& path) {
@@ -181,6 +190,7 @@ Metadata to_metadata(const ModelCard& card) {
                        {kDType, std::string(describe(card.dtype))}};
   if (card.model.name == ModelName::mlp) metadata["model.hidden"] = text(card.model.hidden);
   if (!card.class_names.empty()) metadata[kNames] = text(card.class_names);
+  if (card.split) metadata[kSplit] = to_json(as_json(*card.split));
   if (card.algorithms.empty()) return metadata;
   JsonValue algorithms = JsonValue::object();
   for (const auto& [weight, algorithm] : card.algorithms) algorithms.add(weight, algorithm);
@@ -200,6 +210,7 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
           .deviation = set.deviation,
           .dtype = read_dtype(metadata, path),
           .algorithms = read_algorithms(metadata, path),
+          .split = read_split(metadata, path),
           .version = text_or(metadata, kVersionKey, "?")};
 }
 

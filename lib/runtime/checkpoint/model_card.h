@@ -4,15 +4,18 @@
 //   {"format": "pt", "written_by": "fleetrun", "fleetrun.format": "1", "fleetrun.version": "0.1.0",
 //    "model.name": "resnet18", "model.class_dim": "3", "model.input_shape": "[3, 224, 224]", "model.hidden": "[512, 256]" (mlp only),
 //    "data.mean": "[123.675, 116.28, 103.53]", "data.std": "[58.395, 57.12, 57.375]", "data.augment": "resize_crop",
-//    "class_names": "[\"cat\", \"dog\", \"owl\"]", "train.dtype": "f32", "algorithms": "{\"conv1\": \"gemm\"}"}
+//    "class_names": "[\"cat\", \"dog\", \"owl\"]", "train.dtype": "f32", "algorithms": "{\"conv1\": \"gemm\"}",
+//    "data.split": "{\"share\": 0.1, \"seed\": 1, \"train\": 90, \"evaluation\": 10, \"digest\": \"0f..\"}"}
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/number/dtype.h"
 #include "job/spec/job_spec.h"
 #include "runtime/checkpoint/safetensors.h"
+#include "runtime/data/split_facts.h"
 #include "runtime/graph/program.h"
 #include "runtime/models/model.h"
 
@@ -26,6 +29,8 @@ struct ModelCard {
   DType dtype = DType::f32;                   // in which the convolutions of the training computed
   // By which algorithms the test pass of the training did its convolutions, by the names of their outputs: they round differently.
   std::map<std::string, std::string> algorithms;
+  // Which samples the training set aside; none: the file does not say, because its weights come from no training or from an older one.
+  std::optional<SplitFacts> split;
   std::string version;  // of the fleetrun that wrote the file
 
   ModelFacts facts() const { return {.input_shape = *model.input_shape, .classes = *model.class_dim}; }

@@ -9,7 +9,9 @@
 #include <optional>
 #include <ostream>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -59,6 +61,35 @@ DataSets open_data(const job::JobSpec& job, const std::optional<ModelCard>& card
                 "the job has neither data.test nor data.split: found no data set to evaluate the model on");
   return card && job.data.test ? DataSets(*job.data.test, card->class_names)
                                : DataSets(job.data, job.train.seed);
+}
+
+// A model is worth evaluating on samples that its training has set aside. Returns a warning if the model file does not say which they are.
+// Throws Error(config) if they are others.
+std::vector<std::string> check_split(const job::JobSpec& job, const std::optional<ModelCard>& card,
+                                     const SplitFacts& split) {
+  if (!job.data.split) return {};
+  const std::string path = job.model.pretrained.value_or("");
+  if (!card || !card->split)
+    return {
+        fmt::format("warning: {} does not say which samples its training has set aside: with data.split the "
+                    "model may be evaluated on samples that it was trained on",
+                    printable(path))};
+  const std::string difference = difference_of(*card->split, split);
+  if (difference.empty()) return {};
+  const std::string keys = keys_that_differ(*card->split, split);
+  throw Error(
+      ErrorKind::config,
+      fmt::format(
+          "{} was trained {}: with data.split the model would be evaluated on samples that it was trained on",
+          path, difference),
+      keys.empty()
+          ? "data.split=null data.test.format=image_folder data.test.path=FOLDER evaluates it on other samples"
+          : keys + " evaluates it on the samples that its training has set aside");
+}
+
+void print_of_first(const std::vector<std::string>& lines, const RankEnv& env, std::ostream& out) {
+  if (env.rank != 0) return;
+  for (const std::string& line : lines) out << line << std::endl;
 }
 
 ModelFacts facts_of_model(const job::JobSpec& job, const std::optional<ModelCard>& card,
@@ -165,6 +196,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   const std::optional<ModelCard> card = read_card(job, *world.communicator);
   const DataSets data = open_data(job, card);
   agree_on_data(world, data);
+  print_of_first(check_split(job, card, data.split), world.env, out);
   const ModelFacts facts = facts_of_model(job, card, data);
   const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
   Evaluator evaluator(job, facts, algorithms, *device, *world.communicator,

@@ -160,6 +160,7 @@ TrainReport run_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   agree_on_data(world, data);
   const ModelFacts facts = resolve_model_facts(job.model, *data.train);
   ModelCard card = make_model_card(job, facts, data.train->class_names());
+  card.split = data.split;
   if (device->streams() == nullptr) check_memory(job, facts, world.env, read_host_memory());
   // Builds the programs of a training and of an evaluation step, and rewrites them by the passes.
   Trainer trainer(job, facts, *device, communicators.all(),

@@ -63,6 +63,18 @@ TEST_CASE("what is written is read back") {
   CHECK(read.algorithms == card.algorithms);
 }
 
+TEST_CASE("a model file says which samples its training has set aside, or that it does not know") {
+  ModelCard card = card_of_photographs();
+  CHECK_FALSE(read_model_card(to_metadata(card), "m").split);
+  card.split = SplitFacts{};
+  CHECK(to_metadata(card).at("data.split") == R"({"share": 0})");
+  CHECK(read_model_card(to_metadata(card), "m").split == card.split);
+  card.split = SplitFacts{.share = 0.1, .seed = 1, .train = 90, .evaluation = 10, .digest = "00ff"};
+  CHECK(read_model_card(to_metadata(card), "m").split == card.split);
+  check_error(ErrorKind::data, "the metadata of m are damaged: data.split: found ",
+              [&] { read_model_card(with(to_metadata(card), "data.split", "{}"), "m"); });
+}
+
 TEST_CASE("an mlp is built from its hidden layers, and images may be grey") {
   job::JobSpec job;
   job.model.hidden = {8, 4};
