@@ -280,6 +280,19 @@ TEST_CASE("eval warns if a model file does not say which samples its training ha
       result.out);
 }
 
+TEST_CASE("eval warns of pixels that the job scales otherwise than the training of the model") {
+  const TrainedModel model;
+  const Words words = {"eval", "--nproc_per_node=2", "--device=cpu", "job.json"};
+  CHECK_FALSE(contains(model.run_words(words).out, "warning"));
+  Words others = words;
+  others.insert(others.end(), {"data.test.mean=[0]", "data.test.std=[255]"});
+  const ChildResult result = model.run_words(others);
+  CHECK_MESSAGE(result.code == 0, result.err);
+  for (const char* line : {"warning: data.test.mean is [0], and was [120] when the model was trained\n",
+                           "warning: data.test.std is [255], and was [48] when the model was trained\n"})
+    CHECK_MESSAGE(contains(result.out, line), result.out);
+}
+
 TEST_CASE("eval says what it lacks") {
   const Launch launch;
   launch.folder.write("job.json", TrainedModel::job_text());

@@ -214,4 +214,18 @@ ModelCard read_model_card(const Metadata& metadata, const std::string& path) {
           .version = text_or(metadata, kVersionKey, "?")};
 }
 
+std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
+                                               std::string_view set, std::string_view when) {
+  std::vector<std::string> lines;
+  const auto compare = [&](const char* key, const std::vector<double>& before,
+                           const std::vector<double>& value) {
+    if (before != value)
+      lines.push_back(fmt::format("warning: {}.{} is [{}], and was [{}] {}", set, key, fmt::join(value, ", "),
+                                  fmt::join(before, ", "), when));
+  };
+  compare("mean", was.mean, now.mean);
+  compare("std", was.deviation, now.deviation);
+  return lines;
+}
+
 }  // namespace fleetrun::runtime

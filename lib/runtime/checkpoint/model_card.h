@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/number/dtype.h"
@@ -48,5 +49,10 @@ Metadata to_metadata(const ModelCard& card);
 // `path` is for errors. Throws Error(data) that says what is missing or wrong, and how to supply it; Error(protocol) for a format of a
 // newer fleetrun.
 ModelCard read_model_card(const Metadata& metadata, const std::string& path);
+
+// A warning for each of data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the checkpoint was written".
+// `set` is the key of the job's data set that has those of `now`, and `when` ends the sentence.
+std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
+                                               std::string_view set, std::string_view when);
 
 }  // namespace fleetrun::runtime

@@ -87,6 +87,14 @@ std::vector<std::string> check_split(const job::JobSpec& job, const std::optiona
           : keys + " evaluates it on the samples that its training has set aside");
 }
 
+// Warnings if the model sees other numbers than in its training.
+std::vector<std::string> check_pixels(const job::JobSpec& job, const std::optional<ModelCard>& card,
+                                      const ModelFacts& facts) {
+  if (!card) return {};
+  return differences_of_pixels(*card, make_model_card(job, facts, {}),
+                               job.data.test ? "data.test" : "data.train", "when the model was trained");
+}
+
 void print_of_first(const std::vector<std::string>& lines, const RankEnv& env, std::ostream& out) {
   if (env.rank != 0) return;
   for (const std::string& line : lines) out << line << std::endl;
@@ -198,6 +206,7 @@ EvalReport eval_job(const job::JobSpec& asked, comm::World& world, ProgressPage&
   agree_on_data(world, data);
   print_of_first(check_split(job, card, data.split), world.env, out);
   const ModelFacts facts = facts_of_model(job, card, data);
+  print_of_first(check_pixels(job, card, facts), world.env, out);
   const Algorithms algorithms = card && world.env.device == "cpu" ? card->algorithms : Algorithms();
   Evaluator evaluator(job, facts, algorithms, *device, *world.communicator,
                       job.train.threads.value_or(world.env.threads));

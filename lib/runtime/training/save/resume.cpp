@@ -207,15 +207,9 @@ void tell_differences(const TrainingState& saved, const TrainingState& now, cons
 void tell_other_pixels(const Checkpoint& checkpoint, const ModelCard& now, std::ostream& out) {
   const std::optional<ModelCard> saved = card_of(checkpoint);
   if (!saved) return;
-  const auto tell = [&](const char* key, const std::vector<double>& before,
-                        const std::vector<double>& value) {
-    if (before != value)
-      out << fmt::format("warning: data.train.{} is [{}], and was [{}] when the checkpoint was written", key,
-                         fmt::join(value, ", "), fmt::join(before, ", "))
-          << std::endl;
-  };
-  tell("mean", saved->mean, now.mean);
-  tell("std", saved->deviation, now.deviation);
+  for (const std::string& line :
+       differences_of_pixels(*saved, now, "data.train", "when the checkpoint was written"))
+    out << line << std::endl;
 }
 
 // Returns where the training goes on. On rank 0, which has the parameters then.
