@@ -86,7 +86,7 @@ void run_export(const std::vector<std::string>& arguments) {
                 fmt::format("--names is \"{}\", must be torchvision or paddle", arguments[2]));
   std::vector<std::string> lines;
   if (input.ends_with(".safetensors"))
-    runtime::convert_weights(input, *names, output);
+    lines = runtime::convert_weights(input, *names, output);
   else
     lines = runtime::export_weights(job::parse_job_file(input, {arguments.begin() + 4, arguments.end()}).spec,
                                     *names, output);

@@ -143,6 +143,43 @@ TEST_CASE("export writes a job or a model under PaddlePaddle's names, and back")
   exported({"job.json", "train.seed=2", "b.safetensors"});  // replaces a file of fleetrun under any names
 }
 
+TEST_CASE("export keeps trained weights that have the name of the new file, and no others") {
+  const Launch launch;
+  launch.folder.write("job.json", R"({
+    "model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "synthetic", "samples": 16, "shape": [1, 4, 4], "classes": 4}, "batch_size": 8},
+    "train": {"epochs": 1}, "checkpoint": {"dir": "saved"}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "job.json"}).code == 0);
+  const std::string trained = launch.folder.read("output/model.safetensors");
+  const auto replace = [&](const std::string& input) {
+    const ChildResult result = launch.run_words({"export", input, "output/model.safetensors"});
+    CHECK_MESSAGE(result.code == 0, result.err);
+    return result.out;
+  };
+  const std::string kept = "weights of an earlier run: output/model.previous.safetensors\n",
+                    written = "weights: output/model.safetensors\n";
+  CHECK(replace("job.json") == kept + written);
+  CHECK(launch.folder.read("output/model.previous.safetensors") == trained);
+  CHECK(replace("job.json") == written);  // the job makes those again
+  CHECK(launch.folder.read("output/model.previous.safetensors") == trained);
+
+  launch.folder.write("start.safetensors", launch.folder.read("output/model.safetensors"));
+  launch.folder.write("output/model.safetensors", trained);
+  launch.folder.write("output/model.previous.safetensors", "of the user");
+  CHECK(replace("start.safetensors") == "weights of an earlier run: output/model.1.safetensors\n" + written);
+  CHECK(launch.folder.read("output/model.1.safetensors") == trained);
+  CHECK(launch.folder.read("output/model.previous.safetensors") == "of the user");
+
+  const ChildResult states = launch.run_words(
+      {"export", "--names=paddle", "output/saved/000001-step-2/optimizer.safetensors", "states.safetensors"});
+  CHECK(states.code == 65);
+  CHECK_MESSAGE(contains(states.err,
+                         "optimizer.safetensors holds no model: found no tensor whose name ends in "
+                         ".weight\n"),
+                states.err);
+  CHECK_FALSE(launch.folder.has("states.safetensors"));
+}
+
 TEST_CASE("export tells what is wrong") {
   const Launch launch;
   launch.folder.write("job.json", kNoData);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <ostream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,7 @@
 namespace fleetrun::runtime {
 namespace {
 
+constexpr const char* kEnding = ".safetensors";
 constexpr const char* kAnotherOutput = "output.dir=FOLDER after the job file chooses another one";
 
 std::string weights_path(const job::OutputSpec& output) { return output.dir + "/model.safetensors"; }
@@ -29,11 +31,15 @@ bool is_taken(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, problem));
 }
 
-std::string free_weights_path(const job::OutputSpec& output) {
-  for (int number = 1;; ++number) {
-    const std::string path = fmt::format("{}/model.{}.safetensors", output.dir, number);
-    if (!is_taken(path)) return path;
-  }
+// "out/model.safetensors" -> "out/model.previous.safetensors"
+std::string beside(const std::string& path, const std::string& word) {
+  const std::size_t end = path.size() - std::string_view(kEnding).size();
+  return fmt::format("{}.{}{}", path.substr(0, end), word, kEnding);
+}
+
+std::string free_weights_path(const std::string& path) {
+  for (int number = 1;; ++number)
+    if (std::string free = beside(path, std::to_string(number)); !is_taken(free)) return free;
 }
 
 // Locks the folder itself, so that no file of ours lies among the user's. Some file systems have no such locks.
@@ -71,21 +77,6 @@ void copy_or_link(const std::string& path, const std::string& copy) {
     throw Error(ErrorKind::create, fmt::format("copying {} to {}: {}", path, copy, problem.message()));
 }
 
-// The weights of an earlier run get another name before new ones replace them. Returns that name; "": there are none.
-std::string keep_earlier_weights(const job::OutputSpec& output) {
-  const std::string path = weights_path(output);
-  if (!is_taken(path)) return "";
-  std::string kept = output.dir + "/model.previous.safetensors";
-  if (!problem_with(kept).empty()) kept = free_weights_path(output);
-  const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
-  copy_or_link(path, temporary);
-  const int problem = ::rename(temporary.c_str(), kept.c_str()) == 0 ? 0 : errno;
-  ::unlink(temporary.c_str());  // it stays if both names have one file
-  if (problem != 0)
-    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(problem)));
-  return kept;
-}
-
 }  // namespace
 
 UniqueFd prepare_output(const job::OutputSpec& output) {
@@ -107,13 +98,26 @@ void save_result(const job::OutputSpec& output, const PlainTensors& weights, con
   make_directories(output.dir);
   std::string path = weights_path(output);
   if (const std::string problem = problem_with(path); !problem.empty()) {
-    path = free_weights_path(output);
+    path = free_weights_path(path);
     out << "warning: " << printable(problem) << "; the weights go to " << printable(path) << std::endl;
-  } else if (const std::string kept = keep_earlier_weights(output); !kept.empty()) {
+  } else if (const std::string kept = keep_earlier_weights(path); !kept.empty()) {
     out << "weights of an earlier run: " << printable(kept) << std::endl;
   }
   save_weights(path, weights, about);
   out << "weights: " << printable(path) << std::endl;
+}
+
+std::string keep_earlier_weights(const std::string& path) {
+  if (!is_taken(path)) return "";
+  std::string kept = beside(path, "previous");
+  if (!problem_with(kept).empty()) kept = free_weights_path(path);
+  const std::string temporary = fmt::format("{}.{}.tmp", kept, ::getpid());
+  copy_or_link(path, temporary);
+  const int problem = ::rename(temporary.c_str(), kept.c_str()) == 0 ? 0 : errno;
+  ::unlink(temporary.c_str());  // it stays if both names have one file
+  if (problem != 0)
+    throw Error(ErrorKind::create, fmt::format("creating {}: {}", kept, describe_errno(problem)));
+  return kept;
 }
 
 std::string best_path(const job::OutputSpec& output) { return output.dir + "/best.safetensors"; }

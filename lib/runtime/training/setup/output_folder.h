@@ -23,6 +23,10 @@ namespace fleetrun::runtime {
 void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
                  std::ostream& out);
 
+// Weights in NAME.safetensors that fleetrun wrote get the name NAME.previous.safetensors before new ones replace them, or NAME.1.safetensors
+// if a file of the user has that name. Returns the name; "": there are none. Throws Error(create).
+std::string keep_earlier_weights(const std::string& path);
+
 // The weights of the best epoch (checkpoint.keep_best): best.safetensors, with the score in the metadata of the file.
 std::string best_path(const job::OutputSpec& output);
 // Throws Error(create) when a file that is not ours has this name, or the one for those of an earlier training.
