@@ -1,5 +1,7 @@
 #include "worker_plan.h"
 
+#include <fmt/format.h>
+
 #include "base/error/error.h"
 #include "base/run/plan_request.h"
 #include "base/system/standard_output.h"
@@ -10,18 +12,64 @@
 #include "runtime/training/setup/model_facts.h"
 
 namespace fleetrun {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The job, changed so that its ranks have the layout. `batch`: samples of each rank, which the ranks of a pipeline have together.
+job::JobSpec job_with(const runtime::RankLayout& layout, int batch, const Words& words,
+                      const PlanRequest& request) {
+  Words changes(words.begin() + 1, words.end());
+  const auto change = [&](const char* key, const auto& value) {
+    changes.push_back(fmt::format("{}={}", key, value));
+  };
+  change("strategy.sharding", layout.sharding > 0);
+  if (layout.sharding > 0) change("strategy.sharding_configs.stage", layout.sharding);
+  change("strategy.pipeline", layout.pipeline > 1);
+  change("strategy.hybrid_configs.pp_degree", layout.pipeline);
+  if (layout.pipeline > 1) {
+    change("data.batch_size", batch * layout.pipeline);
+    change("strategy.pipeline_configs.micro_batch_size", "null");
+    change("strategy.pipeline_configs.accumulate_steps", "null");
+  }
+  job::JobSpec job = job::parse_job_file(words.front(), changes).spec;
+  const bool on_gpus = layout.pipeline == 1;  // the rows of pipelines are for CPUs, and describe() says so
+  job.strategy =
+      job::settle_strategy(job.strategy, {request.hosts * request.gpus, request.gpus, on_gpus}).strategy;
+  return job;
+}
+
+runtime::Program program_of(const job::JobSpec& job, const runtime::ModelFacts& facts, int ranks) {
+  return runtime::build_training_program(job, facts, runtime::all_ops(), {.world_size = ranks});
+}
+
+// Asks the rules for jobs and the passes that build a program: they refuse what a training cannot have.
+bool is_possible(const runtime::RankLayout& layout, int batch, const Words& words, const PlanRequest& request,
+                 const runtime::ModelFacts& facts) {
+  try {
+    program_of(job_with(layout, batch, words, request), facts, request.hosts * request.gpus);
+    return true;
+  } catch (const Error& problem) {
+    if (problem.kind() != ErrorKind::config) throw;
+    return false;
+  }
+}
+
+}  // namespace
 
 void run_plan(const std::vector<std::string>& arguments) {
   if (arguments.size() < 2) throw Error(ErrorKind::usage, "wanted fleetrun-worker --plan REQUEST JOB.json");
   const PlanRequest request = parse_plan_request(arguments[0]);
-  job::JobSpec job = job::parse_job_file(arguments[1], {arguments.begin() + 2, arguments.end()}).spec;
+  const Words words(arguments.begin() + 1, arguments.end());
   const int ranks = request.hosts * request.gpus;
-  job.strategy.sharding = job.strategy.pipeline = false;  // the layouts are compared with data parallelism
-  job.strategy = job::settle_strategy(job.strategy, {ranks, request.gpus, true}).strategy;
-  const runtime::Program program = runtime::build_training_program(job, runtime::resolve_model_facts(job),
-                                                                   runtime::all_ops(), {.world_size = ranks});
-  const runtime::StepCosts costs = runtime::step_costs(program, runtime::all_ops());
-  print_answer(describe(plan_layouts(costs, job.data.batch_size, request), request));
+  // The layouts are compared with data parallelism.
+  const job::JobSpec job = job_with({.data_parallel = ranks}, 0, words, request);
+  const runtime::ModelFacts facts = runtime::resolve_model_facts(job);
+  const runtime::StepCosts costs = runtime::step_costs(program_of(job, facts, ranks), runtime::all_ops());
+  const auto can_be = [&](const runtime::RankLayout& layout) {
+    return is_possible(layout, job.data.batch_size, words, request, facts);
+  };
+  print_answer(describe(plan_layouts(costs, job.data.batch_size, request, can_be), request));
 }
 
 }  // namespace fleetrun

@@ -87,5 +87,30 @@ TEST_CASE("plan prints each layout with its memory, its time, and why it loses")
   CHECK(launch.run({"plan", "--hosts=0", "job.json"}).code == 2);
 }
 
+TEST_CASE("plan leaves out layouts that a training of the job cannot have") {
+  const TunedLaunch launch;
+  const auto plan = [&](Words keys) {
+    keys.insert(keys.begin(), {"plan", "--hosts=2", "--gpus=8", "job.json"});
+    const ChildResult result = launch.run(keys);
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(result.out, "\ndata parallel 16 "));
+    return result.out;
+  };
+  const std::string all = plan({});
+  CHECK(contains(all, ", pipeline 2 "));
+  CHECK_FALSE(contains(all, ", pipeline 4 "));  // the model has two layers
+  CHECK_FALSE(contains(all, ", pipeline 16 "));
+  CHECK(contains(all, ", sharding stage 3 "));
+  for (const char* key : {"strategy.amp=true", "strategy.gradient_merge=true", R"(model.freeze=["f1"])"}) {
+    CAPTURE(key);
+    const std::string found = plan({key});
+    CHECK_FALSE(contains(found, ", pipeline "));
+    CHECK(contains(found, ", sharding stage 3 "));
+  }
+  const std::string localsgd = plan({"strategy.localsgd=true"});
+  CHECK_FALSE(contains(localsgd, ", pipeline "));
+  CHECK_FALSE(contains(localsgd, ", sharding "));
+}
+
 }  // namespace
 }  // namespace fleetrun::tune_command_test

@@ -116,7 +116,7 @@ std::string why_it_loses(const PlannedLayout& layout, const PlannedLayout& best,
   return fmt::format("{:.1f} % slower: {}", 100 * slower / least.all(), cause);
 }
 
-// strategy.pipeline and strategy.sharding exclude each other.
+// strategy.pipeline and strategy.sharding exclude each other in every job.
 std::vector<RankLayout> layouts_of(int ranks, int batch) {
   std::vector<RankLayout> all;
   for (int pipeline = 1; pipeline <= ranks; ++pipeline) {
@@ -168,10 +168,12 @@ StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanReq
   return time;
 }
 
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine) {
+std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine,
+                                        const IsPossible& is_possible) {
   std::vector<PlannedLayout> planned;
   const int ranks = machine.hosts * machine.gpus;
   for (const RankLayout& layout : layouts_of(ranks, batch)) {
+    if (!is_possible(layout)) continue;
     PlannedLayout one = {layout, memory_of(layout, costs, machine), time_of(layout, costs, machine)};
     one.fits = one.memory.all() <= machine.memory_bytes;
     one.samples_per_second = static_cast<double>(ranks) * batch / one.time.all();

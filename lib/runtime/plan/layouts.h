@@ -1,5 +1,6 @@
 // How many ranks can share a job, and what each layout costs per rank: memory and time, by formulas.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,12 @@ struct PlannedLayout {
 RankMemory memory_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
 StepTime time_of(const RankLayout& layout, const StepCosts& costs, const PlanRequest& machine);
 
-// Every layout of these ranks, the best first: those that fit into the memory come before those that do not. Each rank
-// contributes `batch` samples to a step, whatever the layout.
-std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine);
+using IsPossible = std::function<bool(const RankLayout&)>;
+
+// Every possible layout of these ranks, the best first: those that fit into the memory come before those that do not. Each rank
+// contributes `batch` samples to a step, whatever the layout. `is_possible` says whether a training of the job can have a layout.
+std::vector<PlannedLayout> plan_layouts(const StepCosts& costs, int batch, const PlanRequest& machine,
+                                        const IsPossible& is_possible);
 
 // Layouts by rank, with their memory by kind, the time of a step, and why they lose.
 std::string describe(const std::vector<PlannedLayout>& layouts, const PlanRequest& machine);

@@ -32,6 +32,8 @@ const PlanRequest kMachine = {.hosts = 2,
                               .network_gb_s = 10,
                               .latency_us = 0};
 
+bool any_layout(const RankLayout&) { return true; }
+
 TEST_CASE(
     "sharding divides optimizer states, then gradients, then parameters among the data-parallel ranks") {
   const StepCosts costs = eight_layers();
@@ -91,7 +93,7 @@ TEST_CASE("gradients are summed inside the hosts, then between them, behind the 
 TEST_CASE("with enough memory plain data parallelism wins over a fast network") {
   PlanRequest fast = kMachine;
   fast.network_gb_s = 1000;
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, fast);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, fast, any_layout);
   CHECK(planned.front().layout == RankLayout{.data_parallel = 8});
   CHECK(planned.front().why.empty());
   CHECK(planned.front().fits);
@@ -101,7 +103,7 @@ TEST_CASE("with enough memory plain data parallelism wins over a fast network") 
 TEST_CASE("what does not fit comes last and says what it needs") {
   PlanRequest small = kMachine;
   small.memory_bytes = 6 * kGiB;
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, small);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, small, any_layout);
   CHECK(planned.front().fits);
   const auto plain = std::find_if(planned.begin(), planned.end(), [](const PlannedLayout& one) {
     return one.layout == RankLayout{.data_parallel = 8};
@@ -114,13 +116,24 @@ TEST_CASE("what does not fit comes last and says what it needs") {
 
 TEST_CASE(
     "layouts are pipelines of all divisors of the ranks, which GPUs refuse, and data parallelism with and without sharding") {
-  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine);
+  const std::vector<PlannedLayout> planned = plan_layouts(eight_layers(), 32, kMachine, any_layout);
   CHECK(planned.size() == 4 + 3);  // stages 0 to 3 of sharding, and pipelines of 2, 4 and 8
   const std::string text = describe(planned, kMachine);
   CHECK(text.starts_with("2 hosts of 4 ranks; per rank"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 3 + 7 + 2);
   CHECK(
       text.ends_with("\n\npipelines run on CPUs only so far: on GPUs fleetrun refuses strategy.pipeline\n"));
+}
+
+TEST_CASE("layouts that a training of the job cannot have are left out") {
+  const std::vector<PlannedLayout> planned =
+      plan_layouts(eight_layers(), 32, kMachine,
+                   [](const RankLayout& layout) { return layout.pipeline <= 2 && layout.sharding == 0; });
+  REQUIRE(planned.size() == 2);
+  for (const PlannedLayout& one : planned) {
+    CHECK(one.layout.pipeline <= 2);
+    CHECK(one.layout.sharding == 0);
+  }
 }
 
 }  // namespace
