@@ -132,6 +132,25 @@ TEST_CASE("a training whose best weights were removed says so, and keeps the bes
   CHECK(contains(more.out, "best epoch 2: loss "));
 }
 
+TEST_CASE("scores of other test samples do not compete with those of a training that goes on") {
+  const Training launch;
+  const Words stopping = {"train.epochs=8", "train.early_stopping.patience=8"};
+  REQUIRE(train(launch, stopping).code == 0);
+  REQUIRE(report_of(launch)["best"]["epoch"] < 7);
+  const std::string first = launch.best();
+  const ChildResult more = train(launch, {"train.epochs=9", stopping.back(), "data.test.samples=48"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(
+      contains(more.out,
+               "data.test has other samples than when the checkpoint was written: only later epochs count as "
+               "the best\n"));
+  CHECK(contains(more.out,
+                 "data.test has other samples than when the checkpoint was written: the count of "
+                 "train.early_stopping starts anew\n"));
+  CHECK(contains(more.out, "best epoch 8: loss "));
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+}
+
 TEST_CASE("the best weights never replace a file of the user") {
   const Training launch;
   std::filesystem::create_directory(launch.folder / "output");

@@ -8,6 +8,10 @@
 
 namespace fleetrun::runtime {
 
+bool are_of_same_data(const ScoredEpoch& one, const ScoredEpoch& other) {
+  return one.data_set.empty() || other.data_set.empty() || one.data_set == other.data_set;
+}
+
 std::string_view name_of(job::Metric metric) {
   switch (metric) {
     case job::Metric::acc1:
@@ -40,10 +44,12 @@ bool is_better(const ScoredEpoch& epoch, const std::optional<ScoredEpoch>& than,
 }
 
 JsonValue as_json(const ScoredEpoch& epoch) {
-  return JsonValue::object({{"metric", std::string(name_of(epoch.metric))},
-                            {"value", epoch.value},
-                            {"epoch", epoch.epoch},
-                            {"steps", epoch.steps}});
+  JsonValue json = JsonValue::object({{"metric", std::string(name_of(epoch.metric))},
+                                      {"value", epoch.value},
+                                      {"epoch", epoch.epoch},
+                                      {"steps", epoch.steps}});
+  if (!epoch.data_set.empty()) json.add("data_set", epoch.data_set);
+  return json;
 }
 
 std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
@@ -52,11 +58,16 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
   const JsonValue* const metric = json.find("metric", Kind::text);
   const JsonValue* const epoch = json.find("epoch", Kind::integer);
   const JsonValue* const steps = json.find("steps", Kind::integer);
+  const JsonValue* const data_set = json.find("data_set", Kind::text);  // older ones have none
   if (value == nullptr || metric == nullptr || epoch == nullptr || steps == nullptr) return std::nullopt;
   if (!value->value.is(Kind::number) && !value->value.is(Kind::integer)) return std::nullopt;
   for (const job::Metric known : {job::Metric::loss, job::Metric::acc1, job::Metric::acc5})
     if (metric->text == name_of(known))
-      return ScoredEpoch{known, value->value.number, static_cast<int>(epoch->integer), steps->integer};
+      return ScoredEpoch{.metric = known,
+                         .value = value->value.number,
+                         .epoch = static_cast<int>(epoch->integer),
+                         .steps = steps->integer,
+                         .data_set = data_set == nullptr ? "" : data_set->text};
   return std::nullopt;
 }
 

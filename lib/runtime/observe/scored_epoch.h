@@ -17,9 +17,13 @@ struct ScoredEpoch {
   double value = 0;
   int epoch = 0;           // as the lines of the log count: from 0
   std::int64_t steps = 0;  // done before the evaluation
+  std::string data_set;    // digest of the samples that gave the score; "": not known
 
   bool operator==(const ScoredEpoch&) const = default;
 };
+
+// Scores of other samples say nothing about each other.
+bool are_of_same_data(const ScoredEpoch& one, const ScoredEpoch& other);
 
 std::string_view name_of(job::Metric metric);  // "acc1"
 double value_of(job::Metric metric, const Score& score);

@@ -65,7 +65,9 @@ std::string to_json(const TrainReport& report) {
   if (report.test_accuracy) json.add("test_accuracy", *report.test_accuracy);
   if (report.test_epochs) json.add("test_epochs", *report.test_epochs);
   if (report.best) {
-    JsonValue best = as_json(report.best->epoch);
+    ScoredEpoch epoch = report.best->epoch;
+    epoch.data_set.clear();  // it only tells a resumed training whether its scores can be compared
+    JsonValue best = as_json(epoch);
     best.add("file", report.best->file);
     json.add("best", std::move(best));
   }

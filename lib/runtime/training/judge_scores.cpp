@@ -7,6 +7,7 @@
 
 #include "base/error/error.h"
 #include "base/text/printable.h"
+#include "runtime/training/ranks/agree_on_data.h"
 #include "runtime/training/scored_weights.h"
 #include "runtime/training/setup/output_folder.h"
 
@@ -15,7 +16,16 @@ namespace {
 
 ScoredEpoch last_score(const Run& run, job::Metric metric) {
   const TestScore& test = *run.scores.test;
-  return {metric, value_of(metric, test.score), test.epochs - 1, test.steps};
+  return {.metric = metric,
+          .value = value_of(metric, test.score),
+          .epoch = test.epochs - 1,
+          .steps = test.steps,
+          .data_set = run.scores.test_set};
+}
+
+// Whether this run's scores in this metric can be compared with the score.
+bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric) {
+  return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
 }
 
 // The checkpoint that the job names may be of another training, or the training takes another way from there.
@@ -27,15 +37,21 @@ bool begins_at_named_checkpoint(const Run& run) {
 // The checkpoint knows the file, or is older than the file because the training ended in between.
 bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
   const TrainingState& state = run.progress.state;
-  if (state.steps == 0 || !in_file || in_file->metric != metric) return false;
+  if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
   return in_file == state.best || (in_file->steps > state.steps && !begins_at_named_checkpoint(run));
 }
+
+const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
 
 void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric) {
   if (best.metric != metric)
     run.out << fmt::format(
         "checkpoint.keep_best is {}, and was {} when the checkpoint was written: only later epochs count\n",
         name_of(metric), name_of(best.metric));
+  else if (!is_comparable(run, best, metric))
+    run.out << fmt::format(
+        "{} has other samples than when the checkpoint was written: only later epochs count as the best\n",
+        evaluated_key(run));
   else
     run.out << fmt::format(
         "warning: {} does not have the weights of the best epoch so far ({} of epoch {}): only later epochs count\n",
@@ -57,15 +73,19 @@ void take_over_best(Run& run, job::Metric metric) {
   if (run.world.env.attempt == 0) set_best_aside(run.job.output, run.out);
 }
 
-// The count of another metric says nothing.
+// The count of another metric, or of other samples, says nothing.
 void take_over_improvement(Run& run, const job::EarlyStoppingSpec& stopping) {
   Improvement& improvement = run.progress.state.improvement;
-  if (!improvement.best || improvement.best->metric == stopping.metric) return;
-  run.out
-      << fmt::format(
-             "train.early_stopping.metric is {}, and was {} when the checkpoint was written: the count starts anew",
-             name_of(stopping.metric), name_of(improvement.best->metric))
-      << std::endl;
+  if (!improvement.best || is_comparable(run, *improvement.best, stopping.metric)) return;
+  if (improvement.best->metric != stopping.metric)
+    run.out << fmt::format(
+        "train.early_stopping.metric is {}, and was {} when the checkpoint was written: the count starts anew",
+        name_of(stopping.metric), name_of(improvement.best->metric));
+  else
+    run.out << fmt::format(
+        "{} has other samples than when the checkpoint was written: the count of train.early_stopping starts anew",
+        evaluated_key(run));
+  run.out << std::endl;
   improvement = {};
 }
 
@@ -101,6 +121,8 @@ void begin_judging(Run& run) {
   TrainingState& state = run.progress.state;
   if (!metric) state.best.reset();
   if (!stopping) state.improvement = {};
+  if ((metric || stopping) && run.is_first_rank() && run.data.test)
+    run.scores.test_set = digest_of(*run.data.test);
   if (metric && run.is_first_rank()) take_over_best(run, *metric);
   if (!stopping) return;
   std::int32_t ended = 0;

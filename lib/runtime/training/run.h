@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/run/progress_page.h"
 #include "base/run/timeline.h"
@@ -50,6 +51,7 @@ struct Scores {
   Score train;                    // of this rank's batch
   std::optional<TestScore> test;  // of the last evaluation
   std::optional<float> scale;     // of the loss, where strategy.amp moves it
+  std::string test_set;           // digest of data.test on rank 0, if scores are judged
   bool fetch_is_due = true;       // true at first, because a log line needs a loss
   bool log_is_due = false;
 };

@@ -75,6 +75,16 @@ TEST_CASE("the end of a training in words") {
         "stopped after epoch 0: loss did not improve in 1 evaluation; no epoch had a finite score");
 }
 
+TEST_CASE("scores of the same samples can be compared, and those of samples that nobody knows") {
+  const ScoredEpoch one = {.data_set = "00"}, other = {.data_set = "ff"}, unknown = {};
+  CHECK(are_of_same_data(one, one));
+  CHECK_FALSE(are_of_same_data(one, other));
+  CHECK(are_of_same_data(one, unknown));
+  CHECK(are_of_same_data(unknown, other));
+  CHECK(read_scored_epoch(as_json(one)) == one);
+  CHECK(as_json(unknown).find("data_set") == nullptr);
+}
+
 TEST_CASE("a scored epoch is read back from its JSON, bit by bit") {
   const ScoredEpoch third = {Metric::acc5, 1.0 / 3, 2, 141};
   CHECK(read_scored_epoch(as_json(third)) == third);

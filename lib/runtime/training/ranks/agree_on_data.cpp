@@ -66,6 +66,15 @@ std::string host_name() {
   return name.data();
 }
 
+std::string hash_of(const comm::Facts& facts) {
+  FactHash hash;
+  for (const auto& [name, value] : facts) {
+    hash.add(name);
+    hash.add(value);
+  }
+  return hash.text();
+}
+
 comm::Deadline facts_deadline() { return comm::Deadline(comm::kJoinDeadline); }
 
 }  // namespace
@@ -77,17 +86,18 @@ comm::Facts facts_of(const DataSets& data) {
   return facts;
 }
 
+std::string digest_of(const DataSet& set) {
+  comm::Facts facts;
+  add_set("", set, facts);
+  return hash_of(facts);
+}
+
 // Ranks that have the same facts send a hash of them and no more.
 void agree_on_data(const comm::World& world, const DataSets& data) {
   if (world.env.nodes == 1) return;
   const comm::Facts facts = facts_of(data);
-  FactHash hash;
-  for (const auto& [name, value] : facts) {
-    hash.add(name);
-    hash.add(value);
-  }
   const std::vector<std::string> hashes =
-      comm::exchange(world.party(), "data hash", hash.text(), facts_deadline());
+      comm::exchange(world.party(), "data hash", hash_of(facts), facts_deadline());
   if (std::all_of(hashes.begin(), hashes.end(), [&](auto& each) { return each == hashes[0]; })) return;
 
   const std::vector<std::string> nodes =

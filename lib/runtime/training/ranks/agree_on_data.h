@@ -1,5 +1,7 @@
 // Checks that every host of a run has the same data, because each host may have it on its own disk.
 #pragma once
+#include <string>
+
 #include "comm/make_communicator.h"
 #include "comm/rendezvous/exchange.h"
 #include "runtime/training/setup/data_sets.h"
@@ -10,6 +12,9 @@ namespace fleetrun::runtime {
 // sample's file (without its folders), and the first MiB of the stored bytes of up to 32 evenly spread samples. A
 // difference in the bytes of other samples goes unnoticed.
 comm::Facts facts_of(const DataSets& data);
+
+// A hash of these facts about one data set.
+std::string digest_of(const DataSet& set);
 
 // Compares the facts of all nodes; with one node there is nothing to compare. Throws Error(protocol), with the same
 // words on every rank, when two nodes differ. The error names the fact, the nodes and hosts, and both values.
