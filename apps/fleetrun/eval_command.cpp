@@ -11,12 +11,15 @@
 
 #include "answering_run.h"
 #include "base/error/error.h"
+#include "base/json/json_reader.h"
 #include "base/json/json_value.h"
 #include "base/system/file.h"
 #include "base/system/marked_file.h"
 #include "base/system/standard_output.h"
 #include "commands.h"
+#include "job/keys/job_keys.h"
 #include "job/parse_job.h"
+#include "job/read/overrides.h"
 #include "job/spec/data_set_facts.h"
 #include "model_job.h"
 
@@ -129,6 +132,26 @@ Evaluation of_job(const FoundFlags& found) {
   return {.job = std::move(words), .model = model, .folder = find_folder(found, model)};
 }
 
+// The value of a key, in which a relative path starts at the current folder: the user knows no other. checkpoint.dir starts at output.dir.
+std::string from_current_folder(const job::Override& change, const job::Key& keys) {
+  const job::Key* const key = job::find_key(keys, change.path);
+  const JsonDocument json = read_json(change.value);
+  const auto is_json = [&](JsonValue::Kind kind) { return json.complete && json.root.is(kind); };
+  const bool is_path = key != nullptr && key->kind == job::ValueKind::path && change.path != "checkpoint.dir";
+  if (!is_path || change.value.empty() || is_json(JsonValue::Kind::null)) return change.value;
+  const std::string& path = is_json(JsonValue::Kind::text) ? json.root.text : change.value;
+  return json_quoted((current_folder() / fs::path(path)).string());
+}
+
+// Changes of the job of a model file.
+Words changes_of(const Words& words) {
+  const job::Key keys = job::job_keys();
+  Words changes;
+  for (const job::Override& change : job::parse_overrides(words, keys))
+    changes.push_back(fmt::format("{}={}", change.path, from_current_folder(change, keys)));
+  return changes;
+}
+
 // The job of a model file, which find_folder's folder gets: other nodes read it, too.
 Evaluation of_model(const FoundFlags& found) {
   const Words& words = found.rest;
@@ -136,12 +159,13 @@ Evaluation of_model(const FoundFlags& found) {
     throw Error(ErrorKind::usage,
                 fmt::format("found the model {} without data, wanted MODEL.safetensors DATA", words[0]),
                 "DATA is a folder with a folder of images for each class, or a list of images");
+  const Words changes = changes_of({words.begin() + 2, words.end()});
   const JsonValue job = job_of_model(words[0], words[1]);
   Evaluation evaluation = {.model = words[0], .folder = find_folder(found, words[0])};
   evaluation.job = {evaluation.folder + "/job.json"};
   write_file_atomically(evaluation.job.front(), to_json_lines(job));
   record_files(evaluation.folder);
-  evaluation.job.insert(evaluation.job.end(), words.begin() + 2, words.end());
+  evaluation.job.insert(evaluation.job.end(), changes.begin(), changes.end());
   return evaluation;
 }
 

@@ -151,6 +151,26 @@ TEST_CASE("a model file says itself how it is evaluated, also without the job an
   CHECK(launch.folder.has("eval/confusion.svg"));
 }
 
+TEST_CASE("paths beside a model file start at the current folder") {
+  const Launch launch;
+  for (const char* name : {"a", "b"})
+    launch.folder.write(std::string("pictures/") + name + "/1.png",
+                        runtime::make_png({}, 4, 4, std::string(48, *name)));
+  launch.folder.write("lists/list.txt", "a/1.png 0\nb/1.png 1\n");
+  launch.folder.write("job.json", R"({"model": {"name": "mlp", "hidden": [8]},
+    "data": {"train": {"format": "image_folder", "path": "pictures", "image_size": 4}, "batch_size": 2},
+    "train": {"max_steps": 1}})");
+  REQUIRE(launch.run_words({"--nproc_per_node=1", "job.json"}).code == 0);
+  for (const char* root : {"pictures", "\"pictures\""}) {
+    const std::string key = std::string("data.test.root=") + root,
+                      same = std::string("data.train.root=") + root;
+    const ChildResult result = launch.run_words(
+        {"eval", "--nproc_per_node=1", "output/model.safetensors", "lists/list.txt", key, same});
+    CHECK_MESSAGE(result.code == 0, result.err);
+    CHECK(contains(result.out, "list.txt, 2 images of 2 classes\n"));
+  }
+}
+
 // The Python of scripts/setup --peers.
 std::string peers_python() {
   const char* const chosen = std::getenv("FLEETRUN_PEERS");
