@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/weights.h"
 #include "runtime/observe/lines.h"
+#include "runtime/training/trainer/numerics.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -35,7 +36,7 @@ void judge_infinite_loss(Run& run, double loss) {
   run.out
       << fmt::format(
              "warning: the loss of the test samples is {}; all weights are finite, and the training goes on",
-             loss)
+             describe_number(loss))
       << std::endl;
 }
 

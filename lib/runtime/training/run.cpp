@@ -24,8 +24,8 @@ void print_skipped(Run& run, Loader& loader) {
 void stop_without_numbers(const Run& run, const std::string& what, double value, int under_way) {
   const std::string where = first_not_finite(run.trainer.executor().program(), run.trainer.storage());
   throw Error(ErrorKind::numerics,
-              fmt::format("{} is {} at step {}{}", what, value, run.progress.state.steps + under_way,
-                          where.empty() ? "" : ", and so is " + where),
+              fmt::format("{} is {} at step {}{}", what, describe_number(value),
+                          run.progress.state.steps + under_way, where.empty() ? "" : ", and so is " + where),
               "a lower optimizer.learning_rate or a warm-up often helps");
 }
 

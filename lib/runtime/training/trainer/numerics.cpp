@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace fleetrun::runtime {
 namespace {
 
@@ -23,6 +25,10 @@ std::string first_not_finite(const Program& program, const Storage& storage) {
       return "the gradient of " + program.value(id).name;
   }
   return "";
+}
+
+std::string describe_number(double number) {
+  return fmt::format("{}", std::isnan(number) ? std::abs(number) : number);
 }
 
 }  // namespace fleetrun::runtime

@@ -12,4 +12,7 @@ namespace fleetrun::runtime {
 // each step.
 std::string first_not_finite(const Program& program, const Storage& storage);
 
+// "nan", "inf" or "-inf": the sign of a NaN says nothing.
+std::string describe_number(double number);
+
 }  // namespace fleetrun::runtime
