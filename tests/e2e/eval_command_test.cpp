@@ -276,7 +276,7 @@ TEST_CASE(
   const ChildResult same = pictures.evaluate();
   CHECK_MESSAGE(same.code == 0, same.err);
   CHECK(contains(same.out, "train, 4 images of 2 classes\n"));
-  CHECK_FALSE(contains(same.out, "warning"));
+  CHECK_FALSE(contains(same.err, "warning"));
 
   check_refused(pictures.evaluate({"train.seed=5"}), "with train.seed 1, the job has 5");
   check_refused(pictures.evaluate({"data.split=0.4"}), "with data.split 0.2, the job has 0.4");
@@ -293,24 +293,24 @@ TEST_CASE("eval warns if a model file does not say which samples its training ha
   const ChildResult result = pictures.evaluate({"model.pretrained=weights.safetensors"});
   CHECK_MESSAGE(result.code == 0, result.err);
   CHECK_MESSAGE(
-      contains(result.out, "warning: " + pictures.folder.path() +
+      contains(result.err, "warning: " + pictures.folder.path() +
                                "/weights.safetensors does not say which samples its training has set "
                                "aside: with data.split the model may be evaluated on samples that it "
                                "was trained on\n"),
-      result.out);
+      result.err);
 }
 
 TEST_CASE("eval warns of pixels that the job scales otherwise than the training of the model") {
   const TrainedModel model;
   const Words words = {"eval", "--nproc_per_node=2", "--device=cpu", "job.json"};
-  CHECK_FALSE(contains(model.run_words(words).out, "warning"));
+  CHECK_FALSE(contains(model.run_words(words).err, "warning"));
   Words others = words;
   others.insert(others.end(), {"data.test.mean=[0]", "data.test.std=[255]"});
   const ChildResult result = model.run_words(others);
   CHECK_MESSAGE(result.code == 0, result.err);
   for (const char* line : {"warning: data.test.mean is [0], and was [120] when the model was trained\n",
                            "warning: data.test.std is [255], and was [48] when the model was trained\n"})
-    CHECK_MESSAGE(contains(result.out, line), result.out);
+    CHECK_MESSAGE(contains(result.err, line), result.err);
 }
 
 TEST_CASE("eval says what it lacks") {
