@@ -51,7 +51,7 @@ bool was_typed(const job::ParsedJob& job, const std::string& key) {
 std::string find_model(const job::ParsedJob& job, const std::string& file) {
   const std::optional<std::string>& pretrained = job.spec.model.pretrained;
   if (pretrained && was_typed(job, "model.pretrained")) return *pretrained;
-  const std::string trained = job.spec.output.dir + "/model.safetensors";
+  std::string trained = job.spec.output.dir + "/model.safetensors";
   std::error_code problem;
   if (fs::exists(trained, problem)) return trained;
   if (pretrained) return *pretrained;
@@ -104,7 +104,7 @@ void require_own_folder(const std::string& folder) {
 
 std::string find_folder(const FoundFlags& found, const std::string& model) {
   const fs::path folder = found.value("--output_dir").value_or(fs::path(model).parent_path() / "eval");
-  const std::string path = (current_folder() / folder).lexically_normal();
+  std::string path = (current_folder() / folder).lexically_normal();
   require_own_folder(path);
   make_directories(path);
   return path;

@@ -76,7 +76,7 @@ SplitSet split_data_set(std::shared_ptr<const DataSet> whole, double share, std:
             "data.split is {}: no class of data.train has two samples, wanted one to train and one to evaluate on",
             share));
   return {std::make_unique<SubSet>(whole, std::move(split.train)),
-          std::make_unique<SubSet>(whole, std::move(split.test))};
+          std::make_unique<SubSet>(std::move(whole), std::move(split.test))};
 }
 
 }  // namespace fleetrun::runtime

@@ -223,7 +223,7 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
       load_checkpoint(checkpoint, training.trainer.whole_program(), training.trainer.storage());
   const std::string left_out = leave_out_merged_gradients(checkpoint, anew);
   const Length length = training.job.train.max_steps ? Length::steps : Length::epochs;
-  const TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
+  TrainingState point = plan_resume(checkpoint.state, anew, batches, length, training.job.data.uneven);
   training.out << fmt::format("resuming from {}: {}", printable(checkpoint.path), describe(point))
                << std::endl;
   for (const std::string& line : {note, left_out})
