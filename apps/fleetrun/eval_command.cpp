@@ -132,7 +132,8 @@ Evaluation of_job(const FoundFlags& found) {
   return {.job = std::move(words), .model = model, .folder = find_folder(found, model)};
 }
 
-// The value of a key, in which a relative path starts at the current folder: the user knows no other. checkpoint.dir starts at output.dir.
+// The change with a relative path made absolute from the current folder, because the user has not seen the folder of the job that is made
+// here. checkpoint.dir starts at output.dir.
 std::string from_current_folder(const job::Override& change, const job::Key& keys) {
   const job::Key* const key = job::find_key(keys, change.path);
   const JsonDocument json = read_json(change.value);

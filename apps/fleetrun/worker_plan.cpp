@@ -16,7 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The job, changed so that its ranks have the layout. `batch`: samples of each rank, which the ranks of a pipeline have together.
+// The job, changed so that its ranks have the layout. `batch`: samples of each rank. A pipeline of p ranks trains p times as many in a step.
 job::JobSpec job_with(const runtime::RankLayout& layout, int batch, const Words& words,
                       const PlanRequest& request) {
   Words changes(words.begin() + 1, words.end());
@@ -24,7 +24,11 @@ job::JobSpec job_with(const runtime::RankLayout& layout, int batch, const Words&
     changes.push_back(fmt::format("{}={}", key, value));
   };
   change("strategy.sharding", layout.sharding > 0);
-  if (layout.sharding > 0) change("strategy.sharding_configs.stage", layout.sharding);
+  if (layout.sharding > 0) {  // of all ranks
+    change("strategy.sharding_configs.stage", layout.sharding);
+    change("strategy.sharding_configs.sharding_degree", "null");
+    change("strategy.sharding_configs.dp_degree", "null");
+  }
   change("strategy.pipeline", layout.pipeline > 1);
   change("strategy.hybrid_configs.pp_degree", layout.pipeline);
   if (layout.pipeline > 1) {

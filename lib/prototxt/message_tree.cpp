@@ -15,7 +15,8 @@ using InfoTree = pb::TextFormat::ParseInfoTree;
 
 constexpr int kNotRepeated = -1;  // the index of the value of a field that is not repeated
 
-// A float as the shortest number that becomes that float again: 0.8, not 0.800000012. That of the largest float is beyond it.
+// A float as the shortest number that becomes that float again: 0.8, not 0.800000012. For the largest float this number lies above
+// every float, so it is clamped.
 JsonValue shortest(float value) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   const double number = std::strtod(fmt::format("{}", value).c_str(), nullptr);

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "e2e/launcher.h"
 #include "e2e/nodes/cluster.h"
 #include "support/leave_out.h"
@@ -43,7 +45,16 @@ class Hosts {
   }
 
   static std::string address(int host) { return "127.0.0." + std::to_string(host + 1); }
-  void cut(int host) { servers_.at(static_cast<std::size_t>(host - 1)).reset(); }
+  // Ends its sshd. The kernel closes the sshd's port a moment later.
+  void cut(int host) {
+    servers_.at(static_cast<std::size_t>(host - 1)).reset();
+    const std::string port = fmt::format(": > /dev/tcp/{}/{}", address(host), port_);
+    REQUIRE(comes_true(
+        [&] {
+          return contains(run_child({"/bin/bash", "-c", port}).err, "Connection refused");
+        },
+        10s));
+  }
   const TemporaryFolder& folder() const { return folder_; }
 
   std::unique_ptr<ChildProcess> start_run(const Words& flags, const Words& program,

@@ -107,6 +107,8 @@ TEST_CASE("plan leaves out layouts that a training of the job cannot have") {
     CHECK_FALSE(contains(found, ", pipeline "));
     CHECK(contains(found, ", sharding stage 3 "));
   }
+  CHECK(contains(plan({"strategy.sharding_configs.sharding_degree=3"}),
+                 ", sharding stage 3 "));  // of the job's own ranks
   const std::string localsgd = plan({"strategy.localsgd=true"});
   CHECK_FALSE(contains(localsgd, ", pipeline "));
   CHECK_FALSE(contains(localsgd, ", sharding "));

@@ -13,7 +13,7 @@
 
 namespace fleetrun::runtime::test {
 
-// With sanitizers, which make the references slow, one number and one model are enough: they look for wrong accesses, not for wrong sums.
+// Sanitizers look for wrong memory accesses, and one model on one number of ranks is enough for that. They make the references slow.
 inline std::vector<int> simulated_ranks() {
   return testing::kSlowdown > 1 ? std::vector<int>{2} : std::vector<int>{1, 2, 4};
 }

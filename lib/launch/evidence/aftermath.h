@@ -14,8 +14,8 @@ std::size_t last_words_begin(const std::vector<std::string>& lines, const std::v
                              std::size_t most);
 
 // Whether the process worked on after this traceback. All lines after it may be the rest of the exception's message, which has any
-// number of lines and may quote anything. So one sign of life is not enough, and only lines that messages rarely have count towards
-// `most`: records of a logger, progress, and lines like those before the traceback.
+// number of lines and may quote anything. So it takes more than `most` signs of life, and only lines that are rare in messages count: records
+// of a logger, progress, and lines like those before the traceback.
 bool worked_on(const std::vector<std::string>& lines, const Finding& traceback, std::size_t most);
 
 }  // namespace fleetrun::launch

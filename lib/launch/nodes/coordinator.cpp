@@ -196,10 +196,17 @@ std::string Coordinator::address_of(const Node& node) const {
   return fmt::format("{}, {}", node.join.address, node.join.host);
 }
 
-std::optional<PeerId> Coordinator::peer_of(int node) const {
-  if (phase_ == Phase::joining || node < 0 || node >= std::ssize(nodes_)) return std::nullopt;
-  const Node& one = nodes_[static_cast<std::size_t>(node)];
-  return one.state == State::lost ? std::nullopt : std::optional(one.peer);
+std::optional<PeerId> Coordinator::peer_of(const Placed& placed, int node) const {
+  if (phase_ == Phase::joining || node < 0 || node >= std::ssize(placed.nodes)) return std::nullopt;
+  const auto number = static_cast<std::size_t>(node);
+  const NodePlace& place = placed.nodes[number];
+  const auto is_there = [&](const Node& one) {
+    return one.join.address == place.address && one.join.logs == place.logs;
+  };
+  const bool keeps_number = number < nodes_.size() && is_there(nodes_[number]);
+  const auto found =
+      keeps_number ? nodes_.begin() + node : std::find_if(nodes_.begin(), nodes_.end(), is_there);
+  return found == nodes_.end() || found->state == State::lost ? std::nullopt : std::optional(found->peer);
 }
 
 JsonValue Coordinator::ranks() const {

@@ -117,7 +117,9 @@ class Coordinator {
   bool over() const { return phase_ == Phase::over; }
   // The nodes that have not joined, in words: "node 1 (10.0.0.2), node 2 (10.0.0.3)", or "2 nodes of 3".
   std::string missing() const;
-  std::optional<PeerId> peer_of(int node) const;  // none: the node is lost, or has no place yet
+  // Of the node that has this number in `placed`, which may be the places of an earlier attempt: its number is another one when nodes
+  // before it have left. None: the node is lost, or has no place yet.
+  std::optional<PeerId> peer_of(const Placed& placed, int node) const;
   // For report.json, in rank order, from every node that has reported. Complete when the run is over.
   JsonValue ranks() const;
   std::vector<std::string> roll_call() const;  // its lines, from the same nodes

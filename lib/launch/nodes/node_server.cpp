@@ -60,8 +60,9 @@ void NodeServer::on_message(PeerId id, const wire::Message& message) {
   perform(coordinator_.on(id, *said, node.last_heard));
 }
 
-void NodeServer::ask(int node, Ask ask, NodeQuestions::Done done, Clock::duration patience) {
-  const auto peer = coordinator_.peer_of(node);
+void NodeServer::ask(const Placed& placed, int node, Ask ask, NodeQuestions::Done done,
+                     Clock::duration patience) {
+  const auto peer = coordinator_.peer_of(placed, node);
   if (!peer || !peers_.listens_to(*peer)) return done(std::nullopt);
   questions_.ask(*peer, std::move(ask), std::move(done), Clock::now(), patience);
   wake_later();

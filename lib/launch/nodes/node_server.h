@@ -41,8 +41,9 @@ class NodeServer {
   const Coordinator& coordinator() const { return coordinator_; }
   std::uint64_t dropped() const { return dropped_; }  // connections without a valid handshake
 
-  // Calls `done` at once when the node is lost.
-  void ask(int node, Ask ask, NodeQuestions::Done done, Clock::duration patience = NodeQuestions::kPatience);
+  // Asks the node that has this number in `placed`. Calls `done` at once when the node is lost.
+  void ask(const Placed& placed, int node, Ask ask, NodeQuestions::Done done,
+           Clock::duration patience = NodeQuestions::kPatience);
 
   void stop_listening() { peers_.stop_listening(); }
   // Closes all connections without a word. The Coordinator decides nothing any more.

@@ -367,7 +367,8 @@ void NodeSession::reply_to(const Ask& ask) {
 
 void NodeSession::ask(int node, const std::string& request, const std::string& sender,
                       NodeQuestions::Done done, Clock::duration patience) {
-  server_->ask(node, {.id = 0, .request = request, .sender = fmt::format("{} on {}", sender, own_name())},
+  server_->ask(placed(), node,
+               {.id = 0, .request = request, .sender = fmt::format("{} on {}", sender, own_name())},
                std::move(done), patience);
 }
 

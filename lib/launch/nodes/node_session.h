@@ -89,7 +89,7 @@ class NodeSession {
   // Answers the questions of the first node to this node.
   using Answerer = std::function<std::string(const std::string& request, const std::string& sender)>;
   void answer_with(Answerer answerer) { answerer_ = std::move(answerer); }
-  // On the first node: asks a node, also this one.
+  // On the first node: asks the node that has this number in placed(), also this one.
   void ask(int node, const std::string& request, const std::string& sender, NodeQuestions::Done done,
            Clock::duration patience = NodeQuestions::kPatience);
 

@@ -60,7 +60,7 @@ void RemoteLogs::begin_era(const Placed& places, int attempt) {
   eras_.push_back(std::move(era));
 }
 
-// Before an answer is used: the run writes .nodes before it answers by the new places.
+// To be called before an answer is used: the run writes .nodes before its answers follow the new places.
 void RemoteLogs::note_changes() {
   if (eras_.empty()) return;
   const std::string stamp = stamp_of(fmt::format("{}/{}", folder_, kNodesName));

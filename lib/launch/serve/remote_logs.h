@@ -31,8 +31,8 @@ class RemoteLogs {
 
   bool empty() const;  // no log is wanted now
 
-  // Shows the next piece of each log. False: there was nothing new. Says so the first time that a node does not
-  // answer, and when a node has left the run. Throws Error(usage) when the run refuses, Error(missing|io) when the run
+  // Shows the next piece of each log. False: there was nothing new. Prints a line when a node first fails to answer,
+  // and when a node has left the run. Throws Error(usage) when the run refuses, Error(missing|io) when the run
   // does not answer.
   bool look();
   void look_to_present_ends();            // shows everything written so far

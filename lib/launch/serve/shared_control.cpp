@@ -136,8 +136,7 @@ void SharedControl::signal(const JsonValue& request, const std::string& sender, 
   });
 }
 
-// All of one node, as who asks knows from the file .nodes.
-// A node has the same address and log folder in every attempt, while its number may change.
+// The node that the reader knows from the file .nodes. A node has the same address and log folder in every attempt, while its number may change.
 std::optional<int> SharedControl::node_in(const JsonValue& request) const {
   const JsonValue* const node = request.find("node", Kind::object);
   if (node == nullptr) throw Error(ErrorKind::usage, "found no node, wanted the one that has the logs");

@@ -30,7 +30,7 @@ struct ModelCard {
   DType dtype = DType::f32;                   // in which the convolutions of the training computed
   // By which algorithms the test pass of the training did its convolutions, by the names of their outputs: they round differently.
   std::map<std::string, std::string> algorithms;
-  // Which samples the training set aside; none: the file does not say, because its weights come from no training or from an older one.
+  // Which samples the training set aside. None if the weights come from no training, or if an older fleetrun wrote the file.
   std::optional<SplitFacts> split;
   std::string version;  // of the fleetrun that wrote the file
 
@@ -51,7 +51,7 @@ Metadata to_metadata(const ModelCard& card);
 ModelCard read_model_card(const Metadata& metadata, const std::string& path);
 
 // A warning for each of data.mean and data.std that differs: "warning: data.train.mean is [1], and was [2] when the checkpoint was written".
-// `set` is the key of the job's data set that has those of `now`, and `when` ends the sentence.
+// `set` is the key of the data set from which `now` has its values, and `when` ends the sentence.
 std::vector<std::string> differences_of_pixels(const ModelCard& was, const ModelCard& now,
                                                std::string_view set, std::string_view when);
 

@@ -24,10 +24,11 @@ struct SplitFacts {
 SplitFacts make_split_facts(double share, std::int64_t seed, const DataSet& train, const DataSet& evaluation);
 
 JsonValue as_json(const SplitFacts& facts);
-// None for what as_json() did not make.
+// None unless as_json() wrote this value.
 std::optional<SplitFacts> read_split_facts(const JsonValue& json);
 
-// How the samples of `now`, which has a share, were drawn otherwise in `was`: "with train.seed 1, the job has 5"; "": they are the same.
+// The first difference between the splits, as words after "was trained": "with train.seed 1, the job has 5". Empty if they are equal.
+// `now` has a share.
 std::string difference_of(const SplitFacts& was, const SplitFacts& now);
 
 // The keys of a job that would draw the samples as `was` did: "data.split=0.1 train.seed=1"; "": those of `now` are the same.

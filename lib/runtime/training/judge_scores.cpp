@@ -59,7 +59,8 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
-// Afterwards the state has a best epoch only if the file has its weights. Another attempt of this run replaces what the first one wrote.
+// Afterwards the state has a best epoch only if the file has its weights. Another attempt of this run replaces what the first one wrote,
+// unless the scores of both say nothing about each other.
 void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
@@ -70,7 +71,8 @@ void take_over_best(Run& run, job::Metric metric) {
   }
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
-  if (run.world.env.attempt == 0) set_best_aside(run.job.output, run.out);
+  const bool is_of_other_scores = in_file && !is_comparable(run, *in_file, metric);
+  if (run.world.env.attempt == 0 || is_of_other_scores) set_best_aside(run.job.output, run.out);
 }
 
 // The count of another metric, or of other samples, says nothing.

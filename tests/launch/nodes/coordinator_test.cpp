@@ -65,8 +65,9 @@ TEST_CASE(
   CHECK(nodes[1].address == "b");
   CHECK(nodes[1].host.empty());
   CHECK(nodes[2].host == "host");
-  CHECK(scene.coordinator.peer_of(1) == std::nullopt);
-  CHECK(scene.coordinator.peer_of(2) == PeerId{2});
+  const Placed placed = {.nodes = nodes};
+  CHECK(scene.coordinator.peer_of(placed, 1) == std::nullopt);
+  CHECK(scene.coordinator.peer_of(placed, 2) == PeerId{2});
 }
 
 TEST_CASE("a node with another key is noted once, with the file of the key") {
@@ -482,18 +483,20 @@ TEST_CASE("1,024 nodes of 8 ranks take less than 32 KiB each") {
 
 TEST_CASE("a node can be asked from its place on until it is lost") {
   Scene scene(2);
+  const Placed placed = {.nodes = std::vector<NodePlace>(
+                             2, {.address = "10.0.0.9", .host = "host", .logs = "", .device_ids = {}})};
   scene.say(1, Scene::join(2, 0));
-  CHECK_FALSE(scene.coordinator.peer_of(0));
+  CHECK_FALSE(scene.coordinator.peer_of(placed, 0));
   scene.say(2, Scene::join(1, 1));
-  CHECK(scene.coordinator.peer_of(0) == 1);
-  CHECK(scene.coordinator.peer_of(1) == 2);
-  CHECK_FALSE(scene.coordinator.peer_of(2));
-  CHECK_FALSE(scene.coordinator.peer_of(-1));
+  CHECK(scene.coordinator.peer_of(placed, 0) == 1);
+  CHECK(scene.coordinator.peer_of(placed, 1) == 2);
+  CHECK_FALSE(scene.coordinator.peer_of(placed, 2));
+  CHECK_FALSE(scene.coordinator.peer_of(placed, -1));
   scene.say(1, Scene::ready({6070, 6071}));
   scene.say(2, Scene::ready({7070}));
   scene.lose(2, 4s);
-  CHECK_FALSE(scene.coordinator.peer_of(1));
-  CHECK(scene.coordinator.peer_of(0) == 1);
+  CHECK_FALSE(scene.coordinator.peer_of(placed, 1));
+  CHECK(scene.coordinator.peer_of(placed, 0) == 1);
 }
 
 }  // namespace

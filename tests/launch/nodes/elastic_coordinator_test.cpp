@@ -76,6 +76,27 @@ TEST_CASE(
   CHECK(two.last<Places>(1)->nodes.size() == 2);
 }
 
+TEST_CASE("a question for a node reaches it, and no other one, after a node before it has left") {
+  for (const int least : {2, 3}) {  // the run goes on with two nodes, or gathers until there are three again
+    ElasticScene scene(range(least, 3));
+    Placed placed;
+    for (const int node : {0, 1, 2}) {
+      Join one = ElasticScene::join(1, node);
+      one.address = "10.0.0." + std::to_string(node + 1);
+      scene.say(static_cast<PeerId>(node + 1), one);
+      placed.nodes.push_back({.address = one.address, .host = one.host, .logs = one.logs, .device_ids = {}});
+    }
+    scene.be_ready({1, 2, 3}, 0);
+    for (const int node : {0, 1, 2}) CHECK(scene.coordinator.peer_of(placed, node) == node + 1);
+    scene.lose(2, 4s);
+    scene.end({1, 3}, 0);
+    CHECK(scene.coordinator.peer_of(placed, 0) == 1);
+    CHECK(scene.coordinator.peer_of(placed, 1) == std::nullopt);
+    CHECK(scene.coordinator.peer_of(placed, 2) == 3);
+    CHECK(scene.coordinator.peer_of(placed, 3) == std::nullopt);
+  }
+}
+
 TEST_CASE("with fewer nodes than MIN it waits until --join_timeout, and ends with 75") {
   ElasticScene scene(range(2, 3));
   scene.join_all(1);

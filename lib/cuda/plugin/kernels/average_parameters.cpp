@@ -43,7 +43,8 @@ class AverageParameters : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kPlace = 16;  // elements, that each tensor's part of the message is aligned
+  static constexpr std::int64_t kPlace =
+      16;  // elements: each tensor's part of the message begins at a multiple of it
 
   Exchanged& exchanged() const { return *static_cast<Exchanged*>(exchanged_->data()); }
 

@@ -237,8 +237,8 @@ std::vector<Flag> supervision_flags(LaunchOptions& options) {
           {.names = {"--timeout"},
            .argument = "SECONDS",
            .help =
-               "Stop the run with exit code 124 after this many seconds. They begin when the ranks start: the wait for other "
-               "nodes before that does not count. By default, and with 0, there is no limit"}),
+               "Stop the run with exit code 124 after this many seconds. The time begins when the ranks start: the wait "
+               "for other nodes before that does not count. By default, and with 0, there is no limit"}),
       value(options.max_restart, parse_restarts,
             {.names = {"--max_restart", "--max_restarts"},
              .argument = "N",

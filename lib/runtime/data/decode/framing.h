@@ -15,8 +15,8 @@ struct Framing {
   std::int64_t seed = 1;
   int epoch = 0;
   std::int32_t sample = 0;
-  std::optional<std::int64_t> place =
-      std::nullopt;         // in the order of the epoch, if a sample has several there
+  // The place of the sample in the epoch. Only set if a sample can come several times.
+  std::optional<std::int64_t> place = std::nullopt;
   bool to_the_end = false;  // damage is looked for in all of the file, though less of it is shown
 };
 

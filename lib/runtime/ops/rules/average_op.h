@@ -24,7 +24,8 @@ struct AverageOp {
   std::size_t message_bytes() const { return static_cast<std::size_t>(elements + 1) * sizeof(float); }
 };
 
-// `alignment`: each tensor of the message begins at a multiple of so many elements. `elements_of`: how many lie in memory.
+// `alignment`: each tensor of the message begins at a multiple of so many elements. `elements_of` returns how many elements a value has in
+// memory, with padding.
 AverageOp read_average_op(const OpView& op, std::int64_t alignment,
                           const std::function<std::int64_t(const Value&)>& elements_of);
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kComparedSamples = 32;
 constexpr std::size_t kComparedBytes = 1 << 20;  // of each: more than most photographs have
+constexpr const char* kUnreadable = "cannot be read";
 
 std::string name_of_file(const std::string& sample) { return sample.substr(sample.rfind('/') + 1); }
 
@@ -25,7 +26,7 @@ std::string hash_of_stored(const DataSet& set, int sample, std::vector<std::uint
     set.read_stored(sample, kComparedBytes, bytes);
   } catch (const Error& problem) {
     if (problem.kind() == ErrorKind::os) throw;
-    return "cannot be read";  // the loader reports or skips it, as the job wants
+    return kUnreadable;  // the loader reports or skips it, as the job wants
   }
   FactHash hash;
   hash.add(bytes.data(), bytes.size());
@@ -89,7 +90,9 @@ comm::Facts facts_of(const DataSets& data) {
 std::string digest_of(const DataSet& set) {
   comm::Facts facts;
   add_set("", set, facts);
-  return hash_of(facts);
+  const bool is_known =
+      std::none_of(facts.begin(), facts.end(), [](const auto& fact) { return fact.second == kUnreadable; });
+  return is_known ? hash_of(facts) : "";
 }
 
 // Ranks that have the same facts send a hash of them and no more.

@@ -13,7 +13,7 @@ namespace fleetrun::runtime {
 // difference in the bytes of other samples goes unnoticed.
 comm::Facts facts_of(const DataSets& data);
 
-// A hash of these facts about one data set.
+// A hash of these facts about one data set. Empty if one of the compared samples cannot be read: nobody knows what it will be next time.
 std::string digest_of(const DataSet& set);
 
 // Compares the facts of all nodes; with one node there is nothing to compare. Throws Error(protocol), with the same

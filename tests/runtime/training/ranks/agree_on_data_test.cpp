@@ -10,6 +10,7 @@
 
 #include "base/error/error.h"
 #include "comm/rendezvous/memory_store.h"
+#include "runtime/data/image_files.h"
 #include "support/run_world.h"
 #include "support/shared_store.h"
 #include "support/temporary_folder.h"
@@ -88,6 +89,26 @@ TEST_CASE("a sample whose bytes differ is named with its file") {
       has(said,
           "ranks differ in data.train, sample 99 (train.bin, image 99): rank 0 has 3073 bytes of hash "),
       said);
+}
+
+TEST_CASE("a data set has the digest of its samples, and none while one of them cannot be read") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a/1.png", "b/1.png", "b/2.png"}) {
+    std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+    folder.write(name, make_png({}, 4, 4, std::string(48, name[0])));
+  }
+  job::DataSpec spec;
+  spec.train.format = job::DataFormat::image_folder;
+  spec.train.path = folder.path();
+  spec.train.image_size = 4;
+  const auto digest = [&] { return digest_of(*DataSets(spec, 1).train); };
+  const std::string whole = digest();
+  CHECK_FALSE(whole.empty());
+  std::filesystem::rename(folder / "b/2.png", folder / "kept");
+  std::filesystem::create_symlink(folder / "nowhere", folder / "b/2.png");
+  CHECK(digest().empty());
+  std::filesystem::rename(folder / "kept", folder / "b/2.png");
+  CHECK(digest() == whole);
 }
 
 }  // namespace
