@@ -29,7 +29,7 @@ JsonValue RemoteLog::wish() const {
 }
 
 std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
-  news_ = false;
+  news_ = lost_rest_ = false;
   missing_ = is_true(piece, "missing");
   const JsonValue* const text = piece.find("text", Kind::text);
   const auto attempt = static_cast<int>(integer_in(piece, "attempt", newest));
@@ -37,8 +37,11 @@ std::string RemoteLog::take(const JsonValue& piece, int newest, TimePoint now) {
     ended_ = true;
     return text_.finish();
   }
-  if (text == nullptr)
-    return attempt < newest && !missing_ ? go_on() : "";  // the node was lost before it began
+  if (text == nullptr) {
+    if (attempt >= newest || missing_) return "";
+    lost_rest_ = next_ > 0;  // else the node was lost before the attempt began
+    return go_on();
+  }
   start_.since.reset();
   start_.attempt = attempt;
   const std::int64_t from = integer_in(piece, "from", next_);

@@ -29,6 +29,8 @@ class RemoteLog {
   bool missing() const { return missing_; }  // the rank has no such log
   bool ended() const { return ended_; }      // the log of the last attempt has been shown
   bool has_news() const { return news_; }    // the last piece had text
+  // Of an earlier attempt, some of the log has been shown, and at the last request it was no longer where that attempt had it.
+  bool lost_rest() const { return lost_rest_; }
   // In bytes, as of the last piece: how much has been shown, the length of the log, and the difference.
   std::int64_t shown() const { return next_; }
   std::int64_t end() const { return size_; }
@@ -52,7 +54,7 @@ class RemoteLog {
   LogText text_;
   std::int64_t next_ = 0, size_ = 0;
   std::optional<int> last_;  // attempt
-  bool missing_ = false, news_ = false, ended_ = false;
+  bool missing_ = false, news_ = false, ended_ = false, lost_rest_ = false;
   bool amid_line_ = false;  // after a skip
 };
 

@@ -102,10 +102,10 @@ bool RemoteLogs::look(const Placed& places, int number, Node& node) {
     leave(name_of_node(places, number), place.logs, node);
     return true;
   }
-  if (why == nullptr) return take(answer, node);
+  if (why == nullptr) return take(answer, places, number, node);
   const std::string words = printable_start(why->text, kLongestWhy);
   if (answer.find("silent") == nullptr) throw Error(ErrorKind::usage, words);
-  if (!std::exchange(said_silent_, true)) output_.say(words);
+  if (!std::exchange(node.said_silent, true)) output_.say(words);
   return false;
 }
 
@@ -117,12 +117,18 @@ void RemoteLogs::leave(const std::string& name, const std::string& logs, Node& n
   node.complete = true;
 }
 
-bool RemoteLogs::take(const JsonValue& answer, Node& node) {
+bool RemoteLogs::take(const JsonValue& answer, const Placed& places, int number, Node& node) {
   const LogAnswer found = read_log_answer(answer, node.logs.size());
   if (found.pieces == nullptr) return false;
   over_ = over_ || found.over;
-  for (std::size_t i = 0; i < node.logs.size(); ++i)
-    output_.show(node.logs[i].take(found.pieces->items[i], found.newest, Clock::now()));
+  for (std::size_t i = 0; i < node.logs.size(); ++i) {
+    RemoteLog& log = node.logs[i];
+    output_.show(log.take(found.pieces->items[i], found.newest, Clock::now()));
+    if (log.lost_rest())  // its fleetrun has begun anew, and has moved the logs of the run before
+      output_.say(fmt::format("{} has moved the log of rank {}; its folder {}/previous/ may have more lines",
+                              name_of_node(places, number), log.rank(),
+                              places.nodes.at(static_cast<std::size_t>(number)).logs));
+  }
   const bool news = std::ranges::any_of(node.logs, [](const RemoteLog& log) { return log.has_news(); });
   std::erase_if(node.logs, [](const RemoteLog& log) { return log.missing() || log.ended(); });
   node.complete = node.logs.empty() || (found.over && !news);

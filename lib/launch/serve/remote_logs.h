@@ -46,6 +46,7 @@ class RemoteLogs {
   struct Node {
     std::vector<RemoteLog> logs;
     bool complete = false;  // nothing more will come: the run may be gone at the next request
+    bool said_silent = false;
   };
   // Attempts in which the ranks have the same places.
   struct Era {
@@ -58,7 +59,7 @@ class RemoteLogs {
   void begin_era(const Placed& places, int attempt);
   void note_changes();
   bool look(const Placed& places, int number, Node& node);
-  bool take(const JsonValue& answer, Node& node);
+  bool take(const JsonValue& answer, const Placed& places, int number, Node& node);
   void leave(const std::string& name, const std::string& logs, Node& node);
 
   std::string folder_;
@@ -68,7 +69,6 @@ class RemoteLogs {
   std::string stamp_;     // of .nodes when it was read
   std::deque<Era> eras_;  // the first one is shown now
   bool over_ = false;
-  bool said_silent_ = false;
 };
 
 // "/home/me/log/workerlog.1 on node 1 (10.0.0.2, beta)"

@@ -68,6 +68,22 @@ TEST_CASE("a log ends with the last attempt in which the rank has its number") {
   CHECK(log.ended());
 }
 
+TEST_CASE(
+    "a log of an earlier attempt that is no longer where it was has lost its rest, and the next one follows") {
+  const JsonValue nothing = JsonValue::object({{"attempt", 0}, {"missing", false}});
+  RemoteLog log = log_of();
+  log.take(piece(0, "one\nha", 6), 0, kNow);
+  CHECK_FALSE(log.lost_rest());
+  CHECK(log.take(nothing, 1, kNow) == "[17] ha\n");
+  CHECK(log.lost_rest());
+  CHECK(log.take(piece(0, "again\n", 6, 1), 1, kNow) == "[17] again\n");
+  CHECK_FALSE(log.lost_rest());
+
+  RemoteLog unseen = log_of();
+  unseen.take(nothing, 1, kNow);
+  CHECK_FALSE(unseen.lost_rest());
+}
+
 TEST_CASE("of an attempt that begins after the last one, nothing is shown") {
   RemoteLog log = log_of(RemoteLog::kPresent);
   log.end_after(0);

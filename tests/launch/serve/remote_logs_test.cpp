@@ -109,6 +109,34 @@ TEST_CASE("a node that had something new after the end of the run is asked again
   CHECK(logs.has_all());
 }
 
+TEST_CASE("each node that does not answer is named once") {
+  const TemporaryFolder folder;
+  Follower follower(folder, {2, 4});
+  const auto silent = [](const char* node) {
+    return to_json(JsonValue::object({{"error", std::string(node) + " does not answer"}, {"silent", true}}));
+  };
+  requests_of(folder, {silent("node 1"), silent("node 2"), silent("node 1"), silent("node 2")}, [&] {
+    follower.logs.look();
+    follower.logs.look();
+  });
+  CHECK(follower.said == "node 1 does not answer\nnode 2 does not answer\n");
+}
+
+TEST_CASE("when a node has begun anew in its folder, the rest of its log is said to be elsewhere") {
+  const TemporaryFolder folder;
+  Follower follower(folder, {2});
+  const std::string nothing = to_json(JsonValue::object(
+      {{"attempt", 1},
+       {"logs", JsonValue::list({JsonValue::object({{"attempt", 0}, {"missing", false}})})}}));
+  requests_of(folder, {answer_with("hello\n", false), nothing}, [&] {
+    follower.logs.look();
+    follower.logs.look();
+  });
+  CHECK(follower.shown == "[2] hello\n");
+  CHECK(follower.said ==
+        "node 1 (10.0.0.2, two) has moved the log of rank 2; its folder /b/previous/ may have more lines\n");
+}
+
 // Plays a run that changes its nodes between two answers. Each answer says first what the request must have in it.
 struct Step {
   std::vector<std::string> wants;
