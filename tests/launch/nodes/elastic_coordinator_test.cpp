@@ -1,4 +1,6 @@
 // Elastic runs: nodes come and go.
+#include <csignal>
+
 #include <doctest/doctest.h>
 
 #include "launch/nodes/coordinator.h"
@@ -24,7 +26,7 @@ struct ElasticScene : Scene {
   using Scene::Scene;
 
   void join_all(int nodes) {
-    for (int node = 0; node < nodes; ++node) say(static_cast<PeerId>(node + 1), join(1, node));
+    for (int node = 0; node < nodes; ++node) say(static_cast<PeerId>(node) + 1, join(1, node));
   }
   void be_ready(const std::vector<PeerId>& peers, int attempt) {
     for (const PeerId peer : peers) say(peer, ready({static_cast<std::uint16_t>(6070 + peer)}, attempt));
@@ -52,7 +54,7 @@ ElasticScene running(const CoordinatorOptions& options, int nodes) {
     scene.now += options.elastic_timeout;
     scene.take(scene.coordinator.woke(scene.now));
   }
-  for (int node = 0; node < nodes; ++node) scene.be_ready({static_cast<PeerId>(node + 1)}, 0);
+  for (int node = 0; node < nodes; ++node) scene.be_ready({static_cast<PeerId>(node) + 1}, 0);
   REQUIRE(scene.last<Start>(1) != nullptr);
   return scene;
 }
@@ -83,7 +85,7 @@ TEST_CASE("a question for a node reaches it, and no other one, after a node befo
     for (const int node : {0, 1, 2}) {
       Join one = ElasticScene::join(1, node);
       one.address = "10.0.0." + std::to_string(node + 1);
-      scene.say(static_cast<PeerId>(node + 1), one);
+      scene.say(static_cast<PeerId>(node) + 1, one);
       placed.nodes.push_back({.address = one.address, .host = one.host, .logs = one.logs, .device_ids = {}});
     }
     scene.be_ready({1, 2, 3}, 0);
