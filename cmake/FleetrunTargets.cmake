@@ -1,7 +1,7 @@
 # How every target of the project is made: one function per kind, so that flags exist once.
 
 option(FLEETRUN_TESTS "Build the tests" ON)
-option(FLEETRUN_BENCH "Build what bench/collectives runs" OFF)
+option(FLEETRUN_BENCH "Build the programs of bench/" OFF)
 option(FLEETRUN_WERROR "Treat warnings as errors" ON)
 set(FLEETRUN_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, address,undefined or thread")
 
