@@ -134,7 +134,7 @@ class LogViewer {
     return logs;
   }
 
-  // Of the attempt whose logs are in this folder. None: the run has one node.
+  // The places of the attempt whose logs are in this folder. None if the run has one node.
   std::optional<Placed> places_in(const std::string& folder) const {
     auto places = launch::read_places(folder);
     return places || folder == query_.folder ? places : launch::read_places(query_.folder);

@@ -89,7 +89,7 @@ TEST_CASE("a script that does not exist is told with the one that was probably m
                        Error);
 }
 
-TEST_CASE("a link to nothing is told as what it is, and suggested for no other script") {
+TEST_CASE("the error about a link to nothing says so, and suggests no script") {
   const Programs programs;
   for (const char* name : {"dang.py", "dang"}) {
     const std::string link = programs.folder / name;
