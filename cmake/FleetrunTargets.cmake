@@ -56,6 +56,14 @@ if(FLEETRUN_SANITIZE)
   endif()
 endif()
 
+# To be linked after fleetrun_flags, whose options they take back for the code of a test: those of the undefined-behaviour sanitizer, or of all.
+add_library(fleetrun_defined INTERFACE)
+add_library(fleetrun_unsanitized INTERFACE)
+if(FLEETRUN_SANITIZE)
+  target_compile_options(fleetrun_defined INTERFACE -fno-sanitize=undefined)
+  target_compile_options(fleetrun_unsanitized INTERFACE -fno-sanitize=all)
+endif()
+
 # fleetrun_compile_together(SOURCES...)  In a unity build (CMAKE_UNITY_BUILD) the files of a folder are one translation unit, since most of
 # the time to compile a file goes into the headers that its neighbours include too. A large folder has one for each range of first
 # letters, so that no unit takes long, and a new file seldom moves others to another unit. A folder of fewer than 5 files joins the folder
@@ -131,9 +139,10 @@ endfunction()
 # fleetrun_test(NAME targets...)  All *_test.cpp files under the current folder, with doctest's main.
 # A subfolder with a CMakeLists.txt of its own makes its own test. The cases of the files after SECOND_RUN run in a second process, beside
 # those of the others, those of the files after THIRD_RUN in a third one, and so on. The files after NOT_SANITIZED are no part of a build with
-# sanitizers: they start the same programs as others do and look at numbers, places or networks, not at other code.
+# sanitizers: they start the same programs as others do and look at numbers, places or networks, not at other code. A test that STARTS_PROGRAMS
+# calls hardly any code of ours: only the programs are sanitized, which halves the time to compile it.
 function(fleetrun_test name)
-  cmake_parse_arguments(ARG "" "" "SECOND_RUN;THIRD_RUN;FOURTH_RUN;NOT_SANITIZED" ${ARGN})
+  cmake_parse_arguments(ARG "STARTS_PROGRAMS" "" "SECOND_RUN;THIRD_RUN;FOURTH_RUN;NOT_SANITIZED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp")
   file(GLOB own_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt")
   foreach(own_test IN LISTS own_tests)
@@ -150,12 +159,14 @@ function(fleetrun_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE FLEETRUN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
     DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
-  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARG_UNPARSED_ARGUMENTS} fleetrun_test_worlds fleetrun_test_main doctest::doctest)
+  set(less_sanitized fleetrun_defined)
+  if(ARG_STARTS_PROGRAMS)
+    set(less_sanitized fleetrun_unsanitized)
+  endif()
+  target_link_libraries(${name} PRIVATE fleetrun_flags ${ARG_UNPARSED_ARGUMENTS} fleetrun_test_worlds fleetrun_test_main doctest::doctest
+    ${less_sanitized})
   # Halves the time to compile: the tests check the libraries, which stay optimised and sanitized.
   target_compile_options(${name} PRIVATE -O0)
-  if(FLEETRUN_SANITIZE MATCHES "undefined")
-    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-  endif()
   set(runs ${name})
   foreach(run SECOND THIRD FOURTH)
     if(ARG_${run}_RUN)
