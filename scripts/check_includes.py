@@ -34,7 +34,7 @@ ROOMS = {
     "lib/runtime/data": ["order", "decode", "formats"],
     "lib/runtime/ops": ["rules"],
     "lib/runtime/passes": ["shared", "pipeline"],
-    "lib/runtime/training": ["setup", "ranks", "trainer", "save", "tuning"],
+    "lib/runtime/training": ["setup", "ranks", "trainer", "save", "evaluation", "tuning"],
     "lib/runtime/kernels/cpu": ["threads", "onednn", "loops", "updates"],
 }
 

@@ -9,7 +9,7 @@
 #include "base/text/printable.h"
 #include "runtime/eval/report_files.h"
 #include "runtime/eval/report_text.h"
-#include "runtime/training/eval_job.h"
+#include "runtime/training/evaluation/eval_job.h"
 
 namespace fleetrun {
 

@@ -11,9 +11,9 @@
 
 #include "job/keys/check_value.h"
 #include "job/keys/job_keys.h"
-#include "job/keys/meant_key.h"
 #include "job/read/aliases.h"
 #include "job/read/json_tree.h"
+#include "job/read/meant_key.h"
 
 namespace fleetrun::job {
 namespace {

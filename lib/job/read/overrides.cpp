@@ -8,8 +8,8 @@
 #include "base/error/error.h"
 #include "base/json/json_reader.h"
 #include "job/keys/check_value.h"
-#include "job/keys/meant_key.h"
 #include "job/read/json_tree.h"
+#include "job/read/meant_key.h"
 
 namespace fleetrun::job {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "runtime/observe/gather_texts.h"
 #include "runtime/training/profile_steps.h"
+#include "runtime/training/save/output_folder.h"
 #include "runtime/training/scored_weights.h"
-#include "runtime/training/setup/output_folder.h"
 
 namespace fleetrun::runtime {
 namespace {

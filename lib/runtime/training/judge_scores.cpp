@@ -8,8 +8,8 @@
 #include "base/error/error.h"
 #include "base/text/printable.h"
 #include "runtime/training/ranks/agree_on_data.h"
+#include "runtime/training/save/output_folder.h"
 #include "runtime/training/scored_weights.h"
-#include "runtime/training/setup/output_folder.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -17,8 +17,8 @@
 #include "runtime/compile/build_program.h"
 #include "runtime/exec/storage.h"
 #include "runtime/kernels/device.h"
+#include "runtime/training/save/output_folder.h"
 #include "runtime/training/setup/model_facts.h"
-#include "runtime/training/setup/output_folder.h"
 
 namespace fleetrun::runtime {
 namespace {

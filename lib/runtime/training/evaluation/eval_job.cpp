@@ -1,4 +1,4 @@
-#include "runtime/training/eval_job.h"
+#include "runtime/training/evaluation/eval_job.h"
 
 #include <fcntl.h>
 
@@ -24,11 +24,11 @@
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/data/order/sampler.h"
 #include "runtime/observe/gather_texts.h"
+#include "runtime/training/evaluation/evaluator.h"
 #include "runtime/training/ranks/agree_on_data.h"
 #include "runtime/training/ranks/agreement.h"
 #include "runtime/training/setup/data_sets.h"
 #include "runtime/training/setup/model_facts.h"
-#include "runtime/training/trainer/evaluator.h"
 
 namespace fleetrun::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/training/trainer/evaluator.h"
+#include "runtime/training/evaluation/evaluator.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/training/setup/output_folder.h"
+#include "runtime/training/save/output_folder.h"
 
 #include <doctest/doctest.h>
 

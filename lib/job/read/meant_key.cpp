@@ -1,4 +1,4 @@
-#include "job/keys/meant_key.h"
+#include "job/read/meant_key.h"
 
 #include <algorithm>
 #include <array>
