@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text/plural.h"
 #include "launch/page/history_charts.h"
 #include "launch/page/markup.h"
 #include "launch/page/page_style.h"
@@ -67,8 +68,9 @@ std::string header(const PageFacts& facts) {
                   : good     ? "good"
                              : "bad",
                   state);
-  text += fmt::format("<p>{} ranks on {}, since {}, {} {}</p>", facts.ranks.size(), escape_markup(facts.host),
-                      facts.started, facts.end ? "took" : "so far", duration(facts.seconds));
+  text += fmt::format("<p>{} on {}, since {}, {} {}</p>", plural(facts.ranks.size(), "rank"),
+                      escape_markup(facts.host), facts.started, facts.end ? "took" : "so far",
+                      duration(facts.seconds));
   text += fmt::format("<p>{}</p><p>run {}, fleetrun {}</p>", escape_markup(facts.command),
                       escape_markup(facts.run_id), escape_markup(facts.version));
   if (!facts.progress.empty()) text += "<p>" + escape_markup(facts.progress) + "</p>";

@@ -28,8 +28,8 @@ PageFacts failed_run() {
 TEST_CASE("the page of a failure has the cause, the last lines, what the others did and links to the logs") {
   const std::string page = run_page(failed_run());
   for (const char* part :
-       {"ended with code 3", "rank 1 exited with code 3", "ValueError: bad batch", "loading",
-        "killed by SIGTERM (15)", "href=\"workerlog.0\"", "20 MiB", "prefers-color-scheme"})
+       {"ended with code 3", "2 ranks on alpha", "rank 1 exited with code 3", "ValueError: bad batch",
+        "loading", "killed by SIGTERM (15)", "href=\"workerlog.0\"", "20 MiB", "prefers-color-scheme"})
     CHECK_MESSAGE(has(page, part), part);
   CHECK(!has(page, "<main data-running"));
 }
@@ -57,9 +57,10 @@ TEST_CASE("a page of a job has curves, goodput, the parts of a step and the job 
       {.rank = 0, .state = "running", .steps = 10, .spent_ns = {60'000'000, 30'000'000, 10'000'000}}};
   facts.job = {{"train.epochs", "2", "job.json:3:5", true}, {"train.seed", "1", "default", false}};
   const std::string page = run_page(facts);
-  for (const char* part : {"<main data-running", "Loss", "Accuracy", "Learning rate", "Throughput",
-                           "compute 60.0 %", "<td class=\"n\">6.00</td>", "<td class=\"n\">10.00</td>",
-                           "training  epoch 1/2", "<details id=\"defaults\">", "train.seed"})
+  for (const char* part :
+       {"<main data-running", "1 rank on ", "Loss", "Accuracy", "Learning rate", "Throughput",
+        "compute 60.0 %", "<td class=\"n\">6.00</td>", "<td class=\"n\">10.00</td>", "training  epoch 1/2",
+        "<details id=\"defaults\">", "train.seed"})
     CHECK_MESSAGE(has(page, part), part);
 }
 
