@@ -18,6 +18,7 @@ using launch::Completes;
 using launch::Flag;
 using launch::kAnyNumber;
 using launch::Subcommand;
+using Flags = std::vector<Flag>;
 
 Flag json_flag() { return {.names = {"--json"}, .help = "Print JSON"}; }
 
@@ -112,16 +113,21 @@ std::string describe_targets() {
          "file, so call it where the file is.";
 }
 
+}  // namespace
+
 // NOLINTNEXTLINE(readability-function-size): a table
-std::vector<Subcommand> make_subcommands() {
-  return {
+const std::vector<Subcommand>& subcommands() {
+  static const std::vector<Subcommand> table = {
       {.name = "config",
        .arguments = "[flags] JOB.json [KEY.PATH=VALUE...]",
        .summary = "Show each job key's effective value and where it was set",
-       .flags = {json_flag(),
-                 {.names = {"--schema"}, .help = "Print the JSON Schema of job files, for editors"},
-                 {.names = {"--keys"},
-                  .help = "Print all keys with type, default and meaning, as a Markdown table"}},
+       .flags =
+           [] {
+             return Flags{json_flag(),
+                          {.names = {"--schema"}, .help = "Print the JSON Schema of job files, for editors"},
+                          {.names = {"--keys"},
+                           .help = "Print all keys with type, default and meaning, as a Markdown table"}};
+           },
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_config_command},
@@ -132,7 +138,7 @@ std::vector<Subcommand> make_subcommands() {
            "Start it with the flags of the run, where you would start the run: on every node, or once where fleetrun starts the other "
            "nodes itself. The first node prints a table within about 10 s, and names each node that differs or is slow. The exit code is 0, "
            "or 75 if something is wrong.",
-       .flags = doctor_flags(),
+       .flags = doctor_flags,
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .ends_flags = true,
@@ -145,11 +151,14 @@ std::vector<Subcommand> make_subcommands() {
            "the job sets model.input_shape and model.class_dim, fleetrun opens no data set. After a training, output.dir contains the trained "
            "weights as model.safetensors.",
        .flags =
-           {{.names = {"--names"},
-             .argument = "NAMES",
-             .help =
-                 "Names and shapes of the weights: torchvision (default), which timm's ResNet has too, or paddle",
-             .choices = {kExportNames.begin(), kExportNames.end()}}},
+           [] {
+             return Flags{
+                 {.names = {"--names"},
+                  .argument = "NAMES",
+                  .help =
+                      "Names and shapes of the weights: torchvision (default), which timm's ResNet has too, or paddle",
+                  .choices = {kExportNames.begin(), kExportNames.end()}}};
+           },
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_export_command},
@@ -162,23 +171,27 @@ std::vector<Subcommand> make_subcommands() {
            "the test pass of the training. An image that cannot be read gets a line on stderr; the others are still predicted, and the exit code "
            "is 65.",
        .flags =
-           {{.names = {"--top"},
-             .argument = "K",
-             .help = "Classes to print for each image (default: 5 for a single image file, otherwise 1)"},
-            {.names = {"--json"}, .help = "Print one JSON object per image and line"},
-            {.names = {"--csv"}, .help = "Print CSV with a header"},
-            {.names = {"--batch_size"},
-             .argument = "N",
-             .help =
-                 "Images that go through the network together (default: 1 for a single image file, otherwise 16)"},
-            {.names = {"--nproc_per_node"},
-             .argument = "N",
-             .help =
-                 "Processes on this host that share the images, each with one thread (default: one per core)"},
-            {.names = {"--job"},
-             .argument = "JOB.json",
-             .help = "Job of the training, for a file that does not say which model it holds",
-             .completes = Completes::files}},
+           [] {
+             return Flags{
+                 {.names = {"--top"},
+                  .argument = "K",
+                  .help =
+                      "Classes to print for each image (default: 5 for a single image file, otherwise 1)"},
+                 {.names = {"--json"}, .help = "Print one JSON object per image and line"},
+                 {.names = {"--csv"}, .help = "Print CSV with a header"},
+                 {.names = {"--batch_size"},
+                  .argument = "N",
+                  .help =
+                      "Images that go through the network together (default: 1 for a single image file, otherwise 16)"},
+                 {.names = {"--nproc_per_node"},
+                  .argument = "N",
+                  .help =
+                      "Processes on this host that share the images, each with one thread (default: one per core)"},
+                 {.names = {"--job"},
+                  .argument = "JOB.json",
+                  .help = "Job of the training, for a file that does not say which model it holds",
+                  .completes = Completes::files}};
+           },
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_predict_command},
@@ -186,7 +199,7 @@ std::vector<Subcommand> make_subcommands() {
        .arguments = "all_reduce [flags]",
        .summary =
            "Measure the speed of all-reduce between ranks on this host, as nccl-tests does, and verify the sums",
-       .flags = launch::bench_flags(),
+       .flags = launch::bench_flags,
        .choices = {"all_reduce"},
        .most_words = kAnyNumber,
        .run = run_bench_command},
@@ -194,17 +207,20 @@ std::vector<Subcommand> make_subcommands() {
        .arguments = "[flags]",
        .summary = "Show the logs of a run, during the run or after it",
        .flags =
-           {{.names = {"--follow", "-f"}, .help = "Keep showing new lines until the run is over"},
-            ranks_flag("Show only the logs of these ranks: 0,3 or 4-7 (default: all)"),
-            {.names = {"--since"},
-             .argument = "TIME",
-             .help =
-                 "Show only what the ranks wrote since TIME, and up to 5 s before: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
-            {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
-            {.names = {"--log_prefix"},
-             .argument = "TEMPLATE",
-             .help = "Text before each line, as in --log_prefix of a run"},
-            log_dir_flag()},
+           [] {
+             return Flags{
+                 {.names = {"--follow", "-f"}, .help = "Keep showing new lines until the run is over"},
+                 ranks_flag("Show only the logs of these ranks: 0,3 or 4-7 (default: all)"),
+                 {.names = {"--since"},
+                  .argument = "TIME",
+                  .help =
+                      "Show only what the ranks wrote since TIME, and up to 5 s before: 30s, 10m, 2h or 1d (ago), or 14:30[:00] (today)"},
+                 {.names = {"--grep"}, .argument = "REGEX", .help = "Show only lines that match"},
+                 {.names = {"--log_prefix"},
+                  .argument = "TEMPLATE",
+                  .help = "Text before each line, as in --log_prefix of a run"},
+                 log_dir_flag()};
+           },
        .run = run_logs_command},
       {.name = "watch",
        .arguments = "[flags]",
@@ -212,37 +228,53 @@ std::vector<Subcommand> make_subcommands() {
        .details =
            "Prints an address with a token: who does not know the token gets no page. The page has curves, the time of each rank, "
            "and after a failure its cause. It is log/report.html, which you can also open as a file.",
-       .flags = {{.names = {"--port"},
-                  .argument = "PORT",
-                  .help = "Port on 127.0.0.1 (default: any that is free)"},
-                 log_dir_flag()},
+       .flags =
+           [] {
+             return Flags{{.names = {"--port"},
+                           .argument = "PORT",
+                           .help = "Port on 127.0.0.1 (default: any that is free)"},
+                          log_dir_flag()};
+           },
        .run = run_watch_command},
       {.name = "plot",
        .arguments = "[-o FILE.svg] LOG...",
        .summary = "Draw the curves of several runs over each other, as an SVG picture",
        .details = "LOG is a log folder of a job, or a file history.csv.",
-       .flags = {{.names = {"--output", "-o"},
-                  .argument = "FILE",
-                  .help = "File to write (default: -, which is stdout)",
-                  .completes = Completes::files}},
+       .flags =
+           [] {
+             return Flags{{.names = {"--output", "-o"},
+                           .argument = "FILE",
+                           .help = "File to write (default: -, which is stdout)",
+                           .completes = Completes::files}};
+           },
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_plot_command},
       {.name = "ps",
        .arguments = "[flags]",
        .summary = "Show the ranks of a run: state, CPU time, memory, and when each last wrote to its log",
-       .flags = {json_flag(), log_dir_flag()},
+       .flags =
+           [] {
+             return Flags{json_flag(), log_dir_flag()};
+           },
        .run = run_ps_command},
       {.name = "stop",
        .arguments = "[flags]",
        .summary = "Stop a run, as SIGTERM to fleetrun does, and wait until it has ended",
-       .flags = {{.names = {"--now"}, .help = "Kill the ranks at once, without the grace period"},
-                 log_dir_flag()},
+       .flags =
+           [] {
+             return Flags{{.names = {"--now"}, .help = "Kill the ranks at once, without the grace period"},
+                          log_dir_flag()};
+           },
        .run = run_stop_command},
       {.name = "signal",
        .arguments = "SIGNAL [flags]",
        .summary = "Send a signal (USR1, HUP, 10, ...) to the ranks of a run",
-       .flags = {ranks_flag("Send it only to these ranks: 0,3 or 4-7 (default: all)"), log_dir_flag()},
+       .flags =
+           [] {
+             return Flags{ranks_flag("Send it only to these ranks: 0,3 or 4-7 (default: all)"),
+                          log_dir_flag()};
+           },
        .choices = {"HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "KILL", "STOP", "CONT"},
        .most_words = 1,
        .run = run_signal_command},
@@ -251,21 +283,25 @@ std::vector<Subcommand> make_subcommands() {
        .summary = "Print a batch file or manifest that starts a run",
        .details = describe_targets(),
        .flags =
-           {{.names = {"--folder"},
-             .argument = "FOLDER",
-             .help = "Absolute path of the folder where the run starts. By default that is the folder of the "
-                     "submission, or of the image",
-             .completes = Completes::folders},
-            {.names = {"--fleetrun"},
-             .argument = "PATH",
-             .help =
-                 "Path of fleetrun on the nodes. By default fleetrun on PATH; for systemd /usr/bin/fleetrun"},
-            {.names = {"--image"},
-             .argument = "IMAGE",
-             .help = "Container image, for k8s, kubeflow, jobset and volcano"},
-            {.names = {"--queue"},
-             .argument = "NAME",
-             .help = "Partition (slurm) or queue (pbs, lsf, volcano). By default that of the system"}},
+           [] {
+             return Flags{
+                 {.names = {"--folder"},
+                  .argument = "FOLDER",
+                  .help =
+                      "Absolute path of the folder where the run starts. By default that is the folder of the "
+                      "submission, or of the image",
+                  .completes = Completes::folders},
+                 {.names = {"--fleetrun"},
+                  .argument = "PATH",
+                  .help =
+                      "Path of fleetrun on the nodes. By default fleetrun on PATH; for systemd /usr/bin/fleetrun"},
+                 {.names = {"--image"},
+                  .argument = "IMAGE",
+                  .help = "Container image, for k8s, kubeflow, jobset and volcano"},
+                 {.names = {"--queue"},
+                  .argument = "NAME",
+                  .help = "Partition (slurm) or queue (pbs, lsf, volcano). By default that of the system"}};
+           },
        .choices = launch::target_names(),
        .completes = Completes::files,
        .most_words = kAnyNumber,
@@ -279,7 +315,10 @@ std::vector<Subcommand> make_subcommands() {
            "the keys of a job file for what PaddlePaddle's save_to_prototxt wrote. show FILE prints each field of a strategy file and the "
            "key of a job that it sets, or each strategy key of a job and where it was set. A job file needs no load: its key strategy_file "
            "names the strategy file.",
-       .flags = {{.names = {"--paddle"},
+       .flags =
+           [] {
+             return Flags{
+                 {.names = {"--paddle"},
                   .argument = "2|3",
                   .help =
                       "Version of PaddlePaddle that is to read the file: 2 (2.0) or 3 (default: that of the "
@@ -287,7 +326,8 @@ std::vector<Subcommand> make_subcommands() {
                  {.names = {"--all"},
                   .help = "Write all strategy keys of a job, also those with their defaults"},
                  {.names = {"--partial"},
-                  .help = "Leave out values that PaddlePaddle cannot hold, with a warning for each"}},
+                  .help = "Leave out values that PaddlePaddle cannot hold, with a warning for each"}};
+           },
        .choices = {"save", "load", "show"},
        .completes = Completes::files,
        .most_words = kAnyNumber,
@@ -299,7 +339,7 @@ std::vector<Subcommand> make_subcommands() {
            "Starts the ranks of the job as a run does, and times real steps with several settings of the strategy in turns. Prints a table, the "
            "fastest strategy for the job file, and the same for PaddlePaddle. Keys that the job sets stay as they are. The result is kept on "
            "this host: the next call, and strategy.auto, take it without timing a step.",
-       .flags = tune_flags(),
+       .flags = tune_flags,
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .ends_flags = true,
@@ -311,7 +351,7 @@ std::vector<Subcommand> make_subcommands() {
            "With a job file: the model in output.dir, or model.pretrained, on data.test. With a model file: on DATA, a folder with one folder of "
            "images for each class, or a list of images. Prints tables, and writes them to a folder together with the predictions and the "
            "confusion matrix as CSV files and a picture.",
-       .flags = eval_flags(),
+       .flags = eval_flags,
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .ends_flags = true,
@@ -323,29 +363,20 @@ std::vector<Subcommand> make_subcommands() {
            "Starts nothing. A layout has a degree of data parallelism, a sharding stage and a number of pipeline stages. The table has the "
            "fastest layout that fits into the memory first, and says why the others lose. Each rank contributes data.batch_size samples to a step. "
            "The defaults are those of hosts with 8 V100 GPUs; the speeds are what programs reach, not what data sheets say.",
-       .flags = plan_flags(),
+       .flags = plan_flags,
        .completes = Completes::files,
        .most_words = kAnyNumber,
        .run = run_plan_command},
       {.name = "completion",
        .arguments = "bash|zsh|fish",
        .summary = "Print the completion script for a shell",
-       .flags = {{.names = {"--offers"}}},  // what that script calls; the words after "--" are the typed ones
+       // What that script calls; the words after "--" are the typed ones.
+       .flags = [] { return Flags{{.names = {"--offers"}}}; },
        .choices = {"bash", "zsh", "fish"},
        .most_words = kAnyNumber,
        .run = run_completion_command},
       {.name = "man", .arguments = "", .summary = "Print the man page", .run = run_man_command},
   };
-}
-
-}  // namespace
-
-const std::vector<Subcommand>& subcommands() {
-  static const std::vector<Subcommand> table = [] {
-    std::vector<Subcommand> all = make_subcommands();
-    for (Subcommand& one : all) one.flags.push_back({.names = {"--help", "-h"}, .help = "Show this help"});
-    return all;
-  }();
   return table;
 }
 

@@ -81,9 +81,9 @@ Offers offer_any(const std::vector<Flag>& flags, const std::string& typed, const
 }
 
 Offers offer_for(const Subcommand& subcommand, const Words& words, const std::string& typed) {
-  const Before before = read_before(subcommand.flags, words, false);
-  if (before.waiting != nullptr || looks_like_a_flag(typed))
-    return offer_any(subcommand.flags, typed, before);
+  const std::vector<Flag> flags = flags_of(subcommand);
+  const Before before = read_before(flags, words, false);
+  if (before.waiting != nullptr || looks_like_a_flag(typed)) return offer_any(flags, typed, before);
   Offers offers{.also = subcommand.completes, .done = "", .words = {}};
   if (before.words == 0)
     for (const std::string& choice : subcommand.choices) offers.words.push_back({choice, subcommand.summary});

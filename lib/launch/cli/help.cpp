@@ -162,10 +162,11 @@ std::string launch_help(const std::vector<Flag>& table, const std::vector<Subcom
 }
 
 std::string subcommand_help(const Subcommand& subcommand) {
-  return fmt::format(
-      "usage: fleetrun {}{}{}\n\n{}\n\n{}{}", subcommand.name, subcommand.arguments.empty() ? "" : " ",
-      subcommand.arguments, wrapped(subcommand.summary + ".", 0),
-      subcommand.details.empty() ? "" : wrapped(subcommand.details, 0) + "\n\n", rows(subcommand.flags, ""));
+  return fmt::format("usage: fleetrun {}{}{}\n\n{}\n\n{}{}", subcommand.name,
+                     subcommand.arguments.empty() ? "" : " ", subcommand.arguments,
+                     wrapped(subcommand.summary + ".", 0),
+                     subcommand.details.empty() ? "" : wrapped(subcommand.details, 0) + "\n\n",
+                     rows(flags_of(subcommand), ""));
 }
 
 std::string describe_config(const std::vector<Flag>& table, const std::string& format) {

@@ -38,7 +38,7 @@ std::string describe_subcommands(const std::vector<Subcommand>& subcommands) {
   for (const Subcommand& one : subcommands)
     text += entry(one.arguments.empty() ? one.name : one.name + " " + one.arguments,
                   one.summary + "." + (one.details.empty() ? "" : " " + one.details)) +
-            ".RS\n" + describe_flags(one.flags) + ".RE\n";
+            ".RS\n" + describe_flags(flags_of(one)) + ".RE\n";
   return text;
 }
 

@@ -15,7 +15,8 @@ struct Subcommand {
   std::string arguments;     // as in "usage: fleetrun NAME ARGUMENTS"
   std::string summary;       // begins with a verb and has no full stop
   std::string details = {};  // more sentences for its --help
-  std::vector<Flag> flags = {};
+  std::vector<Flag> (*flags)() =
+      nullptr;  // besides --help; called when they are needed, which is not when a run starts
   std::vector<std::string> choices = {};     // for its first word
   Completes completes = Completes::nothing;  // its words
   std::size_t most_words = 0;                // besides flags
@@ -28,6 +29,8 @@ constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
 // Null when there is none with this name.
 const Subcommand* subcommand_called(const std::vector<Subcommand>& subcommands, const std::string& name);
+
+std::vector<Flag> flags_of(const Subcommand& subcommand);  // --help is the last one
 
 // Throws Error(usage) for unknown flags and for too many words.
 FoundFlags read_flags(const Subcommand& subcommand, const std::vector<std::string>& words);

@@ -13,11 +13,15 @@ std::vector<Subcommand> two_subcommands() {
   return {{.name = "signal",
            .arguments = "SIGNAL",
            .summary = "Send a signal",
-           .flags = {{.names = {"--rank"}, .argument = "RANKS", .help = "Send it to these"},
+           .flags =
+               [] {
+                 return std::vector<Flag>{
+                     {.names = {"--rank"}, .argument = "RANKS", .help = "Send it to these"},
                      {.names = {"--log_dir"},
                       .argument = "FOLDER",
                       .help = "Log folder",
-                      .completes = Completes::folders}},
+                      .completes = Completes::folders}};
+               },
            .choices = {"USR1", "USR2", "HUP"}},
           {.name = "config", .arguments = "FILE", .summary = "Show keys", .completes = Completes::files}};
 }
@@ -77,7 +81,7 @@ TEST_CASE("a subcommand has its own flags and words") {
   CHECK(words_for({"signal", "USR1", ""}).empty());
   CHECK(words_for({"signal", "--rank", "0", "H"}) == Words{"HUP"});
   CHECK(words_for({"signal", "--rank", ""}).empty());
-  CHECK(words_for({"signal", "--"}) == Words{"--rank", "--log_dir"});
+  CHECK(words_for({"signal", "--"}) == Words{"--rank", "--log_dir", "--help"});
   CHECK(also_for({"signal", "--log_dir", ""}) == Completes::folders);
   CHECK(also_for({"signal", ""}) == Completes::nothing);
   CHECK(also_for({"config", "a.json", ""}) == Completes::files);
