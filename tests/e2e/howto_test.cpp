@@ -3,6 +3,7 @@
 
 #include "base/system/file.h"
 #include "e2e/launcher.h"
+#include "e2e/peers.h"
 #include "runtime/data/image_files.h"
 #include "support/leave_out.h"
 
@@ -28,15 +29,15 @@ void add_pictures(const TemporaryFolder& folder, const std::string& set, const W
   }
 }
 
-// The texts between "```sh" and "```".
-Words shell_blocks(const std::string& page) {
+// The texts between "```LANGUAGE" and "```".
+Words blocks_of(const std::string& language) {
   Words blocks;
-  std::istringstream lines(page);
+  std::istringstream lines(read_file(FLEETRUN_SOURCE_DIR "/docs/howto.md", 1 << 20));
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line == "```sh") blocks.emplace_back();
+    if (line == "```" + language) blocks.emplace_back();
     if (inside && line != "```") blocks.back() += line + "\n";
-    if (line.starts_with("```")) inside = line == "```sh";
+    if (line.starts_with("```")) inside = line == "```" + language;
   }
   return blocks;
 }
@@ -49,7 +50,7 @@ TEST_CASE("each command of docs/howto.md does what the page says") {
   ChildOptions options = launch.options();
   options.environment["PATH"] =
       std::filesystem::path(FLEETRUN_BINARY).parent_path().string() + ":" + std::getenv("PATH");
-  const Words blocks = shell_blocks(read_file(FLEETRUN_SOURCE_DIR "/docs/howto.md", 1 << 20));
+  const Words blocks = blocks_of("sh");
   REQUIRE(blocks.size() == 10);
   for (const std::string& block : blocks) {
     const ChildResult result = run_child({"/bin/sh", "-e", "-c", block}, options);
@@ -60,6 +61,24 @@ TEST_CASE("each command of docs/howto.md does what the page says") {
     CHECK_MESSAGE(launch.folder.has(made), made);
   CHECK(contains(launch.folder.read("answers.jsonl"), "\"class\": \"cat\""));
   CHECK(launch.folder.read("log/workerlog.1") == "rank 1 of 2 0.2\n");
+}
+
+TEST_CASE("the lines of docs/howto.md for Python read a model that fleetrun has trained") {
+  for (const char* package : {"torchvision", "safetensors"})
+    if (!has_package(torch_folder(), package)) LEAVE_OUT(no_package(torch_folder(), package));
+  const Launch launch;
+  add_pictures(launch.folder, "pets", {"cat", "dog"});
+  launch.folder.write("pets.json", R"({"model": {"name": "resnet18"},
+    "data": {"train": {"format": "image_folder", "path": "pets", "image_size": 24}, "batch_size": 8},
+    "train": {"max_steps": 5}, "output": {"dir": "pets-model"}})");
+  REQUIRE(launch.run_words({"--device=cpu", "--nproc_per_node=1", "pets.json"}).code == 0);
+  const Words blocks = blocks_of("python");
+  REQUIRE(blocks.size() == 1);
+  launch.folder.write("read.py", blocks.front() + "print(classes, model(torch.zeros(1, 3, 24, 24)).shape)\n");
+  ChildProcess python({torch_folder() + "/python3", "read.py"}, launch.options());
+  const ChildResult result = python.wait(120s);
+  REQUIRE_MESSAGE(result.code == 0, result.err);
+  CHECK(result.out == "['cat', 'dog'] torch.Size([1, 2])\n");
 }
 
 }  // namespace

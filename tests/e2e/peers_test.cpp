@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "e2e/launcher.h"
+#include "e2e/peers.h"
 #include "support/leave_out.h"
 
 namespace fleetrun::peers_test {
@@ -40,29 +41,6 @@ ChildResult run_python(const Launch& launch, const std::string& folder, int rank
                   {FLEETRUN_BINARY, "--nproc_per_node=" + std::to_string(ranks), "--console=all",
                    "--log_level=ERROR", script});
 }
-
-bool has_package(const std::string& folder, const std::string& name) {
-  const ChildResult found =
-      run_child({"/bin/sh", "-c",
-                 "test -x " + folder + "/python3 && " + folder +
-                     "/python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"" + name +
-                     "\") is None)'"});
-  return found.code == 0;
-}
-
-std::string no_package(const std::string& folder, const std::string& name) {
-  return folder + "/python3 has no package " + name + "; scripts/test --peers installs it";
-}
-
-// As scripts/setup --peers makes them: PaddlePaddle's, and that of the newest PyTorch.
-std::string folder_of(const char* variable, const char* usual) {
-  const char* chosen = std::getenv(variable);
-  const char* home = std::getenv("HOME");
-  if (chosen != nullptr) return std::string(chosen) + "/bin";
-  return std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/" + usual + "/bin";
-}
-std::string paddle_folder() { return folder_of("FLEETRUN_PEERS", "peers"); }
-std::string torch_folder() { return folder_of("FLEETRUN_PEERS_TORCH", "peers-torch"); }
 
 // A training script of tests/peers/scripts, which asserts that its loss fell and its ranks agree.
 void check_training(const std::string& folder, const std::string& package, const std::string& script) {

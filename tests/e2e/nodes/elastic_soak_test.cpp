@@ -1,9 +1,9 @@
 // Random schedules of faults of an elastic training in four network namespaces: scripts/soak elastic runs many.
-#include <cstdlib>
 #include <functional>
 #include <random>
 
 #include "e2e/nodes/cluster.h"
+#include "e2e/peers.h"
 #include "support/soak.h"
 
 namespace fleetrun::elastic_soak_test {
@@ -226,13 +226,7 @@ double seconds_after_a_death(Cluster& cluster, const std::function<Words(int nod
   return time.count();
 }
 
-std::string torchrun() {
-  const char* const named = std::getenv("FLEETRUN_PEERS_TORCH");
-  const char* const home = std::getenv("HOME");
-  return (named != nullptr ? named
-                           : std::string(home == nullptr ? "" : home) + "/.cache/fleetrun/peers-torch") +
-         "/bin/torchrun";
-}
+std::string torchrun() { return torch_folder() + "/torchrun"; }
 
 TEST_CASE("after the death of a node fleetrun starts the ranks of the others again before torchrun does") {
   if (const auto missing = Namespaces::missing()) LEAVE_OUT(*missing);
