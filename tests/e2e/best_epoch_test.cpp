@@ -1,4 +1,7 @@
 // checkpoint.keep_best and train.early_stopping with the real launcher and the real worker.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -6,11 +9,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/system/unique_fd.h"
 #include "e2e/saved_training.h"
 #include "e2e/weight_files.h"
 
 namespace fleetrun::best_epoch_test {
 namespace {
+
+namespace fs = std::filesystem;
 
 using saved_training::kill_when;
 
@@ -46,6 +52,25 @@ std::vector<double> test_losses(const std::string& out) {
 
 std::ptrdiff_t best_of(const std::vector<double>& losses) {
   return std::min_element(losses.begin(), losses.end()) - losses.begin();
+}
+
+std::string told_aside(const Launch& launch) {
+  return "the best weights of an earlier training are " + launch.folder.path() +
+         "/output/best.previous.safetensors now";
+}
+
+// Trains with --max_restart. The first attempt fails before it looks for a checkpoint, because somebody else has the lock of the folder.
+ChildResult train_at_second_attempt(const Launch& launch, const Words& overrides) {
+  const UniqueFd lock(::open((launch.folder / "output/saved/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  Words command = {FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.5", "job.json"};
+  command.insert(command.end(), overrides.begin(), overrides.end());
+  fs::remove_all(launch.folder / "log");
+  ChildProcess child(command, launch.options());
+  REQUIRE(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "keeps its checkpoints"); },
+                     60s));
+  ::flock(lock.get(), LOCK_UN);
+  return child.wait();
 }
 
 nlohmann::json report_of(const Launch& launch) {
@@ -86,7 +111,7 @@ TEST_CASE("a training that is killed and goes on keeps the same best weights, wh
     const ChildResult again = train(killed, strategy);
     REQUIRE_MESSAGE(again.code == 0, again.err);
     CHECK(contains(again.out, "resuming from "));
-    CHECK(killed.best() == whole.best());
+    CHECK(testing::WeightFile(killed.best()).numbers == testing::WeightFile(whole.best()).numbers);
     CHECK(report_of(killed)["best"]["epoch"] == report_of(whole)["best"]["epoch"]);
   }
 }
@@ -122,10 +147,50 @@ TEST_CASE(
   CHECK(report_of(launch)["best"]["epoch"] == 1 + best_of(losses));
 }
 
+TEST_CASE("a training that starts anew sets the best weights aside, also if its first attempt failed early") {
+  const Training launch;
+  REQUIRE(train(launch, {}, 1).code == 0);
+  const std::string first = launch.best();
+  const ChildResult anew =
+      train_at_second_attempt(launch, {"checkpoint.resume=never", "train.epochs=2", "train.seed=2"});
+  REQUIRE_MESSAGE(anew.code == 0, anew.err);
+  CHECK_MESSAGE(contains(anew.out, told_aside(launch)), anew.out);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+}
+
+TEST_CASE("the best epoch of another branch is not that of a training whose first attempt failed early") {
+  const Training launch;
+  REQUIRE(train(launch, {"checkpoint.keep=100"}, 1).code == 0);
+  const std::string first = launch.best();
+  REQUIRE(report_of(launch)["best"]["epoch"] > 0);
+  const std::string branch =
+      "checkpoint.resume=" + (launch.folder / ("output/saved/" + saved_training::saved(launch).front()));
+  const ChildResult more =
+      train_at_second_attempt(launch, {branch, "train.epochs=3", "optimizer.learning_rate=0.0001"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK_MESSAGE(contains(more.out, told_aside(launch)), more.out);
+  CHECK(launch.folder.read("output/best.previous.safetensors") == first);
+  CHECK(report_of(launch)["best"]["epoch"] == 1 + best_of(test_losses(more.out)));
+}
+
+TEST_CASE("without checkpoints a restart keeps the best weights of the attempt before it") {
+  const Training launch;
+  ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json",
+                      "checkpoint.dir=null", "train.epochs=1000000"},
+                     launch.options());
+  REQUIRE(
+      comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), "[Epoch 9, test]"); }, 60s));
+  ::kill(workers_in(launch.folder).at(0), SIGKILL);
+  CHECK(comes_true([&] { return contains(launch.folder.read("log/workerlog.0"), told_aside(launch)); }, 60s));
+  CHECK(launch.folder.has("output/best.previous.safetensors"));
+  child.send(SIGTERM);
+  CHECK(child.wait().code == 128 + SIGTERM);
+}
+
 TEST_CASE("a training whose best weights were removed says so, and keeps the best of the later epochs") {
   const Training launch;
   REQUIRE(train(launch, {"train.epochs=2"}).code == 0);
-  std::filesystem::remove(launch.folder / "output/best.safetensors");
+  fs::remove(launch.folder / "output/best.safetensors");
   const ChildResult more = train(launch, {"train.epochs=3"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
   CHECK(contains(more.out, "does not have the weights of the best epoch so far (loss "));
@@ -153,7 +218,7 @@ TEST_CASE("scores of other test samples do not compete with those of a training 
 
 TEST_CASE("the best weights never replace a file of the user") {
   const Training launch;
-  std::filesystem::create_directory(launch.folder / "output");
+  fs::create_directory(launch.folder / "output");
   launch.folder.write("output/best.safetensors", "of the user");
   const ChildResult result = train(launch);
   CHECK(result.code == 73);

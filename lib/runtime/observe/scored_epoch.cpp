@@ -49,6 +49,7 @@ JsonValue as_json(const ScoredEpoch& epoch) {
                                       {"epoch", epoch.epoch},
                                       {"steps", epoch.steps}});
   if (!epoch.data_set.empty()) json.add("data_set", epoch.data_set);
+  if (!epoch.training.empty()) json.add("training", epoch.training);
   return json;
 }
 
@@ -59,6 +60,7 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
   const JsonValue* const epoch = json.find("epoch", Kind::integer);
   const JsonValue* const steps = json.find("steps", Kind::integer);
   const JsonValue* const data_set = json.find("data_set", Kind::text);  // older ones have none
+  const JsonValue* const training = json.find("training", Kind::text);  // older ones have none
   if (value == nullptr || metric == nullptr || epoch == nullptr || steps == nullptr) return std::nullopt;
   if (!value->value.is(Kind::number) && !value->value.is(Kind::integer)) return std::nullopt;
   for (const job::Metric known : {job::Metric::loss, job::Metric::acc1, job::Metric::acc5})
@@ -67,7 +69,8 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
                          .value = value->value.number,
                          .epoch = static_cast<int>(epoch->integer),
                          .steps = steps->integer,
-                         .data_set = data_set == nullptr ? "" : data_set->text};
+                         .data_set = data_set == nullptr ? "" : data_set->text,
+                         .training = training == nullptr ? "" : training->text};
   return std::nullopt;
 }
 

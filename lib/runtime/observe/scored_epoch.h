@@ -18,6 +18,7 @@ struct ScoredEpoch {
   int epoch = 0;           // as the lines of the log count: from 0
   std::int64_t steps = 0;  // done before the evaluation
   std::string data_set;    // digest of the samples that gave the score; "": not known
+  std::string training;    // which training the epoch is of (TrainingState::training); "": not known
 
   bool operator==(const ScoredEpoch&) const = default;
 };

@@ -20,7 +20,8 @@ ScoredEpoch last_score(const Run& run, job::Metric metric) {
           .value = value_of(metric, test.score),
           .epoch = test.epochs - 1,
           .steps = test.steps,
-          .data_set = run.scores.test_set};
+          .data_set = run.scores.test_set,
+          .training = run.progress.state.training};
 }
 
 // Whether this run's scores in this metric can be compared with the score.
@@ -28,17 +29,11 @@ bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric)
   return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
 }
 
-// The checkpoint that the job names may be of another training, or the training takes another way from there.
-bool begins_at_named_checkpoint(const Run& run) {
-  const std::string& resume = run.job.checkpoint.resume;
-  return resume != "auto" && resume != "never" && run.world.env.attempt == 0;
-}
-
 // The checkpoint knows the file, or is older than the file because the training ended in between.
 bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
-  return in_file == state.best || (in_file->steps > state.steps && !begins_at_named_checkpoint(run));
+  return in_file == state.best || (in_file->training == state.training && in_file->steps > state.steps);
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }
@@ -59,8 +54,7 @@ void tell_lost_best(const Run& run, const ScoredEpoch& best, job::Metric metric)
   run.out << std::flush;
 }
 
-// Afterwards the state has a best epoch only if the file has its weights. Another attempt of this run replaces what the first one wrote,
-// unless the scores of both say nothing about each other.
+// Afterwards the state has a best epoch only if the file has its weights.
 void take_over_best(Run& run, job::Metric metric) {
   TrainingState& state = run.progress.state;
   require_own_best(run.job.output);
@@ -71,8 +65,7 @@ void take_over_best(Run& run, job::Metric metric) {
   }
   if (state.best) tell_lost_best(run, *state.best, metric);
   state.best.reset();
-  const bool is_of_other_scores = in_file && !is_comparable(run, *in_file, metric);
-  if (run.world.env.attempt == 0 || is_of_other_scores) set_best_aside(run.job.output, run.out);
+  set_best_aside(run.job.output, run.out);
 }
 
 // The count of another metric, or of other samples, says nothing.
