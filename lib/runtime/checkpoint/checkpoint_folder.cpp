@@ -164,6 +164,15 @@ void keep_newest(std::map<long, std::string>& checkpoints, int count) {
     old = remove_checkpoint(old->second) ? checkpoints.erase(old) : std::next(old);
 }
 
+// For the next one, if an earlier run had a larger `keep`. Never removes the newest: until the next one is on the disk, a training goes on
+// from there.
+void make_room(std::map<long, std::string>& checkpoints, int keep) {
+  if (checkpoints.empty()) return;
+  auto newest = checkpoints.extract(std::prev(checkpoints.end()));
+  keep_newest(checkpoints, keep - 1);
+  checkpoints.insert(std::move(newest));
+}
+
 }  // namespace
 
 Checkpoint read_checkpoint(const std::string& path) {
@@ -209,7 +218,7 @@ std::string CheckpointFolder::write(const Snapshot& snapshot) {
   std::string path = fmt::format("{}/{:06}-step-{}", path_, number, snapshot.state.steps);
   const std::string partial = fmt::format("{}/{}{}", path_, kPartial, number);
   remove_own_folder(partial);
-  keep_newest(before, keep_);  // makes room on the disk if an earlier run had a larger `keep`
+  make_room(before, keep_);
   try {
     write_files(partial, snapshot);
     if (::rename(partial.c_str(), path.c_str()) != 0)

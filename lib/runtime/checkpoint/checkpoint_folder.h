@@ -51,8 +51,8 @@ class CheckpointFolder {
   // Paths, newest first, of those with such a number or a larger one.
   std::vector<std::string> list(std::int64_t least_number = 0) const;
 
-  // The path of the new checkpoint. Removes the oldest beyond `keep` before it writes, to make room, and after it. Data and names are
-  // synced to the disk.
+  // The path of the new checkpoint. Removes the oldest beyond `keep` before it writes, to make room, and after it. The newest one stays until
+  // the new one is complete. Data and names are synced to the disk.
   // Throws Error(create|io), and nothing new is seen in the folder then.
   std::string write(const Snapshot& snapshot);
 

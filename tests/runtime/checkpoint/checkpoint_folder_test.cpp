@@ -137,6 +137,21 @@ TEST_CASE("a checkpoint whose save fails leaves no trace and costs none of the e
   CHECK_FALSE(home.has(".partial-2"));
 }
 
+TEST_CASE(
+    "the newest checkpoint stays until the next one is complete, however many others have files of the user") {
+  const TemporaryFolder home;
+  CheckpointFolder folder(home.path(), 2);
+  for (const int steps : {1, 2})
+    home.write(fs::path(folder.write(snapshot(steps))).filename().string() + "/notes.txt", "mine");
+  folder.write(snapshot(3));
+  Snapshot broken = snapshot(4);
+  broken.files["no/such/folder"] = {};
+  error_of([&] { folder.write(broken); });
+  CHECK(names_in(folder) == Names{"000003-step-3", "000002-step-2", "000001-step-1"});
+  folder.write(snapshot(5));
+  CHECK(names_in(folder) == Names{"000004-step-5", "000002-step-2", "000001-step-1"});
+}
+
 TEST_CASE("checkpoints beyond a smaller keep make room for the next one before it is written") {
   const TemporaryFolder home;
   {
