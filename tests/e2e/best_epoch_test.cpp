@@ -173,6 +173,23 @@ TEST_CASE("the best epoch of another branch is not that of a training whose firs
   CHECK(report_of(launch)["best"]["epoch"] == 1 + best_of(test_losses(more.out)));
 }
 
+TEST_CASE("best weights that are newer than the checkpoint stay the best, also with fewer ranks") {
+  const Training launch;
+  const Words slow = {"optimizer.learning_rate=0.001", "checkpoint.keep=100", "train.epochs=6"};
+  REQUIRE(train(launch, slow, 2).code == 0);
+  REQUIRE(report_of(launch)["best"]["epoch"] == 5);
+  const std::string best = launch.best();
+  for (const std::string& name : saved_training::saved(launch))  // as after a crash
+    if (name.ends_with("-step-20") || name.ends_with("-step-24"))
+      fs::remove_all(launch.folder / ("output/saved/" + name));
+  const ChildResult alone = train(launch, {"optimizer.learning_rate=0.000000001", "train.epochs=5"}, 1);
+  REQUIRE_MESSAGE(alone.code == 0, alone.err);
+  CHECK_MESSAGE(contains(alone.out, "epoch 4, batch 0 (step 32)"), alone.out);
+  CHECK_FALSE(contains(alone.out, "does not have the weights of the best epoch"));
+  CHECK(launch.best() == best);
+  CHECK(report_of(launch)["best"]["epoch"] == 5);
+}
+
 TEST_CASE("without checkpoints a restart keeps the best weights of the attempt before it") {
   const Training launch;
   ChildProcess child({FLEETRUN_BINARY, "--max_restart=1", "--restart_delay=0.1", "job.json",

@@ -34,6 +34,7 @@ JsonValue improvement_content(const Improvement& improvement) {
   content.add("evaluations", improvement.evaluations);
   content.add("epoch", improvement.epoch);
   content.add("steps", improvement.steps);
+  if (improvement.place > 0) content.add("place", improvement.place);
   return content;
 }
 
@@ -126,6 +127,7 @@ Improvement read_improvement(const JsonValue& content, const Reader& reader) {
       .evaluations = static_cast<int>(reader.number(content, "evaluations", 0, INT_MAX)),
       .epoch = static_cast<int>(reader.number(content, "epoch", 0, INT_MAX)),
       .steps = reader.number(content, "steps", 0, INT64_MAX)};
+  if (content.find("place") != nullptr) improvement.place = reader.number(content, "place", 0, INT64_MAX);
   if (content.find("best") != nullptr) improvement.best = read_best(content, reader);
   return improvement;
 }

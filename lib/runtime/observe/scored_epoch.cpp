@@ -8,6 +8,16 @@
 
 namespace fleetrun::runtime {
 
+namespace {
+
+// The steps of a place change with the number of ranks.
+bool is_repetition(const Improvement& so_far, const ScoredEpoch& now) {
+  if (so_far.place == 0) return now.steps == so_far.steps;
+  return now.place == so_far.place;
+}
+
+}  // namespace
+
 bool are_of_same_data(const ScoredEpoch& one, const ScoredEpoch& other) {
   return one.data_set.empty() || other.data_set.empty() || one.data_set == other.data_set;
 }
@@ -50,6 +60,7 @@ JsonValue as_json(const ScoredEpoch& epoch) {
                                       {"steps", epoch.steps}});
   if (!epoch.data_set.empty()) json.add("data_set", epoch.data_set);
   if (!epoch.training.empty()) json.add("training", epoch.training);
+  if (epoch.place > 0) json.add("place", epoch.place);
   return json;
 }
 
@@ -59,8 +70,9 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
   const JsonValue* const metric = json.find("metric", Kind::text);
   const JsonValue* const epoch = json.find("epoch", Kind::integer);
   const JsonValue* const steps = json.find("steps", Kind::integer);
-  const JsonValue* const data_set = json.find("data_set", Kind::text);  // older ones have none
-  const JsonValue* const training = json.find("training", Kind::text);  // older ones have none
+  const JsonValue* const data_set = json.find("data_set", Kind::text);  // older ones have not all of these
+  const JsonValue* const training = json.find("training", Kind::text);
+  const JsonValue* const place = json.find("place", Kind::integer);
   if (value == nullptr || metric == nullptr || epoch == nullptr || steps == nullptr) return std::nullopt;
   if (!value->value.is(Kind::number) && !value->value.is(Kind::integer)) return std::nullopt;
   for (const job::Metric known : {job::Metric::loss, job::Metric::acc1, job::Metric::acc5})
@@ -70,7 +82,8 @@ std::optional<ScoredEpoch> read_scored_epoch(const JsonValue& json) {
                          .epoch = static_cast<int>(epoch->integer),
                          .steps = steps->integer,
                          .data_set = data_set == nullptr ? "" : data_set->text,
-                         .training = training == nullptr ? "" : training->text};
+                         .training = training == nullptr ? "" : training->text,
+                         .place = place == nullptr ? 0 : place->integer};
   return std::nullopt;
 }
 
@@ -79,9 +92,10 @@ std::string describe(const ScoredEpoch& epoch) {
 }
 
 void count(Improvement& so_far, const ScoredEpoch& now, double min_delta) {
-  if (now.steps == so_far.steps) return;
+  if (is_repetition(so_far, now)) return;
   so_far.epoch = now.epoch;
   so_far.steps = now.steps;
+  so_far.place = now.place;
   ++so_far.evaluations;
   if (!is_better(now, so_far.best, min_delta)) return;
   so_far.best = now;

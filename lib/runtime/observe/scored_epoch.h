@@ -16,9 +16,10 @@ struct ScoredEpoch {
   job::Metric metric = job::Metric::loss;
   double value = 0;
   int epoch = 0;           // as the lines of the log count: from 0
-  std::int64_t steps = 0;  // done before the evaluation
+  std::int64_t steps = 0;  // done before the evaluation, as the ranks of that time count them
   std::string data_set;    // digest of the samples that gave the score; "": not known
   std::string training;    // which training the epoch is of (TrainingState::training); "": not known
+  std::int64_t place = 0;  // samples of the training before the evaluation (place_in_training); 0: not known
 
   bool operator==(const ScoredEpoch&) const = default;
 };
@@ -46,11 +47,12 @@ struct Improvement {
   int evaluations = 0;              // since then
   int epoch = 0;                    // of the last evaluation
   std::int64_t steps = -1;          // before the last evaluation; -1: there was none
+  std::int64_t place = 0;           // of the last evaluation (ScoredEpoch::place); 0: not known
 
   bool operator==(const Improvement&) const = default;
 };
 
-// Counts the evaluation. One after the same number of steps as the last is a repetition, and does not count.
+// Counts the evaluation. One at the same place as the last is a repetition, and does not count.
 void count(Improvement& so_far, const ScoredEpoch& now, double min_delta);
 
 bool has_ended(const Improvement& so_far, const job::EarlyStoppingSpec& stopping);

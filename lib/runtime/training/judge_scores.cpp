@@ -14,6 +14,16 @@
 namespace fleetrun::runtime {
 namespace {
 
+// As after the end of the epoch, where a training that goes on evaluates it again.
+std::int64_t place_of_evaluation(const Progress& progress) {
+  TrainingState state = progress.state;
+  if (state.batch < progress.steps_per_epoch) return place_in_training(state);
+  state.epoch = progress.epochs_done();
+  state.batch = 0;
+  state.shift = 0;
+  return place_in_training(state);
+}
+
 ScoredEpoch last_score(const Run& run, job::Metric metric) {
   const TestScore& test = *run.scores.test;
   return {.metric = metric,
@@ -21,7 +31,8 @@ ScoredEpoch last_score(const Run& run, job::Metric metric) {
           .epoch = test.epochs - 1,
           .steps = test.steps,
           .data_set = run.scores.test_set,
-          .training = run.progress.state.training};
+          .training = run.progress.state.training,
+          .place = place_of_evaluation(run.progress)};
 }
 
 // Whether this run's scores in this metric can be compared with the score.
@@ -29,11 +40,18 @@ bool is_comparable(const Run& run, const ScoredEpoch& score, job::Metric metric)
   return score.metric == metric && are_of_same_data(score, {.data_set = run.scores.test_set});
 }
 
+// Of one training: whether the epoch was scored after the checkpoint was saved. An older file has only its steps, which are the
+// same if the number of ranks is.
+bool is_after_checkpoint(const Run& run, const ScoredEpoch& epoch) {
+  if (epoch.place == 0) return epoch.steps > run.progress.state.steps;
+  return epoch.place >= run.checkpoints.saved_place();
+}
+
 // The checkpoint knows the file, or is older than the file because the training ended in between.
 bool is_of_training(const Run& run, const std::optional<ScoredEpoch>& in_file, job::Metric metric) {
   const TrainingState& state = run.progress.state;
   if (state.steps == 0 || !in_file || !is_comparable(run, *in_file, metric)) return false;
-  return in_file == state.best || (in_file->training == state.training && in_file->steps > state.steps);
+  return in_file == state.best || (in_file->training == state.training && is_after_checkpoint(run, *in_file));
 }
 
 const char* evaluated_key(const Run& run) { return run.job.data.split ? "data.split" : "data.test"; }

@@ -65,9 +65,12 @@ TEST_CASE("a manifest keeps the best epoch, and the count of early stopping") {
   CHECK(format_manifest(manifest).find("best") == std::string::npos);
   manifest.state.sampler = job::Sampler::balanced;
   manifest.state.training = "default-19ac-2f";
-  manifest.state.best = ScoredEpoch{job::Metric::acc1, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f"};
-  manifest.state.improvement = {
-      .best = ScoredEpoch{job::Metric::loss, 0.1, 1, 94}, .evaluations = 1, .epoch = 2, .steps = 141};
+  manifest.state.best = ScoredEpoch{job::Metric::acc1, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f", 9024};
+  manifest.state.improvement = {.best = ScoredEpoch{job::Metric::loss, 0.1, 1, 94},
+                                .evaluations = 1,
+                                .epoch = 2,
+                                .steps = 141,
+                                .place = 9024};
   CHECK(parse_manifest(format_manifest(manifest), "m").state == manifest.state);
 }
 

@@ -62,6 +62,22 @@ TEST_CASE("an evaluation that is repeated does not count again") {
   CHECK(improvement.evaluations == 1);
 }
 
+TEST_CASE(
+    "with another number of ranks, the place tells a repeated evaluation from a new one, and not the step") {
+  Improvement improvement;
+  const ScoredEpoch first = {.value = 1.0, .epoch = 0, .steps = 20, .place = 160};
+  count(improvement, first, 0);
+  ScoredEpoch again = first, next = first;
+  again.steps = 10;  // of twice as many ranks
+  next.epoch = 1;
+  next.place = 320;
+  count(improvement, again, 0);
+  CHECK(improvement.evaluations == 0);
+  count(improvement, next, 0);
+  CHECK(improvement.evaluations == 1);
+  CHECK(improvement.epoch == 1);
+}
+
 TEST_CASE("the end of a training in words") {
   const EarlyStoppingSpec stopping = {.metric = Metric::loss, .patience = 3, .min_delta = 0.01};
   Improvement improvement;
@@ -86,7 +102,7 @@ TEST_CASE("scores of the same samples can be compared, and those of samples that
 }
 
 TEST_CASE("a scored epoch is read back from its JSON, bit by bit") {
-  const ScoredEpoch third = {Metric::acc5, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f"};
+  const ScoredEpoch third = {Metric::acc5, 1.0 / 3, 2, 141, "00ff", "default-19ac-2f", 94000};
   CHECK(read_scored_epoch(as_json(third)) == third);
   CHECK(read_scored_epoch(as_json({Metric::loss, 2, 0, 1})) == ScoredEpoch{Metric::loss, 2, 0, 1});
   CHECK_FALSE(read_scored_epoch(JsonValue::object({{"metric", "f1"}})).has_value());
