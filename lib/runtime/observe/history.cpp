@@ -48,58 +48,74 @@ double seconds_since_1970() {
 
 std::int64_t step_of(std::string_view row) { return std::strtoll(std::string(row).c_str(), nullptr, 10); }
 
-double time_of(const std::string& row) {
-  std::size_t comma = row.find(',');
-  if (comma != std::string::npos) comma = row.find(',', comma + 1);
-  return comma == std::string::npos ? 0 : std::strtod(row.c_str() + comma + 1, nullptr);
+// From the start of that column.
+std::string_view from_column(std::string_view row, int column) {
+  for (; column > 0; --column) row.remove_prefix(std::min(row.find(','), row.size() - 1) + 1);
+  return row;
+}
+
+int epoch_of(std::string_view row) {
+  return static_cast<int>(std::strtol(std::string(from_column(row, 1)).c_str(), nullptr, 10));
+}
+
+double time_of(std::string_view row) {
+  return std::strtod(std::string(from_column(row, 2)).c_str(), nullptr);
 }
 
 // Whether the row is of an evaluation: its first scalar, the loss of a batch, is empty.
-bool is_test(std::string_view row) {
-  std::size_t comma = row.find(',');
-  for (int i = 0; i < 2 && comma != std::string_view::npos; ++i) comma = row.find(',', comma + 1);
-  return comma != std::string_view::npos && row.substr(comma + 1).starts_with(',');
+bool is_test(std::string_view row) { return from_column(row, 3).starts_with(','); }
+
+std::string_view last_row(std::string_view lines) {
+  lines.remove_suffix(1);
+  return lines.substr(lines.rfind('\n') + 1);
 }
 
-// The step of the evaluation in the last row; -1: the last row is another one.
-std::int64_t last_test(std::string_view text) {
-  if (text.empty()) return -1;
-  const std::size_t before = text.rfind('\n', text.size() - 2);
-  const std::string_view row = text.substr(before == std::string_view::npos ? 0 : before + 1);
-  return is_test(row) ? step_of(row) : -1;
+bool is_later(std::string_view row, const SavedPoint& point) {
+  return time_of(row) > point.saved_at + kClockSkew;
+}
+
+// The row follows the checkpoint in the training, or was written after it.
+bool is_repeated(std::string_view row, const SavedPoint& point) {
+  if (is_test(row) && step_of(row) == point.steps) return false;
+  if (epoch_of(row) != point.epoch) return epoch_of(row) > point.epoch || is_later(row, point);
+  return step_of(row) > point.steps || is_later(row, point);
 }
 
 }  // namespace
 
-std::string history_until(const std::string& text, std::int64_t last) {
+std::string history_until(const std::string& text, const SavedPoint& point) {
   const std::string start = header();
   if (!text.starts_with(start)) return "";
-  std::size_t kept = start.size();
-  for (std::size_t end = 0; (end = text.find('\n', kept)) != std::string::npos; kept = end + 1)
-    if (step_of(std::string_view(text).substr(kept, end - kept)) > last) break;
-  return text.substr(0, kept);
+  std::string_view lines = std::string_view(text).substr(0, text.rfind('\n') + 1);
+  while (lines.size() > start.size() && is_repeated(last_row(lines), point))
+    lines.remove_suffix(last_row(lines).size() + 1);
+  return std::string(lines);
 }
 
-bool ends_by(const std::string& history, std::int64_t last, double saved_at) {
+// The training itself repeats only steps after the checkpoint, and evaluates it again.
+bool has_other_training(const std::string& history, const SavedPoint& point) {
   std::size_t start = 0;
   for (std::size_t end = 0; (end = history.find('\n', start)) != std::string::npos; start = end + 1) {
-    const std::string row = history.substr(start, end - start);
-    if (step_of(row) > 0 && step_of(row) < last && time_of(row) > saved_at + kClockSkew) return false;
+    const std::string_view row = std::string_view(history).substr(start, end - start);
+    const bool is_before = epoch_of(row) < point.epoch || (point.epoch == 0 && step_of(row) < point.steps);
+    if (step_of(row) > 0 && !is_test(row) && is_before && is_later(row, point)) return true;
   }
-  return true;
+  return false;
 }
 
-TrainingHistory::TrainingHistory(const std::string& path, const Start& start, std::ostream& out)
+TrainingHistory::TrainingHistory(const std::string& path, const SavedPoint& point, std::int64_t first_step,
+                                 std::ostream& out)
     : path_(path), out_(out), file_(::open(path.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC)) {
   try {
     if (!file_) throw Error(ErrorKind::io, fmt::format("opening {}: {}", path, describe_errno(errno)));
     std::string before;
-    if (start.steps > 0) before = history_until(read_file(file_.get(), path, kMostBytes), start.steps);
-    if (!ends_by(before, start.steps, start.saved_at)) before.clear();
+    if (point.steps > 0) before = read_file(file_.get(), path, kMostBytes);
+    before = has_other_training(before, point) ? "" : history_until(before, point);
     if (::ftruncate(file_.get(), static_cast<off_t>(before.size())) != 0)
       throw Error(ErrorKind::io, fmt::format("shortening {}: {}", path, describe_errno(errno)));
     if (before.empty()) write_all(file_.get(), header(), path);
-    tested_ = last_test(before);
+    if (!before.empty() && is_test(last_row(before)) && step_of(last_row(before)) == point.steps)
+      tested_ = first_step;
   } catch (const Error& error) {
     give_up(error.message());
   }

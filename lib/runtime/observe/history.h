@@ -11,24 +11,30 @@
 
 namespace fleetrun::runtime {
 
-// The first lines of a history up to the row of step `last`, without a line that was cut off. "" for a text that is no history.
-std::string history_until(const std::string& text, std::int64_t last);
+// The checkpoint that a training goes on from.
+struct SavedPoint {
+  std::int64_t steps = 0;  // done, as the ranks that saved it count them; 0: there is no checkpoint
+  int epoch = 0;           // under way
+  double saved_at = 0;     // seconds since 1970
+};
 
-// Whether the rows of the steps before `last` were written by `saved_at`, when the checkpoint of that step was saved (seconds since 1970).
-// Otherwise another training has written rows meanwhile.
-bool ends_by(const std::string& history, std::int64_t last, double saved_at);
+// The lines of a history without the rows at its end that follow the checkpoint, and without a line that was cut off. An evaluation after
+// the step of the checkpoint stays. "" for a text that is no history. Steps have another number with another number of ranks, so
+// only rows of the epoch of the checkpoint are compared by their step.
+std::string history_until(const std::string& text, const SavedPoint& point);
+
+// Whether another training has written rows since the checkpoint was saved: they are of epochs before its own, or of steps before it in the
+// first epoch, and of a later time.
+bool has_other_training(const std::string& history, const SavedPoint& point);
 
 // A training can do without: what goes wrong is a warning, and the last word about it.
 class TrainingHistory {
  public:
-  struct Start {
-    std::int64_t steps = 0;  // of the checkpoint that the training goes on from; 0: there is none
-    double saved_at = 0;     // when it was saved, in seconds since 1970
-  };
-
   // Goes on with the file at `path` after the checkpoint: what an earlier attempt recorded of later steps goes, because the training repeats
-  // them, and so does what another training recorded after that checkpoint. `out` gets the warning.
-  TrainingHistory(const std::string& path, const Start& start, std::ostream& out);
+  // them, and so does what another training recorded after that checkpoint. `first_step`: the steps of the checkpoint, as the ranks count them
+  // now. `out` gets the warning.
+  TrainingHistory(const std::string& path, const SavedPoint& point, std::int64_t first_step,
+                  std::ostream& out);
 
   // `scalars` by the names that TensorBoard shows; the table has a column for each that docs/run-page.md lists. An evaluation that is
   // already in the last row is not added again.
@@ -41,7 +47,8 @@ class TrainingHistory {
   std::ostream& out_;
   UniqueFd file_;  // closed: no more
   std::int64_t tested_ =
-      -1;  // step of the evaluation in the last row of the file as it was found; -1: it has none
+      -1;  // step of the evaluation in the last row of the file as it was found, as the ranks count it
+           // now; -1: it has none
 };
 
 }  // namespace fleetrun::runtime

@@ -132,8 +132,7 @@ void complete_observers(Run& run) {
                                                         run.progress.first_step, run.out);
   if (run.is_first_rank() && !run.world.env.log_dir.empty())
     observers.history = std::make_unique<TrainingHistory>(
-        run.world.env.log_dir + "/history.csv",
-        TrainingHistory::Start{run.progress.first_step, run.checkpoints.loaded_at()}, run.out);
+        run.world.env.log_dir + "/history.csv", run.checkpoints.loaded(), run.progress.first_step, run.out);
   Timeline* const timeline = observers.trace.timeline();
   if (timeline == nullptr) return;
   observers.wait = timeline->add({Lane::data, "wait for a batch", "data", ""});

@@ -66,7 +66,7 @@ TrainingState Checkpointing::resume(const DataSize& data) {
   training_.page.load_began_ns = monotonic_ns();
   const ResumedTraining resumed = resume_training(training_, folder_.get(), data);
   results_.saved_place = resumed.saved_place;
-  results_.loaded_at = resumed.saved_at;
+  loaded_ = resumed.saved;
   training_.page.load_ended_ns = monotonic_ns();
   last_seen_step_ = resumed.state.steps;
   if (saves_ != Saves::none) listen_for_stop_requests();

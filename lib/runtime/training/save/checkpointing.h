@@ -21,7 +21,6 @@ constexpr auto kLongestSave = std::chrono::minutes(30);  // enough for our large
 struct SaveResults {
   std::int64_t saved_steps = -1;  // of the last snapshot; -1: none yet
   std::int64_t saved_place = 0;   // place_in_training of it, or of the checkpoint that this attempt loaded
-  double loaded_at = 0;           // when the loaded checkpoint was saved, on rank 0, in seconds since 1970
   int failures = 0;               // in a row
   std::optional<std::string> last_problem;  // why the last save failed, if it did
   std::string last_path;  // of the last complete checkpoint of this attempt, on rank 0; "": none
@@ -41,7 +40,7 @@ struct SaveWait {
   std::int64_t told_ns = 0;   // when rank 0 last printed a line about that wait
 };
 
-// Eleven members, because the folder and its writer exist on rank 0 alone, and only once they are needed.
+// Twelve members, because the folder and its writer exist on rank 0 alone, and only once they are needed.
 class Checkpointing {
  public:
   // Without checkpoint.dir it saves only when the ranks are stopped, if the launcher named a folder for that. Otherwise it saves
@@ -78,7 +77,7 @@ class Checkpointing {
   std::int64_t saved_steps() const { return results_.saved_steps; }  // of the last snapshot; -1: none yet
   // In samples (place_in_training): that of the last snapshot, or of the checkpoint that was loaded; 0: none yet.
   std::int64_t saved_place() const { return results_.saved_place; }
-  double loaded_at() const { return results_.loaded_at; }
+  const SavedPoint& loaded() const { return loaded_; }  // the checkpoint that was loaded, on rank 0
 
  private:
   bool due(const TrainingState& state, bool last) const;
@@ -96,6 +95,7 @@ class Checkpointing {
   std::unique_ptr<CheckpointFolder> folder_;  // of rank 0; with Saves::at_stop only once it is needed
   std::unique_ptr<CheckpointWriter> writer_;  // of rank 0; destroyed before the folder
   int batches_ = 0;                           // of an epoch
+  SavedPoint loaded_;
   SaveRequests save_requests_;
   std::int64_t last_seen_step_ = 0;  // at the last call of after_step(); more than one step may lie between
   SaveResults results_;

@@ -316,7 +316,8 @@ ResumedTraining resume_training(const CheckpointedTraining& training, Checkpoint
   const TrainingState start = checkpoint ? load(*checkpoint, anew, data.batches, training) : anew;
   training.trainer.share_parameters();
   ResumedTraining resumed = share(checkpoint ? &*checkpoint : nullptr, start, anew, training);
-  if (checkpoint) resumed.saved_at = time_of_save(checkpoint->path);
+  if (checkpoint)
+    resumed.saved = {checkpoint->state.steps, checkpoint->state.epoch, time_of_save(checkpoint->path)};
   return resumed;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/model_card.h"
 #include "runtime/checkpoint/training_state.h"
+#include "runtime/observe/history.h"
 #include "runtime/training/trainer/trainer.h"
 
 namespace fleetrun::runtime {
@@ -32,7 +33,7 @@ struct DataSize {
 struct ResumedTraining {
   TrainingState state;           // where the training goes on
   std::int64_t saved_place = 0;  // place_in_training of the checkpoint, with the ranks that saved it
-  double saved_at = 0;           // on rank 0: when it was saved, in seconds since 1970
+  SavedPoint saved = {};         // the checkpoint, on rank 0
 };
 
 // Gives every rank the parameters and states to start with, and prints their source. Only rank 0 reads; every
