@@ -226,6 +226,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the command of a finished training, given again, keeps the weights of the training before it") {
+  const Training launch("lenet");
+  REQUIRE(train(launch, {"train.max_steps=2", "checkpoint.dir=null"}).code == 0);
+  const std::string first = launch.folder.read("output/model.safetensors");
+  REQUIRE(train(launch, {"train.max_steps=6"}).code == 0);
+  REQUIRE(launch.folder.read("output/model.previous.safetensors") == first);
+  const ChildResult again = train(launch, {"train.max_steps=6"});
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.out, "the training is already complete"));
+  CHECK(contains(again.out, "weights: " + launch.folder.path() + "/output/model.safetensors"));
+  CHECK(launch.folder.read("output/model.previous.safetensors") == first);
+}
+
 TEST_CASE("a job that is shorter than its checkpoint trains nothing, whatever counts its steps") {
   const Training launch("lenet");
   REQUIRE(train(launch, {"train.max_steps=6"}).code == 0);

@@ -95,7 +95,10 @@ TrainReport make_report(const Run& run, const TimeUses& time, std::int64_t skipp
 // Every rank calls it, since each may keep some of the weights.
 void save_weights_of_all(Run& run) {
   const PlainTensors weights = collect_scored_weights(run);
-  if (run.is_first_rank()) save_result(run.job.output, weights, to_metadata(run.card), run.out);
+  if (!run.is_first_rank()) return;
+  const bool has_trained = run.progress.state.steps > run.progress.first_step;
+  const auto save = has_trained ? save_result : save_result_again;
+  save(run.job.output, weights, to_metadata(run.card), run.out);
 }
 
 }  // namespace

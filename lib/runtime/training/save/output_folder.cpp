@@ -62,6 +62,12 @@ std::string problem_with(const std::string& path) {
   }
 }
 
+bool has_content(const std::string& path, const std::string& content) {
+  std::error_code problem;
+  return std::filesystem::file_size(path, problem) == content.size() &&
+         read_file(path, content.size()) == content;
+}
+
 constexpr const char* kScore = "score";  // in the metadata of best.safetensors
 
 std::string previous_best_path(const job::OutputSpec& output) {
@@ -104,6 +110,14 @@ void save_result(const job::OutputSpec& output, const PlainTensors& weights, con
     out << "weights of an earlier run: " << printable(kept) << std::endl;
   }
   save_weights(path, weights, about);
+  out << "weights: " << printable(path) << std::endl;
+}
+
+void save_result_again(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
+                       std::ostream& out) {
+  const std::string path = weights_path(output);
+  if (!problem_with(path).empty() || !has_content(path, format_tensors(weights, about)))
+    return save_result(output, weights, about, out);
   out << "weights: " << printable(path) << std::endl;
 }
 

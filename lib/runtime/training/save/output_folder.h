@@ -23,6 +23,11 @@ namespace fleetrun::runtime {
 void save_result(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
                  std::ostream& out);
 
+// The same for a training that was already complete. If model.safetensors has these weights, it writes nothing, so that the weights of
+// the earlier run stay in model.previous.safetensors.
+void save_result_again(const job::OutputSpec& output, const PlainTensors& weights, const Metadata& about,
+                       std::ostream& out);
+
 // Weights in NAME.safetensors that fleetrun wrote get the name NAME.previous.safetensors before new ones replace them, or NAME.1.safetensors
 // if a file of the user has that name. Returns the name; "": there are none. Throws Error(create).
 std::string keep_earlier_weights(const std::string& path);

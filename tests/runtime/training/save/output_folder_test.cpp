@@ -37,11 +37,11 @@ struct Training {
   }
 
   // What is printed.
-  std::string save() const {
+  std::string save(decltype(save_result)& function = save_result) const {
     std::ostringstream out;
     const Program& program = trainer.executor().program();
-    save_result(output, read_tensors(weights_of(program), program, trainer.storage()),
-                {{"model.name", "mlp"}}, out);
+    function(output, read_tensors(weights_of(program), program, trainer.storage()), {{"model.name", "mlp"}},
+             out);
     return out.str();
   }
 };
@@ -60,6 +60,23 @@ TEST_CASE("the weights go to model.safetensors, and those of an earlier training
   training.save();
   CHECK(training.folder.read("out/model.previous.safetensors") == second);
   CHECK_FALSE(training.folder.has("out/model.1.safetensors"));
+}
+
+TEST_CASE("weights that are already there are not their own earlier weights") {
+  Training training;
+  training.save();
+  const std::string first = training.folder.read("out/model.safetensors");
+  training.trainer.storage().initialise(99);
+  training.save();
+  const std::string folder = training.folder.path() + "/out/";
+  CHECK(training.save(save_result_again) == "weights: " + folder + "model.safetensors\n");
+  CHECK(training.folder.read("out/model.previous.safetensors") == first);
+  training.trainer.storage().initialise(98);
+  training.save(save_result_again);
+  CHECK(training.folder.read("out/model.previous.safetensors") != first);
+  std::filesystem::remove(training.folder / "out/model.safetensors");
+  training.save(save_result_again);
+  CHECK(training.folder.has("out/model.safetensors"));
 }
 
 TEST_CASE("a file of the user that has the name for earlier weights stays") {
