@@ -272,6 +272,20 @@ TEST_CASE(
   CHECK(saved(launch).back().ends_with("-step-25"));
 }
 
+TEST_CASE("a warm-up that a change of ranks sets back has a warning with both learning rates") {
+  const Training launch("lenet");
+  const std::string rate = R"(optimizer.learning_rate={"base":0.1,"warmup_steps":40})";
+  REQUIRE(train(launch, {"train.epochs=2", rate}, 1).code == 0);
+  const ChildResult two = train(launch, {"train.epochs=10", rate}, 2);
+  REQUIRE_MESSAGE(two.code == 0, two.err);
+  CHECK_MESSAGE(
+      contains(two.out,
+               "warning: the learning rate goes on with 0.0325 instead of 0.0625: optimizer.learning_rate "
+               "counts steps, and the 24 steps of the checkpoint count as 12 now"),
+      two.out);
+  CHECK(contains(launch.folder.read("log/history.csv"), "\n13,2,"));
+}
+
 TEST_CASE("a training over more samples than before goes on with them, and keeps its end") {
   const Training launch("lenet");
   const Words at_end = {"checkpoint.every_epochs=0", "train.epochs=1"};

@@ -24,6 +24,7 @@
 #include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/snapshot.h"
 #include "runtime/optim/loss_scaling.h"
+#include "runtime/training/save/rate_after_resume.h"
 
 namespace fleetrun::runtime {
 namespace {
@@ -242,6 +243,9 @@ TrainingState load(Checkpoint& checkpoint, const TrainingState& anew, int batche
   for (const std::string& line : {note, left_out})
     if (!line.empty()) training.out << line << std::endl;
   tell_differences(checkpoint.state, anew, point, training.out);
+  if (const std::string line = difference_of_rate(training.job, checkpoint.state, point, batches);
+      !line.empty())
+    training.out << line << std::endl;
   tell_other_pixels(checkpoint, training.card, training.out);
   return point;
 }
