@@ -98,6 +98,16 @@ TEST_CASE("an empty value is as if the flag were not given, and takes no other w
   CHECK(parse({"x", "--lr="}).arguments == Words{"--lr="});
 }
 
+TEST_CASE("a value keeps the equals signs at its end") {
+  CHECK(parse({"--log_dir=d=", "x"}).log_dir.value == "d=");
+  CHECK(parse({"--log_dir==", "x"}).log_dir.value == "=");
+  const auto variables = parse({"--env=TOKEN=YWJjZA==", "--env=FOO=", "--env", "BAR=", "x"}).env.value;
+  REQUIRE(variables.size() == 3);
+  CHECK(variables[0].setting == "TOKEN=YWJjZA==");
+  CHECK(variables[1].setting == "FOO=");
+  CHECK(variables[2].setting == "BAR=");
+}
+
 TEST_CASE("a subcommand looks into the folder of --log_dir, the environment or the file of FLEETRUN_CONFIG") {
   const TemporaryFolder folder;
   folder.write("fleet.json", R"({"log_dir": "from_file"})");

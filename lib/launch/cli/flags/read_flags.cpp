@@ -40,7 +40,7 @@ Words spelled_for_cli11(const std::vector<Flag>& flags, const Words& words, bool
   for (; word != words.end() && *word != "--"; ++word) {
     if (leading_only && waits == nullptr && !looks_like_a_flag(*word)) break;
     const bool is_value = std::exchange(waits, nullptr) != nullptr;
-    const bool is_empty = !is_value && word->starts_with("--") && word->ends_with('=');
+    const bool is_empty = !is_value && word->starts_with("--") && word->find('=') == word->size() - 1;
     spelled.push_back(!is_value && *word == "-np" ? "--np" : *word);
     if (is_empty) spelled.back().pop_back();
     const Flag* flag = is_value ? nullptr : flag_called(flags, spelled.back());
