@@ -98,12 +98,15 @@ void write_end_page(const RunPlan& plan, const LogFolder& logs, const ExitReport
   logs.write(kPageName, run_page(facts));
 }
 
-LivePage::LivePage(EventLoop& loop, Sources sources) : loop_(loop), sources_(std::move(sources)) {
+LivePage::LivePage(EventLoop& loop, Sources sources)
+    : sources_(std::move(sources)), look_(loop), redraw_(loop) {
   measure_again_later();
   draw_later({});
 }
 
 void LivePage::finish() {
+  look_.cancel();
+  redraw_.cancel();
   measure();
   write_end_page(sources_.plan, sources_.logs, sources_.metrics.report, figures_);
 }
@@ -119,7 +122,7 @@ void LivePage::measure() {
 }
 
 void LivePage::measure_again_later() {
-  loop_.call_at(Clock::now() + kMeasureEvery, [this] {
+  look_.call_at(Clock::now() + kMeasureEvery, [this] {
     measure();
     measure_again_later();
   });
@@ -129,7 +132,7 @@ void LivePage::draw_later(Clock::duration took) {
   const Clock::duration so_far = Clock::now() - sources_.metrics.report.started.steady;
   const Clock::duration pause = std::max(
       kShareOfTime * took, std::clamp<Clock::duration>(so_far / kShareOfRun, kShortestPause, kLongestPause));
-  loop_.call_at(Clock::now() + pause, [this] { draw(); });
+  redraw_.call_at(Clock::now() + pause, [this] { draw(); });
 }
 
 void LivePage::draw() {

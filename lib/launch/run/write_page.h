@@ -6,6 +6,7 @@
 
 #include "launch/logs/log_folder.h"
 #include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
 #include "launch/report/report.h"
 #include "launch/run/run_plan.h"
 #include "launch/serve/prometheus_exporter.h"
@@ -37,7 +38,7 @@ class LivePage {
   LivePage(const LivePage&) = delete;
   LivePage& operator=(const LivePage&) = delete;
 
-  // The run is over. Throws Error(create|io).
+  // The run is over: writes the page that stays. Throws Error(create|io).
   void finish();
 
  private:
@@ -46,8 +47,8 @@ class LivePage {
   void draw_later(Clock::duration took);
   void draw();
 
-  EventLoop& loop_;
   const Sources sources_;
+  Timer look_, redraw_;
   RankFigures figures_;
 };
 

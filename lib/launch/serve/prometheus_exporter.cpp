@@ -72,7 +72,7 @@ HttpAnswer metrics_answer(const std::string& path, const std::function<std::stri
 PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& options,
                                        const MetricsSource& source,
                                        std::function<void(std::string_view line)> say)
-    : loop_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
+    : rewrite_(loop), source_(source), say_(std::move(say)), file_(options.metrics_file.value) {
   if (const auto& wanted = options.metrics_port.value) {
     server_ = std::make_unique<HttpServer>(loop, *wanted, "--metrics_port", [this](const std::string& path) {
       return metrics_answer(path, [this] { return prometheus_text(measure_run(source_)); });
@@ -86,6 +86,7 @@ PrometheusExporter::PrometheusExporter(EventLoop& loop, const LaunchOptions& opt
 
 void PrometheusExporter::finish(int exit_code) {
   if (file_.empty()) return;
+  rewrite_.cancel();
   RunMetrics run = measure_run(source_);
   run.exit_code = exit_code;
   write(run);
@@ -93,7 +94,7 @@ void PrometheusExporter::finish(int exit_code) {
 
 void PrometheusExporter::write_again_later() {
   write(measure_run(source_));
-  loop_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
+  rewrite_.call_at(Clock::now() + kWriteEvery, [this] { write_again_later(); });
 }
 
 // A run does not fail because its metrics cannot be written.

@@ -6,6 +6,7 @@
 
 #include "launch/cli/flags/launch_options.h"
 #include "launch/loop/event_loop.h"
+#include "launch/loop/timer.h"
 #include "launch/report/report.h"
 #include "launch/serve/http_server.h"
 #include "launch/serve/prometheus_text.h"
@@ -33,7 +34,7 @@ class PrometheusExporter {
   void write_again_later();
   void write(const RunMetrics& run);
 
-  EventLoop& loop_;
+  Timer rewrite_;
   MetricsSource source_;
   std::function<void(std::string_view line)> say_;
   std::string file_;     // "": none
